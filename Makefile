@@ -1,0 +1,43 @@
+# Everything runs in .venv, which `make setup` builds and every other target builds when it is missing or old.
+
+BIN := .venv/bin
+READY := .venv/ready
+PACKAGES := addressing wire router broker mesh
+
+.PHONY: help setup demo test check format peers clean
+
+help:
+	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
+	@echo 'make test    all tests (those that need another broker or client skip, and say how to get it)'
+	@echo 'make check   lint, types, dependency arrows, unit tests'
+	@echo 'make peers   install the brokers and clients of others that the interop tests talk to'
+	@echo 'make format  put the sources in the form that make check wants'
+
+setup: $(READY)
+
+$(READY): tools/setup.sh setup.cfg pyproject.toml $(wildcard $(PACKAGES:=/__init__.py))
+	@bash tools/setup.sh
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/amqpmesh demo
+
+test: $(READY)
+	$(BIN)/pytest $(ARGS)
+
+check: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q mesh_tests/unit mesh_tests/sim $(ARGS)
+
+format: $(READY)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+peers:
+	@bash tools/peers.sh
+
+clean:
+	rm -rf .venv .peers build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Makes .venv with amqpmesh and its test tools in it. Says what it installs before it does.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tools/packages.sh
+
+# A Python that can make virtual environments and compile: python-qpid-proton comes as source.
+readonly USABLE='
+import ensurepip, os, sys, sysconfig, venv
+sys.exit(sys.version_info < (3, 11) or not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'
+
+find_python() {
+    local name
+    for name in ${PYTHON:-python3 python3.11 python3.12 python3.13}; do
+        if "$name" -c "$USABLE" 2>/dev/null; then
+            command -v "$name"
+            return
+        fi
+    done
+    return 1
+}
+
+has_compiler() { command -v cc >/dev/null && echo 'int main(void) { return 0; }' | cc -x c - -o /dev/null 2>/dev/null; }
+
+missing=()
+has_compiler || missing+=(gcc libc6-dev)
+find_python >/dev/null || missing+=(python3 python3-dev python3-venv)
+if ((${#missing[@]})); then
+    install_packages "${missing[@]}"
+fi
+
+if ! python=$(find_python); then
+    echo "amqpmesh needs Python 3.11 or newer with its venv module and headers; found $(python3 --version 2>&1)." >&2
+    echo "Name another one: make setup PYTHON=/path/to/python3" >&2
+    exit 1
+fi
+
+if ! .venv/bin/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    echo "Making a virtual environment in .venv with $("$python" --version) ($python)"
+    "$python" -m venv --clear .venv
+fi
+echo 'Installing amqpmesh and its test tools into .venv (the first time takes about a minute: proton is compiled)'
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
