@@ -1,0 +1,278 @@
+"""The endpoint over an in-memory pipe: opening, links, credit, deliveries, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from mesh_tests.unit.wire.pipes import Pipe
+from wire import delivery as deliveries
+from wire.endpoint import Endpoint, EndpointSettings
+from wire.errors import AmqpError
+from wire.events import Closed, LinkAttached, LinkDetached, LinkEstablished, Opened, SessionEnded
+from wire.terminus import Durability, Expiry, source, target
+
+
+def send(link, body: bytes, tag: bytes = b"t"):
+    delivery = link.start(tag)
+    link.send(body)
+    link.finish()
+    return delivery
+
+
+def test_open_carries_container_properties_and_capabilities():
+    a = Endpoint(
+        EndpointSettings(
+            "a", hostname="h", properties={"product": "amqpmesh", "cost": 3}, offered_capabilities=("X", "Y")
+        )
+    )
+    b = Endpoint(EndpointSettings("b"))
+    a.open()
+    b.receive(a.output())
+    assert b.drain(None) == [Opened()]
+    assert b.remote.container_id == "a"
+    assert b.remote.hostname == "h"
+    assert b.remote.properties == {"product": "amqpmesh", "cost": 3}
+    assert b.remote.offered_capabilities == ("X", "Y")
+
+
+def test_attach_carries_termini_and_properties_both_ways():
+    pipe = Pipe()
+    link = pipe.a.begin().receiver("sub")
+    link.set_source(
+        source(
+            "news.#",
+            durability=Durability.UNSETTLED_STATE,
+            expiry=Expiry.NEVER,
+            capabilities=("topic",),
+            filter={"f": "x = 1"},
+        )
+    )
+    link.set_target(target(None, capabilities=("here",)))
+    link.set_properties({"path": ["r1", "r2"]})
+    link.open()
+    pipe.run()
+    (attached,) = pipe.take(pipe.b, LinkAttached)
+    got = attached.link.remote_source
+    assert (got.address, got.durability, got.expiry) == ("news.#", Durability.UNSETTLED_STATE, Expiry.NEVER)
+    assert got.capabilities == ("topic",)
+    assert got.filter == {"f": "x = 1"}
+    assert got.outlives_link
+    assert attached.link.remote_target.capabilities == ("here",)
+    assert attached.link.remote_properties == {"path": ["r1", "r2"]}
+    attached.link.accept_as_proposed()
+    pipe.run()
+    assert pipe.take(pipe.a, LinkEstablished) == [LinkEstablished(link)]
+    assert link.remote_source == got
+    assert link.is_open
+
+
+def test_delivery_outcome_and_settlement_cross():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    receiver.grant(2)
+    pipe.run()
+    assert sender.credit == 2
+    receiver_sink = pipe.sinks[pipe.b]
+    receiver_sink.takes = False
+    delivery = send(sender, b"hello")
+    pipe.run()
+    incoming = receiver.current
+    assert receiver.recv(100) == b"hello"
+    receiver.advance()
+    deliveries.set_outcome(incoming, deliveries.rejected("amqp:not-allowed", "no thanks"))
+    deliveries.settle(incoming)
+    pipe.run()
+    outcome = deliveries.remote_outcome(delivery)
+    assert outcome.kind is deliveries.Kind.REJECTED
+    assert (outcome.error.condition, outcome.error.description) == ("amqp:not-allowed", "no thanks")
+    assert deliveries.is_settled(delivery)
+    deliveries.settle(delivery)
+
+
+def test_credit_is_what_the_sender_may_still_start():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    pipe.sinks[pipe.b].takes = False
+    receiver.grant(3)
+    pipe.run()
+    send(sender, b"one")
+    pipe.run()
+    assert receiver.credit == 2
+    assert receiver.queued == 1
+
+
+def test_credit_reduced_while_transfers_cross_never_goes_negative_on_the_wire():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    receiver.grant(5)
+    pipe.run()
+    for index in range(3):
+        send(sender, b"x", b"%d" % index)
+    chunk = pipe.a.output()  # three transfers under way
+    receiver.set_credit(0)
+    pipe.b.receive(chunk)
+    pipe.b.drain(pipe.sinks[pipe.b])
+    pipe.run()
+    assert sender.credit == 0
+    assert len(pipe.sinks[pipe.b].messages) == 3
+    receiver.grant(1)
+    pipe.run()
+    assert sender.credit == 1
+
+
+def test_session_window_bounds_what_a_stalled_reader_holds():
+    pipe = Pipe(window_frames=8, max_frame_bytes=4096)
+    sender, receiver = pipe.link_pair()
+    pipe.sinks[pipe.b].takes = False
+    receiver.grant(1)
+    pipe.run()
+    sender.start(b"big")
+    written = 0
+    for _ in range(1000):
+        if not sender.is_writable:
+            break
+        sender.send(bytes(4096))
+        written += 4096
+        pipe.run()
+    held = deliveries.pending(receiver.current)
+    assert held <= 8 * 4096
+    while chunk := receiver.recv(65536):
+        held += len(chunk)
+    pipe.run()
+    assert sender.is_writable
+
+
+def test_abort_tells_the_receiver_to_forget():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    receiver.grant(1)
+    pipe.run()
+    delivery = sender.start(b"t")
+    sender.send(b"half")
+    pipe.run()
+    sender.abort(delivery)
+    pipe.run()
+    assert pipe.sinks[pipe.b].messages == [b"<aborted>"]
+
+
+def test_drain_is_answered_by_giving_credit_back():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    receiver.request_drain(10)
+    pipe.run()
+    assert sender.is_draining
+    sender.drained()
+    pipe.run()
+    assert receiver.credit == 0
+    assert not receiver.is_drain_pending
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_detach_and_close_are_told_apart(closed):
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    (sender.close if closed else sender.detach)(AmqpError("amqp:link:stolen", "by r2"))
+    pipe.run()
+    (event,) = pipe.take(pipe.b, LinkDetached)
+    assert event.closed is closed
+    assert event.error.condition == "amqp:link:stolen"
+    (receiver.close if closed else receiver.detach)()
+    pipe.run()
+    assert receiver.is_gone
+    again, _ = pipe.link_pair()
+    assert again.is_open
+
+
+def test_refused_attach_gives_the_condition():
+    pipe = Pipe()
+    link = pipe.a.begin().sender("s")
+    link.set_target(target("nowhere"))
+    link.open()
+    pipe.run()
+    (attached,) = pipe.take(pipe.b, LinkAttached)
+    attached.link.refuse(AmqpError("amqp:not-found", "no address 'nowhere'"))
+    pipe.run()
+    (detached,) = pipe.take(pipe.a, LinkDetached)
+    assert detached.error.condition == "amqp:not-found"
+
+
+def test_links_over_the_limit_are_refused():
+    pipe = Pipe(max_links=1)
+    pipe.link_pair("one")
+    link = pipe.a.begin().sender("two")
+    link.set_target(target("there"))
+    link.open()
+    pipe.run()
+    (detached,) = pipe.take(pipe.a, LinkDetached)
+    assert detached.error.condition == "amqp:resource-limit-exceeded"
+
+
+def test_session_end_detaches_its_links_first():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    sender.session.end()
+    pipe.run()
+    kinds = [type(event) for event in pipe.events[pipe.b] if isinstance(event, LinkDetached | SessionEnded)]
+    assert kinds == [LinkDetached, SessionEnded]
+    receiver.close()
+    assert receiver.is_gone
+    pipe.run()
+
+
+def test_close_with_error_reaches_the_peer_once():
+    pipe = Pipe()
+    pipe.a.close(AmqpError("amqp:connection:forced", "going down"))
+    pipe.run()
+    (closed,) = pipe.take(pipe.b, Closed)
+    assert closed.error.condition == "amqp:connection:forced"
+    assert pipe.a.is_finished
+    assert pipe.b.is_finished
+
+
+@pytest.mark.parametrize(
+    "junk", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00", bytes(64), b"AMQP\x00\x01\x00\x00" + bytes([255] * 32)]
+)
+def test_junk_closes_the_connection_with_a_condition(junk):
+    endpoint = Endpoint(EndpointSettings("b"))
+    endpoint.open()
+    endpoint.receive(junk)
+    (closed,) = endpoint.drain(None)
+    assert closed.error is not None
+    while endpoint.output():
+        pass
+    endpoint.receive_eof()
+    assert endpoint.is_finished
+    endpoint.free()
+
+
+def test_end_of_file_is_a_close():
+    pipe = Pipe()
+    pipe.a.receive_eof()
+    (closed,) = [event for event in pipe.a.drain(None) if isinstance(event, Closed)]
+    assert closed.error is None or closed.error.condition
+
+
+def test_silent_peer_is_given_up_after_the_idle_timeout():
+    a = Endpoint(EndpointSettings("a", idle_timeout_s=2))
+    a.open()
+    b = Endpoint(EndpointSettings("b"))
+    b.open()
+    a.receive(b.output())
+    a.drain(None)
+    now = 100.0
+    deadline = a.tick(now)
+    assert deadline is not None
+    assert deadline > now
+    a.tick(now + 2.5)
+    a.tick(now + 5.0)
+    assert [type(event) for event in a.drain(None)] == [Closed]
+
+
+def test_a_freed_endpoint_says_nothing_more():
+    pipe = Pipe()
+    sender, _ = pipe.link_pair()
+    pipe.a.free()
+    assert pipe.a.output() == b""
+    assert pipe.a.is_finished
+    assert sender.is_gone
+    sender.close()

@@ -1,0 +1,58 @@
+"""Python values to and from proton's pn_data_t: properties, capabilities, filters. Per attach, never per delivery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from proton import UNDESCRIBED, Array, Data, symbol
+
+from wire.engine import Pointer, lib
+
+
+def read(data: Pointer) -> Any:
+    """The first value held, as Python's; None when empty."""
+    wrapped = Data(data)
+    wrapped.rewind()
+    value = wrapped.get_object() if wrapped.next() is not None else None
+    wrapped.rewind()
+    return value
+
+
+def write(data: Pointer, value: Any) -> None:
+    """Replace what is held by ``value``; None clears."""
+    lib.pn_data_clear(data)
+    if value is not None:
+        Data(data).put_object(value)
+
+
+def read_map(data: Pointer) -> dict[str, Any]:
+    """A fields map [2.8.14] with its symbol keys as str; {} for anything that is not a map."""
+    value = read(data)
+    if not isinstance(value, dict):
+        return {}
+    return {str(key): item for key, item in value.items()}
+
+
+def write_map(data: Pointer, value: Mapping[str, Any] | None) -> None:
+    write(data, {symbol(key): item for key, item in value.items()} if value else None)
+
+
+def read_symbols(data: Pointer) -> tuple[str, ...]:
+    """A multiple="true" symbol field [1.4]: one symbol, an array of them, or (seen from peers) a list."""
+    value = read(data)
+    if value is None:
+        return ()
+    if isinstance(value, Array):
+        return tuple(str(item) for item in value.elements)
+    if isinstance(value, list):
+        return tuple(str(item) for item in value)
+    return (str(value),)
+
+
+def write_symbols(data: Pointer, values: Iterable[str]) -> None:
+    symbols = [symbol(value) for value in values]
+    if not symbols:
+        lib.pn_data_clear(data)
+    else:
+        write(data, Array(UNDESCRIBED, Data.SYMBOL, *symbols))

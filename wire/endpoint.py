@@ -1,0 +1,408 @@
+"""One AMQP connection, sans-IO: bytes in, bytes out, events, a clock that is an argument.
+
+Used by routers, brokers and clients alike. Begins after TLS and SASL (``wire.sasl``). Spec: AMQP 1.0 [2.4].
+Numbered rules that shape it (of proton 0.40, each with a test): windows are always set; credit that went negative is
+raised before output; a session or link above the peer's limits ends the transport silently, so they are counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from wire import condition, data
+from wire.engine import (
+    NULL,
+    Pointer,
+    chars,
+    ffi,
+    free_engine,
+    lib,
+    link_remote_credit,
+    set_session_window,
+    text,
+)
+from wire.errors import AmqpError, ConnectionFault, LocalStateError
+from wire.events import (
+    Closed,
+    Event,
+    LinkAttached,
+    LinkDetached,
+    LinkEstablished,
+    Opened,
+    SessionBegun,
+    SessionEnded,
+    Sink,
+)
+from wire.link import OUTPUT_BOUND_BYTES, IncomingLink, Link, OutgoingLink, Session
+
+AnyLink = TypeVar("AnyLink", bound=Link)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end, as TLS and SASL proved it before the first AMQP frame."""
+
+    user: str | None = None
+    is_mesh: bool = False
+    """A node or operator of this mesh, by certificate (or because the topology runs its nodes in plain text)."""
+    mesh_name: str | None = None
+    """Name of the node or operator in the certificate."""
+    remote_address: str = ""
+    listener: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """What we say in OPEN, and what we hold the peer to."""
+
+    container_id: str
+    hostname: str | None = None
+    max_frame_bytes: int = 16384
+    idle_timeout_s: float = 16.0
+    """We close when nothing is heard for so long; half of it is advertised. 0: never."""
+    max_sessions: int = 256
+    max_links: int = 10_000
+    window_frames: int = 256
+    """Incoming window of each session, in frames; times max_frame_bytes it bounds what one session may hold here."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    offered_capabilities: tuple[str, ...] = ()
+    desired_capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOpen:
+    """What the peer said in OPEN. [2.7.1]"""
+
+    container_id: str
+    hostname: str | None
+    properties: Mapping[str, Any]
+    offered_capabilities: tuple[str, ...]
+    desired_capabilities: tuple[str, ...]
+
+
+class Endpoint:
+    """A connection with its sessions and links. Not thread-safe; owned by one node."""
+
+    def __init__(
+        self, settings: EndpointSettings, peer: Peer | None = None, dirty: set[Endpoint] | None = None
+    ) -> None:
+        self.settings = settings
+        self.peer = peer or Peer()
+        self.owner: Any = None
+        self.remote: RemoteOpen | None = None
+        self.dirty = dirty
+        self.is_output_blocked = False
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self._unsent_bytes = 0
+        self._links: dict[Pointer, Link] = {}
+        self._sessions: dict[Pointer, Session] = {}
+        self._reduced: set[IncomingLink] = set()
+        self._is_closed_told = False
+        self._is_freed = False
+        self._connection = lib.pn_connection()
+        self._transport = lib.pn_transport()
+        self._collector = lib.pn_collector()
+        self._configure()
+
+    def _configure(self) -> None:
+        settings, transport = self.settings, self._transport
+        lib.pn_connection_collect(self._connection, self._collector)
+        lib.pn_transport_set_max_frame(transport, settings.max_frame_bytes)
+        lib.pn_transport_set_channel_max(transport, settings.max_sessions - 1)
+        lib.pn_transport_set_idle_timeout(transport, int(settings.idle_timeout_s * 1000))
+        lib.pn_transport_bind(transport, self._connection)
+
+    # Opening and closing
+    def open(self) -> None:
+        settings, connection = self.settings, self._connection
+        lib.pn_connection_set_container(connection, chars(settings.container_id))
+        lib.pn_connection_set_hostname(connection, chars(settings.hostname))
+        data.write_map(lib.pn_connection_properties(connection), settings.properties)
+        data.write_symbols(lib.pn_connection_offered_capabilities(connection), settings.offered_capabilities)
+        data.write_symbols(lib.pn_connection_desired_capabilities(connection), settings.desired_capabilities)
+        lib.pn_connection_open(connection)
+        self.mark_dirty()
+
+    def close(self, error: AmqpError | None = None) -> None:
+        """Say goodbye; the peer's close makes the endpoint finished."""
+        if self._is_freed:
+            return
+        if not self.is_local_open:
+            self.open()  # a close needs an OPEN before it
+        condition.write(lib.pn_connection_condition(self._connection), error)
+        lib.pn_connection_close(self._connection)
+        self.mark_dirty()
+
+    @property
+    def is_local_open(self) -> bool:
+        return bool(lib.pn_connection_state(self._connection) & lib.PN_LOCAL_ACTIVE)
+
+    @property
+    def is_open(self) -> bool:
+        """Open from both sides."""
+        if self._is_freed:
+            return False
+        state = lib.pn_connection_state(self._connection)
+        return bool(state & lib.PN_LOCAL_ACTIVE and state & lib.PN_REMOTE_ACTIVE)
+
+    @property
+    def is_finished(self) -> bool:
+        """Nothing more will be sent or understood: the socket can go."""
+        return self._is_freed or bool(lib.pn_transport_closed(self._transport))
+
+    def free(self) -> None:
+        """Give the engine back; every link and delivery of it is gone. Idempotent."""
+        if self._is_freed:
+            return
+        self._is_freed = True
+        for link in self._links.values():
+            link.is_gone = True
+        self._links.clear()
+        self._sessions.clear()
+        self._reduced.clear()
+        if self.dirty is not None:
+            self.dirty.discard(self)
+        free_engine(self._connection, self._transport, self._collector)
+
+    # Bytes and time
+    def receive(self, chunk: bytes) -> None:
+        """Feed what came from the socket. Bad bytes become an error frame in the output and a Closed event."""
+        self.bytes_in += len(chunk)
+        view = memoryview(chunk)
+        while view:
+            taken = lib.pn_transport_push(self._transport, ffi.from_buffer(view), len(view))
+            if taken <= 0:
+                break
+            view = view[taken:]
+        self.mark_dirty()
+
+    def receive_eof(self) -> None:
+        lib.pn_transport_close_tail(self._transport)
+        self.mark_dirty()
+
+    def output(self) -> bytes:
+        """The next bytes for the socket; b"" when there are none now."""
+        if self._is_freed:
+            return b""
+        if self._reduced:
+            self._raise_negative_credit()
+        size = lib.pn_transport_pending(self._transport)
+        if size <= 0:
+            self._unsent_bytes = 0
+            return b""
+        buffer = bytearray(size)
+        lib.pn_transport_peek(self._transport, ffi.from_buffer(buffer), size)
+        lib.pn_transport_pop(self._transport, size)
+        self._unsent_bytes = 0
+        self.bytes_out += size
+        return bytes(buffer)
+
+    def tick(self, now: float) -> float | None:
+        """Send or demand heartbeats; the time at which to be called again. [2.4.5]"""
+        deadline_ms = lib.pn_transport_tick(self._transport, int(now * 1000) or 1)
+        if lib.pn_transport_pending(self._transport) > 0:
+            self.mark_dirty()
+        return deadline_ms / 1000 if deadline_ms else None
+
+    def mark_dirty(self) -> None:
+        """There may be output now."""
+        if self.dirty is not None and not self._is_freed:
+            self.dirty.add(self)
+
+    @property
+    def has_room(self) -> bool:
+        """Another chunk may be handed to the engine without piling up inside it."""
+        return not self.is_output_blocked and self._unsent_bytes < OUTPUT_BOUND_BYTES
+
+    def note_unsent(self, size: int) -> None:
+        self._unsent_bytes += size
+        self.mark_dirty()
+
+    # Links, for wire.link
+    def begin(self, window_frames: int | None = None) -> Session:
+        """A new session of ours. Raises ConnectionFault when the peer takes no more."""
+        limit = min(lib.pn_transport_remote_channel_max(self._transport) + 1, self.settings.max_sessions)
+        if self.remote is not None and len(self._sessions) >= limit:
+            raise ConnectionFault("amqp:resource-limit-exceeded", f"the peer takes {limit} sessions, all are in use")
+        session = self._own_session(lib.pn_session(self._connection), window_frames)
+        lib.pn_session_open(session.pointer)
+        self.mark_dirty()
+        return session
+
+    @property
+    def session_count(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def links(self) -> list[Link]:
+        return list(self._links.values())
+
+    def adopt(self, link: AnyLink) -> AnyLink:
+        self._links[link.pointer] = link
+        link.session.link_count += 1
+        return link
+
+    def forget(self, link: Link) -> None:
+        """Both sides ended the link: free it. Unsettled deliveries go with it."""
+        if link.is_gone:
+            return
+        link.is_gone = True
+        link.session.link_count -= 1
+        self._links.pop(link.pointer, None)
+        if isinstance(link, IncomingLink):
+            self._reduced.discard(link)
+        lib.pn_link_free(link.pointer)
+        self._free_if_over(link.session)
+
+    @staticmethod
+    def _free_if_over(session: Session) -> None:
+        if session.is_over and session.link_count == 0:
+            lib.pn_session_free(session.pointer)
+
+    def note_reduced(self, link: IncomingLink) -> None:
+        self._reduced.add(link)
+
+    def _raise_negative_credit(self) -> None:
+        # A reduction that crossed transfers would put link-credit 4294967293 on the wire.
+        for link in self._reduced:
+            missing = link_remote_credit(link.pointer)
+            if missing < 0:
+                lib.pn_link_flow(link.pointer, -missing)
+        self._reduced.clear()
+
+    def _own_session(self, pointer: Pointer, window_frames: int | None = None) -> Session:
+        set_session_window(pointer, window_frames or self.settings.window_frames)
+        session = self._sessions[pointer] = Session(self, pointer)
+        return session
+
+    # Events
+    def drain(self, sink: Sink) -> list[Event]:
+        """Hand every hot event to ``sink``, in order; return the others, in order."""
+        events: list[Event] = []
+        collector, links = self._collector, self._links
+        peek, pop, kind_of = lib.pn_collector_peek, lib.pn_collector_pop, lib.pn_event_type
+        while not self._is_freed:
+            event = peek(collector)
+            if event == NULL:
+                break
+            kind = kind_of(event)
+            if kind == lib.PN_DELIVERY:
+                self._drain_delivery(sink, lib.pn_event_delivery(event))
+            elif kind == lib.PN_LINK_FLOW:
+                link = links.get(lib.pn_event_link(event))
+                if link is not None:
+                    sink.on_flow(link)  # type: ignore[arg-type]
+            else:
+                handler = _COLD.get(kind)
+                if handler is not None:
+                    handler(self, event, events)
+            pop(collector)
+        return events
+
+    def _drain_delivery(self, sink: Sink, delivery: Pointer) -> None:
+        link = self._links.get(lib.pn_delivery_link(delivery))
+        if link is None:
+            return
+        if isinstance(link, OutgoingLink):
+            sink.on_disposition(link, delivery)
+            return
+        if lib.pn_delivery_updated(delivery):
+            sink.on_disposition(link, delivery)
+        if not link.is_gone:
+            sink.on_delivery(link, delivery)  # type: ignore[arg-type]
+
+    def _on_open(self, event: Pointer, events: list[Event]) -> None:
+        connection = self._connection
+        self.remote = RemoteOpen(
+            container_id=text(lib.pn_connection_remote_container(connection)) or "",
+            hostname=text(lib.pn_connection_remote_hostname(connection)),
+            properties=data.read_map(lib.pn_connection_remote_properties(connection)),
+            offered_capabilities=data.read_symbols(lib.pn_connection_remote_offered_capabilities(connection)),
+            desired_capabilities=data.read_symbols(lib.pn_connection_remote_desired_capabilities(connection)),
+        )
+        events.append(Opened())
+
+    def _on_close(self, event: Pointer, events: list[Event]) -> None:
+        lib.pn_connection_close(self._connection)
+        self._tell_closed(condition.read(lib.pn_connection_remote_condition(self._connection)), events)
+
+    def _on_transport_ended(self, event: Pointer, events: list[Event]) -> None:
+        self._tell_closed(condition.read(lib.pn_transport_condition(self._transport), ConnectionFault), events)
+
+    def _tell_closed(self, error: AmqpError | None, events: list[Event]) -> None:
+        self.mark_dirty()
+        if not self._is_closed_told:
+            self._is_closed_told = True
+            events.append(Closed(error))
+
+    def _on_begin(self, event: Pointer, events: list[Event]) -> None:
+        pointer = lib.pn_event_session(event)
+        if pointer in self._sessions:
+            return
+        session = self._own_session(pointer)
+        lib.pn_session_open(pointer)
+        self.mark_dirty()
+        events.append(SessionBegun(session))
+
+    def _on_end(self, event: Pointer, events: list[Event]) -> None:
+        session = self._sessions.pop(lib.pn_event_session(event), None)
+        if session is None:
+            return
+        error = condition.read(lib.pn_session_remote_condition(session.pointer))
+        for link in [link for link in self._links.values() if link.session is session]:
+            events.append(LinkDetached(link, True, error))
+        lib.pn_session_close(session.pointer)
+        self.mark_dirty()
+        session.is_over = True
+        self._free_if_over(session)
+        events.append(SessionEnded(session, error))
+
+    def _on_attach(self, event: Pointer, events: list[Event]) -> None:
+        pointer = lib.pn_event_link(event)
+        known = self._links.get(pointer)
+        if known is not None:
+            events.append(LinkEstablished(known))
+            return
+        session = self._sessions.get(lib.pn_link_session(pointer))
+        if session is None:
+            raise LocalStateError("a link attached in a session that was never begun")
+        link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
+        if len(self._links) > self.settings.max_links:
+            link.refuse(
+                AmqpError("amqp:resource-limit-exceeded", f"{self.settings.max_links} links on this connection at most")
+            )
+            return
+        events.append(LinkAttached(link))
+
+    def _on_link_closed(self, event: Pointer, events: list[Event]) -> None:
+        self._on_link_ended(event, events, closed=True)
+
+    def _on_link_detached(self, event: Pointer, events: list[Event]) -> None:
+        self._on_link_ended(event, events, closed=False)
+
+    def _on_link_ended(self, event: Pointer, events: list[Event], *, closed: bool) -> None:
+        link = self._links.get(lib.pn_event_link(event))
+        if link is None:
+            return
+        link.has_peer_left = True
+        error = condition.read(lib.pn_link_remote_condition(link.pointer))
+        if link.has_left:
+            self.forget(link)
+        else:
+            events.append(LinkDetached(link, closed, error))
+
+
+_COLD: dict[int, Callable[[Endpoint, Pointer, list[Event]], None]] = {
+    lib.PN_CONNECTION_REMOTE_OPEN: Endpoint._on_open,
+    lib.PN_CONNECTION_REMOTE_CLOSE: Endpoint._on_close,
+    lib.PN_TRANSPORT_TAIL_CLOSED: Endpoint._on_transport_ended,
+    lib.PN_TRANSPORT_ERROR: Endpoint._on_transport_ended,
+    lib.PN_SESSION_REMOTE_OPEN: Endpoint._on_begin,
+    lib.PN_SESSION_REMOTE_CLOSE: Endpoint._on_end,
+    lib.PN_LINK_REMOTE_OPEN: Endpoint._on_attach,
+    lib.PN_LINK_REMOTE_CLOSE: Endpoint._on_link_closed,
+    lib.PN_LINK_REMOTE_DETACH: Endpoint._on_link_detached,
+}

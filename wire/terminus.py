@@ -1,0 +1,108 @@
+"""What a link says of its two ends: source and target. [3.5.3], [3.5.4]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from wire import data
+from wire.engine import Pointer, chars, lib, text
+
+
+class TerminusType(IntEnum):
+    UNSPECIFIED = lib.PN_UNSPECIFIED
+    SOURCE = lib.PN_SOURCE
+    TARGET = lib.PN_TARGET
+    COORDINATOR = lib.PN_COORDINATOR
+
+
+class Durability(IntEnum):
+    NONE = lib.PN_NONDURABLE
+    CONFIGURATION = lib.PN_CONFIGURATION
+    UNSETTLED_STATE = lib.PN_DELIVERIES
+
+
+class Expiry(IntEnum):
+    LINK_DETACH = lib.PN_EXPIRE_WITH_LINK
+    SESSION_END = lib.PN_EXPIRE_WITH_SESSION
+    CONNECTION_CLOSE = lib.PN_EXPIRE_WITH_CONNECTION
+    NEVER = lib.PN_EXPIRE_NEVER
+
+
+class DistributionMode(IntEnum):
+    UNSPECIFIED = lib.PN_DIST_MODE_UNSPECIFIED
+    COPY = lib.PN_DIST_MODE_COPY
+    MOVE = lib.PN_DIST_MODE_MOVE
+
+
+@dataclass(frozen=True, slots=True)
+class Terminus:
+    """One end of a link, as text and Python values. ``type`` UNSPECIFIED means the end was null."""
+
+    address: str | None = None
+    type: TerminusType = TerminusType.UNSPECIFIED
+    durability: Durability = Durability.NONE
+    expiry: Expiry = Expiry.SESSION_END
+    timeout_s: int = 0
+    is_dynamic: bool = False
+    distribution_mode: DistributionMode = DistributionMode.UNSPECIFIED
+    capabilities: tuple[str, ...] = ()
+    filter: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    outcomes: tuple[str, ...] = ()
+
+    @property
+    def is_null(self) -> bool:
+        return self.type is TerminusType.UNSPECIFIED
+
+    @property
+    def outlives_link(self) -> bool:
+        """A terminus the peer means to come back to. [3.5.1]"""
+        return self.durability is not Durability.NONE or self.expiry is Expiry.NEVER
+
+
+NULL_TERMINUS = Terminus()
+
+
+def source(address: str | None, **fields: Any) -> Terminus:
+    return Terminus(address, TerminusType.SOURCE, **fields)
+
+
+def target(address: str | None, **fields: Any) -> Terminus:
+    return Terminus(address, TerminusType.TARGET, **fields)
+
+
+def read(terminus: Pointer) -> Terminus:
+    kind = TerminusType(lib.pn_terminus_get_type(terminus))
+    if kind is TerminusType.UNSPECIFIED:
+        return NULL_TERMINUS
+    return Terminus(
+        address=text(lib.pn_terminus_get_address(terminus)),
+        type=kind,
+        durability=Durability(lib.pn_terminus_get_durability(terminus)),
+        expiry=Expiry(lib.pn_terminus_get_expiry_policy(terminus)),
+        timeout_s=lib.pn_terminus_get_timeout(terminus),
+        is_dynamic=bool(lib.pn_terminus_is_dynamic(terminus)),
+        distribution_mode=DistributionMode(lib.pn_terminus_get_distribution_mode(terminus)),
+        capabilities=data.read_symbols(lib.pn_terminus_capabilities(terminus)),
+        filter=data.read_map(lib.pn_terminus_filter(terminus)),
+        properties=data.read_map(lib.pn_terminus_properties(terminus)),
+        outcomes=data.read_symbols(lib.pn_terminus_outcomes(terminus)),
+    )
+
+
+def write(terminus: Pointer, value: Terminus) -> None:
+    # The type is set even when only capabilities are given: without it proton drops every other field.
+    lib.pn_terminus_set_type(terminus, int(value.type))
+    lib.pn_terminus_set_address(terminus, chars(value.address))
+    lib.pn_terminus_set_durability(terminus, int(value.durability))
+    lib.pn_terminus_set_expiry_policy(terminus, int(value.expiry))
+    lib.pn_terminus_set_timeout(terminus, value.timeout_s)
+    lib.pn_terminus_set_dynamic(terminus, value.is_dynamic)
+    lib.pn_terminus_set_distribution_mode(terminus, int(value.distribution_mode))
+    data.write_symbols(lib.pn_terminus_capabilities(terminus), value.capabilities)
+    data.write_map(lib.pn_terminus_filter(terminus), value.filter)
+    data.write_map(lib.pn_terminus_properties(terminus), value.properties)
+    data.write_symbols(lib.pn_terminus_outcomes(terminus), value.outcomes)
