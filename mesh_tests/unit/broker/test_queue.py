@@ -1,0 +1,244 @@
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from broker.message import Entry, Message, State
+from broker.queue import Action, Archive, Deliver, Departure, Queue, Recount, Verdict, WantMark
+
+NOW = 100.0
+
+
+def _message(message_id: int, *, is_stored: bool = False, expires_at_s: float | None = None) -> Message:
+    return Message(message_id, 10, is_stored, expires_at_s=expires_at_s)
+
+
+def _filled(count: int) -> Queue:
+    queue = Queue()
+    for message_id in range(1, count + 1):
+        assert queue.enqueue(_message(message_id), NOW) == []
+    return queue
+
+
+def _given(actions: list[Action]) -> list[tuple[int, int]]:
+    return [(action.consumer_id, action.entry.message_id) for action in actions if isinstance(action, Deliver)]
+
+
+def _entries(actions: list[Action]) -> list[Entry]:
+    return [action.entry for action in actions if isinstance(action, Deliver)]
+
+
+def _queue_with(*consumer_ids: int, count: int) -> Queue:
+    queue = _filled(count)
+    for consumer_id in consumer_ids:
+        queue.attach(consumer_id)
+    return queue
+
+
+def test_consumers_take_turns() -> None:
+    queue = Queue()
+    for consumer_id in (1, 2):
+        queue.attach(consumer_id)
+        queue.set_credit(consumer_id, 10, NOW)
+    turns = [_given(queue.enqueue(_message(message_id), NOW)) for message_id in range(4)]
+    assert turns == [[(1, 0)], [(2, 1)], [(1, 2)], [(2, 3)]]
+
+
+def test_nobody_is_given_more_than_its_credit() -> None:
+    queue = _queue_with(1, count=5)
+    assert _given(queue.set_credit(1, 2, NOW)) == [(1, 1), (1, 2)]
+    assert queue.set_credit(1, 0, NOW) == []
+
+
+def test_a_released_message_comes_back_to_its_place_uncounted() -> None:
+    queue = _queue_with(1, count=3)
+    first, second = _entries(queue.set_credit(1, 2, NOW))
+    assert queue.settle(1, second, Verdict.RELEASED, NOW) == []
+    assert queue.settle(1, first, Verdict.RELEASED, NOW) == []
+    assert _given(queue.set_credit(1, 3, NOW)) == [(1, 1), (1, 2), (1, 3)]
+    assert first.delivery_count == 0
+
+
+def test_a_failed_message_is_counted_and_the_count_is_written() -> None:
+    queue = _queue_with(1, count=1)
+    (entry,) = _entries(queue.set_credit(1, 1, NOW))
+    assert queue.settle(1, entry, Verdict.FAILED, NOW) == [Recount(entry)]
+    assert entry.delivery_count == 1
+
+
+def test_a_message_undeliverable_here_goes_to_another_consumer_only() -> None:
+    queue = _queue_with(1, 2, count=2)
+    (entry,) = _entries(queue.set_credit(1, 1, NOW))
+    queue.settle(1, entry, Verdict.FAILED, NOW, shun=True)
+    assert _given(queue.set_credit(1, 5, NOW)) == [(1, 2)]
+    assert queue.is_dry_for(1, NOW)
+    assert not queue.is_dry_for(2, NOW)
+    assert _given(queue.set_credit(2, 5, NOW)) == [(2, 1)]
+
+
+def test_a_vanished_consumer_gives_back_written_messages_counted_and_unwritten_ones_not() -> None:
+    queue = _queue_with(1, count=2)
+    written, unwritten = _entries(queue.set_credit(1, 2, NOW))
+    assert queue.detach(1, [unwritten], NOW) == [Recount(written)]
+    assert (written.delivery_count, unwritten.delivery_count) == (1, 0)
+
+
+def test_a_message_past_its_deadline_is_archived_and_not_given() -> None:
+    queue = Queue()
+    queue.enqueue(_message(1, expires_at_s=NOW + 1), NOW)
+    queue.enqueue(_message(2), NOW)
+    assert queue.next_deadline() == NOW + 1
+    (archived,) = queue.on_time(NOW + 1)
+    assert isinstance(archived, Archive)
+    assert archived.departure is Departure.EXPIRED
+    queue.attach(1)
+    assert _given(queue.set_credit(1, 9, NOW + 1)) == [(1, 2)]
+
+
+def test_a_message_that_expires_in_a_consumers_hands_is_archived_when_it_comes_back() -> None:
+    queue = Queue()
+    queue.attach(1)
+    queue.set_credit(1, 1, NOW)
+    (entry,) = _entries(queue.enqueue(_message(1, expires_at_s=NOW + 1), NOW))
+    assert queue.on_time(NOW + 2) == []
+    assert queue.settle(1, entry, Verdict.RELEASED, NOW + 2) == [Archive(entry, Departure.EXPIRED)]
+
+
+def test_a_browser_sees_everything_and_takes_nothing() -> None:
+    queue = _filled(2)
+    queue.attach_browser(7)
+    assert _given(queue.set_credit(7, 9, NOW)) == [(7, 1), (7, 2)]
+    assert queue.is_dry_for(7, NOW)
+    queue.attach(1)
+    assert _given(queue.set_credit(1, 9, NOW)) == [(1, 1), (1, 2)]
+
+
+def test_a_stored_message_is_given_only_under_the_seen_mark() -> None:
+    queue = Queue()
+    queue.attach(1)
+    queue.set_credit(1, 9, NOW)
+    (want,) = queue.enqueue(_message(5, is_stored=True), NOW)
+    assert isinstance(want, WantMark)
+    assert want.message_id >= 5
+    assert queue.enqueue(_message(6, is_stored=True), NOW) == []
+    assert _given(queue.on_mark(want.message_id, NOW)) == [(1, 5), (1, 6)]
+
+
+def test_dropping_a_queue_archives_also_what_consumers_hold() -> None:
+    queue = _queue_with(1, count=2)
+    queue.set_credit(1, 1, NOW)
+    assert len(queue.drop_all()) == 2
+    assert queue.is_empty
+    assert queue.detach(1, [], NOW) == []
+
+
+class QueueWalk(RuleBasedStateMachine):
+    """A random walk beside a model: who holds what, what has left, what is owed to nobody."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = Queue()
+        self.now = NOW
+        self.credit: dict[int, int] = {}
+        self.held: dict[int, dict[int, Entry]] = {}
+        self.live: dict[int, Entry | None] = {}
+        self.shunned: set[tuple[int, int]] = set()
+        self.mark = 0
+        self.wanted: int | None = None
+        self.next_id = 1
+        self.next_consumer = 1
+
+    def carry_out(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case Deliver(consumer_id, entry):
+                    assert self.credit[consumer_id] > 0, "given without credit"
+                    assert entry.state is State.ACQUIRED
+                    assert not any(entry.message_id in held for held in self.held.values()), "given twice"
+                    assert (consumer_id, entry.message_id) not in self.shunned
+                    assert not entry.message.is_expired(self.now)
+                    assert not entry.message.is_stored or entry.message_id <= self.mark or entry.was_seen
+                    self.credit[consumer_id] -= 1
+                    self.held[consumer_id][entry.message_id] = entry
+                case Archive(entry, departure):
+                    del self.live[entry.message_id]
+                    assert departure is not Departure.EXPIRED or entry.message.is_expired(self.now)
+                case Recount(entry):
+                    assert entry.was_seen
+                case WantMark(message_id):
+                    self.wanted = message_id
+
+    @rule(is_stored=st.booleans(), ttl_s=st.none() | st.integers(1, 5))
+    def enqueue(self, is_stored: bool, ttl_s: int | None) -> None:
+        expires_at_s = None if ttl_s is None else self.now + ttl_s
+        message = _message(self.next_id, is_stored=is_stored, expires_at_s=expires_at_s)
+        self.live[self.next_id] = None
+        self.next_id += 1
+        self.carry_out(self.queue.enqueue(message, self.now))
+
+    @rule()
+    def attach(self) -> None:
+        self.queue.attach(self.next_consumer)
+        self.credit[self.next_consumer] = 0
+        self.held[self.next_consumer] = {}
+        self.next_consumer += 1
+
+    @precondition(lambda self: self.credit)
+    @rule(data=st.data(), credit=st.integers(0, 4))
+    def set_credit(self, data: st.DataObject, credit: int) -> None:
+        consumer_id = data.draw(st.sampled_from(sorted(self.credit)))
+        self.credit[consumer_id] = credit
+        self.carry_out(self.queue.set_credit(consumer_id, credit, self.now))
+
+    @precondition(lambda self: any(self.held.values()))
+    @rule(data=st.data(), verdict=st.sampled_from(Verdict), shun=st.booleans())
+    def settle(self, data: st.DataObject, verdict: Verdict, shun: bool) -> None:
+        consumer_id = data.draw(st.sampled_from([key for key, held in self.held.items() if held]))
+        entry = self.held[consumer_id].pop(data.draw(st.sampled_from(sorted(self.held[consumer_id]))))
+        before = entry.delivery_count
+        if shun:
+            self.shunned.add((consumer_id, entry.message_id))
+        self.carry_out(self.queue.settle(consumer_id, entry, verdict, self.now, shun=shun))
+        assert entry.delivery_count == before + (verdict is Verdict.FAILED)
+
+    @precondition(lambda self: self.credit)
+    @rule(data=st.data())
+    def detach(self, data: st.DataObject) -> None:
+        consumer_id = data.draw(st.sampled_from(sorted(self.credit)))
+        held = self.held.pop(consumer_id)
+        del self.credit[consumer_id]
+        written = data.draw(st.sets(st.sampled_from(sorted(held)))) if held else set()
+        counts = {key: entry.delivery_count + (key in written) for key, entry in held.items()}
+        unwritten = [entry for key, entry in held.items() if key not in written]
+        self.carry_out(self.queue.detach(consumer_id, unwritten, self.now))
+        assert counts == {key: entry.delivery_count for key, entry in held.items()}
+
+    @precondition(lambda self: self.wanted is not None)
+    @rule()
+    def mark(self) -> None:
+        assert self.wanted is not None
+        self.mark, self.wanted = self.wanted, None
+        self.carry_out(self.queue.on_mark(self.mark, self.now))
+
+    @rule(passed_s=st.integers(1, 3))
+    def pass_time(self, passed_s: int) -> None:
+        self.now += passed_s
+        self.carry_out(self.queue.on_time(self.now))
+        due = self.queue.next_deadline()
+        assert due is None or due > self.now
+
+    @invariant()
+    def counts_agree(self) -> None:
+        snapshot = self.queue.snapshot()
+        assert snapshot.available_count + snapshot.acquired_count == len(self.live)
+        assert snapshot.acquired_count == sum(len(held) for held in self.held.values())
+        assert snapshot.size_bytes == 10 * len(self.live)
+
+    @invariant()
+    def nobody_waits_for_what_is_there(self) -> None:
+        for consumer_id, credit in self.credit.items():
+            if credit > 0 and self.wanted is None:
+                assert self.queue.is_dry_for(consumer_id, self.now)
+
+
+QueueWalk.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestQueueWalk = QueueWalk.TestCase
