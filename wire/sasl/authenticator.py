@@ -1,0 +1,83 @@
+"""Who may come in with which secret, without telling anybody who exists?
+
+An unknown user gets a decoy secret: same shape, same cost, always the same salt, never a right password. So neither
+SCRAM's first answer nor PLAIN's time tells a known user from an unknown one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from wire.sasl.prepare import prepare
+
+_DEFAULT_ITERATIONS = 4096
+
+
+class Secret(Protocol):
+    """What is kept of a password for SCRAM-SHA-256. [RFC 5802 section 3]"""
+
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def salt(self) -> bytes: ...
+    @property
+    def stored_key(self) -> bytes: ...
+    @property
+    def server_key(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoy:
+    iterations: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+
+
+class Authenticator:
+    """The users of a mesh. An Authenticator without users offers no mechanism that takes a password."""
+
+    def __init__(self, secrets: Mapping[str, Secret]) -> None:
+        self._secrets = dict(secrets)
+        # Made from the secrets, so that every router and every restart shows an unknown user the same salt.
+        keys = b"".join(secrets[user].server_key for user in sorted(secrets))
+        self._decoy_key = hashlib.sha256(b"decoy" + keys).digest()
+        self._iterations = sorted({secret.iterations for secret in secrets.values()}) or [_DEFAULT_ITERATIONS]
+
+    @property
+    def has_users(self) -> bool:
+        return bool(self._secrets)
+
+    def knows(self, user: str) -> bool:
+        return user in self._secrets
+
+    def secret_of(self, user: str) -> Secret:
+        return self._secrets.get(user) or self._decoy(user)
+
+    def _decoy(self, user: str) -> Secret:
+        salt = self._derive("salt", user)
+        iterations = self._iterations[salt[-1] % len(self._iterations)]
+        return _Decoy(iterations, salt[:16], self._derive("stored", user), self._derive("server", user))
+
+    def _derive(self, purpose: str, user: str) -> bytes:
+        return hmac.digest(self._decoy_key, f"{purpose}:{user}".encode(), "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordCheck:
+    """A password to verify. ``is_right`` takes milliseconds, without the GIL: run it beside the event loop."""
+
+    user: str
+    is_known: bool
+    secret: Secret = field(repr=False)
+    password: str = field(repr=False)
+
+    def is_right(self) -> bool:
+        password = prepare(self.password).encode()
+        salted = hashlib.pbkdf2_hmac("sha256", password, self.secret.salt, self.secret.iterations)
+        stored_key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+        return hmac.compare_digest(stored_key, self.secret.stored_key) and self.is_known

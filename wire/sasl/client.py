@@ -1,0 +1,143 @@
+"""The client's half of a connection's first bytes: offer ourselves by the strongest mechanism both sides have.
+
+Sans-IO. Send what ``output`` returns (it has something from the start); feed ``receive``. When ``verdict`` is set the
+handshake is over, and ``leftover`` is the first input of the AMQP layer.
+
+Spec: AMQP 1.0 [5.3.2].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from wire.sasl import headers, scram
+from wire.sasl.client_mechanisms import ClientMechanism, make_mechanism
+from wire.sasl.frames import (
+    Challenge,
+    Frame,
+    FrameFault,
+    Init,
+    Mechanisms,
+    Outcome,
+    Response,
+    encode_frame,
+    take_frame,
+)
+from wire.sasl.verdict import Accepted, Refused, Verdict
+
+_MAX_ROUNDS = 8
+_OUTCOME_NAMES = {
+    1: "authentication failed",
+    2: "system error",
+    3: "permanent system error",
+    4: "temporary system error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SaslClientSettings:
+    """Who we say we are. ``mechanisms`` narrows what may be used, in any order; None: whatever the credentials allow.
+
+    ``hostname`` goes into sasl-init, where some servers read the virtual host.
+    """
+
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    has_certificate: bool = False
+    mechanisms: tuple[str, ...] | None = None
+    hostname: str | None = None
+
+    @property
+    def usable_mechanisms(self) -> tuple[str, ...]:
+        """Strongest first."""
+        usable = ["EXTERNAL"] if self.has_certificate else []
+        if self.user is not None and self.password is not None:
+            usable += [scram.NAME, "PLAIN"]
+        # A server that asks for nobody's name offers nothing else, also to those who have one.
+        usable.append("ANONYMOUS")
+        return tuple(name for name in usable if self.mechanisms is None or name in self.mechanisms)
+
+
+class SaslClient:
+    def __init__(self, settings: SaslClientSettings) -> None:
+        self._settings = settings
+        self._input = bytearray()
+        self._output = bytearray(headers.SASL)
+        self._is_header_read = False
+        self._mechanism: ClientMechanism | None = None
+        self._rounds = 0
+        self.verdict: Verdict | None = None
+
+    @property
+    def leftover(self) -> bytes:
+        """Bytes received after the handshake."""
+        return bytes(self._input) if self.verdict is not None else b""
+
+    def output(self) -> bytes:
+        data = bytes(self._output)
+        self._output.clear()
+        return data
+
+    def receive(self, data: bytes) -> None:
+        self._input += data
+        if not self._is_header_read:
+            self._read_header()
+        while self._is_header_read and self.verdict is None:
+            try:
+                frame = take_frame(self._input)
+                if frame is None:
+                    return
+                self._on_frame(frame)
+            except (FrameFault, scram.ScramFault) as fault:
+                self.verdict = Refused(str(fault))
+
+    def describe_state(self) -> str:
+        """What is being waited for, for a log line about a peer that went silent or away."""
+        if not self._is_header_read:
+            return "protocol header"
+        return "sasl-mechanisms" if self._mechanism is None else "sasl-outcome"
+
+    def _read_header(self) -> None:
+        seen = bytes(self._input)
+        if headers.is_prefix_of_header(seen):
+            return
+        if seen[: headers.HEADER_BYTES] == headers.SASL:
+            del self._input[: headers.HEADER_BYTES]
+            self._is_header_read = True
+        else:
+            self.verdict = Refused(f"the server has no AMQP SASL layer: it speaks {headers.name_of(seen)}")
+
+    def _on_frame(self, frame: Frame) -> None:
+        match (self._mechanism, frame):
+            case (None, Mechanisms(offered)):
+                self._choose(offered)
+            case (ClientMechanism() as mechanism, Challenge(challenge)):
+                self._answer(mechanism, challenge)
+            case (ClientMechanism() as mechanism, Outcome(0, additional_data)):
+                mechanism.on_success(additional_data)
+                user = None if mechanism.name == "ANONYMOUS" else self._settings.user
+                self.verdict = Accepted(user, mechanism.name)
+            case (ClientMechanism() as mechanism, Outcome(code, _)):
+                what = _OUTCOME_NAMES.get(code, f"outcome {code}")
+                self.verdict = Refused(
+                    f"{what} ({mechanism.name} as {self._settings.user!r})", is_credentials=code == 1
+                )
+            case _:
+                raise FrameFault(f"{type(frame).__name__.lower()} frame while waiting for {self.describe_state()}")
+
+    def _choose(self, offered: tuple[str, ...]) -> None:
+        usable = self._settings.usable_mechanisms
+        chosen = next((name for name in usable if name in offered), None)
+        if chosen is None:
+            ours, theirs = " ".join(usable) or "nothing", " ".join(offered) or "nothing"
+            self.verdict = Refused(f"no common mechanism: the server offers {theirs}, our credentials allow {ours}")
+            return
+        self._mechanism = make_mechanism(chosen, self._settings.user or "", self._settings.password or "")
+        init = Init(chosen, self._mechanism.initial_response(), self._settings.hostname)
+        self._output += encode_frame(init)
+
+    def _answer(self, mechanism: ClientMechanism, challenge: bytes) -> None:
+        self._rounds += 1
+        if self._rounds > _MAX_ROUNDS:
+            raise FrameFault(f"more than {_MAX_ROUNDS} SASL challenges")
+        self._output += encode_frame(Response(mechanism.on_challenge(challenge)))

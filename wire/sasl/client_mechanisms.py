@@ -1,0 +1,95 @@
+"""What does the client side of each mechanism say?"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from wire.errors import LocalStateError
+from wire.sasl import scram
+
+
+class ClientMechanism(ABC):
+    name: str
+
+    @abstractmethod
+    def initial_response(self) -> bytes: ...
+
+    def on_challenge(self, challenge: bytes) -> bytes:
+        """A mechanism that has said all answers an empty challenge with what it said first."""
+        return self.initial_response()
+
+    def on_success(self, additional_data: bytes | None) -> None:  # noqa: B027 (most mechanisms need no proof)
+        """Raise ScramFault when the server should have proven something and did not."""
+
+
+class Anonymous(ClientMechanism):
+    name = "ANONYMOUS"
+
+    def initial_response(self) -> bytes:
+        return b"anonymous"
+
+
+class External(ClientMechanism):
+    """Says nothing: the certificate does."""
+
+    name = "EXTERNAL"
+
+    def initial_response(self) -> bytes:
+        return b""
+
+
+class Plain(ClientMechanism):
+    name = "PLAIN"
+
+    def __init__(self, user: str, password: str) -> None:
+        self._message = b"\0".join((b"", user.encode(), password.encode()))
+
+    def initial_response(self) -> bytes:
+        return self._message
+
+
+class Scram(ClientMechanism):
+    """The server's proof comes as additional data of the outcome, or as one more challenge: both are in use."""
+
+    name = scram.NAME
+
+    def __init__(self, user: str, password: str) -> None:
+        self._exchange = scram.ClientExchange(user, password)
+        self._first = self._exchange.client_first()
+        self._is_proof_sent = False
+        self._is_server_proven = False
+
+    def initial_response(self) -> bytes:
+        return self._first
+
+    def on_challenge(self, challenge: bytes) -> bytes:
+        if not challenge and not self._is_proof_sent:
+            return self._first
+        if not self._is_proof_sent:
+            self._is_proof_sent = True
+            return self._exchange.on_server_first(challenge)
+        self._prove(challenge)
+        return b""
+
+    def on_success(self, additional_data: bytes | None) -> None:
+        if not self._is_server_proven:
+            self._prove(additional_data or b"")
+
+    def _prove(self, message: bytes) -> None:
+        if not self._is_proof_sent or self._is_server_proven:
+            raise scram.ScramFault("the server ended the SCRAM exchange out of order")
+        self._exchange.on_server_final(message)
+        self._is_server_proven = True
+
+
+def make_mechanism(name: str, user: str, password: str) -> ClientMechanism:
+    match name:
+        case "ANONYMOUS":
+            return Anonymous()
+        case "EXTERNAL":
+            return External()
+        case "PLAIN":
+            return Plain(user, password)
+        case scram.NAME:
+            return Scram(user, password)
+    raise LocalStateError(f"mechanism {name} is not known")

@@ -1,0 +1,170 @@
+"""How do the five SASL frames look in bytes? Strict in form, lenient in size.
+
+    +--------+------+------+---------+---------------------------+
+    | size 4 | doff | type | unused 2| described list            |
+    +--------+------+------+---------+---------------------------+
+      octets    1     1=SASL            (extended header skipped)
+
+Spec:  AMQP 1.0 [2.3.1] frame layout, [5.3.3] the performatives.
+Sizes: the spec stops SASL frames at 512 bytes; tokens are often longer, so we read up to ``MAX_FRAME_BYTES``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from wire.sasl.values import Reader, Value, ValueFault, encode_list
+
+MAX_FRAME_BYTES = 16384
+_MIN_FRAME_BYTES = 8
+_SASL_TYPE = 1
+
+
+class FrameFault(Exception):
+    """The peer sent what is not a SASL frame. [5.3.2]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanisms:
+    mechanisms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    mechanism: str
+    initial_response: bytes | None = field(default=None, repr=False)
+    hostname: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    challenge: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    response: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``code``: 0 ok, 1 auth, 2 sys, 3 sys-perm, 4 sys-temp. [5.3.3.6]"""
+
+    code: int
+    additional_data: bytes | None = field(default=None, repr=False)
+
+
+Frame = Mechanisms | Init | Challenge | Response | Outcome
+
+MECHANISMS, INIT, CHALLENGE, RESPONSE, OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
+_DESCRIPTOR_SYMBOLS = {
+    "amqp:sasl-mechanisms:list": MECHANISMS,
+    "amqp:sasl-init:list": INIT,
+    "amqp:sasl-challenge:list": CHALLENGE,
+    "amqp:sasl-response:list": RESPONSE,
+    "amqp:sasl-outcome:list": OUTCOME,
+}
+
+
+def encode_frame(frame: Frame) -> bytes:
+    match frame:
+        case Mechanisms(mechanisms):
+            body = encode_list(MECHANISMS, [mechanisms])
+        case Init(mechanism, initial_response, hostname):
+            body = encode_list(INIT, [(mechanism,), initial_response, hostname])
+        case Challenge(challenge):
+            body = encode_list(CHALLENGE, [challenge])
+        case Response(response):
+            body = encode_list(RESPONSE, [response])
+        case Outcome(code, additional_data):
+            body = encode_list(OUTCOME, [code, additional_data])
+    return struct.pack(">IBBH", _MIN_FRAME_BYTES + len(body), 2, _SASL_TYPE, 0) + body
+
+
+def take_frame(buffer: bytearray) -> Frame | None:
+    """Remove one frame from the front of ``buffer``; None when it is not all there yet."""
+    if len(buffer) < _MIN_FRAME_BYTES:
+        return None
+    size, doff, kind = struct.unpack_from(">IBB", buffer)
+    if not _MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES:
+        raise FrameFault(f"SASL frame of {size} bytes, expected {_MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}")
+    if kind != _SASL_TYPE:
+        raise FrameFault(f"frame of type {kind}, expected {_SASL_TYPE} (SASL)")
+    if not 8 <= doff * 4 <= size:
+        raise FrameFault(f"data offset of {doff * 4} bytes in a frame of {size}")
+    if len(buffer) < size:
+        return None
+    body = bytes(buffer[doff * 4 : size])
+    del buffer[:size]
+    return _decode_body(body)
+
+
+def _decode_body(body: bytes) -> Frame:
+    try:
+        return _decode(Reader(body))
+    except ValueFault as fault:
+        raise FrameFault(f"malformed SASL frame: {fault}") from None
+
+
+def _decode(reader: Reader) -> Frame:
+    descriptor, values = reader.described_list()
+    reader.expect_end()
+    code = _DESCRIPTOR_SYMBOLS.get(descriptor) if isinstance(descriptor, str) else descriptor
+    if code not in _MAKERS:
+        raise ValueFault(f"unknown performative {descriptor!r}")
+    field_count, make = _MAKERS[code]
+    if len(values) > field_count:
+        raise ValueFault(f"{len(values)} fields, expected at most {field_count}")
+    return make(values + [None] * (field_count - len(values)))
+
+
+def _mechanisms(values: list[Value]) -> Frame:
+    (names,) = values
+    if isinstance(names, tuple):
+        return Mechanisms(names)
+    raise ValueFault("sasl-server-mechanisms is not a symbol or an array of symbols")
+
+
+def _init(values: list[Value]) -> Frame:
+    mechanism, initial_response, hostname = values
+    if not (isinstance(mechanism, tuple) and len(mechanism) == 1):
+        raise ValueFault("mechanism is not a symbol")
+    if not isinstance(hostname, str | None):
+        raise ValueFault("hostname is not a string")
+    return Init(mechanism[0], _optional_binary("initial-response", initial_response), hostname)
+
+
+def _challenge(values: list[Value]) -> Frame:
+    return Challenge(_binary("challenge", values[0]))
+
+
+def _response(values: list[Value]) -> Frame:
+    return Response(_binary("response", values[0]))
+
+
+def _outcome(values: list[Value]) -> Frame:
+    code, additional_data = values
+    if not isinstance(code, int):
+        raise ValueFault("code is not a ubyte")
+    return Outcome(code, _optional_binary("additional-data", additional_data))
+
+
+def _binary(name: str, value: Value) -> bytes:
+    if not isinstance(value, bytes):
+        raise ValueFault(f"{name} is not binary")
+    return value
+
+
+def _optional_binary(name: str, value: Value) -> bytes | None:
+    return None if value is None else _binary(name, value)
+
+
+_MAKERS: dict[int | None, tuple[int, Callable[[list[Value]], Frame]]] = {
+    MECHANISMS: (1, _mechanisms),
+    INIT: (3, _init),
+    CHALLENGE: (1, _challenge),
+    RESPONSE: (1, _response),
+    OUTCOME: (2, _outcome),
+}

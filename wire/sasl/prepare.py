@@ -1,0 +1,13 @@
+"""Which characters of a name or password count? [RFC 4013]"""
+
+from __future__ import annotations
+
+from scramp.utils import ScramException, saslprep  # type: ignore[import-untyped]
+
+
+def prepare(text: str) -> str:
+    """Normalize as SASLprep says; text that it forbids stays as it is, and so matches only itself."""
+    try:
+        return str(saslprep(text))
+    except ScramException:
+        return text

@@ -1,0 +1,83 @@
+"""SCRAM-SHA-256 over the scramp library, its errors turned into ours. [RFC 5802, RFC 7677]"""
+
+from __future__ import annotations
+
+from scramp import ScramClient, ScramException, ScramMechanism  # type: ignore[import-untyped]
+
+from wire.sasl.authenticator import Authenticator
+
+NAME = "SCRAM-SHA-256"
+# A hostile server could otherwise keep our event loop busy for as long as it likes.
+_MAX_CLIENT_ITERATIONS = 1_000_000
+
+
+class ScramFault(Exception):
+    """The other side broke the exchange, or does not know the password."""
+
+
+class ServerExchange:
+    """client-first -> server-first -> client-final -> server-final."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+        self._server = ScramMechanism(NAME).make_server(self._secret_of)
+        self.user = ""
+
+    def on_client_first(self, message: bytes) -> bytes:
+        try:
+            self._server.set_client_first(_text(message))
+            return str(self._server.get_server_first()).encode()
+        except ScramException as error:
+            raise ScramFault(f"malformed SCRAM message: {error}") from None
+
+    def on_client_final(self, message: bytes) -> bytes:
+        text = _text(message)
+        try:
+            self._server.set_client_final(text)
+            answer = str(self._server.get_server_final()).encode()
+        except ScramException as error:
+            raise ScramFault(f"wrong user or password ({error})") from None
+        if not self._authenticator.knows(self.user):
+            raise ScramFault("wrong user or password")
+        return answer
+
+    def _secret_of(self, user: str) -> tuple[bytes, bytes, bytes, int]:
+        self.user = user
+        secret = self._authenticator.secret_of(user)
+        return secret.salt, secret.stored_key, secret.server_key, secret.iterations
+
+
+class ClientExchange:
+    """The same, from the side that knows the password; also proves that the server knows its half."""
+
+    def __init__(self, user: str, password: str) -> None:
+        try:
+            self._client = ScramClient([NAME], user, password)
+        except ScramException as error:
+            raise ScramFault(f"user or password cannot be used with SCRAM: {error}") from None
+
+    def client_first(self) -> bytes:
+        return str(self._client.get_client_first()).encode()
+
+    def on_server_first(self, message: bytes) -> bytes:
+        try:
+            self._client.set_server_first(_text(message))
+            iterations = int(self._client.iterations)
+            if iterations > _MAX_CLIENT_ITERATIONS:
+                raise ScramFault(f"server asks for {iterations} iterations, over {_MAX_CLIENT_ITERATIONS}")
+            return str(self._client.get_client_final()).encode()
+        except ScramException as error:
+            raise ScramFault(f"malformed SCRAM message: {error}") from None
+
+    def on_server_final(self, message: bytes) -> None:
+        try:
+            self._client.set_server_final(_text(message))
+        except ScramException as error:
+            raise ScramFault(f"the server could not prove that it knows the password: {error}") from None
+
+
+def _text(message: bytes) -> str:
+    try:
+        return message.decode()
+    except UnicodeDecodeError:
+        raise ScramFault("SCRAM message that is not UTF-8") from None

@@ -1,0 +1,93 @@
+"""How does the server side of each mechanism answer, one step at a time?
+
+A mechanism is fed the client's responses and answers with the next step: ask again, check a password, or a verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from wire.sasl import scram
+from wire.sasl.authenticator import Authenticator, PasswordCheck
+from wire.sasl.prepare import prepare
+from wire.sasl.verdict import Accepted, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    challenge: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """Accepted, with ``additional_data`` in the outcome: the server's own proof."""
+
+    accepted: Accepted
+    additional_data: bytes = field(repr=False)
+
+
+Step = Ask | PasswordCheck | Proven | Accepted | Refused
+
+
+class ServerMechanism(Protocol):
+    def on_response(self, response: bytes | None) -> Step:
+        """``response`` is None when the client's init carried none."""
+        ...
+
+
+class Anonymous:
+    """Whatever the client leaves as a trace is not an identity. [RFC 4505]"""
+
+    def on_response(self, response: bytes | None) -> Step:
+        return Accepted(None, "ANONYMOUS")
+
+
+class External:
+    """The identity is that of the client's certificate. [RFC 4422 appendix A]"""
+
+    def __init__(self, user: str) -> None:
+        self._user = user
+
+    def on_response(self, response: bytes | None) -> Step:
+        wanted = (response or b"").decode(errors="replace")
+        if wanted in ("", self._user):
+            return Accepted(self._user, "EXTERNAL")
+        return Refused(f"certificate of {self._user!r} cannot act as {wanted!r}", is_credentials=True)
+
+
+class Plain:
+    """[RFC 4616]"""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    def on_response(self, response: bytes | None) -> Step:
+        if response is None:
+            return Ask(b"")
+        try:
+            acting_as, user, password = (part.decode() for part in response.split(b"\0"))
+        except ValueError:
+            return Refused("PLAIN response is not three UTF-8 strings separated by NUL")
+        user = prepare(user)
+        if acting_as not in ("", user):
+            return Refused(f"user {user!r} cannot act as {acting_as!r}", is_credentials=True)
+        return PasswordCheck(user, self._authenticator.knows(user), self._authenticator.secret_of(user), password)
+
+
+class Scram:
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._exchange = scram.ServerExchange(authenticator)
+        self._is_first = True
+
+    def on_response(self, response: bytes | None) -> Step:
+        if response is None:
+            return Ask(b"")
+        try:
+            if self._is_first:
+                self._is_first = False
+                return Ask(self._exchange.on_client_first(response))
+            proof = self._exchange.on_client_final(response)
+        except scram.ScramFault as fault:
+            return Refused(f"user {self._exchange.user!r}: {fault}", is_credentials=True)
+        return Proven(Accepted(self._exchange.user, scram.NAME), proof)

@@ -1,0 +1,167 @@
+"""Which AMQP values may stand in a SASL frame, and how are they read and written?
+
+A symbol, and an array of symbols, is read as a tuple of names: a single value may stand for an array of one. [1.4]
+Spec: AMQP 1.0 [1.6] primitive types and their constructors.
+"""
+
+from __future__ import annotations
+
+import struct
+
+Value = None | int | bytes | str | tuple[str, ...]
+Descriptor = int | str
+
+_MAX_ITEMS = 256
+
+
+class ValueFault(Exception):
+    """The bytes are not one of the values that SASL frames are made of."""
+
+
+class Reader:
+    """Always: ``0 <= at <= len(data)``; nothing is read past the end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def described_list(self) -> tuple[Descriptor, list[Value]]:
+        if self._uint(1) != 0x00:
+            raise ValueFault("no descriptor")
+        return self._descriptor(), self._list()
+
+    def expect_end(self) -> None:
+        if self._at != len(self._data):
+            raise ValueFault(f"{len(self._data) - self._at} bytes after the last field")
+
+    def _descriptor(self) -> Descriptor:
+        match self._uint(1):
+            case 0x53:
+                return self._uint(1)
+            case 0x80:
+                return self._uint(8)
+            case 0xA3:
+                return _ascii(self._take(self._uint(1)))
+            case 0xB3:
+                return _ascii(self._take(self._uint(4)))
+            case constructor:
+                raise ValueFault(f"descriptor of type 0x{constructor:02x}")
+
+    def _list(self) -> list[Value]:
+        match self._uint(1):
+            case 0x45:
+                return []
+            case 0xC0:
+                width = 1
+            case 0xD0:
+                width = 4
+            case constructor:
+                raise ValueFault(f"type 0x{constructor:02x}, expected a list")
+        inner = Reader(self._take(self._uint(width)))
+        values = [inner._value() for _ in range(inner._count(width))]
+        inner.expect_end()
+        return values
+
+    def _value(self) -> Value:
+        match self._uint(1):
+            case 0x40:
+                return None
+            case 0x50:
+                return self._uint(1)
+            case 0xA0:
+                return self._take(self._uint(1))
+            case 0xB0:
+                return self._take(self._uint(4))
+            case 0xA1:
+                return _utf8(self._take(self._uint(1)))
+            case 0xB1:
+                return _utf8(self._take(self._uint(4)))
+            case 0xA3:
+                return (_ascii(self._take(self._uint(1))),)
+            case 0xB3:
+                return (_ascii(self._take(self._uint(4))),)
+            case 0xE0:
+                return self._symbols(1)
+            case 0xF0:
+                return self._symbols(4)
+            case constructor:
+                raise ValueFault(f"unexpected type 0x{constructor:02x}")
+
+    def _symbols(self, width: int) -> tuple[str, ...]:
+        inner = Reader(self._take(self._uint(width)))
+        count = inner._count(width)
+        constructor = inner._uint(1)
+        if constructor not in (0xA3, 0xB3):
+            raise ValueFault(f"array of type 0x{constructor:02x}, expected symbols")
+        symbol_width = 1 if constructor == 0xA3 else 4
+        names = tuple(_ascii(inner._take(inner._uint(symbol_width))) for _ in range(count))
+        inner.expect_end()
+        return names
+
+    def _count(self, width: int) -> int:
+        count = self._uint(width)
+        if count > _MAX_ITEMS:
+            raise ValueFault(f"{count} items, expected at most {_MAX_ITEMS}")
+        return count
+
+    def _uint(self, width: int) -> int:
+        return int.from_bytes(self._take(width), "big")
+
+    def _take(self, count: int) -> bytes:
+        end = self._at + count
+        if end > len(self._data):
+            raise ValueFault(f"ends {end - len(self._data)} bytes too early")
+        taken = self._data[self._at : end]
+        self._at = end
+        return taken
+
+
+def encode_list(descriptor: int, values: list[Value]) -> bytes:
+    """Encode a described list; trailing nulls are left out. [1.4]"""
+    while values and values[-1] is None:
+        values = values[:-1]
+    items = b"".join(_encode(value) for value in values)
+    return b"\x00\x53" + bytes([descriptor]) + _compound(0xC0, 0xD0, len(values), items)
+
+
+def _encode(value: Value) -> bytes:
+    match value:
+        case None:
+            return b"\x40"
+        case int():
+            return bytes([0x50, value])
+        case bytes():
+            return _sized(0xA0, value)
+        case str():
+            return _sized(0xA1, value.encode())
+        case (name,):
+            return _sized(0xA3, name.encode("ascii"))
+        case names:
+            symbols = [name.encode("ascii") for name in names]
+            return _compound(0xE0, 0xF0, len(names), b"\xa3" + b"".join(bytes([len(s)]) + s for s in symbols))
+
+
+def _sized(short_constructor: int, data: bytes) -> bytes:
+    if len(data) < 256:
+        return bytes([short_constructor, len(data)]) + data
+    return struct.pack(">BI", short_constructor + 0x10, len(data)) + data
+
+
+def _compound(short_constructor: int, long_constructor: int, count: int, items: bytes) -> bytes:
+    if len(items) < 255 and count < 256:
+        return bytes([short_constructor, len(items) + 1, count]) + items
+    return struct.pack(">BII", long_constructor, len(items) + 4, count) + items
+
+
+def _ascii(data: bytes) -> str:
+    try:
+        return data.decode("ascii")
+    except UnicodeDecodeError:
+        raise ValueFault("symbol with a byte outside of ASCII") from None
+
+
+def _utf8(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ValueFault("string that is not UTF-8") from None

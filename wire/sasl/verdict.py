@@ -1,0 +1,27 @@
+"""How did the handshake end?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """``mechanism`` is None when there was no SASL layer; ``user`` is None for an anonymous peer."""
+
+    user: str | None
+    mechanism: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Send what ``output`` still holds, then close. ``reason`` is for our log, never for the peer.
+
+    ``is_credentials``: an identity was tried and not believed (as opposed to: the peer does not speak our protocol).
+    """
+
+    reason: str
+    is_credentials: bool = False
+
+
+Verdict = Accepted | Refused
