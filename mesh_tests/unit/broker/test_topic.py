@@ -1,10 +1,9 @@
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.topic import SubscriptionTree, has_wildcard
+from addressing.pattern import PatternSet
+from broker.topic import SubscriptionTree
 
 
 def _tree(*filters: str) -> SubscriptionTree[str]:
@@ -18,20 +17,21 @@ def _tree(*filters: str) -> SubscriptionTree[str]:
     ("filter_", "address", "is_wanted"),
     [
         ("news.sport", "news.sport", True),
-        ("news.sport", "news/sport", True),
-        ("news.sport", "/news/sport", True),
+        ("news.sport", "news/sport", False),
         ("news.sport", "news", False),
         ("news.*", "news.sport", True),
         ("news.*", "news", False),
         ("news.*", "news.sport.football", False),
         ("news.#", "news", True),
-        ("news.#", "news.sport.football", True),
+        ("news.#", "news.sport/football", True),
         ("#.football", "news.sport.football", True),
-        ("#", "anything.at.all", True),
+        ("#.football", "football", True),
+        ("#", "anything/at.all", True),
         ("a.#.z", "a.z", True),
         ("a.#.z", "a.b.c.z", True),
         ("a.#.z", "a.b.c", False),
         ("*.*", "a", False),
+        ("/a/*", "/a/b", True),
     ],
 )
 def test_a_filter_takes_what_its_wildcards_stand_for(filter_: str, address: str, is_wanted: bool) -> None:
@@ -40,6 +40,10 @@ def test_a_filter_takes_what_its_wildcards_stand_for(filter_: str, address: str,
 
 def test_a_key_is_found_once_though_its_filter_matches_in_many_ways() -> None:
     assert _tree("#.#.a.#").matching("a.a.a") == ["#.#.a.#"]
+
+
+def test_many_wildcards_over_a_long_address_take_no_time() -> None:
+    assert _tree(".".join(["#", "a"] * 20 + ["b"])).matching(".".join(["a"] * 200)) == []
 
 
 def test_a_removed_filter_leaves_nothing_behind() -> None:
@@ -52,23 +56,16 @@ def test_a_removed_filter_leaves_nothing_behind() -> None:
         tree.remove("a.b", "a.b")
 
 
-def test_wildcards_are_whole_tokens() -> None:
-    assert has_wildcard("a.*")
-    assert has_wildcard("#")
-    assert not has_wildcard("a*.b#")
+def _joined(tokens: list[str]) -> st.SearchStrategy[str]:
+    delimiters = st.lists(st.sampled_from("./"), min_size=len(tokens), max_size=len(tokens))
+    return delimiters.map(lambda drawn: "".join(d + t for d, t in zip(drawn, tokens, strict=True))[1:])
 
 
-def _as_expression(filter_: str) -> re.Pattern[str]:
-    """The same meaning said another way: over an address written as `.a.b`."""
-    parts = {"*": r"\.[^.]+", "#": r"(\.[^.]+)*"}
-    return re.compile("".join(parts.get(token, rf"\.{re.escape(token)}") for token in filter_.split(".")))
-
-
-_FILTERS = st.lists(st.sampled_from(["a", "b", "*", "#"]), min_size=1, max_size=5).map(".".join)
-_ADDRESSES = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=5).map(".".join)
+_FILTERS = st.lists(st.sampled_from(["a", "b", "*", "#"]), min_size=1, max_size=5).flatmap(_joined)
+_ADDRESSES = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=5).flatmap(_joined)
 
 
 @given(filters=st.lists(_FILTERS, unique=True, max_size=8), address=_ADDRESSES)
-def test_the_tree_agrees_with_regular_expressions(filters: list[str], address: str) -> None:
-    wanted = {filter_ for filter_ in filters if _as_expression(filter_).fullmatch(f".{address}")}
+def test_a_filter_means_here_what_it_means_in_the_topology(filters: list[str], address: str) -> None:
+    wanted = {filter_ for filter_ in filters if address in PatternSet([filter_])}
     assert set(_tree(*filters).matching(address)) == wanted

@@ -1,0 +1,106 @@
+"""What does a broker ask of its store? One batch of writes at a time, and bodies back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+class StoreError(Exception):
+    """The disk failed us, or holds what we must not touch. The node ends: a failed sync is never retried."""
+
+
+class QueueKind(StrEnum):
+    QUEUE = "queue"
+    SUBSCRIPTION = "subscription"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A durable queue, or a durable subscription: then ``address`` is its filter."""
+
+    queue_id: int
+    kind: QueueKind
+    address: str
+    container_id: str = ""
+    link_name: str = ""
+
+
+MessageRow = tuple[int, int, int | None, bytes | None]
+"""(message_id, size_bytes, expires_at_ms or None, body or None when it is large)."""
+
+EntryRow = tuple[int, int, int]
+"""(queue_id, message_id, delivery_count)."""
+
+
+@dataclass(slots=True)
+class WriteBatch:
+    """What is written, and synced, together. Deletes only ever name what an earlier batch wrote."""
+
+    queues: list[QueueRow] = field(default_factory=list)
+    messages: list[MessageRow] = field(default_factory=list)
+    entries: list[EntryRow] = field(default_factory=list)
+    counts: dict[tuple[int, int], int] = field(default_factory=dict)
+    marks: dict[int, int] = field(default_factory=dict)
+    archived: dict[int, list[int]] = field(default_factory=dict)
+    dropped_messages: list[int] = field(default_factory=list)
+    dropped_queues: list[int] = field(default_factory=list)
+    pieces: list[tuple[int, bytes]] = field(default_factory=list)
+    """(message_id, next piece of its large body), in order."""
+    sealed: list[int] = field(default_factory=list)
+    """Large bodies that are complete, and must be on disk before their rows."""
+    unlinked: list[int] = field(default_factory=list)
+    """Large bodies that nobody needs any more, complete or not."""
+
+    @property
+    def has_rows(self) -> bool:
+        return bool(
+            self.queues
+            or self.messages
+            or self.entries
+            or self.counts
+            or self.marks
+            or self.archived
+            or self.dropped_messages
+            or self.dropped_queues
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.has_rows or self.pieces or self.sealed or self.unlinked)
+
+
+@dataclass(frozen=True, slots=True)
+class BodyRange:
+    """Bytes of one body: all of a small one (``size_bytes`` at least its size), a piece of a large one."""
+
+    message_id: int
+    is_large: bool
+    offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All that the store holds but the bodies; entries in order of arrival."""
+
+    queues: list[QueueRow]
+    messages: list[tuple[int, int, int | None, bool]]
+    """(message_id, size_bytes, expires_at_ms or None, is_large)."""
+    entries: list[EntryRow]
+
+
+class Store(Protocol):
+    """``load`` first, once. Then ``commit`` from one thread and ``read`` from one thread, which may be another."""
+
+    def load(self) -> Inventory: ...
+
+    def commit(self, batch: WriteBatch) -> None:
+        """Write and sync; raises StoreError, and then nothing of the batch may be promised."""
+
+    def read(self, ranges: Sequence[BodyRange]) -> list[bytes]:
+        """The bytes asked for, in order of ``ranges``."""
+
+    def close(self) -> None: ...

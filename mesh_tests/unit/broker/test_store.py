@@ -1,0 +1,217 @@
+import os
+import shutil
+import sqlite3
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, WriteBatch
+from broker.store.sqlite import FORMAT_VERSION, SqliteStore
+
+ORDERS = QueueRow(1, QueueKind.QUEUE, "orders")
+
+
+def _with_one_message(directory: Path, *, is_large: bool = False) -> SqliteStore:
+    store = SqliteStore(directory)
+    store.load()
+    batch = WriteBatch(queues=[ORDERS], messages=[(7, 5, None, None if is_large else b"hello")], entries=[(1, 7, 0)])
+    if is_large:
+        batch.pieces = [(7, b"hel"), (7, b"lo")]
+        batch.sealed = [7]
+    store.commit(batch)
+    return store
+
+
+def test_what_was_committed_is_there_after_reopening(tmp_path: Path) -> None:
+    _with_one_message(tmp_path / "data").close()
+    store = SqliteStore(tmp_path / "data")
+    inventory = store.load()
+    assert inventory.queues == [ORDERS]
+    assert inventory.messages == [(7, 5, None, False)]
+    assert inventory.entries == [(1, 7, 0)]
+    assert store.read([BodyRange(7, False, 0, 5)]) == [b"hello"]
+    store.close()
+
+
+def test_the_data_directory_is_for_its_owner_only(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "data").close()
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "data" / "store.db").stat().st_mode) == 0o600
+
+
+def test_a_second_user_of_the_directory_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    with pytest.raises(StoreError, match=f"in use by process {os.getpid()}"):
+        SqliteStore(tmp_path)
+    store.close()
+    SqliteStore(tmp_path).close()
+
+
+def test_a_store_of_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
+    SqliteStore(tmp_path).close()
+    database = sqlite3.connect(tmp_path / "store.db")
+    database.execute(f"PRAGMA user_version={FORMAT_VERSION + 1}")
+    database.close()
+    before = (tmp_path / "store.db").read_bytes()
+    with pytest.raises(StoreError, match=f"format {FORMAT_VERSION + 1}"):
+        SqliteStore(tmp_path)
+    assert (tmp_path / "store.db").read_bytes() == before
+
+
+def test_a_database_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "store.db")
+    database.execute("CREATE TABLE mine (x)")
+    database.close()
+    with pytest.raises(StoreError, match="not a broker's"):
+        SqliteStore(tmp_path)
+
+
+def test_messages_below_the_seen_mark_are_counted_when_the_store_was_not_closed_cleanly(tmp_path: Path) -> None:
+    store = _with_one_message(tmp_path)
+    store.commit(WriteBatch(messages=[(8, 1, None, b"x")], entries=[(1, 8, 0)], marks={1: 7}))
+    store.close()
+    for _ in range(2):
+        store = SqliteStore(tmp_path)
+        assert store.load().entries == [(1, 7, 1), (1, 8, 0)]
+        store.close()
+
+
+def test_a_large_body_is_a_file_and_read_in_pieces(tmp_path: Path) -> None:
+    store = _with_one_message(tmp_path, is_large=True)
+    assert store.read([BodyRange(7, True, 0, 2), BodyRange(7, True, 2, 9)]) == [b"he", b"llo"]
+    store.commit(WriteBatch(archived={1: [7]}, dropped_messages=[7], unlinked=[7]))
+    assert list((tmp_path / "large").iterdir()) == []
+    store.close()
+
+
+def test_a_large_body_without_its_row_is_deleted_on_opening(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    store.load()
+    store.commit(WriteBatch(pieces=[(3, b"half of it")]))
+    store.close()
+    store = SqliteStore(tmp_path)
+    store.load()
+    assert list((tmp_path / "large").iterdir()) == []
+    store.close()
+
+
+def test_a_large_body_that_went_missing_is_said(tmp_path: Path) -> None:
+    _with_one_message(tmp_path, is_large=True).close()
+    (tmp_path / "large" / "7").unlink()
+    store = SqliteStore(tmp_path)
+    with pytest.raises(StoreError, match=r"1 large messages .* ids \[7\]"):
+        store.load()
+    store.close()
+
+
+def test_a_message_without_entries_is_forgotten(tmp_path: Path) -> None:
+    store = _with_one_message(tmp_path)
+    store.commit(WriteBatch(dropped_queues=[1]))
+    store.close()
+    store = SqliteStore(tmp_path)
+    inventory = store.load()
+    assert (inventory.queues, inventory.messages, inventory.entries) == ([], [], [])
+    store.close()
+
+
+class StoreWalk(RuleBasedStateMachine):
+    """Random batches, clean closes and kills; what is loaded is what was committed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp())
+        self.life = 0
+        self.store = SqliteStore(self.root / "0")
+        self.store.load()
+        self.store.commit(WriteBatch(queues=[ORDERS, QueueRow(2, QueueKind.QUEUE, "other")]))
+        self.entries: dict[tuple[int, int], int] = {}
+        self.bodies: dict[int, tuple[bytes, bool]] = {}
+        self.marks = {1: 0, 2: 0}
+        self.next_id = 1
+
+    @rule(count=st.integers(1, 450), is_large=st.booleans(), queue_ids=st.sampled_from([[1], [2], [1, 2]]))
+    def accept(self, count: int, is_large: bool, queue_ids: list[int]) -> None:
+        batch = WriteBatch()
+        for _ in range(3 if is_large else count):
+            message_id, self.next_id = self.next_id, self.next_id + 1
+            body = f"body {message_id}".encode()
+            batch.messages.append((message_id, len(body), None, None if is_large else body))
+            if is_large:
+                batch.pieces += [(message_id, body[:3]), (message_id, body[3:])]
+                batch.sealed.append(message_id)
+            self.bodies[message_id] = (body, is_large)
+            for queue_id in queue_ids:
+                batch.entries.append((queue_id, message_id, 0))
+                self.entries[queue_id, message_id] = 0
+        self.store.commit(batch)
+
+    @precondition(lambda self: self.entries)
+    @rule(data=st.data())
+    def archive(self, data: st.DataObject) -> None:
+        batch = WriteBatch()
+        start = data.draw(st.integers(0, len(self.entries) - 1))
+        for queue_id, message_id in list(self.entries)[start : start + 700]:
+            del self.entries[queue_id, message_id]
+            batch.archived.setdefault(queue_id, []).append(message_id)
+            if (3 - queue_id, message_id) not in self.entries:
+                _, is_large = self.bodies.pop(message_id)
+                batch.dropped_messages.append(message_id)
+                batch.unlinked += [message_id] if is_large else []
+        self.store.commit(batch)
+
+    @precondition(lambda self: self.entries)
+    @rule(data=st.data())
+    def recount(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(list(self.entries)))
+        self.entries[key] += 1
+        self.store.commit(WriteBatch(counts={key: self.entries[key]}))
+
+    @rule(queue_id=st.sampled_from([1, 2]), ahead=st.integers(0, 10))
+    def mark(self, queue_id: int, ahead: int) -> None:
+        self.marks[queue_id] = self.next_id + ahead
+        self.store.commit(WriteBatch(marks={queue_id: self.marks[queue_id]}))
+
+    @rule()
+    def close(self) -> None:
+        self.store.commit(WriteBatch(marks={1: 0, 2: 0}))
+        self.marks = {1: 0, 2: 0}
+        self.store.close()
+        self.reopen()
+
+    @rule()
+    def kill(self) -> None:
+        before = self.root / str(self.life)
+        self.life += 1
+        shutil.copytree(before, self.root / str(self.life))
+        self.store.close()
+        self.reopen()
+
+    def reopen(self) -> None:
+        for queue_id, message_id in self.entries:
+            self.entries[queue_id, message_id] += message_id <= self.marks[queue_id]
+        self.marks = {1: 0, 2: 0}
+        self.store = SqliteStore(self.root / str(self.life))
+        inventory = self.store.load()
+        assert {(queue_id, message_id): count for queue_id, message_id, count in inventory.entries} == self.entries
+        assert {message_id: is_large for message_id, _, _, is_large in inventory.messages} == {
+            message_id: is_large for message_id, (_, is_large) in self.bodies.items()
+        }
+
+    @invariant()
+    def bodies_can_be_read(self) -> None:
+        some = list(self.bodies.items())[-20:]
+        ranges = [BodyRange(message_id, is_large, 0, len(body)) for message_id, (body, is_large) in some]
+        assert self.store.read(ranges) == [body for _, (body, _) in some]
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.root)
+
+
+StoreWalk.TestCase.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+TestStoreWalk = StoreWalk.TestCase
