@@ -38,6 +38,7 @@ format: $(READY)
 
 peers:
 	@bash tools/peers.sh
+	@$(MAKE) --no-print-directory -f mesh_tests/interop/peers.mk
 
 clean:
 	rm -rf .venv .peers build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

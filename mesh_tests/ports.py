@@ -1,0 +1,39 @@
+"""Which port may a test listen on?"""
+
+import random
+import socket
+from collections.abc import Iterator
+
+# Below the range from which the kernel takes ports for outgoing connections: between here and the moment that a
+# program listens nobody else gets the port by chance.
+LOWEST, HIGHEST = 20_000, 32_000
+
+_taken: set[int] = set()
+
+
+def free_port() -> int:
+    """A port that nobody listens on at the loopback address, and that this test run has not given out before."""
+    return next(_free_ports())
+
+
+def _free_ports() -> Iterator[int]:
+    while True:
+        port = random.randrange(LOWEST, HIGHEST)
+        if port not in _taken and not _is_in_use(port):
+            _taken.add(port)
+            yield port
+
+
+def _is_in_use(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

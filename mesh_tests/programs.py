@@ -1,0 +1,93 @@
+"""How does a test run another program, read what it says, and be sure that it is gone afterwards?"""
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mesh_tests.waiting import wait_until
+
+STOP_S = 10.0
+
+
+class Program:
+    """A process with its children in a group of their own; standard output and error go to one file."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], directory: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        directory.mkdir(parents=True, exist_ok=True)
+        self._output = directory / f"{name}.out"
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                cwd=directory,
+                env={**os.environ, **(env or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def output(self) -> str:
+        return self._output.read_text(errors="replace")
+
+    def wait_for(self, pattern: str, timeout_s: float) -> re.Match[str]:
+        """The first match in the output; AssertionError with the output if the program ends without it."""
+
+        def search() -> re.Match[str] | None:
+            was_running = self.is_running
+            match = re.search(pattern, self.output(), re.MULTILINE)
+            assert match or was_running, self._report(f"ended before it said {pattern!r}")
+            return match
+
+        try:
+            match = wait_until(search, timeout_s, f"{self.name} to say {pattern!r}")
+        except AssertionError as error:
+            raise AssertionError(self._report(str(error))) from None
+        assert match
+        return match
+
+    def wait_success(self, timeout_s: float) -> str:
+        """The whole output of a program that ends with exit code 0; AssertionError otherwise."""
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self._report(f"still runs after {timeout_s} s")) from None
+        assert code == 0, self._report(f"exit code {code}")
+        return self.output()
+
+    def stop(self) -> None:
+        """End the whole group: first by request, then by force. Harmless when it has ended."""
+        if self.is_running:
+            self._signal(signal.SIGTERM)
+            try:
+                self._process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._signal(signal.SIGKILL)
+        self._process.wait()
+        self._signal(signal.SIGKILL)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            return
+
+    def _report(self, what: str) -> str:
+        return f"{self.name}: {what}\n--- last of its output ---\n{self.output()[-4000:]}"

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Installs the Debian packages of the brokers and clients that the interop tests talk to.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tools/packages.sh
+
+missing=()
+need() { # package, then a test that is true where it is not needed
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+
+need rabbitmq-server test -x /usr/lib/rabbitmq/bin/rabbitmq-server
+need libqpid-proton11-dev test -e /usr/include/proton/proactor.h
+need libqpid-proton-cpp12-dev test -e /usr/include/proton/container.hpp
+need libqpid-proton11-dev-examples test -d /usr/share/proton/examples/cpp
+need g++ command -v c++
+need pkg-config command -v pkg-config
+need nodejs command -v node
+need npm command -v npm
+need default-jdk-headless command -v javac
+need maven command -v mvn
+if ((${#missing[@]})); then
+    install_packages "${missing[@]}"
+fi
