@@ -1,0 +1,138 @@
+"""What happened, for people and machines: one JSON object a line on stderr.
+
+    {"ts": "2025-06-01T12:00:00.123Z", "level": "warning", "node": "r1", "event": "neighbor_expired", ...}
+
+An event is a frozen dataclass that extends ``LogEvent``; its name on the line is the class name in snake_case and is
+stable: renaming the class is a change that users see. Fields that are None are left out.
+
+Repeats: each kind of event may come ``BURST`` times at once and ``RATE_PER_S`` lasting; what is over that is counted,
+and the next line of that kind says how many were ``suppressed``. So a port scan costs no disk.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar, Literal, TextIO
+
+Level = Literal["debug", "info", "warning", "error"]
+Emit = Callable[["LogEvent"], None]
+
+BURST = 200
+RATE_PER_S = 20.0
+
+_RANK: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """Base of all events. ``level`` is a property of the kind, not of the occurrence."""
+
+    level: ClassVar[Level] = "info"
+    event_name: ClassVar[str] = "log_event"
+    kinds: ClassVar[dict[str, type[LogEvent]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        # Not super(): with slots=True the class is made twice, and the second is the one to keep.
+        cls.event_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        LogEvent.kinds[cls.event_name] = cls
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """Always: ``0 <= tokens <= BURST``."""
+
+    tokens: float
+    refilled_at: float
+    suppressed: int = 0
+
+    def take(self, now: float) -> bool:
+        self.tokens = min(BURST, self.tokens + (now - self.refilled_at) * RATE_PER_S)
+        self.refilled_at = now
+        if self.tokens < 1:
+            self.suppressed += 1
+            return False
+        self.tokens -= 1
+        return True
+
+
+class Log:
+    """Writes events of one node; thread-safe. A stderr that is gone is not a reason to fail."""
+
+    def __init__(
+        self,
+        node: str | None = None,
+        *,
+        stream: TextIO | None = None,
+        level: Level = "info",
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._node = node
+        self._stream = stream
+        self._rank = _RANK[level]
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._lock = threading.Lock()
+        self._allowances: dict[str, _Allowance] = {}
+
+    def emit(self, event: LogEvent) -> None:
+        if _RANK[event.level] < self._rank:
+            return
+        with self._lock:
+            suppressed = self._admit(event.event_name)
+            if suppressed is not None:
+                self._write(self._format(event, suppressed))
+
+    def _admit(self, event_name: str) -> int | None:
+        """None: not now. Otherwise how many of this kind were left out before."""
+        now = self._clock()
+        allowance = self._allowances.setdefault(event_name, _Allowance(BURST, now))
+        if not allowance.take(now):
+            return None
+        suppressed, allowance.suppressed = allowance.suppressed, 0
+        return suppressed
+
+    def _format(self, event: LogEvent, suppressed: int) -> str:
+        line: dict[str, object] = {
+            "ts": self._wall_clock().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": event.level,
+        }
+        if self._node is not None:
+            line["node"] = self._node
+        line["event"] = event.event_name
+        for field in dataclasses.fields(event):
+            value = getattr(event, field.name)
+            if value is not None:
+                line[field.name] = value
+        if suppressed:
+            line["suppressed"] = suppressed
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+    def _write(self, line: str) -> None:
+        stream = self._stream or sys.stderr
+        try:
+            stream.write(line + "\n")
+            stream.flush()
+        except (OSError, ValueError):
+            return
+
+
+_log = Log()
+
+
+def configure(node: str, *, level: Level = "info", stream: TextIO | None = None) -> None:
+    """Name this process's node in every line from here on."""
+    global _log
+    _log = Log(node, level=level, stream=stream)
+
+
+def emit(event: LogEvent) -> None:
+    _log.emit(event)
