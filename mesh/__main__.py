@@ -1,0 +1,5 @@
+"""`python -m mesh` is the `amqpmesh` command."""
+
+from mesh.cli import main
+
+main()

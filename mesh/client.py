@@ -1,0 +1,199 @@
+"""One AMQP connection as a client of asyncio. Below it is the same endpoint that nodes use.
+
+Everything happens in the loop's thread. What the peer does arrives through the driver; what the caller wants is done to
+the endpoint at once, and flushed when the loop comes round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+
+from mesh.client_links import LinkRefused, Receiver, Sender
+from mesh.failure import CommandFailed, Unreachable
+from wire import terminus
+from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.engine import Pointer
+from wire.events import Closed, Event, LinkDetached, LinkEstablished, Opened
+from wire.link import RECEIVE_FIRST, SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink, Session
+from wire.message import selector_filter
+from wire.terminus import DistributionMode, Terminus
+
+Ends = Sender | Receiver
+
+
+class Client:
+    """A node of one endpoint, for the driver; links to send and receive with, for its user."""
+
+    def __init__(self, container_id: str | None = None, hostname: str | None = None) -> None:
+        self.settings = EndpointSettings(container_id or f"amqpmesh-{secrets.token_hex(6)}", hostname)
+        self.dirty: set[Endpoint] = set()
+        self.flush: Callable[[], None] = lambda: None
+        """Set by whoever drives this client: sends what is in ``dirty``."""
+        self.error: CommandFailed | None = None
+        self._endpoint: Endpoint | None = None
+        self._session: Session | None = None
+        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        self._is_wake_scheduled = False
+        self._is_open = False
+        self._is_disconnected = False
+        self._established: set[Link] = set()
+
+    # For its user
+    async def wait_open(self) -> None:
+        await self.wait_for(lambda: self._is_open or self.error is not None)
+        if self.error is not None:
+            raise self.error
+
+    async def sender(self, address: str | None, *, is_presettled: bool = False) -> Sender:
+        """Attach a sender; None is the anonymous terminus. Raises LinkRefused."""
+        link = self._ready_session().sender(self._link_name())
+        link.set_source(terminus.source(None))
+        link.set_target(terminus.target(address))
+        link.set_settle_modes(SEND_SETTLED if is_presettled else SEND_UNSETTLED, RECEIVE_FIRST)
+        sender = link.owner = Sender(self, link, address, is_presettled)
+        link.open()
+        await self._wait_established(link)
+        return sender
+
+    async def receiver(
+        self, address: str | None, *, credit: int = 100, is_browsing: bool = False, selector: str | None = None
+    ) -> Receiver:
+        """Attach a receiver; None asks the peer for a dynamic address. Raises LinkRefused."""
+        link = self._ready_session().receiver(self._link_name())
+        link.set_source(source_of(address, is_browsing, selector))
+        link.set_target(terminus.target(None))
+        link.set_settle_modes(SEND_UNSETTLED, RECEIVE_FIRST)
+        receiver = link.owner = Receiver(self, link, address, credit)
+        link.open()
+        await self._wait_established(link)
+        return receiver
+
+    async def close(self) -> None:
+        """Say goodbye and wait until the peer has, too."""
+        if self._endpoint is not None and not self._is_disconnected:
+            self._endpoint.close()
+            self.wake()
+            await self.wait_for(lambda: self._is_disconnected)
+
+    # For its links
+    async def wait_for(self, holds: Callable[[], bool]) -> None:
+        if holds():
+            return
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiting] = holds
+        try:
+            await waiting
+        finally:
+            self._waiting.pop(waiting, None)
+
+    def wake(self) -> None:
+        """Flush when the loop comes round: a burst of sends becomes one write."""
+        if not self._is_wake_scheduled:
+            self._is_wake_scheduled = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_wake_scheduled = False
+        self.flush()
+        self._notify()
+
+    def _notify(self) -> None:
+        for waiting, holds in list(self._waiting.items()):
+            if not waiting.done() and holds():
+                waiting.set_result(None)
+
+    def _ready_session(self) -> Session:
+        if self.error is not None:
+            raise self.error
+        assert self._endpoint is not None, "wait_open comes first"
+        self._session = self._session or self._endpoint.begin()
+        return self._session
+
+    @staticmethod
+    def _link_name() -> str:
+        return f"amqpmesh-{secrets.token_hex(6)}"
+
+    async def _wait_established(self, link: Link) -> None:
+        self.wake()
+        ends: Ends = link.owner
+        await self.wait_for(lambda: link in self._established or ends.error is not None)
+        self._established.discard(link)
+        if ends.error is not None:
+            raise ends.error
+
+    # The node that the driver drives
+    def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
+        self._endpoint = Endpoint(self.settings, peer, self.dirty)
+        self._endpoint.open()
+        return self._endpoint
+
+    def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
+        raise NotImplementedError("a client listens nowhere")
+
+    def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
+        self._fail(Unreachable(reason))
+
+    def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
+        self._is_disconnected = True
+        self._fail(Unreachable(f"connection lost: {reason}"))
+
+    def on_input(self, endpoint: Endpoint, now: float) -> None:
+        for event in endpoint.drain(self):
+            self._on_event(event)
+        self._notify()
+
+    def on_writable(self, endpoint: Endpoint, now: float) -> None:
+        self._notify()
+
+    def on_time(self, now: float) -> None:
+        """Nothing here waits for a time of its own."""
+
+    def next_deadline(self) -> float | None:
+        return None
+
+    def _on_event(self, event: Event) -> None:
+        match event:
+            case Opened():
+                self._is_open = True
+            case Closed(error):
+                self._fail(Unreachable(f"the peer closed the connection: {error or 'without a reason'}"))
+            case LinkEstablished(link):
+                self._on_established(link)
+            case LinkDetached(link, _, error):
+                link.owner.fail(LinkRefused(error, link.owner.purpose))
+                link.close()
+
+    def _on_established(self, link: Link) -> None:
+        # A null terminus announces a refusal, whose reason comes with the detach. [2.6.3]
+        # proton shows the anonymous terminus as null as well, so there the detach alone tells.
+        answered = link.remote_target if isinstance(link, OutgoingLink) else link.remote_source
+        if not answered.is_null or link.owner.address is None:
+            self._established.add(link)
+
+    def _fail(self, error: CommandFailed) -> None:
+        self.error = self.error or error
+        for link in self._endpoint.links if self._endpoint is not None else []:
+            link.owner.fail(self.error)
+        self._notify()
+
+    # The sink of its endpoint
+    def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
+        link.owner.on_delivery(delivery)
+
+    def on_disposition(self, link: Link, delivery: Pointer) -> None:
+        if isinstance(link, OutgoingLink):
+            link.owner.on_disposition(delivery)
+
+    def on_flow(self, link: IncomingLink | OutgoingLink) -> None:
+        """Credit and windows are looked at by those who wait for them."""
+
+
+def source_of(address: str | None, is_browsing: bool, selector: str | None) -> Terminus:
+    return terminus.source(
+        address,
+        is_dynamic=address is None,
+        distribution_mode=DistributionMode.COPY if is_browsing else DistributionMode.UNSPECIFIED,
+        filter=selector_filter(selector) if selector else {},
+    )

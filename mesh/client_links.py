@@ -1,0 +1,213 @@
+"""The two kinds of link as a client uses them: wait for credit and send, grant credit and receive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mesh.failure import CommandFailed
+from wire import delivery as deliveries
+from wire.delivery import Outcome
+from wire.engine import Pointer
+from wire.errors import AmqpError
+from wire.link import IncomingLink, OutgoingLink
+
+CHUNK_BYTES = 32 * 1024
+REFUSALS_TO_MEND = {
+    "amqp:not-found": "declare the address in the topology, or correct its name.",
+    "amqp:unauthorized-access": "log in as a user whose send or receive patterns match the address.",
+}
+
+
+class LinkRefused(CommandFailed):
+    """The peer refused or detached a link; ``condition`` says why, as AMQP does."""
+
+    def __init__(self, error: AmqpError | None, what: str) -> None:
+        condition = error.condition if error is not None else "no reason given"
+        description = error.description if error is not None and error.description else condition
+        super().__init__(f"{what}: {description}", code=condition, fix=REFUSALS_TO_MEND.get(condition))
+        self.condition = condition
+
+
+class Waits(Protocol):
+    """The connection, as its links need it."""
+
+    async def wait_for(self, holds: Callable[[], bool]) -> None:
+        """Return once ``holds`` does; it is asked again after each input."""
+
+    def wake(self) -> None:
+        """What was done to a link shall reach the peer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One complete delivery, not yet settled by us."""
+
+    data: bytes
+    pointer: Pointer
+    is_settled: bool
+
+
+class Sender:
+    """An outgoing link. ``send`` waits for credit; what it returns waits for the outcome."""
+
+    def __init__(self, waits: Waits, link: OutgoingLink, address: str | None, is_presettled: bool) -> None:
+        self._waits = waits
+        self._link = link
+        self.address = address
+        self.purpose = f"cannot send to {address or 'the anonymous terminus'}"
+        self._is_presettled = is_presettled
+        self._tag = 0
+        self._outcomes: dict[Pointer, asyncio.Future[Outcome | None]] = {}
+        self.error: CommandFailed | None = None
+
+    @property
+    def credit(self) -> int:
+        return 0 if self._link.is_gone else self._link.credit
+
+    @property
+    def unsettled(self) -> int:
+        return len(self._outcomes)
+
+    async def send(self, data: bytes) -> asyncio.Future[Outcome | None]:
+        """Begin and finish a delivery. The outcome is None when it was sent settled, or settled without any."""
+        await self._wait(lambda: self.credit > 0 and self._link.is_writable)
+        self._tag += 1
+        pointer = self._link.start(self._tag.to_bytes(8, "big"))
+        outcome: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
+        if not self._is_presettled:
+            self._outcomes[pointer] = outcome
+        await self._write(data)
+        if self._is_presettled:
+            deliveries.settle(pointer)
+            outcome.set_result(None)
+        else:
+            self._link.finish()
+        self._waits.wake()
+        return outcome
+
+    async def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            await self._wait(lambda: self._link.is_writable)
+            self._link.send(bytes(view[:CHUNK_BYTES]))
+            view = view[CHUNK_BYTES:]
+            if view:
+                self._waits.wake()
+
+    async def wait_credit(self) -> None:
+        await self._wait(lambda: self.credit > 0)
+
+    async def _wait(self, holds: Callable[[], bool]) -> None:
+        def is_over() -> bool:
+            return self.error is not None or holds()
+
+        await self._waits.wait_for(is_over)
+        if self.error is not None:
+            raise self.error
+
+    def on_disposition(self, pointer: Pointer) -> None:
+        if not deliveries.has_outcome(pointer) and not deliveries.is_settled(pointer):
+            return
+        outcome = self._outcomes.pop(pointer, None)
+        result = deliveries.remote_outcome(pointer)
+        deliveries.settle(pointer)
+        if outcome is not None and not outcome.done():
+            outcome.set_result(result)
+
+    def fail(self, error: CommandFailed) -> None:
+        self.error = self.error or error
+        for outcome in self._outcomes.values():
+            if not outcome.done():
+                outcome.set_exception(error)
+                outcome.exception()  # whoever sent may have stopped waiting
+        self._outcomes.clear()
+
+    def close(self) -> None:
+        self._link.close()
+        self._waits.wake()
+
+
+class Receiver:
+    """An incoming link that keeps up to ``credit`` deliveries on their way."""
+
+    def __init__(self, waits: Waits, link: IncomingLink, address: str | None, credit: int) -> None:
+        self._waits = waits
+        self._link = link
+        self.address = address
+        self.purpose = f"cannot receive from {address or 'a dynamic address'}"
+        self._credit = credit
+        self._parts: list[bytes] = []
+        self._arrived: deque[Received] = deque()
+        self.error: CommandFailed | None = None
+
+    @property
+    def answered_address(self) -> str | None:
+        """What the peer calls the source: of a dynamic one, the address that it made up."""
+        return self._link.remote_source.address
+
+    def top_up(self, bound: int | None = None) -> None:
+        """Grant again what was used, once half of it is; ``bound``: as many deliveries are still wanted at most."""
+        wanted = self._credit if bound is None else min(self._credit, bound)
+        missing = wanted - self._link.credit - len(self._arrived)
+        if missing > 0 and (missing * 2 >= wanted or self._link.credit == 0):
+            self._link.grant(missing)
+            self._waits.wake()
+
+    async def receive(self) -> Received:
+        await self._waits.wait_for(lambda: bool(self._arrived) or self.error is not None)
+        return self._take()
+
+    async def receive_until_empty(self) -> Received | None:
+        """The next delivery, or None when the peer says that there is nothing more now. [2.6.7]"""
+        if not self._arrived and self._link.credit == 0:
+            self._link.request_drain(self._credit)
+            self._waits.wake()
+        await self._waits.wait_for(
+            lambda: bool(self._arrived) or self.error is not None or not self._link.is_drain_pending
+        )
+        if not self._arrived and self.error is None:
+            return None
+        return self._take()
+
+    def _take(self) -> Received:
+        if self._arrived:
+            return self._arrived.popleft()
+        assert self.error is not None
+        raise self.error
+
+    def settle(self, received: Received, outcome: Outcome) -> None:
+        if not received.is_settled:
+            deliveries.set_outcome(received.pointer, outcome)
+            deliveries.settle(received.pointer)
+            self._waits.wake()
+
+    def on_delivery(self, pointer: Pointer) -> None:
+        if self._link.current != pointer:
+            return
+        if deliveries.is_aborted(pointer):
+            self._parts.clear()
+            self._link.advance()
+            deliveries.settle(pointer)
+            return
+        while chunk := self._link.recv(max(deliveries.pending(pointer), 1)):
+            self._parts.append(chunk)
+        if deliveries.is_partial(pointer):
+            return
+        data = b"".join(self._parts)
+        self._parts.clear()
+        is_settled = bool(deliveries.is_settled(pointer))
+        self._link.advance()
+        if is_settled:
+            deliveries.settle(pointer)
+        self._arrived.append(Received(data, pointer, is_settled))
+
+    def fail(self, error: CommandFailed) -> None:
+        self.error = self.error or error
+
+    def close(self) -> None:
+        self._link.close()
+        self._waits.wake()

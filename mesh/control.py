@@ -1,0 +1,109 @@
+"""The control socket of a node: one JSON line asks, one JSON line answers.
+
+{"op": "snapshot"}  ->  {"ok": true, "snapshot": {...}}
+{"op": "nonsense"}  ->  {"ok": false, "error": "unknown op 'nonsense': known are snapshot"}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import socket
+from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from mesh.workdir import SocketPath
+
+Handler = Callable[[], Any]
+MAX_REQUEST_BYTES = 64 * 1024
+
+
+class ControlServer:
+    """Answers on a Unix socket by calling the handler that `op` names; what it returns stands under that name."""
+
+    def __init__(self, path: Path, handlers: Mapping[str, Handler]) -> None:
+        self._path = path
+        self._handlers = handlers
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        self._path.unlink(missing_ok=True)
+        with SocketPath(self._path) as short:
+            self._server = await asyncio.start_unix_server(self._serve, short, limit=MAX_REQUEST_BYTES)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                writer.write(encode(self._answer(line)))
+                await writer.drain()
+        except (ConnectionError, ValueError):
+            # The asker went away, or its line is longer than any request: nobody is left to be told.
+            pass
+        finally:
+            writer.close()
+
+    def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            op = json.loads(line)["op"]
+        except (ValueError, KeyError, TypeError):
+            return {"ok": False, "error": 'expected one line of JSON such as {"op": "snapshot"}'}
+        if op not in self._handlers:
+            return {"ok": False, "error": f"unknown op {op!r}: known are {', '.join(sorted(self._handlers))}"}
+        return {"ok": True, op: self._handlers[op]()}
+
+
+def ask(path: Path, op: str, *, timeout_s: float = 2.0) -> Any:
+    """The answer of the node behind ``path``; OSError when it does not run or does not answer in time."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout_s)
+        with SocketPath(path) as short:
+            connection.connect(short)
+        connection.sendall(json.dumps({"op": op}).encode() + b"\n")
+        with connection.makefile("rb") as answers:
+            line = answers.readline()
+    return decode(line, op)
+
+
+async def ask_async(path: Path, op: str, *, timeout_s: float = 2.0) -> Any:
+    async with asyncio.timeout(timeout_s):
+        with SocketPath(path) as short:
+            reader, writer = await asyncio.open_unix_connection(short, limit=1 << 26)
+        try:
+            writer.write(json.dumps({"op": op}).encode() + b"\n")
+            return decode(await reader.readline(), op)
+        finally:
+            writer.close()
+
+
+def decode(line: bytes, op: str) -> Any:
+    if not line:
+        raise ConnectionResetError("the node closed its control socket")
+    answer = json.loads(line)
+    if not answer["ok"]:
+        raise ConnectionRefusedError(answer["error"])
+    return answer[op]
+
+
+def encode(answer: Mapping[str, Any]) -> bytes:
+    return json.dumps(answer, default=to_plain, ensure_ascii=False).encode() + b"\n"
+
+
+def to_plain(value: Any) -> Any:
+    """What json can not write by itself: snapshots are dataclasses, all the way down."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    return str(value)

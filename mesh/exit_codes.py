@@ -1,0 +1,26 @@
+"""What the exit code of `amqpmesh` says, so that scripts need not read its words."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    USAGE = 64
+    TOPOLOGY_INVALID = 65
+    UNREACHABLE = 69
+    TIMEOUT = 75
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.OK: "done",
+    ExitCode.FAILED: "failed, or an outcome differs from --expect",
+    ExitCode.USAGE: "wrong usage",
+    ExitCode.TOPOLOGY_INVALID: "the topology file is invalid",
+    ExitCode.UNREACHABLE: "the mesh cannot be reached",
+    ExitCode.TIMEOUT: "timed out waiting",
+    ExitCode.INTERRUPTED: "stopped by Ctrl-C",
+}

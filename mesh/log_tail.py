@@ -1,0 +1,49 @@
+"""Why a node died, in one sentence, from the end of its log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+TAIL_BYTES = 64 * 1024
+GRAVE = ("error", "critical")
+# Fields of a log line that say where it comes from, not what happened.
+FRAME = frozenset({"ts", "level", "node", "event"})
+
+
+def size_bytes(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
+def first_cause(log: Path, since_bytes: int = 0) -> str | None:
+    """The last error that was logged after ``since_bytes``; without one, the last line of a crash."""
+    lines = _tail(log, since_bytes)
+    for line in reversed(lines):
+        if (event := _parse(line)) is not None and event.get("level") in GRAVE:
+            return to_sentence(event)
+    return next((line.strip() for line in reversed(lines) if line.strip() and _parse(line) is None), None)
+
+
+def to_sentence(event: dict[str, Any]) -> str:
+    for key in ("reason", "message", "error"):
+        if isinstance(text := event.get(key), str) and text:
+            return text
+    details = " ".join(f"{key}={value}" for key, value in event.items() if key not in FRAME)
+    return f"{event.get('event', 'error')} {details}".strip()
+
+
+def _tail(log: Path, since_bytes: int) -> list[str]:
+    if not log.exists():
+        return []
+    with log.open("rb") as file:
+        file.seek(max(since_bytes, size_bytes(log) - TAIL_BYTES))
+        return file.read().decode(errors="replace").splitlines()
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None

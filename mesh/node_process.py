@@ -1,0 +1,107 @@
+"""One node as a process: start it, wait for it, stop it, and say why it died."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import mesh
+from mesh import log_tail
+
+STOP_GRACE_S = 15.0
+# A log that was begun anew at every start would hide why the last run died; one that never is fills the disk.
+LOG_BYTES = 32 * 1024 * 1024
+
+
+class NodeProcess:
+    def __init__(self, name: str, topology_file: Path, log: Path) -> None:
+        self.name = name
+        self._topology_file = topology_file
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+        self._log_start_bytes = 0
+        self._started_at = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self._process.returncode is None else None
+
+    @property
+    def ran_s(self) -> float:
+        return time.monotonic() - self._started_at
+
+    async def start(self) -> None:
+        rotate(self._log)
+        self._log_start_bytes = log_tail.size_bytes(self._log)
+        self._started_at = time.monotonic()
+        with self._log.open("ab") as log:
+            # In a process group of its own: Ctrl-C in the terminal is for the supervisor, which stops nodes in order.
+            self._process = await asyncio.create_subprocess_exec(
+                *node_command(self.name, self._topology_file),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+                env=node_environment(),
+            )
+
+    async def wait(self) -> int:
+        """Its exit code; negative for the signal that ended it."""
+        assert self._process is not None
+        return await self._process.wait()
+
+    async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
+        """Ask it to leave in order; end it if it does not within ``grace_s``."""
+        if self.pid is None:
+            return
+        self.signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace_s):
+                await self.wait()
+        except TimeoutError:
+            self.signal(signal.SIGKILL)
+            await self.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
+    def death_sentence(self, exit_code: int) -> str:
+        """Why it died."""
+        cause = log_tail.first_cause(self._log, self._log_start_bytes)
+        return f"{self.name} {describe_exit(exit_code)}" + (f": {cause}" if cause else f"; see {self._log}")
+
+
+def describe_exit(exit_code: int) -> str:
+    if exit_code < 0:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    return f"ended with exit code {exit_code}"
+
+
+def rotate(log: Path) -> None:
+    if log_tail.size_bytes(log) > LOG_BYTES:
+        log.replace(log.with_suffix(log.suffix + ".1"))
+
+
+def command_line(*arguments: str) -> list[str]:
+    """This very amqpmesh. `-P`: a folder named `router` where the user stands must not be taken for ours."""
+    return [sys.executable, "-P", "-m", "mesh", *arguments]
+
+
+def node_command(name: str, topology_file: Path) -> list[str]:
+    return command_line("node", name, "--topology", str(topology_file))
+
+
+def node_environment() -> dict[str, str]:
+    """The environment, in which a checkout that is not installed finds itself."""
+    home = Path(mesh.__file__).resolve().parent.parent
+    environment = {key: value for key, value in os.environ.items() if key != "NOTIFY_SOCKET"}
+    if home != Path(sysconfig.get_path("purelib")).resolve():
+        known = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{home}{os.pathsep}{known}" if known else str(home)
+    return environment

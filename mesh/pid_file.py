@@ -1,0 +1,72 @@
+"""Who runs: a file that names a process and is locked for as long as that process lives.
+
+The lock, and not the number, says whether it runs: the kernel drops it with the process, so a file left by a crash
+is seen to be stale, and a process id used again by somebody else deceives nobody.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    pid: int
+
+
+class PidFile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+
+    def acquire(self) -> bool:
+        """Lock the file and write this process into it; False if another process holds it."""
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(asdict(Holder(os.getpid()))).encode(), 0)
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def holder(self) -> Holder | None:
+        """The living process that holds the file, or None."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _read_holder(descriptor)
+        finally:
+            os.close(descriptor)
+        return None
+
+    def __enter__(self) -> PidFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.release()
+
+
+def _read_holder(descriptor: int) -> Holder | None:
+    try:
+        return Holder(**json.loads(os.pread(descriptor, 4096, 0)))
+    except (ValueError, TypeError):
+        # Locked, but not yet written: it runs since less than a millisecond.
+        return None

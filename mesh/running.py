@@ -1,0 +1,98 @@
+"""Which processes of a mesh run now, and how to stop them, also those whose supervisor crashed."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from mesh.pid_file import PidFile
+from mesh.workdir import SUPERVISOR, WorkDir
+
+POLL_S = 0.05
+# Longer than a supervisor gives its routers, then its brokers.
+SUPERVISOR_GRACE_S = 40.0
+NODE_GRACE_S = 15.0
+
+
+def supervisor_pid(workdir: WorkDir) -> int | None:
+    holder = PidFile(workdir.pid_file(SUPERVISOR)).holder()
+    return holder.pid if holder is not None else None
+
+
+def node_pid(workdir: WorkDir, node: str) -> int | None:
+    holder = PidFile(workdir.pid_file(node)).holder()
+    return holder.pid if holder is not None else None
+
+
+def living(workdir: WorkDir) -> dict[str, int]:
+    """Name -> process id of everything that runs, the supervisor included."""
+    found = {}
+    for path in sorted((workdir.root / "run").glob("*.pid")):
+        holder = PidFile(path).holder()
+        if holder is not None:
+            found[path.stem] = holder.pid
+    return found
+
+
+def find_running(folder: Path) -> list[WorkDir]:
+    """Work directories in ``folder`` of which something runs."""
+    candidates = (WorkDir(path) for path in sorted((folder / ".amqpmesh").glob("*")) if path.is_dir())
+    return [workdir for workdir in candidates if living(workdir)]
+
+
+def stop_mesh(workdir: WorkDir) -> dict[str, int]:
+    """Stop the supervisor, which stops its nodes, then whatever is left; the name and process id of each."""
+    stopped = living(workdir)
+    if SUPERVISOR in stopped:
+        stop_processes(workdir, [SUPERVISOR], SUPERVISOR_GRACE_S)
+    stop_nodes(workdir)
+    return stopped
+
+
+def stop_nodes(workdir: WorkDir) -> list[str]:
+    """Stop nodes that no supervisor keeps; their names."""
+    names = [name for name in living(workdir) if name != SUPERVISOR]
+    stop_processes(workdir, names, NODE_GRACE_S)
+    _sweep(workdir)
+    return names
+
+
+def stop_processes(workdir: WorkDir, names: Iterable[str], grace_s: float) -> None:
+    left = set(names)
+    for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+        for name in left:
+            _signal(workdir, name, number)
+        left = _wait_gone(workdir, left, patience_s)
+
+
+def _signal(workdir: WorkDir, name: str, number: signal.Signals) -> None:
+    holder = PidFile(workdir.pid_file(name)).holder()
+    if holder is not None:
+        os.kill(holder.pid, number)
+
+
+def _wait_gone(workdir: WorkDir, names: set[str], patience_s: float) -> set[str]:
+    deadline = time.monotonic() + patience_s
+    while (names := {name for name in names if PidFile(workdir.pid_file(name)).holder()}) and (
+        time.monotonic() < deadline
+    ):
+        time.sleep(POLL_S)
+    return names
+
+
+def _sweep(workdir: WorkDir) -> None:
+    """Sockets that a crash left behind. Pid files stay: somebody may be about to lock one."""
+    for path in (workdir.root / "run").glob("*.sock"):
+        path.unlink(missing_ok=True)
+
+
+def topology_changes(workdir: WorkDir, topology_file: Path) -> list[str]:
+    """Lines that differ between the topology that runs and the file as it is now."""
+    running = workdir.running_topology.read_text().splitlines()
+    now = topology_file.read_text().splitlines()
+    changes = difflib.unified_diff(running, now, lineterm="", n=0)
+    return [line for line in changes if line[:1] in "+-" and not line.startswith(("+++", "---"))]

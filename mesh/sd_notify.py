@@ -1,0 +1,23 @@
+"""Tell systemd how far we are (`Type=notify`); says nothing where nobody listens.
+
+Protocol: sd_notify(3): one datagram to the Unix socket that NOTIFY_SOCKET names, `@` for the abstract namespace.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+
+def notify(*states: str) -> bool:
+    """Send `READY=1`, `STOPPING=1`, `STATUS=...`; True if somebody listened."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as datagram:
+        datagram.settimeout(1.0)
+        try:
+            datagram.sendto("\n".join(states).encode(), "\0" + address[1:] if address[0] == "@" else address)
+        except OSError:
+            return False
+    return True

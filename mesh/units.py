@@ -1,0 +1,71 @@
+"""Quantities as people type them: `500/s`, `30s`, `1k`. Each becomes a number in the unit that the name says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Number = TypeVar("Number", bound=float)
+
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+# Powers of 1024, as everywhere where sizes of messages are typed.
+BYTES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "m": 1024**2, "mb": 1024**2, "g": 1024**3, "gb": 1024**3}
+QUANTITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]*)", re.IGNORECASE)
+
+
+def parse_duration_s(text: str) -> float:
+    """`10`, `10s`, `250ms`, `5m`, `1h`, `30d`."""
+    number, unit = _split(text)
+    if (unit or "s") not in SECONDS:
+        raise ValueError(f"{text!r} is not a duration: expected a number and ms, s, m, h or d, such as 30s")
+    return number * SECONDS[unit or "s"]
+
+
+def parse_size_bytes(text: str) -> int:
+    """`100`, `1k`, `64kb`, `1m`, `1g`; decimals may come before the unit."""
+    number, unit = _split(text)
+    if unit not in BYTES:
+        raise ValueError(f"{text!r} is not a size: expected a number and k, m or g, such as 1k")
+    return int(number * BYTES[unit])
+
+
+def parse_rate_per_s(text: str) -> float:
+    """`500`, `500/s`, `30/m`, `1k/s`."""
+    amount, _, per = text.strip().partition("/")
+    number, multiple = _split(amount)
+    factor = {"": 1, "k": 1000, "m": 1_000_000}.get(multiple)
+    seconds = SECONDS.get(per or "s")
+    if factor is None or seconds is None or per == "ms":
+        raise ValueError(f"{text!r} is not a rate: expected a number and /s, /m or /h, such as 500/s")
+    if number == 0:
+        raise ValueError(f"{text!r} is not a rate: nothing would ever be sent")
+    return number * factor / seconds
+
+
+def _split(text: str) -> tuple[float, str]:
+    found = QUANTITY.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} does not begin with a number")
+    return float(found["number"]), found["unit"].lower()
+
+
+class Quantity(click.ParamType[Number]):
+    """Let Click read an option's value by one of the functions above."""
+
+    def __init__(self, name: str, parse: Callable[[str], Number]) -> None:
+        self.name = name
+        self.parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Number:
+        try:
+            return self.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+DURATION = Quantity("duration", parse_duration_s)
+SIZE = Quantity("size", parse_size_bytes)
+RATE = Quantity("rate", parse_rate_per_s)

@@ -1,0 +1,107 @@
+"""A whole message as Python values, for clients. Nodes never come here: they forward bytes.
+
+Spec: AMQP 1.0 [3.2] message format. Durations and times in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import proton
+from proton import Described, symbol
+
+SELECTOR = "apache.org:selector-filter:string"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """``body``: bytes become a data section, everything else an amqp-value section."""
+
+    body: Any = None
+    to: str | None = None
+    subject: str | None = None
+    message_id: Any = None
+    correlation_id: Any = None
+    reply_to: str | None = None
+    content_type: str | None = None
+    group_id: str | None = None
+    durable: bool = False
+    priority: int = 4
+    ttl_s: float = 0.0
+    """0: for ever."""
+    creation_time_s: float = 0.0
+    delivery_count: int = 0
+    first_acquirer: bool = False
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    """application-properties"""
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+    """message-annotations"""
+
+
+class MalformedMessage(ValueError):
+    """The bytes are no AMQP message."""
+
+
+def encode(message: Message) -> bytes:
+    encoded = proton.Message(
+        body=message.body,
+        inferred=isinstance(message.body, bytes),
+        address=message.to,
+        subject=message.subject,
+        id=message.message_id,
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
+        content_type=message.content_type,
+        group_id=message.group_id,
+        durable=message.durable,
+        priority=message.priority,
+        ttl=message.ttl_s,
+        creation_time=message.creation_time_s,
+    )
+    encoded.properties = dict(message.properties) or None
+    encoded.annotations = {symbol(key): value for key, value in message.annotations.items()} or None
+    return bytes(encoded.encode())
+
+
+def decode(data: bytes) -> Message:
+    """Raises MalformedMessage."""
+    decoded = proton.Message()
+    try:
+        decoded.decode(data)
+    except proton.MessageException as error:
+        raise MalformedMessage(f"{len(data)} bytes that are no AMQP message: {error}") from None
+    return Message(
+        body=_plain(decoded.body),
+        to=decoded.address,
+        subject=decoded.subject,
+        message_id=_plain(decoded.id),
+        correlation_id=_plain(decoded.correlation_id),
+        reply_to=decoded.reply_to,
+        content_type=_content_type(decoded),
+        group_id=decoded.group_id,
+        durable=decoded.durable,
+        priority=decoded.priority,
+        ttl_s=decoded.ttl,
+        creation_time_s=decoded.creation_time,
+        delivery_count=decoded.delivery_count,
+        first_acquirer=decoded.first_acquirer,
+        properties=dict(decoded.properties or {}),
+        annotations={str(key): value for key, value in (decoded.annotations or {}).items()},
+    )
+
+
+def selector_filter(expression: str) -> dict[str, Any]:
+    """The filter set of a source that selects by an SQL-92 expression, as brokers know it."""
+    return {"selector": Described(symbol(SELECTOR), expression)}
+
+
+def _content_type(decoded: proton.Message) -> str | None:
+    # proton says symbol('None') where the message says nothing.
+    text = str(decoded.content_type)
+    return None if text == "None" else text
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview) else value
