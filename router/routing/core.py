@@ -1,0 +1,401 @@
+"""Where are the others, and who has takers? One router's routing state, put together.
+
+Sans-IO. Feed it inputs; carry out the actions it returns, in order. ``now`` is monotonic seconds and never goes back.
+
+How state spreads: a changed LSU or MAU is flooded at once, each router passes a new one on to its other neighbors.
+A neighbor that comes up, or whose connection was replaced (what was in flight is lost), is asked with an LSR for all
+that it has newer; nothing is flooded to a neighbor before its own LSR, whose answer holds everything. As a safety
+net an RA carries a checksum every ``ra_interval_s``.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from router.routing import spf
+from router.routing.actions import (
+    Action,
+    AddressesChanged,
+    CloseConnection,
+    ControlMessageIgnored,
+    ControlMessageRefused,
+    DuplicateRouterId,
+    LinkStateChanged,
+    RouterForgotten,
+    RouterRestarted,
+    SendControl,
+)
+from router.routing.advertising import Advertising
+from router.routing.fields import ControlMessageError
+from router.routing.link_state import LinkState, LinkStateRecord
+from router.routing.messages import (
+    Hello,
+    Lsr,
+    Lsu,
+    Mar,
+    MauAll,
+    MauChanges,
+    Message,
+    Ra,
+    UnknownMessage,
+    Versions,
+    parse,
+)
+from router.routing.mobile import Changes, MobileAddresses
+from router.routing.neighbors import Neighbors
+from router.routing.settings import RoutingSettings
+from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSnapshot
+
+
+class Routing:
+    """``instance`` tells the lives of a router apart: higher after a restart, e.g. the boot time in seconds.
+
+    Raises ValueError if ``instance`` is below 1 or ``router_id`` is empty.
+    """
+
+    def __init__(self, router_id: str, instance: int, settings: RoutingSettings | None = None) -> None:
+        if not router_id or instance < 1:
+            raise ValueError(f"router id {router_id!r}, instance {instance}: expected an id and at least 1")
+        self._settings = settings or RoutingSettings()
+        self._router_id = router_id
+        self._instance = instance
+        self._neighbors = Neighbors(router_id, instance, self._settings)
+        self._link_state = LinkState(router_id, instance, self._settings.remote_ls_max_age_s)
+        self._mobile = MobileAddresses()
+        self._mobile.replace(MauAll(router_id, instance, 0, ()))
+        self._advertising = Advertising(self._settings.mau_interval_s)
+        self._used: Mapping[str, int] = {}  # the connection on which each neighbor was last asked by LSR
+        self._told: set[str] = set()  # neighbors whose LSR was answered: floods go to these
+        self._awaited: dict[str, int] = {}  # MAR sent for the addresses of a router, on this connection
+        self._ignoring: set[int] = set()
+        self._next_ra: float | None = None
+        self._challenger = 0  # highest instance under which somebody else spreads this router's id
+        self._reclaim_at = 0.0
+        self._checksum: int | None = None
+        self._paths: tuple[int, spf.ShortestPaths] | None = None
+
+    # Inputs
+
+    def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
+        """An inter-router control link is up; who is at the other end its HELLO tells."""
+        return self._neighbors.on_connected(connection, cost, now)
+
+    def on_cost_changed(self, connection: int, cost: int, now: float) -> list[Action]:
+        return self._neighbors.on_cost_changed(connection, cost) + self._follow_neighbors(now)
+
+    def on_connection_lost(self, connection: int, now: float) -> list[Action]:
+        return self._lose(connection, "connection lost", now)
+
+    def on_heard(self, connection: int, now: float) -> None:
+        """Some byte came in."""
+        self._neighbors.on_heard(connection, now)
+
+    def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
+        if not self._neighbors.knows(connection):
+            return []  # closed already
+        self._neighbors.on_heard(connection, now)
+        try:
+            return self._on_parsed(connection, parse(opcode, body), now)
+        except UnknownMessage as unknown:
+            return self._ignore(connection, str(unknown))
+        except ControlMessageError as error:
+            refused = ControlMessageRefused(connection, error.description)
+            close = CloseConnection(connection, error.condition, error.description)
+            return [refused, close, *self._lose(connection, error.description, now)]
+
+    def advertise(self, added: Iterable[str], removed: Iterable[str], now: float) -> list[Action]:
+        """This router has, or no longer has, takers for these keys."""
+        self._advertising.change(added, removed, self._mobile.addresses(self._router_id))
+        return self._tell_addresses(now)
+
+    def on_time(self, now: float) -> list[Action]:
+        actions = self._neighbors.on_time(now) + self._follow_neighbors(now)
+        actions += self._tell_addresses(now)
+        if self._is_challenged() and now >= self._reclaim_at:
+            actions += self._reclaim(now)
+        if self._next_ra is not None and now >= self._next_ra:
+            self._next_ra = now + self._settings.ra_interval_s if self._used else None
+            actions += [self._ra(connection) for connection in self._used.values()]
+        for router in self._link_state.forget(now):
+            actions += [RouterForgotten(router), *self._changed(router, self._mobile.forget(router))]
+        return actions
+
+    def next_deadline(self) -> float | None:
+        deadlines = (
+            self._neighbors.next_deadline(),
+            self._advertising.next_deadline(),
+            self._link_state.next_deadline(),
+            self._next_ra,
+            self._reclaim_at if self._is_challenged() else None,
+        )
+        return min((at for at in deadlines if at is not None), default=None)
+
+    # Neighbors
+
+    def _on_parsed(self, connection: int, message: Message, now: float) -> list[Action]:
+        if isinstance(message, Hello):
+            return self._neighbors.on_hello(connection, message, now) + self._follow_neighbors(now)
+        neighbor = self._neighbors.router_on(connection)
+        if neighbor is None:
+            raise ControlMessageError(f"{message.opcode} before HELLO was heard both ways")
+        match message:
+            case Ra():
+                return [] if message.checksum == self._own_checksum() else [self._lsr(connection)]
+            case Lsr():
+                self._told.add(neighbor)
+                return self._answer(connection, message, now)
+            case Lsu():
+                return self._on_lsu(neighbor, message, now)
+            case MauChanges() | MauAll():
+                return self._on_mau(connection, neighbor, message, now)
+            case Mar():
+                return self._on_mar(connection, message)
+
+    def _ignore(self, connection: int, reason: str) -> list[Action]:
+        if connection in self._ignoring:
+            return []
+        self._ignoring.add(connection)
+        return [ControlMessageIgnored(connection, reason)]
+
+    def _lose(self, connection: int, reason: str, now: float) -> list[Action]:
+        return self._neighbors.on_connection_lost(connection, reason) + self._follow_neighbors(now)
+
+    def _follow_neighbors(self, now: float) -> list[Action]:
+        """Ask whom we have not asked on the connection in use, and spread our link state if it changed."""
+        used = self._neighbors.connections
+        if used is not self._used:
+            before, self._used = self._used, used
+            actions = self._ask_again(before, now)
+        else:
+            actions = []
+        if self._neighbors.costs != self._link_state.records[self._router_id].peers:
+            actions += self._originate(now)
+        return actions
+
+    def _ask_again(self, before: Mapping[str, int], now: float) -> list[Action]:
+        self._told &= self._used.keys()
+        self._ignoring = {connection for connection in self._ignoring if self._neighbors.knows(connection)}
+        connections = set(self._used.values())
+        self._awaited = {router: at for router, at in self._awaited.items() if at in connections}
+        if self._next_ra is None:
+            self._next_ra = now + self._settings.ra_interval_s
+        actions: list[Action] = []
+        for router, connection in self._used.items():
+            if before.get(router) != connection:
+                actions.append(self._lsr(connection))
+                if router in before:
+                    # What we flooded may be lost with the other connection: let the neighbor compare.
+                    actions.append(self._ra(connection))
+        return actions
+
+    # Link state
+
+    def _originate(self, now: float) -> list[Action]:
+        own = self._link_state.records[self._router_id]
+        record = LinkStateRecord(self._instance, own.ls_seq + 1, dict(self._neighbors.costs))
+        event = LinkStateChanged(record.ls_seq, record.peers)
+        return [event, *self._accept_link_state(self._router_id, record, None, now)]
+
+    def _on_lsu(self, neighbor: str, lsu: Lsu, now: float) -> list[Action]:
+        instance, ls_seq = self._link_state.version(lsu.id)
+        if (lsu.instance, lsu.ls_seq) <= (instance, ls_seq):
+            return []
+        if lsu.id == self._router_id:
+            return self._on_challenge(lsu.instance, now)
+        record = LinkStateRecord(lsu.instance, lsu.ls_seq, lsu.peers)
+        actions = self._accept_link_state(lsu.id, record, neighbor, now)
+        if lsu.instance > instance:
+            actions += self._on_new_instance(lsu.id, lsu.instance, instance)
+        return actions
+
+    def _accept_link_state(
+        self, router: str, record: LinkStateRecord, learnt_from: str | None, now: float
+    ) -> list[Action]:
+        change = self._link_state.update(router, record, now)
+        self._checksum = None
+        lsu = Lsu(router, record.instance, record.ls_seq, record.peers)
+        flood = self._flood(lsu, learnt_from)
+        return [*flood, change] if change else flood
+
+    def _on_new_instance(self, router: str, instance: int, before: int) -> list[Action]:
+        """The addresses of an earlier life are gone with it."""
+        event: list[Action] = [RouterRestarted(router, instance)] if before else []
+        if self._mobile.version(router) < (instance, 0):
+            return event + self._changed(router, self._mobile.replace(MauAll(router, instance, 0, ())))
+        return event
+
+    # Addresses
+
+    def _tell_addresses(self, now: float) -> list[Action]:
+        told = self._advertising.take(now)
+        if told is None:
+            return []
+        _, seq = self._mobile.version(self._router_id)
+        mau = MauChanges(self._router_id, self._instance, seq, seq + 1, *told)
+        self._mobile.apply(mau)
+        self._checksum = None
+        return self._flood(mau, None)
+
+    def _on_mau(self, connection: int, neighbor: str, mau: MauChanges | MauAll, now: float) -> list[Action]:
+        if isinstance(mau, MauAll):
+            self._awaited.pop(mau.id, None)
+        stored = self._mobile.version(mau.id)
+        # Of a router without link state nothing is kept: it would never be forgotten.
+        if (mau.instance, mau.mobile_seq) <= stored or mau.id not in self._link_state.records:
+            return []
+        if mau.id == self._router_id:
+            return self._on_challenge(mau.instance, now)
+        if isinstance(mau, MauAll):
+            return self._replace_addresses(neighbor, mau, stored)
+        if self._mobile.follows(mau):
+            return self._flood(mau, neighbor) + self._changed(mau.id, self._mobile.apply(mau))
+        return self._ask_for_all(connection, mau.id, stored)
+
+    def _replace_addresses(self, neighbor: str, mau: MauAll, stored: tuple[int, int]) -> list[Action]:
+        changes = self._mobile.replace(mau)
+        instance, seq = stored
+        if mau.instance != instance:
+            return self._flood(mau, neighbor) + self._changed(mau.id, changes)
+        added, removed = tuple(sorted(changes.added)), tuple(sorted(changes.removed))
+        news = MauChanges(mau.id, instance, seq, mau.mobile_seq, added, removed)
+        return self._flood(news, neighbor) + self._changed(mau.id, changes)
+
+    def _ask_for_all(self, connection: int, router: str, stored: tuple[int, int]) -> list[Action]:
+        if router in self._awaited:
+            return []
+        self._awaited[router] = connection
+        mar = Mar(self._router_id, router, *stored)
+        return [SendControl(connection, mar.opcode, mar.to_map())]
+
+    def _on_mar(self, connection: int, mar: Mar) -> list[Action]:
+        if self._mobile.version(mar.router) <= (mar.instance, mar.have_seq):
+            return []
+        return [self._all_addresses(connection, mar.router)]
+
+    def _changed(self, router: str, changes: Changes) -> list[Action]:
+        self._checksum = None
+        return [AddressesChanged(router, changes.added, changes.removed)] if changes else []
+
+    # This router's id in the mouth of others
+
+    def _is_challenged(self) -> bool:
+        return self._challenger >= self._instance
+
+    def _on_challenge(self, instance: int, now: float) -> list[Action]:
+        """Somebody spreads newer state of this id than ours: left over from an earlier life, or a second router.
+
+        An earlier life is overtaken at once and is quiet then. A second router answers: the two must not fight
+        faster than the RA, and it is said aloud.
+        """
+        if instance <= self._challenger:
+            return []
+        self._challenger = instance
+        if now >= self._reclaim_at:
+            return self._reclaim(now)
+        return [DuplicateRouterId(self._router_id, self._instance, instance, None)]
+
+    def _reclaim(self, now: float) -> list[Action]:
+        self._reclaim_at = now + self._settings.ra_interval_s
+        self._instance = self._challenger + 1
+        _, seq = self._mobile.version(self._router_id)
+        mau = MauAll(self._router_id, self._instance, seq + 1, self._sorted_addresses(self._router_id))
+        self._mobile.replace(mau)
+        return self._originate(now) + self._flood(mau, None)
+
+    # Messages
+
+    def _flood(self, message: Lsu | MauChanges | MauAll, learnt_from: str | None) -> list[Action]:
+        targets = [at for router, at in self._used.items() if router in self._told and router != learnt_from]
+        if not targets:
+            return []
+        body = message.to_map()
+        return [SendControl(connection, message.opcode, body) for connection in targets]
+
+    def _answer(self, connection: int, lsr: Lsr, now: float) -> list[Action]:
+        actions: list[Action] = []
+        for router, record in self._link_state.records.items():
+            if not self._link_state.is_worth_telling(router, now):
+                continue
+            have = lsr.have.get(router, Versions(0, 0, 0))
+            if (record.instance, record.ls_seq) > (have.instance, have.ls_seq):
+                lsu = Lsu(router, record.instance, record.ls_seq, record.peers)
+                actions.append(SendControl(connection, lsu.opcode, lsu.to_map()))
+            version = self._mobile.version(router)
+            # At mobile_seq 0 there are none, and the LSU says so by its instance.
+            if version[1] > 0 and version > (have.instance, have.mobile_seq):
+                actions.append(self._all_addresses(connection, router))
+        return actions
+
+    def _all_addresses(self, connection: int, router: str) -> SendControl:
+        mau = MauAll(router, *self._mobile.version(router), self._sorted_addresses(router))
+        return SendControl(connection, mau.opcode, mau.to_map())
+
+    def _sorted_addresses(self, router: str) -> tuple[str, ...]:
+        return tuple(sorted(self._mobile.addresses(router)))
+
+    def _lsr(self, connection: int) -> SendControl:
+        have = {router: self._versions(router) for router in self._link_state.records}
+        return SendControl(connection, Lsr.opcode, Lsr(self._router_id, have).to_map())
+
+    def _ra(self, connection: int) -> SendControl:
+        ra = Ra(self._router_id, self._versions(self._router_id), self._own_checksum())
+        return SendControl(connection, ra.opcode, ra.to_map())
+
+    def _versions(self, router: str) -> Versions:
+        instance, ls_seq = self._link_state.version(router)
+        mobile_instance, mobile_seq = self._mobile.version(router)
+        return Versions(instance, ls_seq, mobile_seq if mobile_instance == instance else 0)
+
+    def _own_checksum(self) -> int:
+        """Of the routers in reach only: the others are forgotten at different moments."""
+        if self._checksum is None:
+            state = [(router, *self._versions(router)) for router in sorted(self._link_state.reachable)]
+            self._checksum = zlib.crc32(repr(state).encode())
+        return self._checksum
+
+    # Queries
+
+    @property
+    def neighbors(self) -> Mapping[str, int]:
+        """The connection to use to each neighbor."""
+        return self._neighbors.connections
+
+    def path(self, target: str) -> spf.Path | None:
+        """Every router from this one to ``target``, both included."""
+        return self._shortest().paths.get(target)
+
+    def cost_to(self, target: str) -> int | None:
+        return self._shortest().costs.get(target)
+
+    def routers_with(self, key: str) -> frozenset[str]:
+        """The other routers in reach that have takers for ``key``."""
+        reachable = self._link_state.reachable
+        return frozenset(r for r in self._mobile.holders(key) if r in reachable and r != self._router_id)
+
+    def tree(self, targets: Iterable[str]) -> Mapping[str, spf.Branch]:
+        """The multicast tree to ``targets``, by neighbor; targets out of reach are left out."""
+        return spf.tree(self._shortest().paths, targets)
+
+    def _shortest(self) -> spf.ShortestPaths:
+        epoch = self._link_state.epoch
+        if self._paths is None or self._paths[0] != epoch:
+            self._paths = (epoch, spf.shortest_paths(self._link_state.graph, self._router_id))
+        return self._paths[1]
+
+    def snapshot(self) -> RoutingSnapshot:
+        costs = self._neighbors.costs
+        edges = self._link_state.graph.edges(data="cost")
+        return RoutingSnapshot(
+            router_id=self._router_id,
+            instance=self._instance,
+            neighbors={router: NeighborSnapshot(at, costs[router]) for router, at in self.neighbors.items()},
+            routers={router: self._router_snapshot(router) for router in sorted(self._link_state.records)},
+            edges={(min(a, b), max(a, b)): cost for a, b, cost in edges},
+        )
+
+    def _router_snapshot(self, router: str) -> RouterSnapshot:
+        peers = dict(self._link_state.records[router].peers)
+        addresses = frozenset(self._mobile.addresses(router))
+        return RouterSnapshot(*self._versions(router), peers, addresses, self.path(router), self.cost_to(router))

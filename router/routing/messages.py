@@ -1,0 +1,217 @@
+"""What do routers say to each other? HELLO, RA, LSR, LSU, MAU, MAR as AMQP maps.
+
+The words are Qpid Dispatch's, the conversation is our own: every message goes one hop, over the control link of one
+neighbor. LSU and MAU name their origin in ``id`` and are passed on; the others are answered by the neighbor itself.
+
+HELLO  I am here; ``seen`` is whom I hear on this connection, ``cost`` my end's cost of it.
+RA     My own versions, and a checksum over those of all routers I reach: ask me (LSR) if yours differs.
+LSR    Send me what you have that is newer than ``have`` {router: [instance, ls_seq, mobile_seq]}.
+LSU    The link state of router ``id``: its neighbors with costs.
+MAU    The addresses of router ``id``: ``add`` and ``del`` since version ``since``, or ``exist``: all of them.
+MAR    Send me all addresses of ``router`` if you have more than ``have_seq`` of ``instance``.
+
+Reading is liberal: unknown keys, any kind of sequence and missing optional keys are fine. What cannot be understood
+raises ControlMessageError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from router.routing.fields import ControlMessageError, costs, number, submap, text, texts
+
+PROTOCOL_VERSION = 1
+AREA = "0"
+
+Body: TypeAlias = Mapping[str, Any]
+
+
+class Versions(NamedTuple):
+    """How recent one router's state is: a higher instance replaces a lower one whatever the numbers after it."""
+
+    instance: int
+    ls_seq: int
+    mobile_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    opcode: ClassVar[str] = "HELLO"
+    id: str
+    instance: int
+    seen: tuple[str, ...]
+    cost: int
+
+    def to_map(self) -> Body:
+        return {**_head(self.id), "instance": self.instance, "seen": list(self.seen), "cost": self.cost}
+
+    @staticmethod
+    def from_map(body: Body) -> Hello:
+        return Hello(
+            text(body, "id"), number(body, "instance"), texts(body, "seen"), number(body, "cost", default=1, least=1)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ra:
+    opcode: ClassVar[str] = "RA"
+    id: str
+    versions: Versions
+    checksum: int
+
+    def to_map(self) -> Body:
+        return {**_head(self.id), **self.versions._asdict(), "checksum": self.checksum}
+
+    @staticmethod
+    def from_map(body: Body) -> Ra:
+        versions = Versions(number(body, "instance"), number(body, "ls_seq"), number(body, "mobile_seq"))
+        return Ra(text(body, "id"), versions, number(body, "checksum"))
+
+
+@dataclass(frozen=True, slots=True)
+class Lsr:
+    opcode: ClassVar[str] = "LSR"
+    id: str
+    have: Mapping[str, Versions]
+
+    def to_map(self) -> Body:
+        return {**_head(self.id), "have": {router: list(versions) for router, versions in self.have.items()}}
+
+    @staticmethod
+    def from_map(body: Body) -> Lsr:
+        have = submap(body, "have", default={})
+        return Lsr(text(body, "id"), {str(router): _versions(router, value) for router, value in have.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Lsu:
+    opcode: ClassVar[str] = "LSU"
+    id: str
+    instance: int
+    ls_seq: int
+    peers: Mapping[str, int]
+
+    def to_map(self) -> Body:
+        state = {"id": self.id, "area": AREA, "ls_seq": self.ls_seq, "peers": dict(self.peers)}
+        return {**_head(self.id), "instance": self.instance, "ls_seq": self.ls_seq, "ls": state}
+
+    @staticmethod
+    def from_map(body: Body) -> Lsu:
+        peers = costs(submap(body, "ls"), "peers")
+        return Lsu(text(body, "id"), number(body, "instance"), number(body, "ls_seq"), peers)
+
+
+@dataclass(frozen=True, slots=True)
+class MauChanges:
+    """Applies only to the addresses as they were at ``since``."""
+
+    opcode: ClassVar[str] = "MAU"
+    id: str
+    instance: int
+    since: int
+    mobile_seq: int
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    def to_map(self) -> Body:
+        versions = {"instance": self.instance, "since": self.since, "mobile_seq": self.mobile_seq}
+        return {**_head(self.id), **versions, "add": list(self.added), "del": list(self.removed)}
+
+    @staticmethod
+    def from_map(body: Body) -> MauChanges:
+        mobile_seq = number(body, "mobile_seq", least=1)
+        return MauChanges(
+            text(body, "id"),
+            number(body, "instance"),
+            number(body, "since", default=mobile_seq - 1),
+            mobile_seq,
+            texts(body, "add"),
+            texts(body, "del"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MauAll:
+    opcode: ClassVar[str] = "MAU"
+    id: str
+    instance: int
+    mobile_seq: int
+    addresses: tuple[str, ...]
+
+    def to_map(self) -> Body:
+        versions = {"instance": self.instance, "mobile_seq": self.mobile_seq}
+        return {**_head(self.id), **versions, "exist": list(self.addresses)}
+
+    @staticmethod
+    def from_map(body: Body) -> MauAll:
+        return MauAll(text(body, "id"), number(body, "instance"), number(body, "mobile_seq"), texts(body, "exist"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mar:
+    opcode: ClassVar[str] = "MAR"
+    id: str
+    router: str
+    instance: int
+    have_seq: int
+
+    def to_map(self) -> Body:
+        return {**_head(self.id), "router": self.router, "instance": self.instance, "have_seq": self.have_seq}
+
+    @staticmethod
+    def from_map(body: Body) -> Mar:
+        return Mar(text(body, "id"), text(body, "router"), number(body, "instance"), number(body, "have_seq"))
+
+
+Message: TypeAlias = Hello | Ra | Lsr | Lsu | MauChanges | MauAll | Mar
+
+
+class UnknownMessage(Exception):
+    """Well-formed as far as one can see, but from a later version of the protocol than ours."""
+
+
+def parse(opcode: str, body: Body) -> Message:
+    """Raise ControlMessageError for what is malformed, UnknownMessage for what is too new."""
+    read = _READERS.get(opcode)
+    if read is None:
+        raise UnknownMessage(f"opcode {opcode!r}")
+    if not isinstance(body, Mapping):
+        raise ControlMessageError(f"{opcode}: the body is a {type(body).__name__}, expected a map")
+    try:
+        if (version := number(body, "pv", default=0)) > PROTOCOL_VERSION:
+            raise UnknownMessage(f"{opcode} of protocol version {version}, this router knows {PROTOCOL_VERSION}")
+        return read(body)
+    except ControlMessageError as error:
+        raise ControlMessageError(f"{opcode}: {error.description}") from None
+
+
+def _read_mau(body: Body) -> MauChanges | MauAll:
+    if "exist" not in body:
+        return MauChanges.from_map(body)
+    if "add" in body or "del" in body:
+        raise ControlMessageError("has exist together with add or del")
+    return MauAll.from_map(body)
+
+
+_READERS: Mapping[str, Callable[[Body], Message]] = {
+    "HELLO": Hello.from_map,
+    "RA": Ra.from_map,
+    "LSR": Lsr.from_map,
+    "LSU": Lsu.from_map,
+    "MAU": _read_mau,
+    "MAR": Mar.from_map,
+}
+
+
+def _head(router_id: str) -> dict[str, Any]:
+    return {"id": router_id, "pv": PROTOCOL_VERSION, "area": AREA}
+
+
+def _versions(router: Any, value: Any) -> Versions:
+    try:
+        instance, ls_seq, mobile_seq = (int(part) for part in value)
+    except (TypeError, ValueError):
+        raise ControlMessageError(f"have of {router!r} is {value!r}, expected three integers") from None
+    return Versions(instance, ls_seq, mobile_seq)

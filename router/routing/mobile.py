@@ -1,0 +1,90 @@
+"""Which routers have takers for an address?
+
+Sans-IO. Holds the addresses of every router, its own included, as of a version (instance, mobile_seq). Changes apply
+only on top of the very version they start from; a gap is for the caller to fill by asking for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from router.routing.messages import MauAll, MauChanges
+
+Version: TypeAlias = tuple[int, int]
+
+
+@dataclass(slots=True)
+class AddressRecord:
+    instance: int = 0
+    mobile_seq: int = 0
+    addresses: set[str] = field(default_factory=set)
+
+    @property
+    def version(self) -> Version:
+        return self.instance, self.mobile_seq
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    added: frozenset[str]
+    removed: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)
+
+
+class MobileAddresses:
+    def __init__(self) -> None:
+        self._records: dict[str, AddressRecord] = {}
+        # A tuple, not a set: nearly every address has one router, and a set is 168 bytes more.
+        self._holders: dict[str, tuple[str, ...]] = {}
+
+    def version(self, router: str) -> Version:
+        record = self._records.get(router)
+        return record.version if record else (0, 0)
+
+    def addresses(self, router: str) -> Set[str]:
+        """A view, not a copy."""
+        record = self._records.get(router)
+        return record.addresses if record else frozenset()
+
+    def holders(self, key: str) -> tuple[str, ...]:
+        return self._holders.get(key, ())
+
+    def follows(self, mau: MauChanges) -> bool:
+        """Whether the changes start from the version that is stored."""
+        return self.version(mau.id) == (mau.instance, mau.since)
+
+    def apply(self, mau: MauChanges) -> Changes:
+        record = self._records.setdefault(mau.id, AddressRecord())
+        record.instance, record.mobile_seq = mau.instance, mau.mobile_seq
+        return self._change(mau.id, record, mau.added, mau.removed)
+
+    def replace(self, mau: MauAll) -> Changes:
+        record = self._records.setdefault(mau.id, AddressRecord())
+        record.instance, record.mobile_seq = mau.instance, mau.mobile_seq
+        return self._change(mau.id, record, mau.addresses, record.addresses.difference(mau.addresses))
+
+    def forget(self, router: str) -> Changes:
+        record = self._records.pop(router, AddressRecord())
+        return self._change(router, record, (), tuple(record.addresses))
+
+    def _change(self, router: str, record: AddressRecord, added: Iterable[str], removed: Iterable[str]) -> Changes:
+        gone = frozenset(key for key in removed if key in record.addresses)
+        new = frozenset(key for key in added if key not in record.addresses)
+        for key in gone:
+            self._drop_holder(key, router)
+        for key in new:
+            self._holders[key] = (*self._holders.get(key, ()), router)
+        record.addresses -= gone
+        record.addresses |= new
+        return Changes(new, gone)
+
+    def _drop_holder(self, key: str, router: str) -> None:
+        left = tuple(holder for holder in self._holders[key] if holder != router)
+        if left:
+            self._holders[key] = left
+        else:
+            del self._holders[key]

@@ -1,0 +1,179 @@
+"""Who is one connection away, heard both ways?
+
+Sans-IO. HELLO goes out on every connection: at once when it comes up and when the other side is first heard, then every
+``hello_interval_s``. A connection is up when the other side lists this router in ``seen``; once up, any byte counts as
+hearing. A connection silent for ``hello_max_age_s`` is closed, and nothing from it counts afterwards.
+
+Always: all up connections to one router are to one instance of it; a second instance is refused while the first is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from router.routing.actions import (
+    Action,
+    CloseConnection,
+    DuplicateRouterId,
+    NeighborDown,
+    NeighborExpired,
+    NeighborUp,
+    SendControl,
+)
+from router.routing.messages import Hello
+from router.routing.settings import RoutingSettings
+
+
+@dataclass(slots=True)
+class Connection:
+    own_cost: int
+    heard_at: float
+    remote_cost: int = 1
+    router: str | None = None
+    instance: int = 0
+    is_up: bool = False
+
+    @property
+    def cost(self) -> int:
+        return max(self.own_cost, self.remote_cost)
+
+
+class Neighbors:
+    def __init__(self, router_id: str, instance: int, settings: RoutingSettings) -> None:
+        self._router_id = router_id
+        self._instance = instance
+        self._settings = settings
+        self._connections: dict[int, Connection] = {}  # oldest first
+        self._next_hello: float | None = None
+        # No connection can expire earlier; those heard since expire later, which is found out then.
+        self._next_expiry: float | None = None
+        self.connections: Mapping[str, int] = {}
+        self.costs: Mapping[str, int] = {}
+
+    def router_on(self, connection: int) -> str | None:
+        """The neighbor at the other end, or None as long as it is not up."""
+        known = self._connections.get(connection)
+        return known.router if known is not None and known.is_up else None
+
+    def knows(self, connection: int) -> bool:
+        return connection in self._connections
+
+    def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
+        if cost < 1:
+            raise ValueError(f"cost is {cost}, expected at least 1")
+        self._connections[connection] = Connection(cost, now)
+        if self._next_hello is None:
+            self._next_hello = now + self._settings.hello_interval_s
+        if self._next_expiry is None:
+            self._next_expiry = now + self._settings.hello_max_age_s
+        return [self._hello(connection)]
+
+    def on_cost_changed(self, connection: int, cost: int) -> list[Action]:
+        if (known := self._connections.get(connection)) is None:
+            return []
+        known.own_cost = cost
+        self._choose()
+        return [self._hello(connection)]
+
+    def on_connection_lost(self, connection: int, reason: str) -> list[Action]:
+        lost = self._connections.pop(connection, None)
+        if lost is None or not lost.is_up or lost.router is None:
+            return []
+        self._choose()
+        return [] if lost.router in self.connections else [NeighborDown(lost.router, connection, reason)]
+
+    def on_heard(self, connection: int, now: float) -> None:
+        known = self._connections.get(connection)
+        if known is not None and known.is_up:
+            known.heard_at = now
+
+    def on_hello(self, connection: int, hello: Hello, now: float) -> list[Action]:
+        known = self._connections[connection]
+        if refusal := self._refusal(connection, hello):
+            return refusal + self.on_connection_lost(connection, "refused")
+        is_first = known.router is None
+        has_new_cost = known.remote_cost != hello.cost
+        known.router, known.instance, known.remote_cost = hello.id, hello.instance, hello.cost
+        actions: list[Action] = [self._hello(connection)] if is_first else []
+        if self._router_id in hello.seen:
+            known.heard_at = now
+            if not known.is_up:
+                return actions + self._come_up(connection, known)
+        if has_new_cost:
+            self._choose()
+        return actions
+
+    def _come_up(self, connection: int, known: Connection) -> list[Action]:
+        assert known.router is not None
+        known.is_up = True
+        is_new = known.router not in self.connections
+        self._choose()
+        return [NeighborUp(known.router, connection)] if is_new else []
+
+    def _refusal(self, connection: int, hello: Hello) -> list[Action]:
+        known = self._connections[connection]
+        if known.router not in (None, hello.id):
+            said = f"HELLO from {hello.id!r} on the connection of {known.router!r}"
+            return [CloseConnection(connection, "amqp:not-allowed", said)]
+        other = self._instance if hello.id == self._router_id else self._instance_up(hello.id)
+        if other is None or (other == hello.instance and hello.id != self._router_id):
+            return []
+        whose = "this router" if hello.id == self._router_id else "a neighbor of " + self._router_id
+        said = f"router id {hello.id!r} (instance {hello.instance}) is taken by {whose} (instance {other})"
+        return [
+            DuplicateRouterId(hello.id, hello.instance, other, connection),
+            CloseConnection(connection, "amqp:not-allowed", said),
+        ]
+
+    def _instance_up(self, router: str) -> int | None:
+        connection = self.connections.get(router)
+        return None if connection is None else self._connections[connection].instance
+
+    def on_time(self, now: float) -> list[Action]:
+        actions = self._expire(now)
+        if self._next_hello is not None and now >= self._next_hello:
+            self._next_hello = now + self._settings.hello_interval_s if self._connections else None
+            actions += [self._hello(connection) for connection in self._connections]
+        return actions
+
+    def _expire(self, now: float) -> list[Action]:
+        if self._next_expiry is None or now < self._next_expiry:
+            return []
+        actions: list[Action] = []
+        max_age_s = self._settings.hello_max_age_s
+        for connection, known in list(self._connections.items()):
+            if now >= known.heard_at + max_age_s:
+                actions += self._close_silent(connection, known, now - known.heard_at)
+        heard = [known.heard_at for known in self._connections.values()]
+        self._next_expiry = min(heard) + max_age_s if heard else None
+        return actions
+
+    def _close_silent(self, connection: int, known: Connection, silent_s: float) -> list[Action]:
+        said = f"silent for {silent_s:.1f} s (hello_max_age {self._settings.hello_max_age_s:g} s)"
+        return [
+            NeighborExpired(known.router, connection, silent_s),
+            CloseConnection(connection, "amqp:connection:forced", said),
+            *self.on_connection_lost(connection, said),
+        ]
+
+    def next_deadline(self) -> float | None:
+        deadlines = [at for at in (self._next_hello, self._next_expiry) if at is not None]
+        return min(deadlines, default=None)
+
+    def _hello(self, connection: int) -> SendControl:
+        known = self._connections[connection]
+        seen = () if known.router is None else (known.router,)
+        hello = Hello(self._router_id, self._instance, seen, known.own_cost)
+        return SendControl(connection, Hello.opcode, hello.to_map())
+
+    def _choose(self) -> None:
+        """Of several connections to one neighbor use the cheapest, of equal ones the oldest."""
+        best: dict[str, int] = {}
+        for connection, known in self._connections.items():
+            if known.is_up and known.router is not None:
+                used = best.get(known.router)
+                if used is None or known.cost < self._connections[used].cost:
+                    best[known.router] = connection
+        self.connections = best
+        self.costs = {router: self._connections[connection].cost for router, connection in best.items()}

@@ -1,0 +1,36 @@
+"""What routing knows, frozen for people and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from router.routing.spf import Path
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborSnapshot:
+    connection: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class RouterSnapshot:
+    """``path`` and ``cost`` are None while the router cannot be reached."""
+
+    instance: int
+    ls_seq: int
+    mobile_seq: int
+    peers: Mapping[str, int]
+    addresses: frozenset[str]
+    path: Path | None
+    cost: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingSnapshot:
+    router_id: str
+    instance: int
+    neighbors: Mapping[str, NeighborSnapshot]
+    routers: Mapping[str, RouterSnapshot]
+    edges: Mapping[tuple[str, str], int]

@@ -1,0 +1,68 @@
+"""Which path is the shortest, so that every router gives the same answer?
+
+Cheapest first, then fewest hops, then the router ids in order from the source. Every beginning and every end of such a
+path is such a path too: the paths of one source form a tree, and hop-by-hop choices add up to the source's choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import networkx
+
+Graph: TypeAlias = Any  # networkx.Graph of router ids; every edge has a "cost" of at least 1
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestPaths:
+    """From one source to every router that it reaches, itself included."""
+
+    paths: Mapping[str, Path]
+    costs: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What one router of a multicast tree does: deliver to its own takers, pass on to ``children``."""
+
+    deliver: bool
+    children: Mapping[str, Branch]
+
+
+def shortest_paths(graph: Graph, source: str) -> ShortestPaths:
+    predecessors, costs = networkx.dijkstra_predecessor_and_distance(graph, source, weight="cost")
+    paths: dict[str, Path] = {source: (source,)}
+    # Costs come out in rising order and every edge costs something, so predecessors have their paths already.
+    for router in costs:
+        if router != source:
+            candidates = (paths[before] for before in predecessors[router])
+            paths[router] = (*min(candidates, key=_hops_then_ids), router)
+    return ShortestPaths(paths, costs)
+
+
+def _hops_then_ids(path: Path) -> tuple[int, Path]:
+    return len(path), path
+
+
+def path(graph: Graph, source: str, target: str) -> Path | None:
+    return shortest_paths(graph, source).paths.get(target) if source in graph else None
+
+
+def tree(paths: Mapping[str, Path], targets: Iterable[str]) -> dict[str, Branch]:
+    """The union of the paths to ``targets``, by neighbor of the source; a target without a path is left out."""
+    wanted = {target for target in targets if target in paths}
+    return _branches([paths[target] for target in sorted(wanted)], 1, wanted)
+
+
+def _branches(paths: list[Path], depth: int, targets: set[str]) -> dict[str, Branch]:
+    by_router: dict[str, list[Path]] = {}
+    for one in paths:
+        if len(one) > depth:
+            by_router.setdefault(one[depth], []).append(one)
+    return {
+        router: Branch(router in targets, _branches(through, depth + 1, targets))
+        for router, through in sorted(by_router.items())
+    }
