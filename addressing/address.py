@@ -1,0 +1,51 @@
+"""Which address does this text name? Normal form, internal addresses, and dynamic reply addresses.
+
+``x``, ``amqp:x``, ``amqp:/x`` and ``amqp://host/x`` name the address ``x``. A leading slash is otherwise part of the
+address: ``/queues/x`` is not ``queues/x``.
+"""
+
+from __future__ import annotations
+
+import re
+
+MESH_PREFIX = "_amqpmesh/"
+PROBE_PREFIX = "_amqpmesh/probe/"
+BROKER_PREFIX = "_amqpmesh/broker/"
+ROUTER_PREFIX = "_topo/"
+AREA_PREFIX = "_topo/0/"
+
+_URL_FORM = re.compile(r"amqps?:(?://[^/]*)?/?", re.IGNORECASE)
+_DYNAMIC = re.compile(r"_topo/0/([^/]+)/temp\..+", re.DOTALL)
+
+
+def normalize(address: str) -> str:
+    """Return ``address`` without the scheme and host that some clients put before it."""
+    # The first letter decides nearly always: this runs for each message of an anonymous sender.
+    if address[:1] in "aA":
+        found = _URL_FORM.match(address)
+        if found:
+            return address[found.end() :]
+    return address
+
+
+def is_internal(address: str) -> bool:
+    """Say whether a normal ``address`` belongs to the mesh itself and cannot be declared by users."""
+    return address.startswith((MESH_PREFIX, ROUTER_PREFIX)) or address in ("_amqpmesh", "_topo")
+
+
+def dynamic_address(router_id: str, token: str) -> str:
+    """Name a reply address that every router knows how to route: to ``router_id``.
+
+    Whoever knows the address may send to it, so ``token`` should be hard to guess.
+    """
+    return f"amqp:/{AREA_PREFIX}{router_id}/temp.{token}"
+
+
+def is_dynamic(address: str) -> bool:
+    return _DYNAMIC.fullmatch(normalize(address)) is not None
+
+
+def router_of(address: str) -> str | None:
+    """Return the router that owns the dynamic ``address``; None if it is no dynamic address."""
+    found = _DYNAMIC.fullmatch(normalize(address))
+    return found[1] if found else None

@@ -1,0 +1,117 @@
+"""What is to be done with messages for this address? The declared addresses of a mesh, ready for look-up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_internal, normalize
+from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap
+
+if TYPE_CHECKING:
+    from addressing.topology import Address, Topology
+
+# Anonymous senders look an address up for each message; the cache turns most of these into one C call.
+_CACHED_ADDRESSES = 4096
+
+
+class AddressKind(StrEnum):
+    """What an address does; the words of the topology file."""
+
+    ANYCAST = "anycast"
+    MULTICAST = "multicast"
+    QUEUE = "queue"
+    TOPIC = "topic"
+    UNAVAILABLE = "unavailable"
+
+    @property
+    def is_stored(self) -> bool:
+        """Say whether a broker keeps the messages."""
+        return self in (AddressKind.QUEUE, AddressKind.TOPIC)
+
+
+class Distribution(StrEnum):
+    """How anycast chooses among takers."""
+
+    BALANCED = "balanced"
+    CLOSEST = "closest"
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPolicy:
+    """How the mesh treats one address.
+
+    Always: ``brokers`` is empty unless ``kind`` is QUEUE or TOPIC; a TOPIC has one broker.
+    """
+
+    address: str
+    kind: AddressKind
+    distribution: Distribution = Distribution.BALANCED
+    brokers: tuple[str, ...] = ()
+    broker_address: str = ""
+    address_prefixes: tuple[str, ...] = ()
+    pattern: str = ""
+    is_internal: bool = False
+
+    @property
+    def is_sharded(self) -> bool:
+        """Say whether the queue is spread over several brokers, so served as a waypoint and not by link routes."""
+        return len(self.brokers) > 1
+
+    def at_broker(self, broker: str) -> str:
+        """Return the address to attach to at ``broker``, one of ``brokers``."""
+        return self.address_prefixes[self.brokers.index(broker)] + (self.broker_address or self.address)
+
+
+class AddressBook:
+    """The addresses of one topology. ``resolve`` is fast enough to be asked for each message."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._declared = PatternMap({pattern: (pattern, entry) for pattern, entry in topology.addresses.items()})
+        self._resolve_declared = lru_cache(_CACHED_ADDRESSES)(self._find_declared)
+
+    def resolve(self, address: str) -> AddressPolicy | None:
+        """Return the policy for ``address``, in any of its forms; None if nobody declared such an address."""
+        name = normalize(address)
+        if not name or len(name) > MAX_ADDRESS_CHARS:
+            return None
+        if is_internal(name):
+            return self._resolve_internal(name)
+        return self._resolve_declared(name)
+
+    def _find_declared(self, address: str) -> AddressPolicy | None:
+        found = self._declared.find(address)
+        return self._policy(address, *found) if found else None
+
+    def _policy(self, address: str, pattern: str, entry: Address) -> AddressPolicy:
+        brokers = self._topology.brokers_of(entry)
+        return AddressPolicy(
+            address=address,
+            kind=entry.type,
+            distribution=entry.distribution,
+            brokers=brokers,
+            broker_address=entry.broker_address,
+            address_prefixes=tuple(self._topology.brokers[broker].address_prefix for broker in brokers),
+            pattern=pattern,
+        )
+
+    def _resolve_internal(self, address: str) -> AddressPolicy | None:
+        if is_dynamic(address):
+            # One consumer, at the router that the address names: closest spares the arithmetic of balancing.
+            return AddressPolicy(address, AddressKind.ANYCAST, Distribution.CLOSEST, is_internal=True)
+        if address.startswith(PROBE_PREFIX) and address != PROBE_PREFIX:
+            return AddressPolicy(address, AddressKind.ANYCAST, is_internal=True)
+        if address.startswith(BROKER_PREFIX):
+            return self._resolve_probe_queue(address)
+        return None
+
+    def _resolve_probe_queue(self, address: str) -> AddressPolicy | None:
+        name, _, queue = address.removeprefix(BROKER_PREFIX).partition("/")
+        broker = self._topology.brokers.get(name)
+        # An existing broker is not ours to make queues on.
+        if broker is None or not broker.is_embedded or not queue:
+            return None
+        return AddressPolicy(address, AddressKind.QUEUE, brokers=(name,), address_prefixes=("",), is_internal=True)

@@ -1,0 +1,303 @@
+"""Does the topology make sense as a whole? What no single value shows: names that must exist, ports that must differ.
+
+Each check yields what it finds and stops at nothing, so that one run reports every mistake.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from addressing.book import AddressKind
+from addressing.names import ANONYMOUS
+from addressing.pattern import is_pattern
+from addressing.problem import Path, Problem, hint_for, nearest
+from addressing.topology import Address, Authentication, Broker, Topology
+
+_WILDCARD_HOSTS = ("0.0.0.0", "::")
+_EMBEDDED_ONLY = ("host", "port")
+_EXISTING_ONLY = ("address_prefix", "hostname", "tls")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The names of the file, also of routers and brokers that are wrong in themselves and so not in the topology.
+
+    None where the section itself is unreadable: then nothing can be said about names that refer to it.
+    """
+
+    routers: Collection[str] | None
+    brokers: Collection[str] | None
+    is_complete: bool
+
+
+def check(topology: Topology, declared: Declared) -> Iterator[Problem]:
+    """Yield everything that is wrong with ``topology``; what ``declared`` has beyond it was reported before."""
+    yield from _check_names(declared)
+    yield from _check_connections(topology, declared)
+    yield from _check_ports(topology)
+    yield from _check_listeners(topology)
+    yield from _check_brokers(topology, declared)
+    yield from _check_addresses(topology, declared)
+    yield from _check_users(topology)
+    if declared.is_complete:
+        yield from _check_authentication(topology)
+        yield from _check_reach(topology)
+
+
+def _check_names(declared: Declared) -> Iterator[Problem]:
+    if declared.is_complete and not declared.routers:
+        yield Problem(("routers",), "AM106", "routers: expected at least one router, got none")
+    for name in sorted(set(declared.routers or ()) & set(declared.brokers or ())):
+        yield Problem(("brokers", name), "AM108", f"{name!r} is the name of a router already", at_key=True)
+
+
+def _unknown(kind: str, path: Path, name: str, known: Collection[str] | None, subject: str) -> Iterator[Problem]:
+    """Yield a problem if ``name`` is not among the ``known`` routers or brokers."""
+    if known is None or name in known:
+        return
+    yield Problem(
+        path,
+        {"router": "AM103", "broker": "AM104"}[kind],
+        f"{subject} unknown {kind} {name!r}",
+        hint=hint_for(name, known),
+        fix=f"add a {kind} named {name}, or correct the name.",
+        suggestion=nearest(name, known),
+    )
+
+
+def _check_connections(topology: Topology, declared: Declared) -> Iterator[Problem]:
+    declarers: dict[frozenset[str], str] = {}
+    for name, router in topology.routers.items():
+        for i, connection in enumerate(router.connect):
+            path: Path = ("routers", name, "connect", i, "to")
+            yield from _unknown("router", path, connection.to, declared.routers, f"router {name!r}: connector to")
+            pair = frozenset((name, connection.to))
+            if len(pair) == 1:
+                yield Problem(path, "AM201", f"router {name!r}: connector to itself")
+            elif pair in declarers:
+                message = f"{name!r} and {connection.to!r} are connected already, by router {declarers[pair]!r}"
+                yield Problem(path, "AM202", message)
+            declarers.setdefault(pair, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bind:
+    """A port that somebody binds. ``machine`` is the host that other nodes reach it by."""
+
+    path: Path
+    owner: str
+    machine: str
+    host: str
+    port: int
+
+    def conflicts_with(self, other: _Bind) -> bool:
+        if self.machine == other.machine:
+            return self.host == other.host or self._is_wildcard or other._is_wildcard
+        # On different machines, 127.0.0.1 and 0.0.0.0 are not the same place.
+        return self.host == other.host and not self._is_wildcard and not self.host.startswith("127.")
+
+    @property
+    def _is_wildcard(self) -> bool:
+        return self.host in _WILDCARD_HOSTS
+
+
+def _check_ports(topology: Topology) -> Iterator[Problem]:
+    by_port: dict[int, list[_Bind]] = defaultdict(list)
+    for bind in _binds(topology):
+        first = next((other for other in by_port[bind.port] if bind.conflicts_with(other)), None)
+        by_port[bind.port].append(bind)
+        if first:
+            yield Problem(
+                (*bind.path, "port"),
+                "AM203",
+                f"{bind.owner}: {bind.host}:{bind.port} is in use already, by {first.owner}",
+                hint=_free_port(bind.port, topology),
+            )
+
+
+def _binds(topology: Topology) -> Iterator[_Bind]:
+    nodes = [(("routers", name), f"router {name!r}", node) for name, node in topology.routers.items()]
+    brokers = [(("brokers", name), f"broker {name!r}", node) for name, node in topology.brokers.items()]
+    for path, owner, router in nodes:
+        machine = _machine(router.host)
+        yield _Bind(path, owner, machine, machine, router.port)
+        for i, listener in enumerate(router.listeners):
+            host = _machine(listener.host)
+            yield _Bind((*path, "listeners", i), f"listener {i + 1} of {owner}", machine, host, listener.port)
+    for path, owner, broker in brokers:
+        if broker.is_embedded and broker.url is None:
+            machine = _machine(broker.host)
+            yield _Bind(path, owner, machine, machine, broker.port)
+
+
+def _machine(host: str) -> str:
+    return "127.0.0.1" if host == "localhost" else host
+
+
+def _free_port(port: int, topology: Topology) -> str:
+    taken = {bind.port for bind in _binds(topology)}
+    free = next((candidate for candidate in range(port + 1, 65_536) if candidate not in taken), None)
+    return f"not used by this mesh: {free}" if free else ""
+
+
+def _check_listeners(topology: Topology) -> Iterator[Problem]:
+    for name, router in topology.routers.items():
+        for i, listener in enumerate(router.listeners):
+            path: Path = ("routers", name, "listeners", i)
+            if listener.tls:
+                subject = f"listener {i + 1} of router {name!r}"
+                yield from _check_pair((*path, "tls"), subject, listener.tls.cert, listener.tls.key)
+
+
+def _check_authentication(topology: Topology) -> Iterator[Problem]:
+    for name, router in topology.routers.items():
+        for i, listener in enumerate(router.listeners):
+            is_required = listener.authentication is Authentication.REQUIRED
+            if is_required and not topology.users and not listener.tls:
+                yield Problem(
+                    ("routers", name, "listeners", i, "authentication"),
+                    "AM503",
+                    f"listener {i + 1} of router {name!r} requires authentication, but there are no users and no TLS",
+                )
+
+
+def _check_pair(path: Path, subject: str, cert: object, key: object) -> Iterator[Problem]:
+    if (cert is None) != (key is None):
+        given, missing = ("cert", "key") if key is None else ("key", "cert")
+        yield Problem((*path, given), "AM504", f"{subject}: {given!r} without {missing!r}", at_key=True)
+
+
+def _check_brokers(topology: Topology, declared: Declared) -> Iterator[Problem]:
+    folders: dict[object, str] = {}
+    for name, broker in topology.brokers.items():
+        path: Path = ("brokers", name)
+        yield from _check_kind_of_broker(path, name, broker)
+        if broker.url is not None:
+            yield from _check_pair((*path, "tls"), f"broker {name!r}", broker.tls.cert, broker.tls.key)
+        for i, router in enumerate(broker.routers):
+            yield from _unknown(
+                "router", (*path, "routers", i), router, declared.routers, f"broker {name!r}: attached to"
+            )
+        if broker.data is not None:
+            first = folders.setdefault(topology.locate(broker.data), name)
+            if first != name:
+                message = f"broker {name!r}: the folder {str(broker.data)!r} belongs to broker {first!r}"
+                yield Problem((*path, "data"), "AM304", message)
+    if topology.default_broker is not None:
+        known = declared.brokers
+        yield from _unknown("broker", ("default_broker",), topology.default_broker, known, "default_broker:")
+
+
+def _check_kind_of_broker(path: Path, name: str, broker: Broker) -> Iterator[Problem]:
+    if (broker.data is None) == (broker.url is None):
+        which = "neither 'data' nor 'url'" if broker.data is None else "both 'data' and 'url'"
+        hint = "data: ./data/NAME for an embedded broker, url: amqp://host:port for an existing one"
+        yield Problem(path, "AM301", f"broker {name!r} has {which}", hint=hint, at_key=True)
+        return
+    foreign, kind = (_EXISTING_ONLY, "embedded") if broker.is_embedded else (_EMBEDDED_ONLY, "existing")
+    for key in foreign:
+        if key in broker.model_fields_set:
+            yield Problem((*path, key), "AM303", f"{key!r} has no meaning for an {kind} broker", at_key=True)
+
+
+def _check_addresses(topology: Topology, declared: Declared) -> Iterator[Problem]:
+    for pattern, address in topology.addresses.items():
+        path: Path = ("addresses", pattern)
+        subject = f"address {pattern!r}:"
+        for key, broker in _named_brokers(address):
+            yield from _unknown("broker", (*path, *key), broker, declared.brokers, subject)
+        yield from _check_options(path, subject, pattern, address)
+        if address.type.is_stored:
+            yield from _check_home(path, subject, address, topology, declared)
+
+
+def _named_brokers(address: Address) -> Iterator[tuple[Path, str]]:
+    if address.broker is not None:
+        yield ("broker",), address.broker
+    for i, broker in enumerate(address.brokers):
+        yield ("brokers", i), broker
+
+
+def _check_options(path: Path, subject: str, pattern: str, address: Address) -> Iterator[Problem]:
+    kind = address.type
+    refused = () if kind.is_stored else ("broker", "brokers", "broker_address")
+    if kind is not AddressKind.ANYCAST:
+        refused = (*refused, "distribution")
+    for key in refused:
+        if key in address.model_fields_set:
+            yield Problem((*path, key), "AM405", f"{subject} {key!r} has no meaning for type {kind}", at_key=True)
+    if address.broker is not None and address.brokers:
+        yield Problem((*path, "broker"), "AM406", f"{subject} both 'broker' and 'brokers'", at_key=True)
+    if address.broker_address and is_pattern(pattern):
+        message = f"{subject} 'broker_address' would fold every address of the pattern into one"
+        yield Problem((*path, "broker_address"), "AM406", message, at_key=True)
+    for i, broker in enumerate(address.brokers):
+        if broker in address.brokers[:i]:
+            yield Problem((*path, "brokers", i), "AM406", f"{subject} broker {broker!r} is listed twice")
+
+
+def _check_home(
+    path: Path, subject: str, address: Address, topology: Topology, declared: Declared
+) -> Iterator[Problem]:
+    if address.type is AddressKind.TOPIC and len(address.brokers) > 1:
+        yield Problem((*path, "brokers"), "AM404", f"{subject} a topic on {len(address.brokers)} brokers, expected one")
+    known = declared.brokers
+    if known is None or address.broker or address.brokers or topology.default_broker or len(known) == 1:
+        return
+    if known:
+        message = f"{subject} a {address.type} needs a broker, and there are {len(known)} to choose from"
+        yield Problem(path, "AM403", message, hint=hint_for("", known), at_key=True)
+    else:
+        fix = "add a broker: 'brokers: {b1: {data: ./data/b1}}'."
+        yield Problem(
+            path, "AM403", f"{subject} a {address.type} needs a broker, and there is none", fix=fix, at_key=True
+        )
+
+
+def _check_users(topology: Topology) -> Iterator[Problem]:
+    anonymous = topology.users.get(ANONYMOUS)
+    if anonymous and anonymous.password is not None:
+        yield Problem(("users", ANONYMOUS, "password"), "AM502", "'anonymous' has no password", at_key=True)
+
+
+def _check_reach(topology: Topology) -> Iterator[Problem]:
+    parts = _parts(topology)
+    if len(parts) < 2:
+        return
+    first, second = parts[0], parts[1]
+    yield Problem(
+        ("routers", second[0]),
+        "AM204",
+        f"no connection leads from {', '.join(second)} to {', '.join(first)}",
+        fix=f"connect the parts, for example: {second[0]}: {{connect: [{first[0]}]}}",
+        at_key=True,
+        severity="warning",
+    )
+
+
+def _parts(topology: Topology) -> list[list[str]]:
+    """Return the routers in groups that can reach each other, in the order of the file."""
+    neighbors: dict[str, set[str]] = {name: set() for name in topology.routers}
+    for edge in topology.edges():
+        if edge.to in neighbors:
+            neighbors[edge.dialer].add(edge.to)
+            neighbors[edge.to].add(edge.dialer)
+    parts: list[list[str]] = []
+    reached: set[str] = set()
+    for name in topology.routers:
+        if name not in reached:
+            part = _reachable(name, neighbors)
+            reached |= part
+            parts.append([other for other in topology.routers if other in part])
+    return parts
+
+
+def _reachable(start: str, neighbors: dict[str, set[str]]) -> set[str]:
+    reached, waiting = {start}, [start]
+    while waiting:
+        fresh = neighbors[waiting.pop()] - reached
+        reached |= fresh
+        waiting += fresh
+    return reached

@@ -1,0 +1,216 @@
+"""Where in the file does each value stand? YAML text as plain data, with the place of every key and value.
+
+The data is what YAML 1.2 means by the text, but that keys are always text (a router may be called 1) and dates are not
+dates. Anchors, aliases and merge keys work; tags, duplicate keys and aliases that multiply without end are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
+
+from addressing.problem import Path, Problem
+
+_MAX_VALUES = 1_000_000
+_TAG = "tag:yaml.org,2002:"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Part of a file: line and column count from 0, as YAML marks do; ``width`` is within the first line."""
+
+    line: int
+    col: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a value stands, and its key if it is in a mapping."""
+
+    key: Span | None
+    value: Span
+
+
+@dataclass(slots=True)
+class Document:
+    """A parsed file: ``data``, and the ``spots`` by the path that leads to a value."""
+
+    data: Any = None
+    spots: dict[Path, Spot] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def span(self, path: Path, *, at_key: bool) -> Span | None:
+        """Return the place of ``path``, or of the nearest value around it that stands in the file."""
+        for length in range(len(path), -1, -1):
+            spot = self.spots.get(path[:length])
+            if spot:
+                # Where the value itself is missing, its surroundings are best named by their key.
+                wants_key = at_key or length < len(path)
+                return spot.key if wants_key and spot.key else spot.value
+        return None
+
+
+def parse_document(text: str) -> Document:
+    """Read YAML; what is wrong with it is in ``problems`` of the result."""
+    document = Document()
+    try:
+        root = YAML(typ="safe", pure=True).compose(text)
+        if root is not None:
+            document.data = _Reader(document).value((), root, None)
+    except YAMLError as error:
+        document.problems.append(_syntax_problem(error, text))
+    except RecursionError:
+        document.problems.append(Problem((), "AM004", "brackets or lists are nested too deeply to be read"))
+    return document
+
+
+class _Reader:
+    """Turns YAML nodes into plain data, and notes down where they stand."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._open: set[int] = set()
+        self._count = 0
+
+    def value(self, path: Path, node: Node, key: Node | None) -> Any:
+        self._document.spots[path] = _spot(key, node)
+        self._count += 1
+        if self._count > _MAX_VALUES:
+            raise YAMLError(f"more than {_MAX_VALUES} values, aliases counted each time they are used")
+        if id(node) in self._open:
+            self._refuse(path, "an alias inside the value that it names")
+            return None
+        if isinstance(node, ScalarNode):
+            return self._scalar(path, node)
+        self._open.add(id(node))
+        found = self._mapping(path, node) if isinstance(node, MappingNode) else self._sequence(path, node)
+        self._open.discard(id(node))
+        return found
+
+    def _mapping(self, path: Path, node: MappingNode) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in node.value:
+            if _is_merge(key):
+                continue
+            name = self._key(path, key)
+            if name in found:
+                self._duplicate((*path, name), key)
+                continue
+            found[name] = self.value((*path, name), value, key)
+        for key, value in self._merged(path, node):
+            name = self._key(path, key)
+            if name not in found:
+                found[name] = self.value((*path, name), value, key)
+        return found
+
+    def _merged(self, path: Path, node: MappingNode) -> Iterator[tuple[Node, Node]]:
+        for key, value in node.value:
+            if not _is_merge(key):
+                continue
+            for base in value.value if isinstance(value, SequenceNode) else [value]:
+                if not isinstance(base, MappingNode) or id(base) in self._open:
+                    self._refuse(path, "'<<' with something other than a mapping after it")
+                    continue
+                self._open.add(id(base))
+                yield from ((k, v) for k, v in base.value if not _is_merge(k))
+                yield from self._merged(path, base)
+                self._open.discard(id(base))
+
+    def _sequence(self, path: Path, node: Node) -> list[Any]:
+        return [self.value((*path, i), item, None) for i, item in enumerate(node.value)]
+
+    def _key(self, path: Path, key: Node) -> str:
+        if isinstance(key, ScalarNode):
+            return str(key.value)
+        self._refuse(path, "a list or mapping as a key")
+        return "?"
+
+    def _scalar(self, path: Path, node: ScalarNode) -> Any:
+        kind = node.tag.removeprefix(_TAG) if isinstance(node.tag, str) else str(node.ctag).removeprefix(_TAG)
+        text = str(node.value)
+        if kind in ("str", "timestamp", "value"):
+            return text
+        if kind in ("null", "bool", "int", "float"):
+            return _plain(kind, text)
+        self._refuse(path, f"the tag {kind!r}")
+        return None
+
+    def _duplicate(self, path: Path, key: Node) -> None:
+        first = self._document.spots[path].key
+        line = first.line + 1 if first else 0
+        problem = Problem(
+            path, "AM005", f"key {path[-1]!r} is given twice; the first is in line {line}", span=_span(key)
+        )
+        self._document.problems.append(problem)
+
+    def _refuse(self, path: Path, what: str) -> None:
+        self._document.problems.append(Problem(path, "AM008", f"{what}: not used in topologies"))
+
+
+def _plain(kind: str, text: str) -> Any:
+    try:
+        match kind:
+            case "null":
+                return None
+            case "bool":
+                return text.lower() == "true"
+            case "int":
+                return int(text.replace("_", ""), 0)
+            case _:
+                return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+    except ValueError:
+        # Such as 007, which is a number to some readers of YAML and text to others.
+        return text
+
+
+def _is_merge(key: Node) -> bool:
+    return isinstance(key, ScalarNode) and key.value == "<<" and key.style is None
+
+
+def _spot(key: Node | None, node: Node) -> Spot:
+    if key is None:
+        return Spot(None, _span(node))
+    # The mark of a value that is not there is that of whatever comes next, often lines below.
+    is_empty = isinstance(node, ScalarNode) and not node.value and node.style is None
+    return Spot(_span(key), _span(key if is_empty else node))
+
+
+def _span(node: Node) -> Span:
+    start, end = node.start_mark, node.end_mark
+    # A mapping or list that begins a block has no width of its own worth a row of carets.
+    one_line = isinstance(node, ScalarNode) or getattr(node, "flow_style", False)
+    width = end.column - start.column if one_line and end.line == start.line else 1
+    return Span(start.line, start.column, max(1, width))
+
+
+def _syntax_problem(error: YAMLError, text: str) -> Problem:
+    if isinstance(error, ReaderError):
+        before = text[: error.position]
+        col = len(before) - before.rfind("\n") - 1
+        message = f"the character U+{ord(text[error.position]):04X} is not allowed in YAML"
+        return Problem((), "AM004", message, span=Span(before.count("\n"), col, 1))
+    if not isinstance(error, MarkedYAMLError):
+        return Problem((), "AM004", str(error))
+    # What was never closed is reported by YAML where the file ends, and wanted where it begins.
+    is_open = "end of stream" in str(error.problem) or "<stream end>" in str(error.problem)
+    mark = (error.context_mark if is_open else None) or error.problem_mark or error.context_mark
+    message = "; ".join(part for part in (error.context, error.problem) if part)
+    span = Span(mark.line, mark.column, 1) if mark else None
+    return Problem((), "AM004", message, hint=_syntax_hint(message), span=span)
+
+
+def _syntax_hint(message: str) -> str:
+    if "\\t" in message:
+        return "indent with spaces, not with tabs"
+    if "alias" in message:
+        return 'a pattern that begins with * must be quoted: "*.news"'
+    if "single document" in message:
+        return "one file holds one topology: remove '---' and what follows"
+    return ""

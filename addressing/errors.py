@@ -1,0 +1,86 @@
+"""What a wrong topology file says to its author: where, what, what was expected, and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(slots=True, eq=False)
+class ConfigError(Exception):
+    """One mistake in a configuration file.
+
+    Lines and columns count from 1, as editors do; line 0 means the file as a whole.
+    """
+
+    file: str
+    line: int
+    col: int
+    code: str
+    message: str
+    hint: str = ""
+    fix: str = ""
+    suggestion: str | None = None
+    source_line: str = ""
+    caret_width: int = 1
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        lines = [f"{self._place}  {self.code}  {self._severity_mark}{self.message}"]
+        lines += self._excerpt()
+        lines.append(f"fix: {self.fix}      amqpmesh explain {self.code}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, str | int | None]:
+        return {
+            "file": self.file,
+            "line": self.line,
+            "column": self.col,
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "hint": self.hint,
+            "suggestion": self.suggestion,
+            "fix": self.fix,
+        }
+
+    @property
+    def _place(self) -> str:
+        return f"{self.file}:{self.line}:{self.col}" if self.line else self.file
+
+    @property
+    def _severity_mark(self) -> str:
+        return "warning: " if self.severity == "warning" else ""
+
+    def _excerpt(self) -> list[str]:
+        if not self.line:
+            return [f"      | {self.hint}"] if self.hint else []
+        # Tabs stay tabs, so that the caret stands under the same column as the terminal shows above it.
+        padding = "".join("\t" if c == "\t" else " " for c in self.source_line[: self.col - 1])
+        caret = "^" * max(1, self.caret_width)
+        return [
+            f"{self.line:5d} | {self.source_line}",
+            f"      | {padding}{caret} {self.hint}".rstrip(),
+        ]
+
+
+class BadValue(ValueError):
+    """A value that cannot be what it should be; ``code`` is the code of the topology error for it."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class TopologyErrors(Exception):
+    """All mistakes of one topology file, in the order of the file."""
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n\n".join(str(error) for error in self.errors))
+
+    def to_json(self) -> list[dict[str, str | int | None]]:
+        return [error.to_json() for error in self.errors]

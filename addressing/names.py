@@ -1,0 +1,40 @@
+"""Which names may meshes, routers, brokers and users have?"""
+
+from __future__ import annotations
+
+import re
+
+from addressing.errors import BadValue
+
+NODE_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+USER_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.@+-]{0,254}$"
+
+# Stands for a connection that did not say who it is.
+ANONYMOUS = "anonymous"
+
+_NODE_NAME = re.compile(NODE_NAME_PATTERN[1:-1])
+_USER_NAME = re.compile(USER_NAME_PATTERN[1:-1])
+
+
+def check_node_name(name: str) -> str:
+    """Return the name of a mesh, router or broker; raise BadValue if it cannot be one."""
+    if not _NODE_NAME.fullmatch(name):
+        raise BadValue(
+            f"{name!r} is no name: expected 1 to 64 of A-Z a-z 0-9 _ . - beginning with letter or digit", "AM107"
+        )
+    return name
+
+
+def check_router_name(name: str) -> str:
+    if name == "all":
+        raise BadValue("'all' cannot be the name of a router: it means every router", "AM107")
+    return check_node_name(name)
+
+
+def check_user_name(name: str) -> str:
+    if not _USER_NAME.fullmatch(name):
+        raise BadValue(
+            f"{name!r} is no user name: expected up to 255 of A-Z a-z 0-9 _ . @ + - beginning with letter or digit",
+            "AM107",
+        )
+    return name

@@ -1,0 +1,180 @@
+"""Which of many address patterns matches an address best?
+
+An address is tokens, separated by ``.`` or ``/``. In a pattern ``*`` stands for exactly one token and ``#`` for any
+number of tokens, also none, together with the delimiter before it: ``news.#`` matches ``news`` and ``news.eu.paris``.
+Delimiters are part of the address: ``news.#`` does not match ``news/eu``, but ``#`` swallows delimiters of both kinds.
+
+Of several that match, the leftmost difference decides: a literal token is better than ``*``, ``*`` better than ``#``,
+and a longer pattern better than its own beginning. What is still equal is decided by the alphabet, never by the order
+in which patterns were declared: two routers must not disagree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from addressing.address import is_internal, normalize
+from addressing.errors import BadValue
+
+MAX_ADDRESS_CHARS = 1024
+
+T = TypeVar("T")
+
+_DELIMITER = re.compile(r"([./])")
+_FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\x9f\ufffe\uffff]")
+_USER = "${user}"
+
+
+class PatternError(BadValue):
+    """The text is no address pattern that users may declare."""
+
+    def __init__(self, message: str, code: str = "AM401") -> None:
+        super().__init__(message, code)
+
+
+def check_pattern(pattern: str) -> str:
+    """Return ``pattern``; raise PatternError if users may not declare it."""
+    if not pattern:
+        raise PatternError("an address cannot be empty")
+    if len(pattern) > MAX_ADDRESS_CHARS:
+        raise PatternError(f"an address has at most {MAX_ADDRESS_CHARS} characters, this one {len(pattern)}")
+    bad = _FORBIDDEN.search(pattern)
+    if bad:
+        raise PatternError(f"{pattern!r} contains {bad[0]!r}: white space and control characters are not allowed")
+    if "${" in pattern:
+        raise PatternError(f"{pattern!r}: the only variable is {_USER}, and only in send and receive of users")
+    if normalize(pattern) != pattern:
+        raise PatternError(f"{pattern!r}: write the address without scheme and host, {normalize(pattern)!r}")
+    if is_internal(pattern):
+        raise PatternError(f"{pattern!r} belongs to the mesh itself", "AM402")
+    _check_wildcards(pattern)
+    return pattern
+
+
+def check_permission_pattern(pattern: str) -> str:
+    """Like check_pattern, for the patterns of a user: these may contain ``${user}``."""
+    check_pattern(pattern.replace(_USER, "user"))
+    return pattern
+
+
+def for_user(pattern: str, user: str) -> str:
+    """Put the name of ``user`` in place of ``${user}``. Names have no wildcards, so none can come in this way."""
+    return pattern.replace(_USER, user)
+
+
+def is_pattern(address: str) -> bool:
+    """Say whether a declared address has wildcards."""
+    return any(token.lstrip("./") in ("*", "#") for token in _split(address))
+
+
+def _check_wildcards(pattern: str) -> None:
+    for token in _split(pattern):
+        bare = token.lstrip("./")
+        if bare not in ("*", "#") and ("*" in bare or "#" in bare):
+            wildcard = "*" if "*" in bare else "#"
+            raise PatternError(f"{pattern!r}: {wildcard!r} must stand for a whole token, not be part of {bare!r}")
+
+
+def _split(address: str) -> list[str]:
+    """Return the tokens of ``address``, each with the delimiter before it: ``a.b/c`` gives ``a``, ``.b``, ``/c``."""
+    parts = _DELIMITER.split(address)
+    return [parts[0], *(delimiter + token for delimiter, token in zip(parts[1::2], parts[2::2], strict=True))]
+
+
+class PatternMap(Generic[T]):
+    """Values by address pattern; ``find`` returns the value of the best match.
+
+    Without wildcards a lookup is one dict access. With them it walks a tree of tokens, each tree node at most once, so
+    no address, however made, costs more than (tokens of the address) x (tokens of all patterns).
+    """
+
+    def __init__(self, entries: Mapping[str, T]) -> None:
+        self._exact: dict[str, T] = {}
+        self._root: _Branch[T] = _Branch()
+        self._has_patterns = False
+        for pattern, value in entries.items():
+            if is_pattern(pattern):
+                self._has_patterns = True
+                self._root.plant(_split(pattern), value)
+            else:
+                self._exact[pattern] = value
+
+    def find(self, address: str) -> T | None:
+        """Return the value whose pattern matches the normal ``address`` best; None without a match."""
+        exact = self._exact.get(address)
+        if exact is not None or not self._has_patterns or len(address) > MAX_ADDRESS_CHARS:
+            return exact
+        return self._root.search(_split(address), (0,))
+
+
+class PatternSet:
+    """Patterns to test addresses against: ``address in patterns``."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._map = PatternMap(dict.fromkeys(patterns, True))
+
+    def __contains__(self, address: str) -> bool:
+        return self._map.find(address) is not None
+
+
+class _Branch(Generic[T]):
+    """One node of the tree: what may follow after the pattern tokens on the way here.
+
+    ``starts`` below are the positions in the address that those tokens can have led to: several, after a ``#``.
+    """
+
+    __slots__ = ("_hashes", "_literals", "_stars", "_value")
+
+    def __init__(self) -> None:
+        self._literals: dict[str, _Branch[T]] = {}
+        self._stars: dict[str, _Branch[T]] = {}
+        self._hashes: dict[str, _Branch[T]] = {}
+        self._value: T | None = None
+
+    def plant(self, tokens: Sequence[str], value: T) -> None:
+        if not tokens:
+            self._value = value
+            return
+        kind = {"*": self._stars, "#": self._hashes}.get(tokens[0].lstrip("./"), self._literals)
+        kind.setdefault(tokens[0], _Branch()).plant(tokens[1:], value)
+
+    def search(self, tokens: Sequence[str], starts: Sequence[int]) -> T | None:
+        """Return the best value below this branch, in the order of precedence of the module."""
+        for step, ends in self._steps(tokens, starts):
+            found = step.search(tokens, ends)
+            if found is not None:
+                return found
+        return self._value if starts[-1] == len(tokens) else None
+
+    def _steps(self, tokens: Sequence[str], starts: Sequence[int]) -> Iterable[tuple[_Branch[T], Sequence[int]]]:
+        open_starts = [start for start in starts if start < len(tokens)]
+        if self._literals:
+            yield from self._literal_steps(tokens, open_starts)
+        for label in sorted(self._stars):
+            ends = [start + 1 for start in open_starts if _fits(tokens, start, label)]
+            if ends:
+                yield self._stars[label], ends
+        for label in sorted(self._hashes):
+            first = next((start for start in open_starts if _fits(tokens, start, label)), len(tokens))
+            swallowed = range(first + 1, len(tokens) + 1)
+            yield self._hashes[label], sorted({*starts, *swallowed})
+
+    def _literal_steps(
+        self, tokens: Sequence[str], open_starts: Sequence[int]
+    ) -> Iterable[tuple[_Branch[T], Sequence[int]]]:
+        ends: dict[str, list[int]] = {}
+        for start in open_starts:
+            # The first token has no delimiter: after a leading '#' that matched nothing, any in the pattern will do.
+            labels = (tokens[0], "." + tokens[0], "/" + tokens[0]) if start == 0 else (tokens[start],)
+            for label in labels:
+                if label in self._literals:
+                    ends.setdefault(label, []).append(start + 1)
+        for label in sorted(ends):
+            yield self._literals[label], ends[label]
+
+
+def _fits(tokens: Sequence[str], start: int, wildcard: str) -> bool:
+    """Say whether the token at ``start`` has the delimiter of ``wildcard``."""
+    return start == 0 or tokens[start][0] == wildcard[0]

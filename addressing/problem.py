@@ -1,0 +1,56 @@
+"""What is wrong, at which path of the data? A finding that does not yet know lines and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from addressing.errors import Severity
+
+if TYPE_CHECKING:
+    from addressing.document import Span
+
+Path = tuple[str | int, ...]
+
+_MOST_NAMES_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """``path`` leads to the value at fault, or with ``at_key`` to its key; ``span`` overrides both."""
+
+    path: Path
+    code: str
+    message: str
+    hint: str = ""
+    fix: str = ""
+    suggestion: str | None = None
+    at_key: bool = False
+    severity: Severity = "error"
+    span: Span | None = None
+
+
+def nearest(word: str, known: Collection[str]) -> str | None:
+    """Return the word that was probably meant."""
+    # Imported where needed: a right file needs no suggestions.
+    from difflib import get_close_matches
+
+    by_lower = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
+    return by_lower[found[0]] if found else None
+
+
+def hint_for(word: str, known: Collection[str], *, title: str = "known") -> str:
+    """Say what was probably meant, and what there is."""
+    suggestion = nearest(word, known)
+    question = f"did you mean {suggestion!r}?  " if suggestion else ""
+    return f"{question}{title}: {listing(known)}"
+
+
+def listing(names: Collection[str]) -> str:
+    if not names:
+        return "none"
+    shown = list(names)[:_MOST_NAMES_SHOWN]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return ", ".join(shown) + more

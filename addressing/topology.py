@@ -1,0 +1,405 @@
+"""What may stand in a topology file? The one model of it.
+
+This says which keys there are, their types, defaults and ranges. What spans several places of the file (names that
+must exist, ports that must differ) is in ``addressing.checks``; ``addressing.loader`` reads files and reports both.
+
+Units: ``_s`` seconds, ``_bytes`` octets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import unquote, urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic_core import PydanticCustomError
+
+from addressing.book import AddressKind, Distribution
+from addressing.credentials import check_secret
+from addressing.errors import BadValue
+from addressing.names import NODE_NAME_PATTERN, USER_NAME_PATTERN, check_node_name, check_router_name, check_user_name
+from addressing.pattern import check_pattern, check_permission_pattern
+
+# Outside of Linux's range for outgoing connections (32768 and up), so that a port is not taken by chance when a node
+# starts, and clear of RabbitMQ's 15672 and 25672.
+FIRST_ROUTER_PORT = 26671
+FIRST_BROKER_PORT = 27671
+
+AMQP_PORT = 5672
+AMQPS_PORT = 5671
+
+
+def _checked(check: Callable[[str], Any]) -> AfterValidator:
+    """Turn a check that raises BadValue into one that pydantic reports under the code of the error."""
+
+    def validate(value: str) -> str:
+        try:
+            check(value)
+        except BadValue as error:
+            raise PydanticCustomError(error.code, "{reason}", {"reason": str(error)}) from None
+        return value
+
+    return AfterValidator(validate)
+
+
+def _listed(value: Any) -> Any:
+    """Take a single text where a list of texts is expected."""
+    return [value] if isinstance(value, str) else value
+
+
+NodeName = Annotated[str, _checked(check_node_name), Field(json_schema_extra={"pattern": NODE_NAME_PATTERN})]
+RouterName = Annotated[str, _checked(check_router_name), Field(json_schema_extra={"pattern": NODE_NAME_PATTERN})]
+UserName = Annotated[str, _checked(check_user_name), Field(json_schema_extra={"pattern": USER_NAME_PATTERN})]
+AddressPattern = Annotated[str, _checked(check_pattern)]
+PermissionPattern = Annotated[str, _checked(check_permission_pattern)]
+PermissionPatterns = Annotated[tuple[PermissionPattern, ...], BeforeValidator(_listed)]
+NodeNames = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Host = Annotated[str, Field(min_length=1, max_length=255)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Seconds = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
+
+
+class Authentication(StrEnum):
+    """Whether a listener wants to know who its clients are."""
+
+    REQUIRED = "required"
+    OPTIONAL = "optional"
+    NONE = "none"
+
+
+class Part(BaseModel):
+    """A mapping of the topology file. Immutable. Unknown keys are refused, keys that begin with x- are ignored.
+
+    A key with nothing after it counts as not given: so one may comment out all that is below it.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+        json_schema_extra={"patternProperties": {"^x-": {}}},
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_source(cls, value: Any) -> Any:
+        value = cls._from_shorthand(value)
+        if isinstance(value, dict):
+            return {key: item for key, item in value.items() if item is not None and not str(key).startswith("x-")}
+        return value
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        """Return the mapping that ``value`` is short for. ``name:`` with nothing after it is an empty mapping."""
+        return {} if value is None else value
+
+
+class ListenerTls(Part):
+    """TLS of a listener. With `true`, or without `cert`, the authority of the mesh issues the certificate."""
+
+    cert: Path | None = None
+    """PEM file with the certificate, and any intermediate ones after it."""
+    key: Path | None = None
+    """PEM file with the private key of the certificate."""
+    ca: Path | None = None
+    """PEM file with the authorities that sign certificates of clients (default: that of the mesh)."""
+
+
+def _tls_or_none(value: Any) -> Any:
+    """Take ``tls: true`` for all defaults and ``tls: false`` for no TLS."""
+    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+
+class Listener(Part):
+    """A port for clients. A bare number is short for {port: NUMBER}."""
+
+    host: Host = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 for all IPv4 ones, '::' for all."""
+    port: Port = AMQP_PORT
+    """Default 5672, with TLS 5671."""
+    tls: Annotated[ListenerTls | None, BeforeValidator(_tls_or_none)] = None
+    """true: TLS with a certificate of the mesh. A mapping names a certificate of your own."""
+    authentication: Authentication = Authentication.NONE
+    """Whether clients must say who they are. Default: required once any user is defined, else none."""
+    max_connections: int = Field(default=10_000, ge=1)
+    """More connections than this are refused."""
+    max_links: int = Field(default=10_000, ge=1)
+    """More links than this on one connection are refused."""
+    max_frame_bytes: int = Field(default=32_768, ge=512, le=16_777_216)
+    """Largest frame a client may send."""
+    max_message_bytes: int = Field(default=0, ge=0)
+    """Largest message a client may send; 0 for no limit."""
+    idle_timeout_s: Seconds = 16.0
+    """A client that is silent for this long is taken for dead."""
+    handshake_timeout_s: Seconds = 10.0
+    """A connection must be open after this time."""
+    link_capacity: int = Field(default=250, ge=1, le=65_535)
+    """Most credit a sending client gets on one link."""
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return {"port": value}
+        if isinstance(value, dict) and value.get("tls") not in (None, False):
+            return {"port": AMQPS_PORT, **value}
+        return super()._from_shorthand(value)
+
+
+class Connection(Part):
+    """A connection to another router. A bare name is short for {to: NAME}."""
+
+    to: str
+    """Router to connect to."""
+    cost: int = Field(default=1, ge=1, le=1_000_000)
+    """Cost of the way over this connection; traffic takes the cheapest path."""
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        return {"to": value} if isinstance(value, str) else value
+
+
+class Router(Part):
+    """A router of the mesh."""
+
+    host: Host = "127.0.0.1"
+    """Where the other nodes reach this router; it listens for them there."""
+    port: Port = Field(default=FIRST_ROUTER_PORT, json_schema_extra={"default": None})
+    """Port for other nodes (default: 26671 plus the position of the router in the file, from 0)."""
+    listeners: tuple[Listener, ...] = ()
+    """Ports for clients."""
+    connect: tuple[Connection, ...] = ()
+    """Routers that this one connects to. One of the two ends declares a connection."""
+
+
+class BrokerTls(Part):
+    """TLS towards an existing broker."""
+
+    ca: Path | None = None
+    """PEM file with the authorities to trust (default: those of this machine)."""
+    cert: Path | None = None
+    """PEM file with a client certificate."""
+    key: Path | None = None
+    """PEM file with the private key of the client certificate."""
+    verify_hostname: bool = True
+    """false accepts a certificate that was issued for another host."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUrl:
+    """An existing broker's URL, taken apart. The text of it never shows the password."""
+
+    host: str
+    port: int
+    is_tls: bool
+    user: str | None
+    password: str | None
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'amqps' if self.is_tls else 'amqp'}://{user}{host}:{self.port}"
+
+    __repr__ = __str__
+
+
+def parse_broker_url(url: str) -> BrokerUrl:
+    """Read ``amqp[s]://[user[:password]@]host[:port]``; raise BadValue without repeating what may be a password."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise BadValue(f"malformed URL: {error}", "AM302") from None
+    if parts.scheme not in ("amqp", "amqps"):
+        raise BadValue(f"expected amqp://host:port or amqps://host:port, got the scheme {parts.scheme!r}", "AM302")
+    if not parts.hostname:
+        raise BadValue("the URL names no host: expected amqp://host:port", "AM302")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise BadValue("expected nothing after host and port: see address_prefix and hostname", "AM302")
+    is_tls = parts.scheme == "amqps"
+    user, password = (None if part is None else unquote(part) for part in (parts.username, parts.password))
+    return BrokerUrl(parts.hostname, port or (AMQPS_PORT if is_tls else AMQP_PORT), is_tls, user, password)
+
+
+class Broker(Part):
+    """A broker that keeps queues and topics: an embedded one (`data`) or an existing one (`url`)."""
+
+    data: Path | None = None
+    """Folder of an embedded broker's store, relative to the topology file."""
+    host: Host = "127.0.0.1"
+    """Where routers reach the embedded broker; it listens there."""
+    port: Port = Field(default=FIRST_BROKER_PORT, json_schema_extra={"default": None})
+    """Port for routers (default: 27671 plus the position of the broker in the file, from 0)."""
+    url: Annotated[str, _checked(parse_broker_url)] | None = Field(default=None, repr=False)
+    """Existing broker: amqp://user:password@host:port, or amqps:// for TLS."""
+    routers: NodeNames = ()
+    """Routers that connect to the broker (default: all)."""
+    address_prefix: str = ""
+    """Existing broker: what it wants before the name of a queue, such as /queue/ for RabbitMQ 3."""
+    hostname: str | None = None
+    """Existing broker: the name to open connections with; for RabbitMQ 'vhost:NAME' chooses a virtual host."""
+    tls: Annotated[BrokerTls, BeforeValidator(_tls_or_none)] = BrokerTls()
+    """Existing broker: how to check an amqps:// one."""
+
+    @property
+    def is_embedded(self) -> bool:
+        return self.data is not None
+
+    @property
+    def location(self) -> BrokerUrl | None:
+        """Where an existing broker is; None for an embedded one."""
+        return parse_broker_url(self.url) if self.url is not None else None
+
+
+class Address(Part):
+    """What an address, or every address of a pattern, does. A bare word is short for {type: WORD}."""
+
+    type: AddressKind
+    """anycast: to one consumer. multicast: to every one. queue, topic: kept by a broker. unavailable: refused."""
+    distribution: Distribution = Distribution.BALANCED
+    """anycast: 'balanced' evens out the work, 'closest' prefers the cheapest path."""
+    broker: str | None = None
+    """queue, topic: the broker that keeps it (default: default_broker, or the only one)."""
+    brokers: NodeNames = ()
+    """queue: several brokers that share it. Throughput adds up; order is kept per broker only."""
+    broker_address: str = ""
+    """queue, topic: its name at the broker, if that differs."""
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        return {"type": value} if isinstance(value, str) else value
+
+
+class User(Part):
+    """A user, and the addresses it may send to and receive from. Without a password: known by certificate only."""
+
+    password: Annotated[str, _checked(check_secret)] | None = Field(default=None, repr=False)
+    """SCRAM-SHA-256 secret, made by `amqpmesh user add`."""
+    send: PermissionPatterns = ()
+    """Patterns of addresses to send to; ${user} stands for the user's name."""
+    receive: PermissionPatterns = ()
+    """Patterns of addresses to receive from; ${user} stands for the user's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A connection between two routers; ``dialer`` opens it to ``to``."""
+
+    dialer: str
+    to: str
+    cost: int
+
+
+class Topology(Part):
+    """A mesh: routers, the connections between them, brokers, addresses and users."""
+
+    mesh: NodeName
+    """Name of the mesh; brokers see it as the container-id of every router."""
+    node_tls: bool = True
+    """Mutual TLS between the nodes of the mesh. false: plain text, for trusted networks only."""
+    routers: dict[RouterName, Router] = Field(json_schema_extra={"minProperties": 1})
+    """Routers by name."""
+    brokers: dict[NodeName, Broker] = Field(default_factory=dict)
+    """Brokers by name."""
+    addresses: dict[AddressPattern, Address] = Field(default_factory=dict)
+    """What addresses do, by name or pattern: * stands for one token, # for any number; exact before *, * before #."""
+    users: dict[UserName, User] = Field(default_factory=dict)
+    """Users by name. Once there is any, what is not allowed is denied."""
+    default_broker: str | None = None
+    """Broker for queues, topics and transactions that name none (default: the only one)."""
+
+    _file: Path | None = PrivateAttr(default=None)
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        return with_defaults(value) if isinstance(value, dict) else value
+
+    @property
+    def file(self) -> Path | None:
+        """The file this was read from; None if it was made in memory."""
+        return self._file
+
+    @property
+    def directory(self) -> Path:
+        """The folder that relative paths of the topology start from."""
+        return self._file.parent if self._file else Path.cwd()
+
+    @property
+    def work_dir(self) -> Path:
+        """The folder for what running nodes keep: certificates, sockets, logs."""
+        return self.directory / ".amqpmesh" / self.mesh
+
+    def locate(self, path: Path) -> Path:
+        """Return the absolute form of a path that stands in the topology."""
+        return self.directory / path.expanduser()
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The nodes that amqpmesh runs: all routers, then the embedded brokers."""
+        return (*self.routers, *(name for name, broker in self.brokers.items() if broker.is_embedded))
+
+    def edges(self) -> Iterator[Edge]:
+        """Yield the connections between routers, in the order of the file."""
+        for name, router in self.routers.items():
+            for connection in router.connect:
+                yield Edge(name, connection.to, connection.cost)
+
+    def routers_of(self, broker: str) -> tuple[str, ...]:
+        """The routers that connect to ``broker``."""
+        return self.brokers[broker].routers or tuple(self.routers)
+
+    def brokers_at(self, router: str) -> tuple[str, ...]:
+        """The brokers that ``router`` connects to."""
+        return tuple(broker for broker in self.brokers if router in self.routers_of(broker))
+
+    @property
+    def fallback_broker(self) -> str | None:
+        """The broker for what names none: ``default_broker``, else the only one, else None."""
+        if self.default_broker is not None:
+            return self.default_broker
+        return next(iter(self.brokers)) if len(self.brokers) == 1 else None
+
+    def brokers_of(self, address: Address) -> tuple[str, ...]:
+        """The brokers that keep a declared address; several for a sharded queue, none unless it is queue or topic."""
+        if not address.type.is_stored:
+            return ()
+        if address.brokers:
+            return address.brokers
+        name = address.broker or self.fallback_broker
+        return (name,) if name else ()
+
+
+def with_defaults(source: dict[str, Any]) -> dict[str, Any]:
+    """Fill in what depends on other parts of the file: ports by position, authentication by whether there are users."""
+    filled = dict(source)
+    for section, first_port in (("routers", FIRST_ROUTER_PORT), ("brokers", FIRST_BROKER_PORT)):
+        nodes = source.get(section)
+        if isinstance(nodes, dict):
+            filled[section] = {name: _with_port(node, first_port + i) for i, (name, node) in enumerate(nodes.items())}
+    if source.get("users") and isinstance(filled.get("routers"), dict):
+        filled["routers"] = {name: _with_authentication(router) for name, router in filled["routers"].items()}
+    return filled
+
+
+def _with_port(node: Any, port: int) -> Any:
+    if node is None:
+        return {"port": port}
+    # An existing broker has its port in its URL.
+    is_ours = isinstance(node, dict) and "url" not in node
+    return {"port": port, **{key: item for key, item in node.items() if item is not None}} if is_ours else node
+
+
+def _with_authentication(router: Any) -> Any:
+    if not isinstance(router, dict) or not isinstance(router.get("listeners"), list | tuple):
+        return router
+    default = {"authentication": Authentication.REQUIRED}
+    listeners = [{**default, **_listener_mapping(listener)} for listener in router["listeners"]]
+    return {**router, "listeners": listeners}
+
+
+def _listener_mapping(listener: Any) -> Any:
+    return Listener._from_shorthand(listener)
