@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from wire import condition, data
 from wire.engine import (
@@ -38,6 +38,12 @@ from wire.events import (
 from wire.link import OUTPUT_BOUND_BYTES, IncomingLink, Link, OutgoingLink, Session
 
 AnyLink = TypeVar("AnyLink", bound=Link)
+
+
+class Waiter(Protocol):
+    """Whoever holds something back until an endpoint has room."""
+
+    def on_writable(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,7 @@ class Endpoint:
         self.bytes_in = 0
         self.bytes_out = 0
         self._unsent_bytes = 0
+        self._waiters: dict[Waiter, None] = {}
         self._links: dict[Pointer, Link] = {}
         self._sessions: dict[Pointer, Session] = {}
         self._reduced: set[IncomingLink] = set()
@@ -220,6 +227,19 @@ class Endpoint:
     def note_unsent(self, size: int) -> None:
         self._unsent_bytes += size
         self.mark_dirty()
+
+    def wait_for_room(self, waiter: Waiter) -> None:
+        """Call ``waiter.on_writable()`` once when there may be room again; the node does it after output and input."""
+        self._waiters[waiter] = None
+
+    @property
+    def has_waiters(self) -> bool:
+        return bool(self._waiters)
+
+    def wake_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, {}
+        for waiter in waiters:
+            waiter.on_writable()
 
     # Links, for wire.link
     def begin(self, window_frames: int | None = None) -> Session:

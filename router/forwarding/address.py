@@ -1,0 +1,216 @@
+"""What anycast and multicast share: who sends to an address here, who takes from it here, and the credit between them.
+
+Credit is over-committed by a float of one: every inlet with a reachable taker holds at least one credit, since AMQP
+cannot signal demand. What arrives without a taker's credit waits unread on its link. Counts are deliveries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from router.forwarding.ends import Inlet, Taker
+from router.timers import Timer, Timers
+from wire.errors import AmqpError
+from wire.link import Link
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardingSettings:
+    link_capacity: int = 250
+    path_wait_s: float = 2.0
+    """How long deliveries are held for a path or taker before they are RELEASED."""
+    stall_timeout_s: float = 10.0
+    """How long a multicast waits for a taker that stands still."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressSnapshot:
+    address: str
+    phase: int
+    treatment: str
+    inlets: int
+    takers: int
+    circuits: int
+    credit: int
+    unsettled: int
+    deliveries_in: int
+    deliveries_out: int
+    released: int
+
+
+class AddressGroup:
+    """Inlets and takers of one address (and phase) at this router.
+
+    ``on_change()`` is called when an end came or went: the node then opens circuits, advertises, or drops the group.
+    """
+
+    treatment = ""
+
+    def __init__(
+        self, address: str, phase: int, timers: Timers, settings: ForwardingSettings, on_change: Callable[[], None]
+    ) -> None:
+        self.address = address
+        self.phase = phase
+        self.inlets: dict[Inlet, None] = {}
+        self.takers: dict[Taker, None] = {}
+        self.released = 0
+        self._waiting: dict[Inlet, None] = {}
+        self._timers = timers
+        self._settings = settings
+        self._on_change = on_change
+        self._despair: Timer | None = None
+        self._is_dead = False
+        self._deliveries_before = (0, 0)
+
+    # Ends come and go
+    def add_inlet(self, inlet: Inlet) -> None:
+        self.inlets[inlet] = None
+        self._share()
+        self._on_change()
+        self.top_up(inlet)
+
+    def add_taker(self, taker: Taker) -> None:
+        self.takers[taker] = None
+        self._is_dead = False
+        if self._despair is not None:
+            self._despair.cancel()
+            self._despair = None
+        self._on_change()
+        self.on_credit(taker)
+
+    def forget_inlet(self, inlet: Inlet) -> None:
+        self.inlets.pop(inlet, None)
+        self._waiting.pop(inlet, None)
+        self._count_out(inlet.deliveries_in, 0)
+        self._share()
+        self._on_change()
+
+    def on_inlet_left(self, inlet: Inlet, closed: bool, error: AmqpError | None) -> None:
+        self.forget_inlet(inlet)
+        if closed:
+            inlet.link.close()
+        else:
+            inlet.link.detach()
+
+    def on_taker_left(self, taker: Taker, closed: bool, error: AmqpError | None) -> None:
+        self.takers.pop(taker, None)
+        self._count_out(0, taker.deliveries_out)
+        if closed:
+            taker.link.close()
+        else:
+            taker.link.detach()
+        if not self.takers:
+            self._despair_later()
+        self._on_change()
+        self.kick()
+
+    def on_established(self, link: Link) -> None:
+        """A circuit or autolink of ours is up; its credit comes as flow."""
+
+    def _despair_later(self) -> None:
+        for inlet in self.inlets:
+            inlet.revoke()
+        if self._despair is None:
+            self._despair = self._timers.after(self._settings.path_wait_s, self._give_up)
+
+    def _give_up(self) -> None:
+        """No taker came back in time: what is held is released, and so is what crosses the revoked credit."""
+        self._despair = None
+        if self.takers:
+            return
+        self._is_dead = True
+        for inlet in list(self.inlets):
+            self.pump(inlet)
+
+    # Credit
+    def credit_for(self, inlet: Inlet) -> int:
+        """Deliveries the takers would take now from this inlet, beyond what was promised already."""
+        raise NotImplementedError
+
+    def _share(self) -> None:
+        capacity = self._settings.link_capacity
+        for inlet in self.inlets:
+            inlet.limit = capacity
+
+    def top_up(self, inlet: Inlet) -> None:
+        """Grant what is worth a flow frame, and the float in any case."""
+        if not self.takers or not inlet.link.is_open:
+            return
+        room = inlet.limit - inlet.promised - len(inlet.unsettled)
+        fair = max(1, inlet.limit // len(self.inlets)) if len(self.inlets) > 1 else inlet.limit
+        count = min(room, self.credit_for(inlet), fair - inlet.promised)
+        if count > 0 and (count * 2 >= fair or inlet.promised * 2 < fair):
+            inlet.top_up(count)
+        elif inlet.needs_float:
+            inlet.top_up(1)
+
+    def on_returned(self, inlet: Inlet) -> None:
+        if inlet in self.inlets:
+            self.top_up(inlet)
+
+    def on_credit(self, taker: Taker) -> None:
+        if taker.link.is_draining and taker.link.credit > 0:
+            self.kick()
+            if taker.link.credit > 0 and taker.moving is None:
+                taker.link.drained()
+                taker.sync_credit()
+            return
+        self.kick()
+        for inlet in self.inlets:
+            self.top_up(inlet)
+
+    def on_sender_flow(self, inlet: Inlet) -> None:
+        """Producers tell nothing that matters here."""
+
+    # Movement
+    def on_moved(self, taker: Taker) -> None:
+        if self._waiting:
+            self.kick()
+
+    def kick(self) -> None:
+        """Let waiting inlets go on, one delivery each in turn, until none can."""
+        while self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            progress = False
+            for inlet in waiting:
+                if inlet in self.inlets and self.step(inlet):
+                    progress = True
+                    self._waiting.setdefault(inlet)
+            if not progress:
+                return
+
+    def pump(self, inlet: Inlet) -> None:
+        if self._is_dead:
+            self.released += inlet.release_held()
+            return
+        if self._waiting and inlet not in self._waiting and inlet.moving is None:
+            self._waiting[inlet] = None
+            self.kick()
+            return
+        while self.step(inlet):
+            pass
+
+    def step(self, inlet: Inlet) -> bool:
+        """Move one delivery to its end if possible. Registers the inlet as waiting when a taker is what it lacks."""
+        raise NotImplementedError
+
+    def _count_out(self, deliveries_in: int, deliveries_out: int) -> None:
+        before_in, before_out = self._deliveries_before
+        self._deliveries_before = (before_in + deliveries_in, before_out + deliveries_out)
+
+    def snapshot(self) -> AddressSnapshot:
+        before_in, before_out = self._deliveries_before
+        return AddressSnapshot(
+            address=self.address,
+            phase=self.phase,
+            treatment=self.treatment,
+            inlets=len(self.inlets),
+            takers=len(self.takers),
+            circuits=sum(taker.cost > 0 for taker in self.takers),
+            credit=sum(taker.credit for taker in self.takers),
+            unsettled=sum(len(inlet.unsettled) for inlet in self.inlets),
+            deliveries_in=before_in + sum(inlet.deliveries_in for inlet in self.inlets),
+            deliveries_out=before_out + sum(taker.deliveries_out for taker in self.takers),
+            released=self.released,
+        )

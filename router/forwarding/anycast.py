@@ -1,0 +1,92 @@
+"""To whom does a delivery go when one taker is enough: balanced over those with credit, or the closest.
+
+balanced: least (outstanding + path cost). closest: least path cost. Ties go round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from router.forwarding.address import AddressGroup, ForwardingSettings
+from router.forwarding.ends import CHUNK_BYTES, Inlet, Taker
+from router.forwarding.move import Move
+from router.timers import Timers
+from wire import delivery as deliveries
+
+
+class Anycast(AddressGroup):
+    """One address, one taker a delivery. Inlets that are circuits are served by local takers only: no loops."""
+
+    treatment = "balanced"
+
+    def __init__(
+        self,
+        address: str,
+        phase: int,
+        timers: Timers,
+        settings: ForwardingSettings,
+        on_change: Callable[[], None],
+        *,
+        closest: bool = False,
+    ) -> None:
+        super().__init__(address, phase, timers, settings, on_change)
+        self.treatment = "closest" if closest else "balanced"
+        self.open_stream: Callable[[Taker, Inlet], Taker | None] = lambda taker, inlet: taker
+        """Asked when a large delivery would enter a shared circuit: a streaming one, or None until it is up."""
+
+    def credit_for(self, inlet: Inlet) -> int:
+        local = sum(taker.credit for taker in self.takers if taker.cost == 0)
+        far = sum(taker.credit for taker in self.takers if taker.cost > 0 and not taker.is_stream)
+        by_circuits = sum(other.promised for other in self.inlets if other.is_circuit)
+        by_producers = sum(other.promised for other in self.inlets if not other.is_circuit)
+        if inlet.is_circuit:
+            return local - by_circuits - max(0, by_producers - far)
+        return local + far - by_circuits - by_producers
+
+    def step(self, inlet: Inlet) -> bool:
+        move = inlet.moving or self._begin(inlet)
+        return move is not None and move.advance()
+
+    def _begin(self, inlet: Inlet) -> Move | None:
+        while (delivery := inlet.head) is not None and deliveries.is_aborted(delivery):
+            inlet.pop()
+            inlet.count_in()
+            deliveries.settle(delivery)
+        if delivery is None:
+            return None
+        is_large = False
+        if inlet.is_head_partial(delivery):
+            # A delivery enters a link that others share only when complete, or it would stop them halfway.
+            if deliveries.pending(delivery) < CHUNK_BYTES and not inlet.has_prefix:
+                return None
+            is_large = True
+        taker = self.choose(inlet, is_large)
+        if taker is None:
+            self._waiting[inlet] = None
+            return None
+        inlet.count_in()
+        return Move(inlet, delivery, taker, taker.next_tag(), inlet.take_prefix(), is_whole=not is_large)
+
+    def choose(self, inlet: Inlet, is_large: bool) -> Taker | None:
+        best, best_value = None, 0
+        for taker in self.takers:
+            if not taker.can_take or taker.is_stream or (inlet.is_circuit and taker.cost > 0):
+                continue
+            value = taker.cost if self.treatment == "closest" else len(taker.unsettled) + taker.cost
+            if best is None or value < best_value:
+                best, best_value = taker, value
+        if best is None:
+            return None
+        # The next of equals has its turn: the chosen one goes to the end.
+        self.takers[best] = self.takers.pop(best)
+        if best.cost > 0:
+            return self._in_order(inlet, best, is_large)
+        return best
+
+    def _in_order(self, inlet: Inlet, circuit: Taker, is_large: bool) -> Taker | None:
+        """Change between shared and streaming circuit only when nothing is outstanding on the other."""
+        if inlet.is_streaming != is_large:
+            if any(move.is_far for move in inlet.unsettled.values()):
+                return None
+            inlet.is_streaming = is_large
+        return self.open_stream(circuit, inlet) if is_large else circuit

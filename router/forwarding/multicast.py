@@ -1,0 +1,79 @@
+"""Every taker gets a copy: local consumers, and one circuit per branch of the tree.
+
+Producers are held back by the slowest taker; one without credit for ``stall_timeout_s`` is left out until it grants.
+"""
+
+from __future__ import annotations
+
+from router.forwarding.address import AddressGroup
+from router.forwarding.ends import Inlet, Taker
+from router.forwarding.fan import Fan
+from wire import delivery as deliveries
+
+_PRESETTLED_PATIENCE_S = 0.1
+"""Pre-settled copies are not worth waiting for; this much only absorbs the float of several producers."""
+
+
+class Multicast(AddressGroup):
+    """One address, one copy for each taker. Inlets that are circuits feed the branches of their own tree only."""
+
+    treatment = "multicast"
+
+    def takers_of(self, inlet: Inlet) -> list[Taker]:
+        """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
+        return [
+            taker
+            for taker in self.takers
+            if not taker.is_closing
+            and (taker.upstream is inlet or (taker.upstream is None and (taker.cost == 0 or not inlet.is_circuit)))
+        ]
+
+    def credit_for(self, inlet: Inlet) -> int:
+        credits = [taker.credit for taker in self.takers_of(inlet) if not taker.is_stalled]
+        return min(credits, default=0) - sum(other.promised for other in self.inlets)
+
+    def step(self, inlet: Inlet) -> bool:
+        fan = inlet.moving or self._begin(inlet)
+        return fan is not None and fan.advance()
+
+    def _begin(self, inlet: Inlet) -> Fan | None:
+        delivery = inlet.head
+        if delivery is None:
+            return None
+        takers = self.takers_of(inlet)
+        ready = [taker for taker in takers if taker.can_take]
+        late = [taker for taker in takers if not taker.can_take and not taker.is_stalled]
+        if late:
+            self._waiting[inlet] = None
+            patience_s = _PRESETTLED_PATIENCE_S if deliveries.is_settled(delivery) else self._settings.stall_timeout_s
+            for taker in late:
+                self._watch(taker, patience_s)
+            return None
+        if not takers:
+            self._waiting[inlet] = None
+            return None
+        inlet.count_in()
+        for taker in takers:
+            taker.copies_missed += taker not in ready
+        is_whole = not inlet.is_head_partial(delivery)
+        return Fan(inlet, delivery, ready, inlet.take_prefix(), is_whole=is_whole)
+
+    def _watch(self, taker: Taker, patience_s: float) -> None:
+        if taker.stall_timer is None:
+            taker.stall_timer = self._timers.after(patience_s, lambda: self._on_stalled(taker))
+
+    def _on_stalled(self, taker: Taker) -> None:
+        taker.stall_timer = None
+        if taker in self.takers and not taker.can_take:
+            taker.is_stalled = True
+            self.kick()
+            for inlet in self.inlets:
+                self.top_up(inlet)
+
+    def on_credit(self, taker: Taker) -> None:
+        if taker.credit > 0:
+            taker.is_stalled = False
+            if taker.stall_timer is not None:
+                taker.stall_timer.cancel()
+                taker.stall_timer = None
+        super().on_credit(taker)

@@ -1,0 +1,48 @@
+"""When must the node be called again: deadlines in one heap, time as an argument."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+
+
+class Timer:
+    """A pending call; ``cancel`` may come at any moment, also from within the call."""
+
+    __slots__ = ("action", "deadline")
+
+    def __init__(self, deadline: float, action: Callable[[], None]) -> None:
+        self.deadline = deadline
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        self.action = None
+
+
+class Timers:
+    """Owned by the node, which sets ``now`` (seconds, monotonic) before each input."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._order = itertools.count()
+
+    def after(self, delay_s: float, action: Callable[[], None]) -> Timer:
+        timer = Timer(self.now + delay_s, action)
+        heapq.heappush(self._heap, (timer.deadline, next(self._order), timer))
+        return timer
+
+    def next_deadline(self) -> float | None:
+        while self._heap and self._heap[0][2].action is None:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def run(self, now: float) -> None:
+        """Make every call that is due."""
+        self.now = now
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            timer = heapq.heappop(self._heap)[2]
+            action, timer.action = timer.action, None
+            if action is not None:
+                action()
