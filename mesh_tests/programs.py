@@ -43,21 +43,19 @@ class Program:
     def output(self) -> str:
         return self._output.read_text(errors="replace")
 
-    def wait_for(self, pattern: str, timeout_s: float) -> re.Match[str]:
-        """The first match in the output; AssertionError with the output if the program ends without it."""
+    def wait_for(self, pattern: str, timeout_s: float, count: int = 1) -> None:
+        """Until ``count`` lines match; AssertionError with the output if the program ends before."""
 
-        def search() -> re.Match[str] | None:
+        def has_matched() -> bool:
             was_running = self.is_running
-            match = re.search(pattern, self.output(), re.MULTILINE)
-            assert match or was_running, self._report(f"ended before it said {pattern!r}")
-            return match
+            matches = len(re.findall(pattern, self.output(), re.MULTILINE))
+            assert matches >= count or was_running, "it ended before"
+            return matches >= count
 
         try:
-            match = wait_until(search, timeout_s, f"{self.name} to say {pattern!r}")
+            wait_until(has_matched, timeout_s, f"{count} times {pattern!r}")
         except AssertionError as error:
             raise AssertionError(self._report(str(error))) from None
-        assert match
-        return match
 
     def wait_success(self, timeout_s: float) -> str:
         """The whole output of a program that ends with exit code 0; AssertionError otherwise."""

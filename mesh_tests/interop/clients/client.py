@@ -33,6 +33,8 @@ DONE_S = 40.0
 ATTACHED_S = 20.0
 # What the engine of the proton examples writes under PN_TRACE_FRM when the peer has answered its attach.
 TRACED_ATTACH = r"<- .*@attach"
+# A traced frame has an @.
+SEQUENCE = r"^[^@\n]*\bsequence\W+(\d+)"
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,12 @@ class Exchange:
 
     def wait_sequences(self, count: int, timeout_s: float = DONE_S) -> None:
         """At least ``count`` messages accepted or received, with the program still running or not."""
-        self.program.wait_for(rf"(?s)(sequence\W+\d+.*?){{{count}}}", timeout_s)
+        self.program.wait_for(SEQUENCE, timeout_s, count)
 
     def sequences(self, timeout_s: float = DONE_S) -> list[int]:
         """What was accepted or received, once the program has ended well."""
         output = self.program.wait_success(timeout_s)
-        return [int(number) for number in re.findall(r"^[^@]*?sequence\"?\W+(\d+)", output, re.MULTILINE)]
+        return [int(number) for number in re.findall(SEQUENCE, output, re.MULTILINE)]
 
     def replies(self, timeout_s: float = DONE_S) -> list[str]:
         return re.findall(r"^(?:reply=|.* => )(.*)$", self.program.wait_success(timeout_s), re.MULTILINE)
@@ -68,14 +70,14 @@ class Client:
     needs: str
     can_request = True
     can_fail_over = False
-    can_pause = False
+    sends_again = False  # what came back released or modified
     can_subscribe = False
-    tells_what_it_sent = True
+    takes_any_order = True
     attached = "^attached"
     env: dict[str, str] = {}  # noqa: RUF012 - never changed
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self._programs: list[Program] = []
 
     @classmethod
@@ -88,7 +90,7 @@ class Client:
     def start(self, mode: str, urls: str | Sequence[str], address: str, count: int, **options: str) -> Exchange:
         urls = [urls] if isinstance(urls, str) else urls
         name = f"{self.name}-{len(self._programs)}-{mode}"
-        program = Program(name, self.command(mode, urls, address, count, **options), self._directory, self.env)
+        program = Program(name, self.command(mode, urls, address, count, **options), self.directory, self.env)
         self._programs.append(program)
         return Exchange(program, self.attached)
 
@@ -124,7 +126,7 @@ def _arguments(mode: str, urls: Sequence[str], address: str, count: int, options
 class Rhea(Client):
     name = "rhea"
     needs = "rhea (npm)"
-    can_fail_over = can_pause = can_subscribe = True
+    can_fail_over = sends_again = can_subscribe = True
     env = {"NODE_PATH": str(PEERS / "rhea" / "node_modules")}  # noqa: RUF012
 
     @classmethod
@@ -138,7 +140,7 @@ class Rhea(Client):
 class Jms(Client):
     name = "jms"
     needs = "Qpid JMS (Maven Central) and Java 17"
-    can_fail_over = can_pause = can_subscribe = True
+    can_fail_over = sends_again = can_subscribe = True
 
     @classmethod
     def is_installed(cls) -> bool:
@@ -153,7 +155,7 @@ class Jms(Client):
 class Container(Client):
     name = "container"
     needs = "python-qpid-proton"
-    can_fail_over = can_pause = can_subscribe = True
+    can_fail_over = sends_again = can_subscribe = True
     program = "container_client.py"
 
     @classmethod
@@ -176,7 +178,6 @@ class ProtonC(Client):
     name = "proton_c"
     needs = "proton's C examples (Debian: libqpid-proton11-dev-examples)"
     can_request = False
-    tells_what_it_sent = False
     attached = TRACED_ATTACH
     env = {"PN_TRACE_FRM": "1"}  # noqa: RUF012
 
@@ -193,8 +194,8 @@ class ProtonCpp(Client):
     """The simple_send, simple_recv, client and server examples in C++. The server never ends by itself."""
 
     name = "proton_cpp"
+    takes_any_order = False  # simple_recv leaves out a message that comes after one with a higher number
     needs = "proton's C++ examples (Debian: libqpid-proton11-dev-examples)"
-    tells_what_it_sent = False
     attached = TRACED_ATTACH
     env = {"PN_TRACE_FRM": "1"}  # noqa: RUF012
 

@@ -1,0 +1,91 @@
+"""How does a test get a whole mesh: one process per node, on free ports, from a topology without port numbers?"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from mesh.pid_file import PidFile
+from mesh.workdir import WorkDir
+from mesh_tests.ports import free_port
+from mesh_tests.waiting import wait_until
+
+AMQPMESH = str(Path(sys.executable).with_name("amqpmesh"))
+COMMAND_S = 60.0
+
+
+class RunningMesh:
+    """Started by the constructor (`amqpmesh up --detach`), stopped by ``down`` (`amqpmesh down`).
+
+    ``down`` raises AssertionError if a stack trace is in what any node has written.
+    """
+
+    def __init__(self, topology: str, directory: Path) -> None:
+        self._model = _with_ports(YAML(typ="safe").load(topology))
+        self.topology_file = directory / "amqpmesh.yml"
+        YAML().dump(self._model, self.topology_file)
+        self._work_dir = WorkDir.beside(self.topology_file, self._model["mesh"])
+        try:
+            self.run("up", "--detach")
+        except AssertionError:
+            self.run("down", is_checked=False)
+            raise
+
+    def url(self, router: str, user: str = "") -> str:
+        """Of the router's first listener; ``user`` is ``name:password``."""
+        return f"amqp://{user + '@' if user else ''}127.0.0.1:{self.port(router)}"
+
+    def port(self, router: str, listener: int = 0) -> int:
+        return int(self._model["routers"][router]["listeners"][listener]["port"])
+
+    def node_port(self, node: str) -> int:
+        return int({**self._model["routers"], **self._model.get("brokers", {})}[node]["port"])
+
+    def pid(self, node: str) -> int:
+        """Of the process that runs the node now; after a crash that is a new one."""
+        holder = wait_until(PidFile(self._work_dir.pid_file(node)).holder, COMMAND_S, f"{node} to run")
+        return holder.pid
+
+    def kill(self, node: str) -> None:
+        """As a crash would: SIGKILL. It is started again after the supervisor's back-off."""
+        os.kill(self.pid(node), signal.SIGKILL)
+
+    def log_file(self, node: str) -> Path:
+        return self._work_dir.log_file(node)
+
+    def log(self, node: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log_file(node).read_text().splitlines()]
+
+    def run(self, *arguments: str, is_checked: bool = True) -> str:
+        """Standard output of `amqpmesh ARGUMENTS -t FILE`."""
+        command = [AMQPMESH, *arguments, "-t", str(self.topology_file)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMMAND_S, stdin=subprocess.DEVNULL, check=False
+        )
+        if is_checked:
+            assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def down(self) -> None:
+        self.run("down")
+        for log in self._work_dir.root.glob("log/*"):
+            assert "Traceback" not in log.read_text(errors="replace"), f"stack trace in {log}"
+
+
+def _with_ports(model: dict[str, Any]) -> dict[str, Any]:
+    for name, router in model["routers"].items():
+        model["routers"][name] = router = router or {}
+        router.setdefault("port", free_port())
+        for listener in router.setdefault("listeners", [{}]):
+            listener.setdefault("host", "127.0.0.1")
+            listener.setdefault("port", free_port())
+    for name, broker in model.get("brokers", {}).items():
+        if "url" not in broker:
+            broker.setdefault("port", free_port())
+            broker.setdefault("data", f"./data/{name}")
+    return model
