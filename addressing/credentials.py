@@ -22,8 +22,8 @@ from addressing.errors import BadValue
 MECHANISM = "SCRAM-SHA-256"
 
 # With SCRAM the client pays for the iterations; with PLAIN the router does, on its only thread, at each login. 15,000
-# are about 5 ms there: four times dearer to guess than the minimum of 4,096 [RFC 7677 4], and 200 logins a second still
-# pass. The 600,000 that are advised for web logins would stop a router's traffic for a fifth of a second per login.
+# are about 4 ms there: four times dearer to guess than the minimum of 4,096 [RFC 7677 4], and 250 logins a second still
+# pass. The 600,000 that are advised for web logins would stop a router's traffic for 150 ms per login.
 DEFAULT_ITERATIONS = 15_000
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 10_000_000

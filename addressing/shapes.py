@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from addressing.descriptions import describe
 from addressing.problem import Path, Problem, hint_for, listing, nearest
 from addressing.topology import (
     Address,
@@ -93,12 +94,11 @@ def _unknown_key(path: Path) -> Problem:
 
 def _missing_key(path: Path) -> Problem:
     key = str(path[-1])
-    description = _part_at(path[:-1]).model_fields[key].description or ""
     return Problem(
         path,
         "AM102",
         f"{_subject(path[:-1])}the key {key!r} is missing",
-        hint=f"{key}: {description}",
+        hint=f"{key}: {describe(_part_at(path[:-1]).__name__, key)}",
         fix=f"add '{key}:'.",
         at_key=True,
     )

@@ -80,7 +80,6 @@ class Part(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
-        use_attribute_docstrings=True,
         hide_input_in_errors=True,
         json_schema_extra={"patternProperties": {"^x-": {}}},
     )

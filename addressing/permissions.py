@@ -1,0 +1,53 @@
+"""May this user send to, or receive from, this address?
+
+Nobody is asked who they are in a mesh without users: all may use every declared address. Once there is a user, what no
+pattern of the user allows is denied; who did not say who they are is the user ``anonymous``. Nodes and operators,
+known by a certificate of the mesh, may do everything, and they alone may use the internal addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from addressing.address import is_dynamic, is_internal, normalize
+from addressing.names import ANONYMOUS
+from addressing.pattern import PatternSet, for_user
+
+if TYPE_CHECKING:
+    from addressing.topology import Topology
+
+
+class Permissions:
+    """The permissions of one topology. ``user`` None stands for a connection that did not say who it is."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._is_open = not topology.users
+        self._send = {name: _patterns(name, user.send) for name, user in topology.users.items()}
+        self._receive = {name: _patterns(name, user.receive) for name, user in topology.users.items()}
+
+    def may_send(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
+        """Say whether ``user`` may send to ``address``. To a dynamic address, which is as good as a secret, all may."""
+        if is_mesh or is_dynamic(address):
+            return True
+        return self._allows(self._send, user, normalize(address))
+
+    def may_receive(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
+        """Say whether ``user`` may attach a receiver to ``address``.
+
+        To a dynamic address only its router attaches a receiver, for the client that asked for it; a second client
+        that names it could read the replies of others.
+        """
+        return is_mesh or self._allows(self._receive, user, normalize(address))
+
+    def _allows(self, patterns: dict[str, PatternSet], user: str | None, address: str) -> bool:
+        if is_internal(address):
+            return False
+        if self._is_open:
+            return True
+        allowed = patterns.get(ANONYMOUS if user is None else user)
+        return allowed is not None and address in allowed
+
+
+def _patterns(user: str, patterns: Iterable[str]) -> PatternSet:
+    return PatternSet(for_user(pattern, user) for pattern in patterns)
