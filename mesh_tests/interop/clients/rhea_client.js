@@ -26,7 +26,9 @@ function connect() {
       const user = url.username ? { username: url.username, password: url.password } : {};
       return { host: url.hostname, port: Number(url.port), ...user };
     },
-    reconnect: urls.length > 1 ? { initial_reconnect_delay: 50, max_reconnect_delay: 200 } : false,
+    reconnect: urls.length > 1,
+    initial_reconnect_delay: 50,
+    max_reconnect_delay: 200,
   });
   connection.on('disconnected', (context) => {
     if (urls.length === 1) fail('disconnected: ' + (context.error || 'no reason given'));
