@@ -40,4 +40,7 @@ if ! .venv/bin/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))'
     "$python" -m venv --clear .venv
 fi
 echo 'Installing amqpmesh and its test tools into .venv (the first time takes about a minute: proton is compiled)'
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+if ! .venv/bin/python -m pip install --disable-pip-version-check --editable '.[test]' >.venv/install.log 2>&1; then
+    cat .venv/install.log >&2
+    exit 1
+fi
