@@ -7,6 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import networkx
@@ -75,7 +76,7 @@ class VirtualMesh:
         return cable
 
     def cut(self, cable: Cable) -> None:
-        """Both ends notice after the delay; what is under way is lost."""
+        """One end notices after the delay, the other later; what is under way is lost."""
         cable.is_wanted = False
         self._close(cable, *cable.ends)
 
@@ -160,9 +161,9 @@ class VirtualMesh:
     def _close(self, cable: Cable, *noticed_by: str) -> None:
         number, cable.number = cable.number, 0
         if number:
-            for router in noticed_by:
-                self._later(cable.delay_s, lambda router=router: self._lose(router, number))
-            self._later(cable.delay_s + REDIAL_S, lambda: self._dial(cable))
+            for times, router in enumerate(noticed_by, 1):
+                self._later(cable.delay_s * times, partial(self._lose, router, number))
+            self._later(cable.delay_s * 2 + REDIAL_S, lambda: self._dial(cable))
 
     def _lose(self, router: str, number: int) -> None:
         if router in self.routers:
@@ -198,7 +199,7 @@ class VirtualMesh:
                     self.sent[opcode] += 1
                     cable = self._by_number[connection]
                     other = cable.other(router)
-                    self._later(cable.delay_s, lambda other=other, action=action: self._arrive(other, action))
+                    self._later(cable.delay_s, partial(self._arrive, other, action))
                     continue
                 case CloseConnection(connection, _, _):
                     self.closed.append((router, action))

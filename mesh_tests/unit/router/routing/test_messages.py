@@ -1,0 +1,92 @@
+from typing import Any
+
+import pytest
+
+from router.routing.fields import ControlMessageError
+from router.routing.messages import (
+    Hello,
+    Lsr,
+    Lsu,
+    Mar,
+    MauAll,
+    MauChanges,
+    Message,
+    Ra,
+    UnknownMessage,
+    Versions,
+    parse,
+)
+
+EXAMPLES: list[Message] = [
+    Hello("r1", 7, ("r2",), 4),
+    Ra("r1", Versions(7, 3, 2), 12345),
+    Lsr("r1", {"r2": Versions(7, 3, 2), "r3": Versions(1, 0, 0)}),
+    Lsu("r1", 7, 3, {"r2": 1, "r3": 4}),
+    MauChanges("r1", 7, 2, 5, ("M0orders",), ("M1orders",)),
+    MauAll("r1", 7, 5, ("M0orders", "B:b1")),
+    Mar("r1", "r2", 7, 2),
+]
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(_is_plain(item) for item in value)
+    return type(value) in (str, int)
+
+
+@pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
+def test_a_message_survives_the_way_through_a_map_of_plain_values(message: Message) -> None:
+    body = message.to_map()
+    assert body["id"] == "r1"
+    assert body["pv"] == 1
+    assert body["area"] == "0"
+    assert _is_plain(body)
+    assert parse(message.opcode, body) == message
+
+
+@pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
+def test_unknown_keys_and_a_missing_version_do_not_matter(message: Message) -> None:
+    body = {key: value for key, value in message.to_map().items() if key not in ("pv", "area")}
+    assert parse(message.opcode, {**body, "hints": [3]}) == message
+
+
+def test_a_dispatch_like_change_of_addresses_starts_from_the_version_before() -> None:
+    body = {"id": "B", "instance": 1, "mobile_seq": 4, "hints": [1], "add": ["M0news"], "del": []}
+    assert parse("MAU", body) == MauChanges("B", 1, 3, 4, ("M0news",), ())
+
+
+def test_a_request_without_have_asks_for_everything() -> None:
+    assert parse("LSR", {"id": "A", "pv": 1, "area": "0"}) == Lsr("A", {})
+
+
+@pytest.mark.parametrize(
+    ("opcode", "body", "said"),
+    [
+        ("HELLO", {"instance": 1}, "HELLO: id is None, expected a string"),
+        ("HELLO", {"id": "", "instance": 1}, "HELLO: id is '', expected a string"),
+        ("HELLO", {"id": "a", "instance": True}, "HELLO: instance is True, expected an integer of at least 0"),
+        ("HELLO", {"id": "a", "instance": 1, "seen": "ab"}, "HELLO: seen is 'ab', expected a list of strings"),
+        ("HELLO", {"id": "a", "instance": 1, "seen": [1]}, "HELLO: seen is [1], expected a list of strings"),
+        ("HELLO", {"id": "a", "instance": 1, "cost": 0}, "HELLO: cost is 0, expected an integer of at least 1"),
+        ("LSR", {"id": "a", "have": {"b": [1, 2]}}, "LSR: have of 'b' is [1, 2], expected three integers"),
+        ("LSR", {"id": "a", "have": ["b"]}, "LSR: have is ['b'], expected a map"),
+        ("LSU", {"id": "a", "instance": 1, "ls_seq": 1}, "LSU: ls is None, expected a map"),
+        ("LSU", {"id": "a", "instance": 1, "ls_seq": 1, "ls": {"peers": {"b": -1}}}, "LSU: b is -1, expected"),
+        ("MAU", {"id": "a", "instance": 1, "mobile_seq": 1, "exist": [], "add": []}, "MAU: has exist together with"),
+        ("MAR", {"id": "a", "router": "b", "instance": 1}, "MAR: have_seq is None"),
+        ("HELLO", None, "HELLO: the body is a NoneType, expected a map"),
+    ],
+)
+def test_a_malformed_message_is_refused_with_a_sentence(opcode: str, body: Any, said: str) -> None:
+    with pytest.raises(ControlMessageError) as refused:
+        parse(opcode, body)
+    assert refused.value.description.startswith(said)
+    assert refused.value.condition == "amqp:invalid-field"
+
+
+@pytest.mark.parametrize(("opcode", "body"), [("HELLO", {"pv": 2}), ("XYZ", {"id": "a"})])
+def test_what_a_newer_protocol_may_say_is_told_apart(opcode: str, body: dict[str, Any]) -> None:
+    with pytest.raises(UnknownMessage):
+        parse(opcode, body)
