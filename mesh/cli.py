@@ -119,10 +119,10 @@ class LazyGroup(click.Group):
 
 
 def report_failure(failed: CommandFailed, *, as_json: bool) -> int:
-    if as_json and not failed.is_told:
+    if as_json:
         echo_error(failed.to_map())
-    elif not failed.is_told:
-        click.echo(f"error: {failed.message}", err=True)
+    else:
+        click.echo(failed.message if failed.is_formatted else f"error: {failed.message}", err=True)
         if failed.fix:
             click.echo(f"fix: {failed.fix}", err=True)
     return failed.exit_code
@@ -136,7 +136,7 @@ def report_usage(wrong: click.ClickException, *, as_json: bool) -> int:
     return ExitCode.USAGE
 
 
-def echo_error(error: dict[str, object]) -> None:
+def echo_error(error: dict[str, Any]) -> None:
     click.echo(json.dumps({"schema": "amqpmesh.error/1", "error": error}, ensure_ascii=False))
 
 

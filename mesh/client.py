@@ -11,16 +11,19 @@ import secrets
 from collections.abc import Callable
 
 from mesh.client_links import LinkRefused, Receiver, Sender
-from mesh.failure import CommandFailed, Unreachable
+from mesh.failure import CommandFailed, TimedOut, Unreachable
 from wire import terminus
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
 from wire.events import Closed, Event, LinkDetached, LinkEstablished, Opened
 from wire.link import RECEIVE_FIRST, SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink, Session
 from wire.message import selector_filter
+from wire.node import Command, DropConnector
 from wire.terminus import DistributionMode, Terminus
 
 Ends = Sender | Receiver
+CONNECTOR = "server"
+ATTACH_TIMEOUT_S = 10.0
 
 
 class Client:
@@ -37,7 +40,6 @@ class Client:
         self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
         self._is_wake_scheduled = False
         self._is_open = False
-        self._is_disconnected = False
         self._established: set[Link] = set()
 
     # For its user
@@ -46,36 +48,37 @@ class Client:
         if self.error is not None:
             raise self.error
 
-    async def sender(self, address: str | None, *, is_presettled: bool = False) -> Sender:
-        """Attach a sender; None is the anonymous terminus. Raises LinkRefused."""
+    async def sender(
+        self, address: str | None, *, is_presettled: bool = False, timeout_s: float = ATTACH_TIMEOUT_S
+    ) -> Sender:
+        """Attach a sender; None is the anonymous terminus. Raises LinkRefused, TimedOut."""
         link = self._ready_session().sender(self._link_name())
         link.set_source(terminus.source(None))
         link.set_target(terminus.target(address))
         link.set_settle_modes(SEND_SETTLED if is_presettled else SEND_UNSETTLED, RECEIVE_FIRST)
         sender = link.owner = Sender(self, link, address, is_presettled)
         link.open()
-        await self._wait_established(link)
+        await self._wait_established(link, timeout_s)
         return sender
 
     async def receiver(
-        self, address: str | None, *, credit: int = 100, is_browsing: bool = False, selector: str | None = None
+        self,
+        address: str | None,
+        *,
+        credit: int = 100,
+        is_browsing: bool = False,
+        selector: str | None = None,
+        timeout_s: float = ATTACH_TIMEOUT_S,
     ) -> Receiver:
-        """Attach a receiver; None asks the peer for a dynamic address. Raises LinkRefused."""
+        """Attach a receiver; None asks the peer for a dynamic address. Raises LinkRefused, TimedOut."""
         link = self._ready_session().receiver(self._link_name())
         link.set_source(source_of(address, is_browsing, selector))
         link.set_target(terminus.target(None))
         link.set_settle_modes(SEND_UNSETTLED, RECEIVE_FIRST)
         receiver = link.owner = Receiver(self, link, address, credit)
         link.open()
-        await self._wait_established(link)
+        await self._wait_established(link, timeout_s)
         return receiver
-
-    async def close(self) -> None:
-        """Say goodbye and wait until the peer has, too."""
-        if self._endpoint is not None and not self._is_disconnected:
-            self._endpoint.close()
-            self.wake()
-            await self.wait_for(lambda: self._is_disconnected)
 
     # For its links
     async def wait_for(self, holds: Callable[[], bool]) -> None:
@@ -115,10 +118,14 @@ class Client:
     def _link_name() -> str:
         return f"amqpmesh-{secrets.token_hex(6)}"
 
-    async def _wait_established(self, link: Link) -> None:
+    async def _wait_established(self, link: Link, timeout_s: float) -> None:
         self.wake()
         ends: Ends = link.owner
-        await self.wait_for(lambda: link in self._established or ends.error is not None)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.wait_for(lambda: link in self._established or ends.error is not None)
+        except TimeoutError:
+            raise TimedOut(f"{ends.purpose}: no answer to the attach within {timeout_s:g} s") from None
         self._established.discard(link)
         if ends.error is not None:
             raise ends.error
@@ -136,7 +143,6 @@ class Client:
         self._fail(Unreachable(reason))
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        self._is_disconnected = True
         self._fail(Unreachable(f"connection lost: {reason}"))
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
@@ -152,6 +158,10 @@ class Client:
 
     def next_deadline(self) -> float | None:
         return None
+
+    def take_commands(self) -> list[Command]:
+        """Once is enough: what was lost is for the user of the client to see, not to be dialed again."""
+        return [DropConnector(CONNECTOR)] if self.error is not None else []
 
     def _on_event(self, event: Event) -> None:
         match event:

@@ -161,10 +161,10 @@ class Receiver:
         await self._waits.wait_for(lambda: bool(self._arrived) or self.error is not None)
         return self._take()
 
-    async def receive_until_empty(self) -> Received | None:
+    async def receive_until_empty(self, bound: int | None = None) -> Received | None:
         """The next delivery, or None when the peer says that there is nothing more now. [2.6.7]"""
         if not self._arrived and self._link.credit == 0:
-            self._link.request_drain(self._credit)
+            self._link.request_drain(self._credit if bound is None else min(self._credit, bound))
             self._waits.wake()
         await self._waits.wait_for(
             lambda: bool(self._arrived) or self.error is not None or not self._link.is_drain_pending

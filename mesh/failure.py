@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mesh.exit_codes import ExitCode
 
 
@@ -15,17 +17,17 @@ class CommandFailed(Exception):
         exit_code: ExitCode = ExitCode.FAILED,
         fix: str | None = None,
         code: str | None = None,
-        is_told: bool = False,
+        is_formatted: bool = False,
     ) -> None:
-        """``is_told``: the command has already shown what went wrong; only the exit code is left to give."""
+        """``is_formatted``: the message is several lines that say all, to be shown as they are."""
         super().__init__(message)
         self.message = message
         self.exit_code = exit_code
         self.fix = fix
         self.code = code
-        self.is_told = is_told
+        self.is_formatted = is_formatted
 
-    def to_map(self) -> dict[str, object]:
+    def to_map(self) -> dict[str, Any]:
         told = {"message": self.message, "exit_code": int(self.exit_code), "fix": self.fix, "code": self.code}
         return {key: value for key, value in told.items() if value is not None}
 

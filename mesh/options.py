@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -47,3 +48,13 @@ def schema_name(ctx: click.Context) -> str:
         names.append(ctx.command.name or "")
         ctx = ctx.parent
     return ".".join(reversed(names))
+
+
+class AliasedOption(click.Option):
+    """An option that also answers to the names other tools gave it; help shows only the first long one."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        shown = copy.copy(self)
+        short = [name for name in self.opts if not name.startswith("--")]
+        shown.opts = [*short, *[name for name in self.opts if name.startswith("--")][:1]]
+        return click.Option.get_help_record(shown, ctx)

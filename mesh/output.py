@@ -35,6 +35,10 @@ class Output:
     def data(self, text: str) -> None:
         click.echo(text)
 
+    def raw(self, text: str) -> None:
+        """Data that has its own line ends."""
+        click.echo(text, nl=False)
+
     def document(self, fields: Mapping[str, Any]) -> None:
         """The one JSON document of a command, or one line of its stream."""
         click.echo(json.dumps({"schema": f"amqpmesh.{self.schema}/1", **fields}, ensure_ascii=False, default=str))

@@ -1,0 +1,74 @@
+"""`amqpmesh receive`"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mesh.connection_options import address_arguments, connection_options, make_request
+from mesh.options import AliasedOption, output_options
+from mesh.output import Output
+from mesh.units import DURATION
+
+
+def checked_format(_ctx: click.Context, _option: click.Parameter, template: str) -> str:
+    from mesh.message_format import check_format
+
+    try:
+        return check_format(template)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command("receive", context_settings={"show_default": True})
+@address_arguments
+@click.option(
+    "-c",
+    "--count",
+    "--message-count",
+    "--messages",
+    "--cmessages",
+    cls=AliasedOption,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Stop after N messages. [default: go on]",
+)
+@click.option("-W", "--timeout", "timeout_s", type=DURATION, help="Stop when nothing comes for that long.")
+@click.option("-e", "--exit-when-empty", "is_until_empty", is_flag=True, help="Stop when there is nothing more now.")
+@click.option("--browse", "is_browsing", is_flag=True, help="Look at the messages of a queue and leave them there.")
+@click.option("--selector", metavar="SQL92", help="Only messages for which this holds.")
+@click.option("--credit", type=click.IntRange(1, 100_000), default=100, help="Messages on their way at once.")
+@click.option("--outcome", type=click.Choice(["accept", "release", "reject", "modify"]), default="accept")
+@click.option(
+    "-F",
+    "--format",
+    "template",
+    default="%b\\n",
+    callback=checked_format,
+    help="%t time, %a address, %k key, %b body, %s subject, %i id, %p properties, %c type, %n number, %d deliveries.",
+)
+@click.option(
+    "-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), help="Bodies as files in DIR."
+)
+@connection_options
+@output_options
+def command(out: Output, **options: Any) -> int:
+    """Receive messages from an address and print them.
+
+    URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
+    of the mesh in this folder, or else localhost:5672. With --json: one document a line.
+
+    \b
+    Examples:
+      amqpmesh receive orders
+      amqpmesh receive orders -c 10 -W 30s --json
+      amqpmesh receive amqp://broker.example/orders -e -F '%t %k %b\\n'
+      amqpmesh receive orders --browse -e
+    """
+    from mesh import receiving
+
+    order = receiving.ReceiveOrder(**{field.name: options[field.name] for field in fields(receiving.ReceiveOrder)})
+    return receiving.run(make_request(options), order, out)

@@ -1,0 +1,98 @@
+"""`amqpmesh send`"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mesh.connection_options import address_arguments, connection_options, make_request
+from mesh.options import AliasedOption, output_options
+from mesh.output import Output
+from mesh.units import DURATION, RATE, SIZE
+
+OUTCOMES = ("accepted", "released", "rejected", "modified")
+
+
+@click.command("send", context_settings={"show_default": True})
+@address_arguments
+@click.option("-m", "--message", "text", metavar="TEXT", help="The message. (The count is -c.)")
+@click.option("-f", "--file", type=click.File("rb"), metavar="FILE", help="A file as the message; - is stdin.")
+@click.option("-l", "--lines", is_flag=True, help="Each line of stdin is a message.")
+@click.option("-s", "--size", "--body-size", cls=AliasedOption, type=SIZE, help="A message of that many bytes, as 1k.")
+@click.option(
+    "-c",
+    "--count",
+    "--message-count",
+    "--messages",
+    "--pmessages",
+    cls=AliasedOption,
+    type=click.IntRange(1),
+    metavar="N",
+    help="Send N messages. [default: 1, or as many as -l and -d give]",
+)
+@click.option("-r", "--rate", type=RATE, help="No more than so many, as 500/s.")
+@click.option("-d", "--duration", "duration_s", type=DURATION, help="Send for that long, as 30s.")
+@click.option(
+    "-p", "--property", "properties", multiple=True, metavar="K=V", help="Application property; K:=V for JSON."
+)
+@click.option("--subject", metavar="TEXT")
+@click.option("--ttl", "ttl_s", type=DURATION, help="The message may be dropped after that long.")
+@click.option("--priority", type=click.IntRange(0, 255), default=4)
+@click.option("--durable", is_flag=True, help="Brokers shall keep it over a restart.")
+@click.option("--content-type", metavar="TYPE")
+@click.option("--key", metavar="GROUP", help="Messages of one group stay in order (group-id).")
+@click.option("--presettled", is_flag=True, help="Do not wait for outcomes; there are none.")
+@click.option("--timeout", "timeout_s", type=DURATION, default="10s", help="Give up when nothing moves for that long.")
+@click.option("--expect", type=click.Choice(OUTCOMES), default="accepted", help="Exit 1 when an outcome differs.")
+@connection_options
+@output_options
+def command(out: Output, file: Any, text: str | None, lines: bool, size: int | None, **options: Any) -> int:
+    """Send messages to an address and count their outcomes.
+
+    URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
+    of the mesh in this folder, or else localhost:5672.
+
+    \b
+    Examples:
+      amqpmesh send orders -m 'one coffee'
+      amqpmesh send amqp://broker.example/orders -c 1000 -s 1k -r 500/s
+      tail -f access.log | amqpmesh send logs -l --presettled
+      amqpmesh send nobody -m x --expect released
+    """
+    from mesh import sending
+
+    bodies = choose_bodies(text, file, lines, size, options)
+    if text is not None and text.isdigit() and options["count"] is None:
+        out.say(f"note: {text} is sent as the message; the number of messages is -c {text}")
+    request = make_request(options)
+    order = sending.SendOrder(
+        bodies=bodies,
+        count=options["count"] or (None if lines or options["duration_s"] else 1),
+        rate_per_s=options["rate"],
+        duration_s=options["duration_s"],
+        template=sending.make_template(options),
+        is_presettled=options["presettled"],
+        timeout_s=options["timeout_s"],
+        expect=options["expect"],
+    )
+    return sending.run(request, order, out)
+
+
+def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, options: dict[str, Any]) -> Any:
+    """An endless iterator of bodies; with -l it ends with stdin."""
+    from mesh import sending
+
+    given = [name for name, value in (("-m", text), ("-f", file), ("-s", size)) if value is not None]
+    given += ["-l"] if lines else []
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} each give the message: only one can")
+    if lines:
+        return sending.stdin_lines()
+    if text is not None:
+        return sending.endless(text)
+    if file is not None:
+        return sending.endless(file.read())
+    if size is None and options["count"] is None and options["duration_s"] is None:
+        raise click.UsageError("no message: give it by -m TEXT, -f FILE, -l (lines of stdin) or -s SIZE")
+    return sending.endless(b"x" * (100 if size is None else size))

@@ -1,0 +1,44 @@
+"""A client over a real connection, for as long as a context is open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from mesh.client import CONNECTOR, Client
+from mesh.failure import TimedOut, Unreachable
+from mesh.server import Server
+from wire.driver import Driver
+from wire.log import LogEvent
+
+CLOSE_GRACE_S = 5.0
+
+
+@asynccontextmanager
+async def connected(server: Server, timeout_s: float, *, container_id: str | None = None) -> AsyncIterator[Client]:
+    """An open connection. Raises Unreachable, with the reason, and TimedOut."""
+    client = Client(container_id, server.host)
+    driver = Driver(client, no_log, container_id=client.settings.container_id)
+    client.flush = driver.wake
+    driver.connect(server.connector())
+    try:
+        await _wait_open(client, server, timeout_s)
+        yield client
+    finally:
+        driver.disconnect(CONNECTOR)
+        await driver.close(CLOSE_GRACE_S)
+
+
+async def _wait_open(client: Client, server: Server, timeout_s: float) -> None:
+    try:
+        async with asyncio.timeout(timeout_s):
+            await client.wait_open()
+    except TimeoutError:
+        raise TimedOut(f"{server.address} did not open a connection within {timeout_s:g} s") from None
+    except Unreachable as error:
+        raise Unreachable(f"{server.address}: {error.message}", fix=error.fix) from None
+
+
+def no_log(event: LogEvent) -> None:
+    """A client command tells its user what went wrong by itself."""

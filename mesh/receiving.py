@@ -1,0 +1,119 @@
+"""What `receive` does: grant credit, show each message, settle it with the chosen outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from mesh.client_links import Received, Receiver
+from mesh.connect import connected
+from mesh.connection_options import Request
+from mesh.exit_codes import ExitCode
+from mesh.failure import CommandFailed
+from mesh.message_format import Shown, body_text, format_message, message_map
+from mesh.output import Output
+from mesh.server import Server, find_server
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
+from wire.message import MalformedMessage, Message, decode
+
+OUTCOMES: dict[str, Outcome] = {
+    "accept": ACCEPTED,
+    "release": RELEASED,
+    "reject": rejected("amqp:not-allowed", "rejected by amqpmesh receive --outcome reject"),
+    "modify": MODIFIED_FAILED,
+}
+CONNECT_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveOrder:
+    count: int | None = None
+    timeout_s: float | None = None
+    """Stop when nothing comes for that long."""
+    is_until_empty: bool = False
+    is_browsing: bool = False
+    selector: str | None = None
+    credit: int = 100
+    outcome: str = "accept"
+    template: str = "%b\n"
+    folder: Path | None = None
+
+
+def run(request: Request, order: ReceiveOrder, out: Output) -> int:
+    received = asyncio.run(receive_all(find_server(request), request.url.address, order, out))
+    out.say(f"received {received}")
+    if order.count is not None and received < order.count and not order.is_until_empty:
+        out.say(f"error: {order.count - received} of {order.count} messages did not come within {order.timeout_s:g} s")
+        return ExitCode.TIMEOUT
+    return ExitCode.OK
+
+
+async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Output) -> int:
+    number = 0
+    async with connected(server, CONNECT_TIMEOUT_S) as client:
+        receiver = await client.receiver(
+            address or None, credit=order.credit, is_browsing=order.is_browsing, selector=order.selector
+        )
+        if not address:
+            out.say(f"receiving from {receiver.answered_address}")
+        shown_address = address or receiver.answered_address or ""
+        async for received in incoming(receiver, order):
+            number += 1
+            shown = Shown(read(received), shown_address, number, datetime.now().astimezone())
+            show(shown, order, out)
+            receiver.settle(received, OUTCOMES[order.outcome])
+        receiver.close()
+    return number
+
+
+async def incoming(receiver: Receiver, order: ReceiveOrder) -> AsyncIterator[Received]:
+    """Deliveries until there were enough, or no more come."""
+    taken = 0
+    while order.count is None or taken < order.count:
+        bound = None if order.count is None else order.count - taken
+        try:
+            async with asyncio.timeout(order.timeout_s):
+                received = await take(receiver, order, bound)
+        except TimeoutError:
+            return
+        if received is None:
+            return
+        taken += 1
+        yield received
+
+
+async def take(receiver: Receiver, order: ReceiveOrder, bound: int | None) -> Received | None:
+    if order.is_until_empty:
+        return await receiver.receive_until_empty(bound)
+    receiver.top_up(bound)
+    return await receiver.receive()
+
+
+def read(received: Received) -> Message:
+    """A message that is none is shown as the bytes it is: somebody sent it, and wants to know where it went."""
+    try:
+        return decode(received.data)
+    except MalformedMessage:
+        return Message(received.data)
+
+
+def show(shown: Shown, order: ReceiveOrder, out: Output) -> None:
+    if order.folder is not None:
+        write_body(shown, order.folder)
+    if out.is_json:
+        out.document(message_map(shown))
+    elif order.folder is None:
+        out.raw(format_message(order.template, shown))
+
+
+def write_body(shown: Shown, folder: Path) -> None:
+    body = shown.message.body
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{shown.number:06}").write_bytes(body if isinstance(body, bytes) else body_text(body).encode())
+    except OSError as error:
+        # Not settled: the message goes back, and nothing is lost.
+        raise CommandFailed(f"cannot write {error.filename}: {error.strerror}") from None

@@ -1,0 +1,105 @@
+"""The server a client command talks to: from its URL and options, the mesh nearby, and the environment."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from addressing.topology import Listener, Topology
+from mesh.client import CONNECTOR
+from mesh.connection_options import Request
+from mesh.failure import CommandFailed
+from mesh.topology_file import find_nearby, load_topology
+from mesh.url import DEFAULT_PORTS
+from mesh.workdir import WorkDir
+from wire.node import ConnectorSpec, format_address
+from wire.sasl import SaslClientSettings
+from wire.tls import TlsSetupError, client_context
+
+LOCAL_HOST = "localhost"
+# What a listener on all addresses is reached at from here.
+REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    sasl: SaslClientSettings | None = field(default_factory=SaslClientSettings)
+
+    @property
+    def address(self) -> str:
+        return format_address(self.host, self.port)
+
+    def connector(self) -> ConnectorSpec:
+        return ConnectorSpec(CONNECTOR, self.host, self.port, self.tls, self.sasl, handshake_timeout_s=10.0)
+
+
+def find_server(request: Request) -> Server:
+    topology = load_topology(request.topology_path) if request.topology_path is not None else find_nearby()
+    url = request.url
+    listener = None if topology is None else find_listener(topology, url.host, url.port, url.scheme)
+    if url.host is None and listener is not None:
+        host, port, is_tls = REACHABLE.get(listener.host, listener.host), listener.port, listener.tls is not None
+    else:
+        is_tls = url.is_tls
+        host, port = url.host or LOCAL_HOST, url.port or DEFAULT_PORTS["amqps" if is_tls else "amqp"]
+    mesh_ca = issued_ca(topology, listener)
+    return Server(host, port, tls_context(request, mesh_ca) if is_tls else None, login(request, host))
+
+
+def find_listener(topology: Topology, host: str | None, port: int | None, scheme: str | None) -> Listener | None:
+    """The first listener, or the one that host and port mean; of the kind that the scheme asks for."""
+    for router in topology.routers.values():
+        for listener in router.listeners:
+            is_kind = scheme is None or (scheme == "amqps") == (listener.tls is not None)
+            is_port = host is None or listener.port == (port or DEFAULT_PORTS[scheme or "amqp"])
+            if is_kind and is_port:
+                return listener
+    return None
+
+
+def issued_ca(topology: Topology | None, listener: Listener | None) -> Path | None:
+    """The authority of the mesh, where it issued the listener's certificate."""
+    if topology is None or listener is None or listener.tls is None or listener.tls.cert is not None:
+        return None
+    ca = WorkDir(topology.work_dir).pki / "ca.pem"
+    return ca if ca.exists() else None
+
+
+def tls_context(request: Request, mesh_ca: Path | None) -> ssl.SSLContext:
+    try:
+        return client_context(
+            request.ca or mesh_ca, request.cert, request.key, verifies_certificate=not request.is_insecure
+        )
+    except TlsSetupError as error:
+        raise CommandFailed(str(error)) from None
+
+
+def login(request: Request, host: str) -> SaslClientSettings:
+    user = request.user or request.url.user
+    password = find_password(request, user)
+    if password is not None and user is None:
+        raise click.UsageError("there is a password but no user: give it as -u NAME or in the URL")
+    return SaslClientSettings(user, password, request.cert is not None, request.mechanisms, host)
+
+
+def find_password(request: Request, user: str | None) -> str | None:
+    """From the URL, a file, the environment or a terminal, in that order."""
+    if request.url.password is not None and request.user in (None, request.url.user):
+        return request.url.password
+    if request.password_file is not None:
+        return request.password_file.read_text().partition("\n")[0].rstrip("\r")
+    if user is None:
+        return None
+    if (password := os.environ.get("AMQPMESH_PASSWORD")) is not None:
+        return password
+    if request.cert is None and sys.stdin.isatty():
+        return str(click.prompt(f"Password of {user}", hide_input=True, err=True))
+    return None

@@ -1,0 +1,54 @@
+"""The topology a command is about: named by -t, or the one in the current folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from addressing.errors import TopologyErrors
+from addressing.loader import Loaded, find_topology, load
+from addressing.topology import Topology
+from mesh.exit_codes import ExitCode
+from mesh.failure import CommandFailed
+
+
+class TopologyInvalid(CommandFailed):
+    """Everything that is wrong with the file, as text and as maps."""
+
+    def __init__(self, errors: TopologyErrors) -> None:
+        super().__init__(str(errors), exit_code=ExitCode.TOPOLOGY_INVALID, is_formatted=True)
+        self.errors = errors.to_json()
+
+    def to_map(self) -> dict[str, Any]:
+        count = len(self.errors)
+        message = f"the topology has {count} error{'s' if count != 1 else ''}"
+        return {"message": message, "exit_code": int(self.exit_code), "errors": self.errors}
+
+
+def locate(path: Path | None) -> Path:
+    """The file that ``path`` means: itself, the one in that folder, or the one in the current folder."""
+    try:
+        if path is None or path.is_dir():
+            return find_topology(path or Path())
+    except TopologyErrors as errors:
+        raise TopologyInvalid(errors) from None
+    return path
+
+
+def load_file(path: Path | None) -> Loaded:
+    try:
+        return load(locate(path))
+    except TopologyErrors as errors:
+        raise TopologyInvalid(errors) from None
+
+
+def load_topology(path: Path | None) -> Topology:
+    return load_file(path).topology
+
+
+def find_nearby() -> Topology | None:
+    """The topology of the current folder, if there is one that is right."""
+    try:
+        return load(find_topology(Path())).topology
+    except TopologyErrors:
+        return None
