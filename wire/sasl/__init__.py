@@ -1,6 +1,6 @@
 """The SASL layer of a connection, sans-IO, both sides: ANONYMOUS, PLAIN, EXTERNAL and SCRAM-SHA-256."""
 
-from wire.sasl.authenticator import Authenticator, PasswordCheck, Secret
+from wire.sasl.authenticator import Authenticator, PasswordCheck
 from wire.sasl.client import SaslClient, SaslClientSettings
 from wire.sasl.server import SaslServer, SaslServerSettings
 from wire.sasl.verdict import Accepted, Refused, Verdict
@@ -14,6 +14,5 @@ __all__ = [
     "SaslClientSettings",
     "SaslServer",
     "SaslServerSettings",
-    "Secret",
     "Verdict",
 ]

@@ -10,32 +10,8 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from wire.sasl.prepare import prepare
-
-_DEFAULT_ITERATIONS = 4096
-
-
-class Secret(Protocol):
-    """What is kept of a password for SCRAM-SHA-256. [RFC 5802 section 3]"""
-
-    @property
-    def iterations(self) -> int: ...
-    @property
-    def salt(self) -> bytes: ...
-    @property
-    def stored_key(self) -> bytes: ...
-    @property
-    def server_key(self) -> bytes: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Decoy:
-    iterations: int
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
+from addressing.credentials import DEFAULT_ITERATIONS, Secret, verify_password
 
 
 class Authenticator:
@@ -46,7 +22,7 @@ class Authenticator:
         # Made from the secrets, so that every router and every restart shows an unknown user the same salt.
         keys = b"".join(secrets[user].server_key for user in sorted(secrets))
         self._decoy_key = hashlib.sha256(b"decoy" + keys).digest()
-        self._iterations = sorted({secret.iterations for secret in secrets.values()}) or [_DEFAULT_ITERATIONS]
+        self._iterations = sorted({secret.iterations for secret in secrets.values()}) or [DEFAULT_ITERATIONS]
 
     @property
     def has_users(self) -> bool:
@@ -61,7 +37,7 @@ class Authenticator:
     def _decoy(self, user: str) -> Secret:
         salt = self._derive("salt", user)
         iterations = self._iterations[salt[-1] % len(self._iterations)]
-        return _Decoy(iterations, salt[:16], self._derive("stored", user), self._derive("server", user))
+        return Secret(iterations, salt[:16], self._derive("stored", user), self._derive("server", user))
 
     def _derive(self, purpose: str, user: str) -> bytes:
         return hmac.digest(self._decoy_key, f"{purpose}:{user}".encode(), "sha256")
@@ -77,7 +53,4 @@ class PasswordCheck:
     password: str = field(repr=False)
 
     def is_right(self) -> bool:
-        password = prepare(self.password).encode()
-        salted = hashlib.pbkdf2_hmac("sha256", password, self.secret.salt, self.secret.iterations)
-        stored_key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
-        return hmac.compare_digest(stored_key, self.secret.stored_key) and self.is_known
+        return verify_password(self.secret, self.password) and self.is_known

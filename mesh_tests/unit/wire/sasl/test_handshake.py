@@ -295,5 +295,5 @@ def test_passwords_are_not_shown() -> None:
 
 def test_iterations_of_an_unknown_user_are_those_of_some_user() -> None:
     real = USERS.secret_of("alice")
-    slow = Authenticator({"a": dataclasses.replace(real, iterations=9000)})  # type: ignore[type-var]
+    slow = Authenticator({"a": dataclasses.replace(real, iterations=9000)})
     assert slow.secret_of("nobody").iterations == 9000

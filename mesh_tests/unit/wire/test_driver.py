@@ -1,0 +1,411 @@
+"""The driver over real sockets on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from mesh_tests.unit.wire.fake_node import FakeNode, Paper
+from mesh_tests.unit.wire.sasl.secrets import USERS
+from wire.driver import BindError, Driver
+from wire.endpoint import Endpoint, EndpointSettings
+from wire.log_events import (
+    ConnectionBug,
+    ConnectionClosed,
+    ConnectionLost,
+    ConnectionOpened,
+    ConnectionRefused,
+    ConnectorDown,
+    ConnectorUp,
+    NodeBug,
+)
+from wire.node import Abort, ConnectorSpec, DropConnector, ListenerSpec, OpenConnector
+from wire.sasl import SaslClientSettings, SaslServerSettings
+from wire.sasl.headers import AMQP, SASL
+
+LOOPBACK = "127.0.0.1"
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    async def within() -> None:
+        async with asyncio.timeout(30):
+            await test()
+
+    asyncio.run(within())
+
+
+class Site:
+    """A driver with its node, log and one listener."""
+
+    def __init__(self, name: str) -> None:
+        self.node = FakeNode(name)
+        self.log = Paper()
+        self.driver = Driver(self.node, self.log.emit, container_id=name)
+        self.port = 0
+
+    def dial(self, port: int, **spec: Any) -> None:
+        self.driver.connect(ConnectorSpec("up", LOOPBACK, port, **spec))
+
+
+@asynccontextmanager
+async def site(name: str = "server", **listener: Any) -> AsyncIterator[Site]:
+    made = Site(name)
+    made.port = await made.driver.listen(ListenerSpec("amqp", LOOPBACK, 0, **listener))
+    try:
+        yield made
+    finally:
+        await made.driver.close(grace_s=1.0)
+        assert made.log.of(ConnectionBug) == []
+        assert len(made.node.disconnected) == len(made.node.endpoints)
+
+
+async def exchange(port: int, data: bytes, *, closes: bool = False) -> bytes:
+    """Send ``data``, then read until the server closes."""
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    writer.write(data)
+    if closes:
+        writer.write_eof()
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def plain_client_bytes(container_id: str = "c") -> bytes:
+    endpoint = Endpoint(EndpointSettings(container_id))
+    endpoint.open()
+    data = endpoint.output()
+    endpoint.free()
+    return data
+
+
+@pytest.mark.parametrize("sasl", [None, SaslClientSettings(), SaslClientSettings("alice", "wonder")])
+def test_a_connector_and_a_listener_open_and_close_in_order(sasl: SaslClientSettings | None) -> None:
+    async def scenario() -> None:
+        async with site("server", sasl=SaslServerSettings(USERS)) as server, site("client") as client:
+            client.dial(server.port, sasl=sasl)
+            await client.node.wait(lambda: client.node.opened)
+            await server.node.wait(lambda: server.node.opened)
+            assert client.node.opened[0].remote.container_id == "server"  # type: ignore[union-attr]
+            assert server.node.peers[0].user == (sasl.user if sasl is not None else None)
+            await client.driver.close()
+            await server.node.wait(lambda: server.node.disconnected)
+        (opened,) = server.log.of(ConnectionOpened)
+        assert opened.mechanism == (sasl and sasl.usable_mechanisms[0])
+        (closed,) = server.log.of(ConnectionClosed)
+        assert closed.reason == "closed by the peer: amqp:connection:forced: client shuts down"
+        assert client.log.of(ConnectorUp)[0].container_id == "server"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "not AMQP 1.0: HTTP: GET / HTTP/1.1"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500), "not AMQP 1.0: a TLS ClientHello"),
+        (b"\x8f\x00\x12random bytes", "not AMQP 1.0: 15 bytes that begin 8f 00 12"),
+    ],
+)
+def test_another_protocol_gets_our_header_and_a_line_in_the_log(data: bytes, reason: str, is_required: bool) -> None:
+    async def scenario() -> None:
+        async with site(sasl=SaslServerSettings(USERS, is_required=is_required)) as server:
+            assert await exchange(server.port, data) == (SASL if is_required else AMQP)
+            (refused,) = await server.log.wait_for(ConnectionRefused)
+            assert refused.reason.startswith(reason)
+            assert server.node.endpoints == []
+
+    run(scenario)
+
+
+def test_a_port_scan_leaves_one_line() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            assert await exchange(server.port, b"", closes=True) == b""
+            (refused,) = await server.log.wait_for(ConnectionRefused)
+            assert refused.reason == "the peer closed the socket while we waited for protocol header, after nothing"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("data", "waited_for"),
+    [
+        (b"", "protocol header, after nothing"),
+        (b"AMQ", "protocol header, after 3 bytes that begin 41 4d 51"),
+        (SASL, "sasl-init"),
+        (AMQP, "open frame"),
+    ],
+)
+def test_a_silent_connection_is_closed_in_time(data: bytes, waited_for: str) -> None:
+    async def scenario() -> None:
+        async with site(handshake_timeout_s=0.2) as server:
+            answer = await exchange(server.port, data)
+            (refused,) = await server.log.wait_for(ConnectionRefused)
+            assert refused.reason == f"no {waited_for} within 0.2 s"
+            assert answer[:8] == {SASL: SASL, AMQP: AMQP}.get(data, b"")
+
+    run(scenario)
+
+
+def test_a_wrong_password_is_slow_and_leaves_one_line() -> None:
+    async def scenario() -> None:
+        async with site(sasl=SaslServerSettings(USERS, is_required=True)) as server, site("client") as client:
+            started = time.monotonic()
+            client.dial(server.port, sasl=SaslClientSettings("alice", "guess", mechanisms=("PLAIN",)))
+            await client.node.wait(lambda: client.node.failed)
+            assert client.node.failed == [("up", "authentication failed (PLAIN as 'alice')")]
+            assert time.monotonic() - started > 0.4
+            (refused,) = await server.log.wait_for(ConnectionRefused)
+            assert refused.reason == "user 'alice': wrong user or password"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"\x00\x00\x00\x03\x02\x00\x00\x00" + bytes(20), "amqp:connection:framing-error"),
+        (b"\x7f\xff\xff\xff\x02\x00\x00\x00" + bytes(20), "amqp:connection:framing-error"),
+        (b"\x00\x00\x00\x10\x02\x00\x00\x00\xde\xad\xbe\xef\xde\xad\xbe\xef", "amqp:"),
+    ],
+)
+def test_a_bad_frame_is_answered_with_an_error_and_hurts_nobody_else(data: bytes, complaint: str) -> None:
+    async def scenario() -> None:
+        async with site() as server, site("client") as client:
+            client.dial(server.port)
+            await server.node.wait(lambda: server.node.opened)
+            answer = await exchange(server.port, plain_client_bytes() + data)
+            assert complaint.encode() in answer
+            (lost,) = await server.log.wait_for(ConnectionLost)
+            assert lost.reason.startswith(complaint)
+            assert len(server.node.disconnected) == 1
+            assert client.node.disconnected == []
+
+    run(scenario)
+
+
+def test_a_peer_that_vanishes_is_one_disconnect() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            await exchange(server.port, plain_client_bytes(), closes=True)
+            await server.node.wait(lambda: server.node.disconnected)
+            (lost,) = await server.log.wait_for(ConnectionLost)
+            assert lost.reason == "the peer closed the socket without closing the connection"
+
+    run(scenario)
+
+
+def test_a_reset_is_one_disconnect_with_its_reason() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            loop = asyncio.get_running_loop()
+            with socket.create_connection((LOOPBACK, server.port)) as sock:
+                sock.setblocking(False)
+                await loop.sock_sendall(sock, plain_client_bytes())
+                await server.node.wait(lambda: server.node.opened)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+            await server.node.wait(lambda: server.node.disconnected)
+            (lost,) = await server.log.wait_for(ConnectionLost)
+            assert lost.reason == "connection reset by peer"
+
+    run(scenario)
+
+
+def test_over_the_limit_there_is_an_open_and_a_close_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wire.connection.CLOSE_TIMEOUT_S", 0.1)
+
+    async def scenario() -> None:
+        async with site(max_connections=1) as server, site("client") as client:
+            client.dial(server.port)
+            await server.node.wait(lambda: server.node.opened)
+            answer = await exchange(server.port, plain_client_bytes())
+            assert b"amqp:resource-limit-exceeded" in answer
+            (refused,) = await server.log.wait_for(ConnectionRefused)
+            assert "1 connections on this listener at most" in refused.reason
+            assert len(server.node.endpoints) == 1
+            await client.driver.close()
+            await server.node.wait(lambda: server.node.disconnected)
+            assert AMQP in await exchange(server.port, plain_client_bytes(), closes=True)
+            assert len(server.node.endpoints) == 2
+
+    run(scenario)
+
+
+def test_a_fault_in_the_node_drops_that_connection_only() -> None:
+    async def scenario() -> None:
+        server = Site("server")
+        port = await server.driver.listen(ListenerSpec("amqp", LOOPBACK, 0))
+
+        def stumble(link: Any) -> None:
+            raise RuntimeError("stumbled")
+
+        async with site("good") as good, site("bad") as bad:
+            good.dial(port)
+            await server.node.wait(lambda: server.node.opened)
+            server.node.on_link = stumble
+            bad.dial(port)
+            await bad.node.wait(lambda: bad.node.opened)
+            bad.node.opened[0].begin().sender("x").open()
+            bad.driver.wake()
+            (bug,) = await server.log.wait_for(ConnectionBug)
+            assert "stumbled" in bug.error
+            assert "in stumble" in bug.traceback
+            await server.node.wait(lambda: server.node.disconnected)
+            assert len(server.node.disconnected) == 1
+            assert good.node.disconnected == []
+            await server.driver.close(1.0)
+
+    run(scenario)
+
+
+def test_a_connector_tries_at_once_and_again_and_tells_each_reason_once() -> None:
+    async def scenario() -> None:
+        with socket.socket() as unused:
+            unused.bind((LOOPBACK, 0))
+            port = unused.getsockname()[1]
+        async with site("client") as client:
+            client.dial(port, backoff_min_s=0.02, backoff_max_s=0.05)
+            await client.node.wait(lambda: len(client.node.failed) >= 4)
+            assert client.node.failed[0] == ("up", "cannot connect: connection refused")
+            (down,) = client.log.of(ConnectorDown)
+            assert down.reason == "cannot connect: connection refused"
+            snapshot = client.driver.snapshot().connectors[0]
+            assert (snapshot.is_up, snapshot.down_reason) == (False, down.reason)
+            async with site("server") as server:
+                client.dial(server.port)
+                await client.log.wait_for(ConnectorUp)
+                assert client.driver.snapshot().connectors[0].is_up
+
+    run(scenario)
+
+
+def test_a_lost_connection_is_dialed_again() -> None:
+    async def scenario() -> None:
+        async with site("server") as server, site("client") as client:
+            client.dial(server.port, backoff_min_s=0.02)
+            await server.node.wait(lambda: server.node.opened)
+            server.node.commands.append(Abort(server.node.endpoints[0], "a test"))
+            server.driver.wake()
+            await client.node.wait(lambda: len(client.node.opened) == 2)
+            assert len(client.node.disconnected) == 1
+            assert [lost.reason for lost in server.log.of(ConnectionLost)] == ["a test"]
+
+    run(scenario)
+
+
+def test_commands_open_and_drop_a_connector() -> None:
+    async def scenario() -> None:
+        async with site("server") as server, site("client") as client:
+            client.node.commands.append(OpenConnector(ConnectorSpec("up", LOOPBACK, server.port)))
+            client.driver.wake()
+            await client.node.wait(lambda: client.node.opened)
+            client.node.commands.append(DropConnector("up"))
+            client.driver.wake()
+            await client.node.wait(lambda: client.node.disconnected)
+            assert client.driver.snapshot().connectors == ()
+            (closed,) = await server.log.wait_for(ConnectionClosed)
+            assert closed.reason == "closed"
+
+    run(scenario)
+
+
+def test_the_timer_fires_at_the_nodes_deadline() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            deadline = server.node.deadline = server.driver.now() + 0.05
+            server.driver.wake()
+            await server.node.wait(lambda: server.node.times)
+            assert server.node.times[0] >= deadline - 0.002
+
+    run(scenario)
+
+
+def test_a_fault_in_on_time_is_told_and_does_not_spin() -> None:
+    async def scenario() -> None:
+        server = Site("server")
+
+        def stumble(now: float) -> None:
+            raise RuntimeError("stumbled")
+
+        server.node.on_time = stumble  # type: ignore[method-assign]
+        server.node.deadline = server.driver.now()
+        server.driver.wake()
+        await server.log.wait_for(NodeBug)
+        await asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.1)
+        assert len(server.log.of(NodeBug)) == 1
+        await server.driver.close()
+
+    run(scenario)
+
+
+def test_output_stops_at_a_peer_that_does_not_read_and_goes_on_when_it_does() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            loop = asyncio.get_running_loop()
+            with socket.socket() as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                sock.setblocking(False)
+                await loop.sock_connect(sock, (LOOPBACK, server.port))
+                await loop.sock_sendall(sock, plain_client_bytes())
+                await server.node.wait(lambda: server.node.opened)
+                (endpoint,) = server.node.endpoints
+                session = endpoint.begin()
+                count = 0
+                while not endpoint.is_output_blocked:
+                    session.sender("x" * 1000 + str(count)).open()
+                    server.driver.wake()
+                    count += 1
+                assert count < 10_000
+                while not server.node.writable:
+                    await loop.sock_recv(sock, 65536)
+                assert not endpoint.is_output_blocked
+
+    run(scenario)
+
+
+def test_a_peer_that_never_answers_the_close_is_aborted_after_the_grace() -> None:
+    async def scenario() -> None:
+        server = Site("server")
+        port = await server.driver.listen(ListenerSpec("amqp", LOOPBACK, 0))
+        _reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(plain_client_bytes())
+        await server.node.wait(lambda: server.node.opened)
+        started = time.monotonic()
+        await server.driver.close(grace_s=0.3)
+        assert 0.25 < time.monotonic() - started < 2
+        assert [reason for _, reason in server.node.disconnected] == ["shut down"]
+        writer.close()
+
+    run(scenario)
+
+
+def test_an_idle_peer_is_closed_after_the_idle_timeout() -> None:
+    async def scenario() -> None:
+        server = Site("server")
+        server.node.settings = EndpointSettings("server", idle_timeout_s=0.2)
+        port = await server.driver.listen(ListenerSpec("amqp", LOOPBACK, 0))
+        answer = await exchange(port, plain_client_bytes())
+        assert b"local-idle-timeout" in answer
+        (lost,) = await server.log.wait_for(ConnectionLost)
+        assert "idle" in lost.reason
+        await server.driver.close(1.0)
+
+    run(scenario)
+
+
+def test_a_port_in_use_is_named() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            with pytest.raises(BindError) as raised:
+                await server.driver.listen(ListenerSpec("second", LOOPBACK, server.port))
+            expected = f"listener second cannot use {LOOPBACK}:{server.port}: address already in use"
+            assert str(raised.value) == expected
+
+    run(scenario)

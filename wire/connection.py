@@ -1,0 +1,373 @@
+"""One TCP connection from its first byte to its last: handshake, endpoint, flow of output, a gentle end.
+
+    HANDSHAKE --layers accepted--> AMQP --is_finished, failure--> LINGER --> gone
+        \\--------failure, silence--------------------------------/
+
+Lingering: after the last byte we close our half and discard what still comes, because closing a socket with unread
+input resets the connection, and the peer would lose the very error that tells it what was wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from wire.ending import ending_of
+from wire.endpoint import Endpoint, Peer
+from wire.errors import AmqpError
+from wire.layers import Layers, Terms
+from wire.node import Node, format_address
+from wire.os_errors import describe_os_error
+from wire.sasl import Accepted, PasswordCheck
+
+OUTPUT_BUFFER_BYTES = 65536
+LINGER_S = 2.0
+CLOSE_TIMEOUT_S = 5.0
+FAILED_LOGIN_DELAY_S = 0.5
+
+
+class Phase(Enum):
+    HANDSHAKE = auto()
+    AMQP = auto()
+    LINGER = auto()
+    GONE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the connection comes from: exactly one of ``listener`` and ``connector``.
+
+    ``mesh``: the peer counts as a node or operator of the mesh once the layers accepted it.
+    """
+
+    terms: Terms
+    listener: str | None = None
+    connector: str | None = None
+    is_mesh: bool = False
+    handshake_timeout_s: float = 10.0
+
+
+class Owner(Protocol):
+    """The driver, as its connections see it. Each call may raise nothing."""
+
+    def on_ready(self, connection: Connection, peer: Peer) -> Endpoint | None: ...
+
+    def on_input(self, connection: Connection) -> None: ...
+
+    def on_writable(self, connection: Connection) -> None: ...
+
+    def on_made(self, connection: Connection) -> None: ...
+
+    def on_gone(self, connection: Connection, reason: str) -> None: ...
+
+    def on_connect_failed(self, connector: str, reason: str) -> None: ...
+
+    def check_password(self, check: PasswordCheck, done: Callable[[bool], None]) -> None: ...
+
+    def guard(self, connection: Connection, call: Callable[[], None]) -> None:
+        """Run ``call``; a fault in it ends this connection and no other."""
+        ...
+
+    def now(self) -> float: ...
+
+
+class Keeper(Protocol):
+    """The listener or connector that made the connection; it has the say in the log."""
+
+    def on_opened(self, connection: Connection, container_id: str) -> None: ...
+
+    def on_gone(self, connection: Connection, reason: str) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """Always: ``endpoint`` is set from AMQP on; ``on_gone`` comes exactly once, and last."""
+
+    def __init__(self, owner: Owner, keeper: Keeper, node: Node, origin: Origin) -> None:
+        self.keeper = keeper
+        self.node = node
+        self.origin = origin
+        self.remote_address = "?"
+        self.endpoint: Endpoint | None = None
+        self.is_clean = False
+        self._owner = owner
+        self._loop = asyncio.get_running_loop()
+        self._layers: Layers
+        self._transport: asyncio.Transport
+        self._phase = Phase.HANDSHAKE
+        self._reason: str | None = None
+        self._is_open_seen = False
+        self._is_output_paused = False
+        self._has_peer_ended = False
+        self._has_ended = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._tick: asyncio.TimerHandle | None = None
+
+    # From asyncio
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.remote_address = _remote_address(transport)
+        _tune(transport)
+        self._owner.on_made(self)
+        self._arm_deadline(self.origin.handshake_timeout_s, self._on_handshake_timeout)
+        self._owner.guard(self, self._begin)
+
+    def data_received(self, data: bytes) -> None:
+        if self._phase in (Phase.HANDSHAKE, Phase.AMQP):
+            self._owner.guard(self, lambda: self._on_data(data))
+
+    def eof_received(self) -> bool:
+        self._owner.guard(self, self._on_eof)
+        # True while our own half has something to say; a lingering connection has said it.
+        return self._phase is Phase.AMQP
+
+    def pause_writing(self) -> None:
+        self._is_output_paused = True
+        if self.endpoint is not None:
+            self.endpoint.is_output_blocked = True
+
+    def resume_writing(self) -> None:
+        self._is_output_paused = False
+        if self.endpoint is not None and self._phase is Phase.AMQP:
+            self.endpoint.is_output_blocked = False
+            self._owner.guard(self, self._on_writable)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._phase = Phase.GONE
+        self._cancel_timers()
+        if self._reason is None:
+            self._reason = _why_lost(error, self._layers if self.endpoint is None else None)
+        self._owner.on_gone(self, self._reason)
+
+    # From the driver
+    @property
+    def accepted(self) -> Accepted | None:
+        return self._layers.accepted
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self._layers.is_encrypted
+
+    @property
+    def is_open(self) -> bool:
+        """The peer's OPEN arrived."""
+        return self._is_open_seen
+
+    def flush(self) -> None:
+        """Write what the endpoint has, as far as the socket takes it."""
+        endpoint = self.endpoint
+        if endpoint is None or self._phase is not Phase.AMQP:
+            return
+        while not self._is_output_paused and (data := endpoint.output()):
+            self._layers.send(data)
+            self._write_layers()
+        if self._is_open_seen and self._deadline is None and not endpoint.is_local_open:
+            self._arm_deadline(CLOSE_TIMEOUT_S, self._on_close_timeout)
+        if endpoint.is_finished and not self._is_output_paused:
+            ending = ending_of(endpoint)
+            self.is_clean = self._reason is None and ending.is_clean
+            self._end(ending.reason)
+
+    def close(self, error: AmqpError | None) -> None:
+        """End in order: the peer is told, and has its say."""
+        if self._phase is Phase.HANDSHAKE:
+            self._end("closed by us")
+        elif self._phase is Phase.AMQP and self.endpoint is not None:
+            self.endpoint.close(error)
+            self.flush()
+            if not self._is_open_seen:
+                # proton sends no close to a peer that has not opened.
+                self._end("closed by us")
+
+    def abort(self, reason: str) -> None:
+        """End now: what is unsent stays unsent, what still arrives is not read."""
+        if self._phase is Phase.GONE:
+            return
+        self._phase = Phase.LINGER
+        self._reason = self._reason or reason
+        self._transport.abort()
+
+    # Handshake
+    def _begin(self) -> None:
+        self._layers = Layers(self.origin.terms)
+        self._write_layers()
+        self._after_layers(b"")
+
+    def _on_data(self, data: bytes) -> None:
+        plain = self._layers.receive(data)
+        if self._layers.failure is None:
+            self._write_layers()
+        self._after_layers(plain)
+
+    def _after_layers(self, plain: bytes) -> None:
+        layers = self._layers
+        if layers.failure is not None:
+            delay_s = FAILED_LOGIN_DELAY_S if layers.failure.is_credentials else 0.0
+            self._fail(layers.failure.reason, delay_s)
+        elif layers.password_check is not None:
+            self._check_password(layers.password_check)
+        elif layers.accepted is not None:
+            self._on_plain(plain)
+        if layers.has_ended and self._phase is Phase.AMQP:
+            self._on_eof()
+
+    def _check_password(self, check: PasswordCheck) -> None:
+        # What arrives meanwhile would be read into memory without bound.
+        self._transport.pause_reading()
+        self._owner.check_password(check, lambda is_right: self._owner.guard(self, lambda: self._on_checked(is_right)))
+
+    def _on_checked(self, is_right: bool) -> None:
+        if self._phase is not Phase.HANDSHAKE:
+            return
+        plain = self._layers.on_password_checked(is_right)
+        self._transport.resume_reading()
+        if self._layers.failure is None:
+            self._write_layers()
+        self._after_layers(plain)
+
+    def _on_handshake_timeout(self) -> None:
+        self._owner.guard(self, self._give_up_on_silence)
+
+    def _give_up_on_silence(self) -> None:
+        waited_s = self.origin.handshake_timeout_s
+        if self._phase is Phase.HANDSHAKE:
+            self._fail(f"no {self._layers.describe_state()} within {waited_s:g} s", 0.0)
+        elif self._phase is Phase.AMQP and self.endpoint is not None:
+            self._end(f"no open frame within {waited_s:g} s")
+
+    def _fail(self, reason: str, delay_s: float) -> None:
+        """The layers failed: send the answer they have, after a delay that makes guessing passwords slow."""
+        self._reason = reason
+        self._phase = Phase.LINGER
+        self._arm_deadline(delay_s, self._end_failed)
+
+    def _end_failed(self) -> None:
+        self._write_layers()
+        self._end(self._reason or "")
+
+    # AMQP
+    def _on_plain(self, plain: bytes) -> None:
+        if self.endpoint is None:
+            self.endpoint = self._owner.on_ready(self, self._peer())
+            if self.endpoint is None:
+                return
+            self._phase = Phase.AMQP
+        elif not plain:
+            return
+        if plain:
+            self.endpoint.receive(plain)
+        self._owner.on_input(self)
+        self._after_input()
+
+    def _after_input(self) -> None:
+        remote = self.endpoint.remote if self.endpoint is not None else None
+        if remote is not None and not self._is_open_seen:
+            self._is_open_seen = True
+            self.keeper.on_opened(self, remote.container_id)
+            if self._phase is Phase.AMQP:
+                self._disarm_deadline()
+                self._on_tick()
+
+    def _peer(self) -> Peer:
+        identity = self._layers.identity
+        mesh = identity.mesh if identity is not None and self.origin.is_mesh else None
+        accepted = self._layers.accepted
+        return Peer(
+            user=accepted.user if accepted is not None and self.origin.listener is not None else None,
+            is_mesh=self.origin.is_mesh,
+            mesh_name=mesh.name if mesh is not None else None,
+            remote_address=self.remote_address,
+            listener=self.origin.listener,
+        )
+
+    def _on_eof(self) -> None:
+        if self._has_peer_ended:
+            return
+        self._has_peer_ended = True
+        if self._phase is not Phase.AMQP or self.endpoint is None or self.endpoint.is_finished:
+            return
+        self._reason = self._reason or "the peer closed the socket without closing the connection"
+        self.endpoint.receive_eof()
+        self._owner.on_input(self)
+
+    def _on_writable(self) -> None:
+        self.flush()
+        if self._phase is Phase.AMQP and not self._is_output_paused:
+            self._owner.on_writable(self)
+
+    def _on_tick(self) -> None:
+        self._owner.guard(self, self._tick_endpoint)
+
+    def _on_close_timeout(self) -> None:
+        if self._phase is Phase.AMQP and self.endpoint is not None:
+            why = ending_of(self.endpoint).reason
+            self._end(f"{why}, and no close frame from the peer within {CLOSE_TIMEOUT_S:g} s")
+
+    def _tick_endpoint(self) -> None:
+        if self._phase is not Phase.AMQP or self.endpoint is None:
+            return
+        now = self._owner.now()
+        deadline = self.endpoint.tick(now)
+        if deadline is not None:
+            self._tick = self._loop.call_later(max(deadline - now, 0.001), self._on_tick)
+        self._owner.on_input(self)
+
+    # The end
+    def _end(self, reason: str) -> None:
+        """Close our half, discard what still comes, and go when the peer does (or has had its time)."""
+        self._phase = Phase.LINGER
+        self._reason = self._reason or reason
+        if self._has_ended or self._transport.is_closing():
+            return
+        self._has_ended = True
+        self._cancel_timers()
+        self._arm_deadline(LINGER_S, self._transport.abort)
+        self._layers.close()
+        self._write_layers()
+        if self._has_peer_ended:
+            self._transport.close()
+        else:
+            self._transport.write_eof()
+
+    def _write_layers(self) -> None:
+        if (data := self._layers.output()) and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _arm_deadline(self, delay_s: float, call: Callable[[], None]) -> None:
+        self._disarm_deadline()
+        self._deadline = self._loop.call_later(delay_s, call)
+
+    def _disarm_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _cancel_timers(self) -> None:
+        self._disarm_deadline()
+        if self._tick is not None:
+            self._tick.cancel()
+            self._tick = None
+
+
+def _tune(transport: asyncio.Transport) -> None:
+    transport.set_write_buffer_limits(high=OUTPUT_BUFFER_BYTES)
+    sock = transport.get_extra_info("socket")
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        # Otherwise control frames wait behind megabytes in the kernel, and a slow trunk looks dead.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, OUTPUT_BUFFER_BYTES)
+
+
+def _remote_address(transport: asyncio.Transport) -> str:
+    name = transport.get_extra_info("peername")
+    return format_address(name[0], name[1]) if name else "?"
+
+
+def _why_lost(error: Exception | None, layers: Layers | None) -> str:
+    what = "the peer closed the socket" if error is None else describe_os_error(error)
+    return what if layers is None else f"{what} while we waited for {layers.describe_state()}"

@@ -1,0 +1,239 @@
+"""The driver of one node: sockets, clock and passwords on the outside, inputs and actions on the inside.
+
+    socket, timer --> Connection --> node.on_<input>(..., now) --> wake: after_input, flush dirty, commands, timer
+
+The only place that catches what it does not know: a fault while serving one connection ends that connection and no
+other, with a line in the log. Make it, and call it, in the thread of its event loop; one for each loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from wire.connection import Connection
+from wire.connector import Connector, ConnectorSnapshot
+from wire.endpoint import Endpoint, Peer
+from wire.errors import AmqpError
+from wire.listener import BindError, Listener, ListenerSnapshot
+from wire.log import Emit, emit
+from wire.log_events import ConnectionBug, LoopTrouble, NodeBug
+from wire.node import Abort, Command, ConnectorSpec, DropConnector, ListenerSpec, Node, OpenConnector
+from wire.sasl import PasswordCheck
+
+__all__ = ["BindError", "Driver", "DriverSnapshot"]
+
+_MIN_TIMER_S = 0.001
+_BUG_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSnapshot:
+    listeners: tuple[ListenerSnapshot, ...]
+    connectors: tuple[ConnectorSnapshot, ...]
+    connection_count: int
+
+
+class Driver:
+    """Always: an endpoint is in ``_by_endpoint`` from when the node made it until ``on_disconnected``."""
+
+    def __init__(
+        self, node: Node, log: Emit = emit, *, container_id: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.after_input: Callable[[], None] | None = None
+        self._node = node
+        self._log = log
+        self._container_id = container_id
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._on_loop_trouble)
+        self._listeners: dict[str, Listener] = {}
+        self._connectors: dict[str, Connector] = {}
+        self._connections: dict[Connection, None] = {}
+        self._by_endpoint: dict[Endpoint, Connection] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._is_closing = False
+        self._all_gone = asyncio.Event()
+        # One thread: guessing passwords in many connections must not take more than one core from the machine.
+        self._passwords = ThreadPoolExecutor(1, "passwords")
+
+    def now(self) -> float:
+        return self._clock()
+
+    # For whoever runs the node
+    async def listen(self, spec: ListenerSpec) -> int:
+        """Open a listener and return its port. Raises BindError."""
+        listener = Listener(self, self._node, spec, self._container_id, self._log)
+        port = await listener.open()
+        self._listeners[spec.name] = listener
+        return port
+
+    def connect(self, spec: ConnectorSpec) -> None:
+        """Dial, and keep dialing; a connector of that name is replaced."""
+        self.disconnect(spec.name)
+        self._connectors[spec.name] = Connector(self, self._node, spec, self._log)
+
+    def disconnect(self, name: str) -> None:
+        connector = self._connectors.pop(name, None)
+        if connector is not None:
+            connector.stop()
+
+    def wake(self) -> None:
+        """Carry out what the node wants now. Call it after any input that did not come through the driver."""
+        if self.after_input is not None:
+            self._guard_node(self.after_input)
+        self._flush_dirty()
+        for command in self._node.take_commands():
+            self._carry_out(command)
+        self._flush_dirty()
+        self._arm_timer()
+
+    async def close(self, grace_s: float = 5.0, error: AmqpError | None = None) -> None:
+        """Stop listening and dialing, close every connection in order, and abort what is left after ``grace_s``.
+
+        ``error`` is what peers are told; by default that we shut down, which is no fault of theirs: clients reconnect.
+        """
+        error = error or AmqpError("amqp:connection:forced", f"{self._container_id} shuts down")
+        self._is_closing = True
+        for listener in self._listeners.values():
+            listener.close()
+        for connector in self._connectors.values():
+            connector.stop(error)
+        for connection in list(self._connections):
+            connection.close(error)
+        await self._wait_all_gone(grace_s)
+        for connection in list(self._connections):
+            connection.abort("shut down")
+        await self._wait_all_gone(1.0)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._passwords.shutdown(wait=False, cancel_futures=True)
+
+    def snapshot(self) -> DriverSnapshot:
+        return DriverSnapshot(
+            tuple(listener.snapshot() for listener in self._listeners.values()),
+            tuple(connector.snapshot() for connector in self._connectors.values()),
+            len(self._connections),
+        )
+
+    # For connections (wire.connection.Owner)
+    def on_made(self, connection: Connection) -> None:
+        self._connections[connection] = None
+        self._all_gone.clear()
+
+    def on_ready(self, connection: Connection, peer: Peer) -> Endpoint | None:
+        if self._is_closing:
+            connection.abort("shut down")
+            return None
+        origin, node, now = connection.origin, connection.node, self.now()
+        if origin.connector is not None:
+            endpoint = node.on_connected(origin.connector, peer, now)
+        else:
+            endpoint = node.on_accepted(origin.listener or "", peer, now)
+        self._by_endpoint[endpoint] = connection
+        return endpoint
+
+    def on_input(self, connection: Connection) -> None:
+        if connection.endpoint is not None:
+            connection.node.on_input(connection.endpoint, self.now())
+        connection.flush()
+        self.wake()
+
+    def on_writable(self, connection: Connection) -> None:
+        if connection.endpoint is not None:
+            connection.node.on_writable(connection.endpoint, self.now())
+        self.wake()
+
+    def on_gone(self, connection: Connection, reason: str) -> None:
+        self._connections.pop(connection, None)
+        endpoint = connection.endpoint
+        if endpoint is not None:
+            self._by_endpoint.pop(endpoint, None)
+            self._guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
+            endpoint.free()
+        connection.keeper.on_gone(connection, reason)
+        if not self._connections:
+            self._all_gone.set()
+        self.wake()
+
+    def on_connect_failed(self, name: str, reason: str) -> None:
+        self._guard_node(lambda: self._node.on_connect_failed(name, reason, self.now()))
+        self.wake()
+
+    def check_password(self, check: PasswordCheck, done: Callable[[bool], None]) -> None:
+        future = self._loop.run_in_executor(self._passwords, check.is_right)
+        future.add_done_callback(lambda future: done(not future.cancelled() and future.result()))
+
+    def guard(self, connection: Connection, call: Callable[[], None]) -> None:
+        """Run ``call``: what the peer did wrong closes its connection, what we did wrong drops it. [2.8.16]"""
+        try:
+            call()
+        except AmqpError as fault:
+            connection.close(fault)
+        except Exception as bug:  # noqa: BLE001 (the one place, see style)
+            self._log(ConnectionBug(connection.remote_address, repr(bug), traceback.format_exc()))
+            connection.abort(f"internal error: {bug!r}")
+
+    # Within
+    def _flush_dirty(self) -> None:
+        dirty = self._node.dirty
+        while dirty:
+            connection = self._by_endpoint.get(dirty.pop())
+            if connection is not None:
+                self.guard(connection, connection.flush)
+
+    def _carry_out(self, command: Command) -> None:
+        match command:
+            case OpenConnector(spec):
+                self.connect(spec)
+            case DropConnector(name):
+                self.disconnect(name)
+            case Abort(endpoint, reason):
+                connection = self._by_endpoint.get(endpoint)
+                if connection is not None:
+                    connection.abort(reason)
+
+    def _arm_timer(self) -> None:
+        deadline = self._node.next_deadline()
+        # A timer that fires too early costs less than a new one after each input.
+        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._loop.call_later(max(deadline - self.now(), _MIN_TIMER_S), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if not self._guard_node(lambda: self._node.on_time(self.now())):
+            # Its deadline may well be still due: without a pause this would spin.
+            self._timer_at = 0.0
+            self._timer = self._loop.call_later(_BUG_PAUSE_S, self._on_timer)
+        self.wake()
+
+    def _guard_node(self, call: Callable[[], None]) -> bool:
+        """False when ``call`` met a fault of ours, which is in the log then."""
+        try:
+            call()
+        except Exception as bug:  # noqa: BLE001 (as in guard)
+            self._log(NodeBug(repr(bug), traceback.format_exc()))
+            return False
+        return True
+
+    async def _wait_all_gone(self, timeout_s: float) -> None:
+        if not self._connections:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._all_gone.wait()
+
+    def _on_loop_trouble(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self._log(LoopTrouble(str(context.get("message")), repr(error) if error is not None else None))

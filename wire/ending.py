@@ -1,0 +1,33 @@
+"""Why did an endpoint finish? For the log: in order, by whom with which error, or because the transport failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wire import condition
+from wire.endpoint import Endpoint
+from wire.engine import lib
+from wire.errors import ConnectionFault
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """``is_clean``: both sides closed, whether or not one of them had an error to tell."""
+
+    is_clean: bool
+    reason: str
+
+
+def ending_of(endpoint: Endpoint) -> Ending:
+    """Of an endpoint that is finished and not freed: only the driver frees one."""
+    transport, connection = endpoint._transport, endpoint._connection
+    fault = condition.read(lib.pn_transport_condition(transport), ConnectionFault)
+    remote = condition.read(lib.pn_connection_remote_condition(connection))
+    local = condition.read(lib.pn_connection_condition(connection))
+    if remote is not None:
+        return Ending(True, f"closed by the peer: {remote}")
+    if local is not None:
+        return Ending(True, f"closed by us: {local}")
+    if fault is not None:
+        return Ending(False, str(fault))
+    return Ending(True, "closed")

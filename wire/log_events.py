@@ -1,0 +1,104 @@
+"""What the driver has to say: listeners, connections that came or never got in, connectors that are down and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wire.log import Level, LogEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerOpened(LogEvent):
+    listener: str
+    address: str
+    tls: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOpened(LogEvent):
+    """A client or neighbor came in and its OPEN arrived."""
+
+    listener: str
+    remote: str
+    container_id: str
+    user: str | None
+    mechanism: str | None
+    tls: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionClosed(LogEvent):
+    """A connection that was open ended in order."""
+
+    listener: str
+    remote: str
+    container_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost(LogEvent):
+    """A connection that was open ended without both sides having closed it."""
+
+    level: ClassVar[Level] = "warning"
+    listener: str
+    remote: str
+    container_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRefused(LogEvent):
+    """Somebody came who got no open connection: another protocol, a wrong password, silence, too many."""
+
+    level: ClassVar[Level] = "warning"
+    listener: str
+    remote: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorUp(LogEvent):
+    connector: str
+    address: str
+    container_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorDown(LogEvent):
+    """Said once for each reason, not for each attempt."""
+
+    level: ClassVar[Level] = "warning"
+    connector: str
+    address: str
+    reason: str
+    retry_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionBug(LogEvent):
+    """A fault of ours while serving one connection: that connection was dropped, the others go on."""
+
+    level: ClassVar[Level] = "error"
+    remote: str
+    error: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBug(LogEvent):
+    """A fault of ours outside of any connection."""
+
+    level: ClassVar[Level] = "error"
+    error: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTrouble(LogEvent):
+    """The event loop met something that belongs to no connection, such as a process out of file descriptors."""
+
+    level: ClassVar[Level] = "error"
+    message: str
+    error: str | None

@@ -1,0 +1,165 @@
+"""What does TLS ask of each kind of connection, and who is the peer by its certificate?
+
+Identity in a mesh certificate is a URI among its alternative names:
+
+    amqpmesh:<mesh>/<role>/<name>      role: router, broker, operator, client; each part percent-encoded
+
+A client context of the mesh does not look at host names: the connector compares the name in the certificate with the
+node it meant to reach, so a node that moves to another host needs no new certificate.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from wire.node_files import NodeCertificate
+
+_SCHEME = "amqpmesh:"
+
+
+class TlsSetupError(Exception):
+    """A certificate, key or CA file cannot be used; the text names the file."""
+
+
+class Role(StrEnum):
+    ROUTER = "router"
+    BROKER = "broker"
+    OPERATOR = "operator"
+    CLIENT = "client"
+
+
+@dataclass(frozen=True, slots=True)
+class MeshIdentity:
+    """Only to be believed of a certificate that the mesh CA signed."""
+
+    mesh: str
+    role: Role
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerIdentity:
+    """``user``: the certificate's common name, for EXTERNAL. ``mesh``: its identity in a mesh, when it has one."""
+
+    user: str | None
+    mesh: MeshIdentity | None
+
+    @property
+    def is_node_or_operator(self) -> bool:
+        return self.mesh is not None and self.mesh.role is not Role.CLIENT
+
+
+def format_identity(identity: MeshIdentity) -> str:
+    parts = (quote(part, safe="") for part in (identity.mesh, identity.role, identity.name))
+    return _SCHEME + "/".join(parts)
+
+
+def parse_identity(uri: str) -> MeshIdentity | None:
+    """None for any other URI."""
+    if not uri.startswith(_SCHEME):
+        return None
+    parts = [unquote(part) for part in uri.removeprefix(_SCHEME).split("/")]
+    if len(parts) != 3 or parts[1] not in set(Role):
+        return None
+    return MeshIdentity(parts[0], Role(parts[1]), parts[2])
+
+
+def peer_identity(connection: ssl.SSLObject | ssl.SSLSocket) -> PeerIdentity | None:
+    """Whom the verified certificate of the peer names; None when it showed none, or nobody verified it."""
+    certificate = connection.getpeercert()
+    if not certificate:
+        return None
+    return PeerIdentity(_common_name(certificate), _mesh_identity(certificate))
+
+
+def _common_name(certificate: dict[str, Any]) -> str | None:
+    for group in certificate.get("subject", ()):
+        for key, value in group:
+            if key == "commonName" and value:
+                return str(value)
+    return None
+
+
+def _mesh_identity(certificate: dict[str, Any]) -> MeshIdentity | None:
+    uris = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
+    identities = [identity for identity in map(parse_identity, uris) if identity is not None]
+    return identities[0] if len(identities) == 1 else None
+
+
+def listener_context(
+    certificate: Path, key: Path, ca: Path | None = None, *, is_required: bool = False
+) -> ssl.SSLContext:
+    """For clients. With ``ca``, a client may show a certificate that it signed (and must, when ``is_required``)."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _load_certificate(context, certificate, key)
+    if ca is not None:
+        _load_ca(context, ca)
+        context.verify_mode = ssl.CERT_REQUIRED if is_required else ssl.CERT_OPTIONAL
+    return context
+
+
+def mesh_listener_context(files: NodeCertificate) -> ssl.SSLContext:
+    """For other nodes and operators: nobody without a certificate of the mesh CA."""
+    return listener_context(files.certificate, files.key, files.ca, is_required=True)
+
+
+def mesh_connector_context(files: NodeCertificate) -> ssl.SSLContext:
+    """Towards other nodes: trusts the mesh CA and nothing else; the connector compares the name in the certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    _load_certificate(context, files.certificate, files.key)
+    _load_ca(context, files.ca)
+    return context
+
+
+def client_context(
+    ca: Path | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    *,
+    verifies_host: bool = True,
+    verifies_certificate: bool = True,
+) -> ssl.SSLContext:
+    """Towards a server by an amqps URL. Without ``ca``, the machine's certificate authorities are trusted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = verifies_host and verifies_certificate
+    context.verify_mode = ssl.CERT_REQUIRED if verifies_certificate else ssl.CERT_NONE
+    if ca is not None:
+        _load_ca(context, ca)
+    elif verifies_certificate:
+        context.load_default_certs()
+    if certificate is not None:
+        _load_certificate(context, certificate, key or certificate)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    for path in (certificate, key):
+        _check_readable(path)
+    try:
+        # A password prompt on a terminal nobody watches would hang the node: an encrypted key is an error.
+        context.load_cert_chain(certificate, key, password=b"")
+    except (ssl.SSLError, OSError) as error:
+        raise TlsSetupError(f"{certificate} and {key} are not a certificate and its key: {error}") from None
+
+
+def _load_ca(context: ssl.SSLContext, ca: Path) -> None:
+    _check_readable(ca)
+    try:
+        context.load_verify_locations(cafile=ca)
+    except (ssl.SSLError, OSError) as error:
+        raise TlsSetupError(f"{ca} is not a file of CA certificates: {error}") from None
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise TlsSetupError(f"cannot read {path}: {error.strerror}") from None

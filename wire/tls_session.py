@@ -1,0 +1,99 @@
+"""TLS of one connection, sans-IO: cipher text from and to the socket, plain text from and to the layer above.
+
+Not asyncio's own TLS: that closes a connection whose handshake fails without telling anybody, and buffers without
+bound. Here a handshake is one more phase of the connection, under the same timeout and the same log line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import ssl
+
+from wire.sasl.headers import name_of
+from wire.tls import PeerIdentity, peer_identity
+
+_CHUNK_BYTES = 65536
+_ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+
+
+class TlsFault(Exception):
+    """The peer does not speak TLS, or one side does not trust the other. Send ``output``: it may hold an alert."""
+
+
+class TlsSession:
+    """``is_ready`` once the handshake is done; ``has_ended`` once the peer said it sends no more."""
+
+    def __init__(self, context: ssl.SSLContext, *, server_side: bool, server_hostname: str | None = None) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
+        self._first_bytes = b""
+        self.is_ready = False
+        self.has_ended = False
+        if not server_side:
+            self._handshake()
+
+    @property
+    def peer(self) -> PeerIdentity | None:
+        return peer_identity(self._tls)
+
+    def receive(self, data: bytes) -> bytes:
+        """Take cipher text; return the plain text in it. Raises TlsFault."""
+        if not self.is_ready:
+            self._first_bytes = (self._first_bytes + data)[:64]
+        self._incoming.write(data)
+        if not self.is_ready:
+            self._handshake()
+        return self._read() if self.is_ready else b""
+
+    def send(self, data: bytes) -> None:
+        """Encrypt ``data`` into the output. Raises TlsFault when the session is broken."""
+        try:
+            self._tls.write(data)
+        except ssl.SSLError as error:
+            raise TlsFault(_sentence(error)) from None
+
+    def output(self) -> bytes:
+        return self._outgoing.read()
+
+    def close(self) -> None:
+        """Say that no more will come. Does not wait for the peer's answer."""
+        # unwrap says so first, and then raises because the answer is not here.
+        with contextlib.suppress(ssl.SSLError):
+            if self.is_ready:
+                self._tls.unwrap()
+
+    def _handshake(self) -> None:
+        try:
+            self._tls.do_handshake()
+            self.is_ready = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError as error:
+            raise TlsFault(self._why(error)) from None
+
+    def _read(self) -> bytes:
+        pieces = []
+        try:
+            while piece := self._tls.read(_CHUNK_BYTES):
+                pieces.append(piece)
+            self.has_ended = True
+        except ssl.SSLWantReadError:
+            pass
+        except _ENDED:
+            self.has_ended = True
+        except ssl.SSLError as error:
+            raise TlsFault(_sentence(error)) from None
+        return b"".join(pieces)
+
+    def _why(self, error: ssl.SSLError) -> str:
+        is_tls = self._first_bytes[:1] in (b"\x14", b"\x15", b"\x16", b"\x17")
+        return _sentence(error) if is_tls or not self._first_bytes else f"not TLS: {name_of(self._first_bytes)}"
+
+
+def _sentence(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate not trusted: {error.verify_message}"
+    reason = error.reason or str(error)
+    return f"TLS: {re.sub(r'[_ ]+', ' ', reason).lower()}"
