@@ -34,6 +34,8 @@ def topology_schema() -> dict[str, Any]:
         parts[name] = {"title": name, "anyOf": [short, parts[name]]}
     for name in _MAY_BE_EMPTY:
         parts[name] = {"title": name, "anyOf": [parts[name], {"type": "null"}]}
+    for names in ("routers", "brokers", "users"):
+        schema["properties"][names]["additionalProperties"] = False
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID}
     found = {**head, **schema, "title": "amqpmesh topology"}
     _drop_noise(found)

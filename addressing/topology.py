@@ -123,7 +123,7 @@ class Listener(Part):
     """Default 5672, with TLS 5671."""
     tls: Annotated[ListenerTls | None, BeforeValidator(_tls_or_none)] = None
     """true: TLS with a certificate of the mesh. A mapping names a certificate of your own."""
-    authentication: Authentication = Authentication.NONE
+    authentication: Authentication = Field(default=Authentication.NONE, json_schema_extra={"default": None})
     """Whether clients must say who they are. Default: required once any user is defined, else none."""
     max_connections: int = Field(default=10_000, ge=1)
     """More connections than this are refused."""
@@ -241,7 +241,7 @@ class Broker(Part):
     """Existing broker: what it wants before the name of a queue, such as /queue/ for RabbitMQ 3."""
     hostname: str | None = None
     """Existing broker: the name to open connections with; for RabbitMQ 'vhost:NAME' chooses a virtual host."""
-    tls: Annotated[BrokerTls, BeforeValidator(_tls_or_none)] = BrokerTls()
+    tls: BrokerTls = BrokerTls()
     """Existing broker: how to check an amqps:// one."""
 
     @property
@@ -395,10 +395,9 @@ def _with_port(node: Any, port: int) -> Any:
 def _with_authentication(router: Any) -> Any:
     if not isinstance(router, dict) or not isinstance(router.get("listeners"), list | tuple):
         return router
-    default = {"authentication": Authentication.REQUIRED}
-    listeners = [{**default, **_listener_mapping(listener)} for listener in router["listeners"]]
-    return {**router, "listeners": listeners}
+    return {**router, "listeners": [_require_authentication(listener) for listener in router["listeners"]]}
 
 
-def _listener_mapping(listener: Any) -> Any:
-    return Listener._from_shorthand(listener)
+def _require_authentication(listener: Any) -> Any:
+    mapping = Listener._from_shorthand(listener)
+    return {"authentication": Authentication.REQUIRED, **mapping} if isinstance(mapping, dict) else listener

@@ -1,0 +1,106 @@
+"""What the address book says about addresses: declared, by pattern, and internal."""
+
+import pytest
+
+from addressing.book import AddressBook, AddressKind, AddressPolicy, Distribution
+from addressing.loader import parse_topology
+
+TOPOLOGY = parse_topology("""
+mesh: m
+routers: {r1: }
+brokers:
+  b1: {data: b1}
+  b2: {data: b2}
+  rabbit: {url: "amqp://localhost", address_prefix: /queue/}
+default_broker: b1
+addresses:
+  orders: queue
+  sharded: {type: queue, brokers: [b1, b2]}
+  mixed: {type: queue, brokers: [b2, rabbit], broker_address: elsewhere}
+  legacy.#: {type: queue, broker: rabbit}
+  news.#: topic
+  news.local: {type: anycast, distribution: closest}
+  rpc: anycast
+  prices: multicast
+  secret.#: unavailable
+""")
+BOOK = AddressBook(TOPOLOGY)
+
+
+def policy(address: str) -> AddressPolicy:
+    found = BOOK.resolve(address)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "brokers"),
+    [
+        ("orders", AddressKind.QUEUE, ("b1",)),
+        ("sharded", AddressKind.QUEUE, ("b1", "b2")),
+        ("legacy.x", AddressKind.QUEUE, ("rabbit",)),
+        ("news.eu.paris", AddressKind.TOPIC, ("b1",)),
+        ("news.local", AddressKind.ANYCAST, ()),
+        ("prices", AddressKind.MULTICAST, ()),
+        ("secret.plans", AddressKind.UNAVAILABLE, ()),
+    ],
+)
+def test_an_address_is_what_its_best_pattern_declares(
+    address: str, kind: AddressKind, brokers: tuple[str, ...]
+) -> None:
+    assert (policy(address).kind, policy(address).brokers) == (kind, brokers)
+    assert policy(address).address == address
+
+
+@pytest.mark.parametrize("address", ["nothing", "", "amqp://host", "orders.eu", "x" * 5000])
+def test_an_address_that_nobody_declared_is_unknown(address: str) -> None:
+    assert BOOK.resolve(address) is None
+
+
+def test_every_form_of_an_address_has_the_same_policy() -> None:
+    assert BOOK.resolve("amqp://host/orders") == BOOK.resolve("amqp:/orders") == BOOK.resolve("orders")
+
+
+def test_only_a_queue_on_several_brokers_is_sharded() -> None:
+    assert policy("sharded").is_sharded
+    assert not policy("orders").is_sharded
+
+
+def test_each_broker_knows_an_address_by_its_own_prefix() -> None:
+    assert policy("orders").at_broker("b1") == "orders"
+    assert policy("legacy.x").at_broker("rabbit") == "/queue/legacy.x"
+    assert policy("mixed").at_broker("b2") == "elsewhere"
+    assert policy("mixed").at_broker("rabbit") == "/queue/elsewhere"
+
+
+def test_distribution_is_balanced_unless_declared() -> None:
+    assert policy("rpc").distribution is Distribution.BALANCED
+    assert policy("news.local").distribution is Distribution.CLOSEST
+
+
+def test_a_policy_names_the_pattern_it_comes_from() -> None:
+    assert policy("news.eu").pattern == "news.#"
+
+
+def test_dynamic_and_probe_addresses_are_internal_anycast() -> None:
+    for address in ("amqp:/_topo/0/r1/temp.x", "_topo/0/r9/temp.x", "_amqpmesh/probe/7"):
+        assert policy(address).kind is AddressKind.ANYCAST
+        assert policy(address).is_internal
+    assert policy("amqp:/_topo/0/r1/temp.x").address == "_topo/0/r1/temp.x"
+
+
+def test_a_probe_queue_lives_on_the_embedded_broker_it_names() -> None:
+    probe = policy("_amqpmesh/broker/b2/probe.1")
+    assert (probe.kind, probe.brokers, probe.is_internal) == (AddressKind.QUEUE, ("b2",), True)
+    assert probe.at_broker("b2") == "_amqpmesh/broker/b2/probe.1"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["_amqpmesh/broker/rabbit/x", "_amqpmesh/broker/b9/x", "_amqpmesh/broker/b1/", "_amqpmesh/broker/b1", "_amqpmesh/x",
+     "_amqpmesh/probe/", "_topo/0/r1/other", "_topo"],
+)  # fmt: skip
+def test_other_internal_addresses_are_unknown_even_under_a_catch_all(address: str) -> None:
+    catch_all = AddressBook(TOPOLOGY.model_copy(update={"addresses": {"#": TOPOLOGY.addresses["rpc"]}}))
+    assert BOOK.resolve(address) is None
+    assert catch_all.resolve(address) is None

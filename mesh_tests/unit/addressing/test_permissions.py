@@ -1,0 +1,67 @@
+"""Who may send to and receive from what."""
+
+import pytest
+
+from addressing.address import dynamic_address
+from addressing.loader import parse_topology
+from addressing.permissions import Permissions
+
+HEAD = "mesh: m\nrouters: {r1: }\naddresses: {'#': anycast}\n"
+OPEN = Permissions(parse_topology(HEAD))
+CLOSED = Permissions(
+    parse_topology(
+        HEAD
+        + """
+users:
+  alice: {send: [orders, "news.#"], receive: ["${user}.#"]}
+  bob: {send: "#", receive: "#"}
+  anonymous: {receive: "public.*"}
+"""
+    )
+)
+
+
+def test_without_users_everybody_may_use_every_declared_address() -> None:
+    assert OPEN.may_send(None, "orders")
+    assert OPEN.may_receive("somebody", "orders")
+
+
+def test_with_users_what_is_not_allowed_is_denied() -> None:
+    assert CLOSED.may_send("alice", "orders")
+    assert CLOSED.may_send("alice", "amqp:/news.eu")
+    assert not CLOSED.may_receive("alice", "orders")
+    assert not CLOSED.may_send("alice", "order")
+    assert not CLOSED.may_send("carol", "orders")
+
+
+def test_user_variable_stands_for_the_name_of_the_user() -> None:
+    assert CLOSED.may_receive("alice", "alice.inbox")
+    assert not CLOSED.may_receive("alice", "bob.inbox")
+    assert not CLOSED.may_receive("alice", "${user}.inbox")
+
+
+def test_who_did_not_say_who_he_is_has_the_permissions_of_anonymous() -> None:
+    assert CLOSED.may_receive(None, "public.news")
+    assert not CLOSED.may_send(None, "public.news")
+
+
+@pytest.mark.parametrize("permissions", [OPEN, CLOSED])
+def test_everybody_may_reply_but_nobody_may_listen_to_replies(permissions: Permissions) -> None:
+    address = dynamic_address("r1", "x")
+    assert permissions.may_send(None, address)
+    assert permissions.may_send("alice", address)
+    assert not permissions.may_receive("bob", address)
+
+
+@pytest.mark.parametrize("permissions", [OPEN, CLOSED])
+@pytest.mark.parametrize("address", ["_amqpmesh/probe/1", "_amqpmesh/broker/b1/x", "_topo/0/r1/$management"])
+def test_internal_addresses_are_for_nodes_and_operators_only(permissions: Permissions, address: str) -> None:
+    for user in (None, "bob"):
+        assert not permissions.may_send(user, address)
+        assert not permissions.may_receive(user, address)
+    assert permissions.may_send(None, address, is_mesh=True)
+    assert permissions.may_receive(None, address, is_mesh=True)
+
+
+def test_operators_may_do_everything() -> None:
+    assert CLOSED.may_send("unheard-of", "orders", is_mesh=True)
