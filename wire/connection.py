@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
-from wire.ending import ending_of
+from wire.ending import ending_of, is_input_undecodable
 from wire.endpoint import Endpoint, Peer
 from wire.errors import AmqpError
 from wire.layers import Layers, Terms
@@ -260,6 +260,9 @@ class Connection(asyncio.Protocol):
             return
         if plain:
             self.endpoint.receive(plain)
+            if is_input_undecodable(self.endpoint):
+                self._reason = "amqp:decode-error: the peer sent a frame that is not AMQP data"
+                self.endpoint.close(AmqpError("amqp:decode-error", "a frame that is not AMQP data"))
         self._owner.on_input(self)
         self._after_input()
 

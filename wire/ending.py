@@ -18,6 +18,15 @@ class Ending:
     reason: str
 
 
+def is_input_undecodable(endpoint: Endpoint) -> bool:
+    """Did the engine give up reading without a word? It does so at a frame whose body is not AMQP data."""
+    transport, connection = endpoint._transport, endpoint._connection
+    has_stopped = lib.pn_transport_capacity(transport) < 0
+    is_closed_by_peer = bool(lib.pn_connection_state(connection) & lib.PN_REMOTE_CLOSED)
+    has_condition = bool(lib.pn_condition_is_set(lib.pn_transport_condition(transport)))
+    return has_stopped and not is_closed_by_peer and not has_condition
+
+
 def ending_of(endpoint: Endpoint) -> Ending:
     """Of an endpoint that is finished and not freed: only the driver frees one."""
     transport, connection = endpoint._transport, endpoint._connection

@@ -173,7 +173,7 @@ def test_a_wrong_password_is_slow_and_leaves_one_line() -> None:
     [
         (b"\x00\x00\x00\x03\x02\x00\x00\x00" + bytes(20), "amqp:connection:framing-error"),
         (b"\x7f\xff\xff\xff\x02\x00\x00\x00" + bytes(20), "amqp:connection:framing-error"),
-        (b"\x00\x00\x00\x10\x02\x00\x00\x00\xde\xad\xbe\xef\xde\xad\xbe\xef", "amqp:"),
+        (b"\x00\x00\x00\x10\x02\x00\x00\x00\xde\xad\xbe\xef\xde\xad\xbe\xef", "amqp:decode-error"),
     ],
 )
 def test_a_bad_frame_is_answered_with_an_error_and_hurts_nobody_else(data: bytes, complaint: str) -> None:
