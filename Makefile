@@ -2,7 +2,6 @@
 
 BIN := .venv/bin
 READY := .venv/ready
-PACKAGES := addressing wire router broker mesh
 
 .PHONY: help setup demo test check format peers clean
 
@@ -15,7 +14,7 @@ help:
 
 setup: $(READY)
 
-$(READY): tools/setup.sh setup.cfg pyproject.toml $(wildcard $(PACKAGES:=/__init__.py))
+$(READY): tools/setup.sh setup.cfg pyproject.toml
 	@bash tools/setup.sh
 	@touch $@
 
