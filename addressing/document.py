@@ -36,6 +36,7 @@ class Spot:
 
     key: Span | None
     value: Span
+    is_scalar: bool
 
 
 @dataclass(slots=True)
@@ -51,8 +52,8 @@ class Document:
         for length in range(len(path), -1, -1):
             spot = self.spots.get(path[:length])
             if spot:
-                # Where the value itself is missing, its surroundings are best named by their key.
-                wants_key = at_key or length < len(path)
+                # What is around a missing value is best named by its key, but for a short form, which stands for it.
+                wants_key = at_key or (length < len(path) and not spot.is_scalar)
                 return spot.key if wants_key and spot.key else spot.value
         return None
 
@@ -102,11 +103,11 @@ class _Reader:
             name = self._key(path, key)
             if name in found:
                 self._duplicate((*path, name), key)
-                continue
-            found[name] = self.value((*path, name), value, key)
+            elif name is not None:
+                found[name] = self.value((*path, name), value, key)
         for key, value in self._merged(path, node):
             name = self._key(path, key)
-            if name not in found:
+            if name is not None and name not in found:
                 found[name] = self.value((*path, name), value, key)
         return found
 
@@ -126,11 +127,11 @@ class _Reader:
     def _sequence(self, path: Path, node: Node) -> list[Any]:
         return [self.value((*path, i), item, None) for i, item in enumerate(node.value)]
 
-    def _key(self, path: Path, key: Node) -> str:
+    def _key(self, path: Path, key: Node) -> str | None:
         if isinstance(key, ScalarNode):
             return str(key.value)
-        self._refuse(path, "a list or mapping as a key")
-        return "?"
+        self._refuse(path, "a list or mapping as a key", _span(key))
+        return None
 
     def _scalar(self, path: Path, node: ScalarNode) -> Any:
         kind = node.tag.removeprefix(_TAG) if isinstance(node.tag, str) else str(node.ctag).removeprefix(_TAG)
@@ -150,8 +151,8 @@ class _Reader:
         )
         self._document.problems.append(problem)
 
-    def _refuse(self, path: Path, what: str) -> None:
-        self._document.problems.append(Problem(path, "AM008", f"{what}: not used in topologies"))
+    def _refuse(self, path: Path, what: str, span: Span | None = None) -> None:
+        self._document.problems.append(Problem(path, "AM008", f"{what}: not used in topologies", span=span))
 
 
 def _plain(kind: str, text: str) -> Any:
@@ -175,11 +176,12 @@ def _is_merge(key: Node) -> bool:
 
 
 def _spot(key: Node | None, node: Node) -> Spot:
+    is_scalar = isinstance(node, ScalarNode)
     if key is None:
-        return Spot(None, _span(node))
+        return Spot(None, _span(node), is_scalar)
     # The mark of a value that is not there is that of whatever comes next, often lines below.
     is_empty = isinstance(node, ScalarNode) and not node.value and node.style is None
-    return Spot(_span(key), _span(key if is_empty else node))
+    return Spot(_span(key), _span(key if is_empty else node), is_scalar)
 
 
 def _span(node: Node) -> Span:

@@ -4,9 +4,9 @@ An address is tokens, separated by ``.`` or ``/``. In a pattern ``*`` stands for
 number of tokens, also none, together with the delimiter before it: ``news.#`` matches ``news`` and ``news.eu.paris``.
 Delimiters are part of the address: ``news.#`` does not match ``news/eu``, but ``#`` swallows delimiters of both kinds.
 
-Of several that match, the leftmost difference decides: a literal token is better than ``*``, ``*`` better than ``#``,
-and a longer pattern better than its own beginning. What is still equal is decided by the alphabet, never by the order
-in which patterns were declared: two routers must not disagree.
+Of several that match, the leftmost difference decides: a literal token is better than ``*``, ``*`` better than the end
+of a pattern, and that better than ``#``. So ``a`` wins over ``a.#``, and ``a.#.z`` over ``a.#``. What is still equal is
+decided by the alphabet, never by the order in which patterns were declared: two routers must not disagree.
 """
 
 from __future__ import annotations
@@ -142,24 +142,30 @@ class _Branch(Generic[T]):
 
     def search(self, tokens: Sequence[str], starts: Sequence[int]) -> T | None:
         """Return the best value below this branch, in the order of precedence of the module."""
-        for step, ends in self._steps(tokens, starts):
+        open_starts = [start for start in starts if start < len(tokens)]
+        for step, ends in self._single_steps(tokens, open_starts):
             found = step.search(tokens, ends)
             if found is not None:
                 return found
-        return self._value if starts[-1] == len(tokens) else None
+        if self._value is not None and starts[-1] == len(tokens):
+            return self._value
+        for label in sorted(self._hashes):
+            first = next((start for start in open_starts if _fits(tokens, start, label)), len(tokens))
+            swallowed = range(first + 1, len(tokens) + 1)
+            found = self._hashes[label].search(tokens, sorted({*starts, *swallowed}))
+            if found is not None:
+                return found
+        return None
 
-    def _steps(self, tokens: Sequence[str], starts: Sequence[int]) -> Iterable[tuple[_Branch[T], Sequence[int]]]:
-        open_starts = [start for start in starts if start < len(tokens)]
+    def _single_steps(
+        self, tokens: Sequence[str], open_starts: Sequence[int]
+    ) -> Iterable[tuple[_Branch[T], Sequence[int]]]:
         if self._literals:
             yield from self._literal_steps(tokens, open_starts)
         for label in sorted(self._stars):
             ends = [start + 1 for start in open_starts if _fits(tokens, start, label)]
             if ends:
                 yield self._stars[label], ends
-        for label in sorted(self._hashes):
-            first = next((start for start in open_starts if _fits(tokens, start, label)), len(tokens))
-            swallowed = range(first + 1, len(tokens) + 1)
-            yield self._hashes[label], sorted({*starts, *swallowed})
 
     def _literal_steps(
         self, tokens: Sequence[str], open_starts: Sequence[int]

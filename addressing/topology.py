@@ -270,7 +270,7 @@ class Address(Part):
 
     @classmethod
     def _from_shorthand(cls, value: Any) -> Any:
-        return {"type": value} if isinstance(value, str) else value
+        return {"type": value} if isinstance(value, str) else super()._from_shorthand(value)
 
 
 class User(Part):

@@ -37,13 +37,16 @@ def test_wildcards_stand_for_whole_tokens(pattern: str, matching: list[str], oth
         ("a.c", "a.*"),
         ("a.c.d", "a.#"),
         ("x.b", "*.b"),
-        ("x.y", "#"),
+        ("x.y", "*.#"),
+        ("/x.y", "#"),
         ("a", "a.#"),
         ("a.x.z", "a.#.z"),
+        ("a.q.r", "a.*.r"),
+        ("y", "*"),
     ],
 )
 def test_exact_is_better_than_star_and_star_better_than_hash(address: str, best: str) -> None:
-    patterns = ["#", "a.#", "*.b", "a.*", "a.b", "a.#.z"]
+    patterns = ["#", "a.#", "*.b", "a.*", "a.b", "a.#.z", "*", "*.#", "a.*.r"]
     assert PatternMap({p: p for p in patterns}).find(address) == best
     assert PatternMap({p: p for p in reversed(patterns)}).find(address) == best
 
@@ -69,8 +72,8 @@ def elements(pattern: str) -> list[str]:
 
 
 def precedence(pattern: str) -> list[tuple[int, str]]:
-    ranks = {"*": 1, "#": 2}
-    return [*((ranks.get(e.lstrip("./"), 0), e) for e in elements(pattern)), (3, "")]
+    ranks = {"*": 1, "#": 3}
+    return [*((ranks.get(e.lstrip("./"), 0), e) for e in elements(pattern)), (2, "")]
 
 
 def as_regex(pattern: str) -> str:
