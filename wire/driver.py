@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wire.connection import Connection
@@ -185,9 +186,13 @@ class Driver:
     def _flush_dirty(self) -> None:
         dirty = self._node.dirty
         while dirty:
-            connection = self._by_endpoint.get(dirty.pop())
-            if connection is not None:
-                self.guard(connection, connection.flush)
+            endpoint = dirty.pop()
+            connection = self._by_endpoint.get(endpoint)
+            if connection is None:
+                continue
+            self.guard(connection, connection.flush)
+            if endpoint.has_waiters and endpoint.has_room:
+                self.guard(connection, partial(self._node.on_writable, endpoint, self.now()))
 
     def _carry_out(self, command: Command) -> None:
         match command:

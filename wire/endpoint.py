@@ -279,8 +279,12 @@ class Endpoint:
 
     @staticmethod
     def _free_if_over(session: Session) -> None:
-        if session.is_over and session.link_count == 0:
+        if session.link_count:
+            return
+        if session.is_over:
             lib.pn_session_free(session.pointer)
+        elif session.ends_with_its_links:
+            session.end()
 
     def note_reduced(self, link: IncomingLink) -> None:
         self._reduced.add(link)

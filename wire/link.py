@@ -29,7 +29,7 @@ _REMOTE_ACTIVE = lib.PN_REMOTE_ACTIVE
 class Session:
     """One session; its incoming window bounds what its links may leave unread here."""
 
-    __slots__ = ("_plain", "endpoint", "is_over", "link_count", "owner", "pointer")
+    __slots__ = ("_plain", "endpoint", "ends_with_its_links", "is_over", "link_count", "owner", "pointer")
 
     def __init__(self, endpoint: Endpoint, pointer: Pointer) -> None:
         self.endpoint = endpoint
@@ -37,6 +37,7 @@ class Session:
         self.owner: Any = None
         self.link_count = 0
         self.is_over = False
+        self.ends_with_its_links = False
         self._plain = plain_pointer(pointer)
 
     @property

@@ -6,8 +6,8 @@ cannot signal demand. What arrives without a taker's credit waits unread on its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from router.forwarding.ends import Inlet, Taker
 from router.timers import Timer, Timers
@@ -39,16 +39,23 @@ class AddressSnapshot:
     released: int
 
 
-class AddressGroup:
-    """Inlets and takers of one address (and phase) at this router.
+class GroupOwner(Protocol):
+    """Who opens circuits, advertises takers, and drops a group that nobody uses."""
 
-    ``on_change()`` is called when an end came or went: the node then opens circuits, advertises, or drops the group.
-    """
+    def on_group_changed(self, group: AddressGroup) -> None:
+        """An end came or went."""
+
+    def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None:
+        """The peer of this end left, or refused it."""
+
+
+class AddressGroup:
+    """Inlets and takers of one address (and phase) at this router."""
 
     treatment = ""
 
     def __init__(
-        self, address: str, phase: int, timers: Timers, settings: ForwardingSettings, on_change: Callable[[], None]
+        self, address: str, phase: int, timers: Timers, settings: ForwardingSettings, owner: GroupOwner
     ) -> None:
         self.address = address
         self.phase = phase
@@ -58,7 +65,7 @@ class AddressGroup:
         self._waiting: dict[Inlet, None] = {}
         self._timers = timers
         self._settings = settings
-        self._on_change = on_change
+        self._owner = owner
         self._despair: Timer | None = None
         self._is_dead = False
         self._deliveries_before = (0, 0)
@@ -67,7 +74,9 @@ class AddressGroup:
     def add_inlet(self, inlet: Inlet) -> None:
         self.inlets[inlet] = None
         self._share()
-        self._on_change()
+        self._owner.on_group_changed(self)
+        if not self.takers:
+            self._despair_later()
         self.top_up(inlet)
 
     def add_taker(self, taker: Taker) -> None:
@@ -76,7 +85,7 @@ class AddressGroup:
         if self._despair is not None:
             self._despair.cancel()
             self._despair = None
-        self._on_change()
+        self._owner.on_group_changed(self)
         self.on_credit(taker)
 
     def forget_inlet(self, inlet: Inlet) -> None:
@@ -84,10 +93,11 @@ class AddressGroup:
         self._waiting.pop(inlet, None)
         self._count_out(inlet.deliveries_in, 0)
         self._share()
-        self._on_change()
+        self._owner.on_group_changed(self)
 
     def on_inlet_left(self, inlet: Inlet, closed: bool, error: AmqpError | None) -> None:
         self.forget_inlet(inlet)
+        self._owner.on_end_lost(self, inlet, error)
         if closed:
             inlet.link.close()
         else:
@@ -95,6 +105,7 @@ class AddressGroup:
 
     def on_taker_left(self, taker: Taker, closed: bool, error: AmqpError | None) -> None:
         self.takers.pop(taker, None)
+        self._owner.on_end_lost(self, taker, error)
         self._count_out(0, taker.deliveries_out)
         if closed:
             taker.link.close()
@@ -102,7 +113,7 @@ class AddressGroup:
             taker.link.detach()
         if not self.takers:
             self._despair_later()
-        self._on_change()
+        self._owner.on_group_changed(self)
         self.kick()
 
     def on_established(self, link: Link) -> None:
@@ -112,11 +123,13 @@ class AddressGroup:
         for inlet in self.inlets:
             inlet.revoke()
         if self._despair is None:
-            self._despair = self._timers.after(self._settings.path_wait_s, self._give_up)
+            self._despair = self._timers.after(self._settings.path_wait_s, self.give_up)
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
         """No taker came back in time: what is held is released, and so is what crosses the revoked credit."""
-        self._despair = None
+        if self._despair is not None:
+            self._despair.cancel()
+            self._despair = None
         if self.takers:
             return
         self._is_dead = True

@@ -72,14 +72,11 @@ class AnonymousInlet(Inlet):
 class AnonymousProducer:
     """Owner of an incoming link whose target is null."""
 
-    def __init__(
-        self, link: IncomingLink, capacity: int, find: FindGroup, on_left: Callable[[AnonymousProducer], None]
-    ) -> None:
+    def __init__(self, link: IncomingLink, capacity: int, find: FindGroup) -> None:
         self.link = link
         self.capacity = capacity
         self.inlets: dict[OpenGroup, AnonymousInlet] = {}
         self._find = find
-        self._on_left = on_left
         self._prefix = b""
         self._streaming: AnonymousInlet | None = None
         link.owner = self
@@ -176,7 +173,6 @@ class AnonymousProducer:
             group.forget_inlet(inlet)
         self._streaming = None
         self.link.close() if closed else self.link.detach()
-        self._on_left(self)
 
     def forget(self, group: OpenGroup) -> None:
         """The group is gone (nobody uses its address any more)."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from router.forwarding.address import AddressGroup, ForwardingSettings
+from router.forwarding.address import AddressGroup, ForwardingSettings, GroupOwner
 from router.forwarding.ends import CHUNK_BYTES, Inlet, Taker
 from router.forwarding.move import Move
 from router.timers import Timers
@@ -25,11 +25,11 @@ class Anycast(AddressGroup):
         phase: int,
         timers: Timers,
         settings: ForwardingSettings,
-        on_change: Callable[[], None],
+        owner: GroupOwner,
         *,
         closest: bool = False,
     ) -> None:
-        super().__init__(address, phase, timers, settings, on_change)
+        super().__init__(address, phase, timers, settings, owner)
         self.treatment = "closest" if closest else "balanced"
         self.open_stream: Callable[[Taker, Inlet], Taker | None] = lambda taker, inlet: taker
         """Asked when a large delivery would enter a shared circuit: a streaming one, or None until it is up."""

@@ -65,6 +65,20 @@ class OpenGroup(Group, Protocol):
     def forget_inlet(self, inlet: Inlet) -> None: ...
 
 
+class Unstitched:
+    """Owner of a link that has no deliveries, or none yet."""
+
+    def on_delivery(self, link: Link, delivery: Pointer) -> None: ...
+
+    def on_disposition(self, link: Link, delivery: Pointer) -> None: ...
+
+    def on_flow(self, link: Link) -> None: ...
+
+    def on_established(self, link: Link) -> None: ...
+
+    def on_left(self, closed: bool, error: AmqpError | None) -> None: ...
+
+
 class Inlet:
     """An incoming link in a group.
 

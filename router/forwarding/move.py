@@ -1,6 +1,7 @@
 """One delivery on its way from an inlet to a taker, or to several.
 
-Bytes are copied from delivery to delivery as both sides allow; the message is not looked at. Kept here: an incoming delivery is never settled before its end was read; a partial outgoing one ends only by abort.
+Bytes are copied from delivery to delivery as both sides allow; the message is not looked at. Two rules of the engine
+are kept here: an incoming delivery is never settled before its end was read; a partial outgoing one ends by abort.
 """
 
 from __future__ import annotations

@@ -77,6 +77,8 @@ class Relay:
 
     def on_established(self, link: Link) -> None:
         self._on_established(link)
+        # What the taker granted while nobody listened, in the same breath as its attach.
+        self.on_credit(self.taker)
 
     def replace(self, link: IncomingLink | OutgoingLink) -> None:
         """Stitch another link in where one was lost; the other end stays with all it holds."""

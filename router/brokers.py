@@ -1,0 +1,219 @@
+"""The brokers this router is connected to: one base connection each, and one more for each client whose links go there.
+
+Every router shows brokers the mesh's name as container-id. The base connection says that the broker is there and
+carries waypoint links; a client's link routes share a connection of their own, since transactions are scoped to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from router.connections import RouterConnection, SessionPool
+from router.events import BrokerDown, BrokerUp
+from router.timers import Timers
+from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.errors import AmqpError
+from wire.link import IncomingLink, OutgoingLink
+from wire.log import Emit
+from wire.node import Command, ConnectorSpec, DropConnector, OpenConnector
+from wire.terminus import source, target
+
+_LINGER_S = 2.0
+OnRoute = Callable[["BrokerConnection | None"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """How to reach one broker. ``connector(name)`` makes the spec of a connector with that name."""
+
+    name: str
+    endpoint: EndpointSettings
+    connector: Callable[[str], ConnectorSpec]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSnapshot:
+    broker: str
+    is_up: bool
+    container_id: str | None
+    down_reason: str | None
+    routes: int
+
+
+class BrokerConnection(RouterConnection):
+    """``client`` is None for the base connection."""
+
+    kind = "broker"
+
+    def __init__(self, endpoint: Endpoint, number: int, site: Site, client: str | None) -> None:
+        super().__init__(endpoint, number)
+        self.sessions = SessionPool(endpoint)
+        self.client = client
+        self._site = site
+
+    def on_opened(self) -> None:
+        self._site.on_opened(self)
+
+    def on_lost(self, reason: str) -> None:
+        self._site.on_lost(self, reason)
+
+
+class Site:
+    """One broker as seen from here."""
+
+    def __init__(self, settings: BrokerSettings, owner: Brokers) -> None:
+        self.settings = settings
+        self.base: BrokerConnection | None = None
+        self.down_reason: str | None = "not connected yet"
+        self.routes: dict[str, BrokerConnection] = {}
+        self.waiting: dict[str, list[OnRoute]] = {}
+        self._owner = owner
+
+    def on_opened(self, connection: BrokerConnection) -> None:
+        if connection.client is None:
+            self.base, self.down_reason = connection, None
+            remote = connection.endpoint.remote
+            self._owner.on_up(self, remote.container_id if remote else "")
+        else:
+            self.routes[connection.client] = connection
+            for ready in self.waiting.pop(connection.client, []):
+                ready(connection)
+
+    def on_lost(self, connection: BrokerConnection, reason: str) -> None:
+        if connection.client is None:
+            if self.base is connection:
+                self.base, self.down_reason = None, reason
+                self._owner.on_down(self, reason)
+            else:
+                self.down_reason = reason
+        else:
+            self.routes.pop(connection.client, None)
+            self.fail(connection.client)
+
+    def fail(self, client: str) -> None:
+        for ready in self.waiting.pop(client, []):
+            ready(None)
+
+
+class Brokers:
+    """``on_change(broker)`` is called when one came up or went down."""
+
+    def __init__(self, settings: Mapping[str, BrokerSettings], timers: Timers, emit: Emit) -> None:
+        self._sites = {name: Site(each, self) for name, each in settings.items()}
+        self._timers = timers
+        self._emit = emit
+        self._commands: list[Command] = [
+            OpenConnector(each.connector(f"broker:{name}")) for name, each in settings.items()
+        ]
+        self.on_change: Callable[[str], None] = lambda broker: None
+
+    def take_commands(self) -> list[Command]:
+        commands, self._commands = self._commands, []
+        return commands
+
+    def is_up(self, broker: str) -> bool:
+        site = self._sites.get(broker)
+        return site is not None and site.base is not None and site.base.endpoint.is_open
+
+    # Waypoint links
+    def sender(self, broker: str, address: str) -> OutgoingLink:
+        link = self._base(broker).sessions.shared().sender(f"out/{address}")
+        link.set_source(source(address))
+        link.set_target(target(address))
+        return link
+
+    def receiver(self, broker: str, address: str) -> IncomingLink:
+        link = self._base(broker).sessions.shared().receiver(f"in/{address}")
+        link.set_source(source(address))
+        link.set_target(target(address))
+        return link
+
+    def _base(self, broker: str) -> BrokerConnection:
+        base = self._sites[broker].base
+        if base is None:
+            raise AmqpError("amqp:not-found", f"broker {broker} is not connected")
+        return base
+
+    # Link routes
+    def route(self, broker: str, client: str, ready: OnRoute) -> None:
+        """Call ``ready`` with the connection of this client's link routes, made if there is none; None if it fails."""
+        site = self._sites.get(broker)
+        if site is None or not self.is_up(broker):
+            ready(None)
+            return
+        connection = site.routes.get(client)
+        if connection is not None and connection.endpoint.is_open:
+            ready(connection)
+            return
+        is_new = client not in site.waiting
+        site.waiting.setdefault(client, []).append(ready)
+        if is_new:
+            self._commands.append(OpenConnector(site.settings.connector(route_connector(broker, client))))
+
+    def release(self, broker: str, client: str) -> None:
+        """A link of this client's ended: its connection goes when it has been without links for a while."""
+        self._timers.after(_LINGER_S, lambda: self._drop_if_unused(broker, client))
+
+    def _drop_if_unused(self, broker: str, client: str) -> None:
+        site = self._sites[broker]
+        connection = site.routes.get(client)
+        if client not in site.waiting and (connection is None or not connection.endpoint.links):
+            self._commands.append(DropConnector(route_connector(broker, client)))
+
+    # Connections
+    def on_connected(self, connector: str, peer: Peer, number: int, dirty: set[Endpoint]) -> Endpoint:
+        broker, client = parse_connector(connector)
+        site = self._sites[broker]
+        endpoint = Endpoint(site.settings.endpoint, peer, dirty)
+        BrokerConnection(endpoint, number, site, client)
+        endpoint.open()
+        return endpoint
+
+    def on_connect_failed(self, connector: str, reason: str) -> None:
+        broker, client = parse_connector(connector)
+        site = self._sites[broker]
+        if client is None:
+            site.down_reason = reason
+        else:
+            site.fail(client)
+            self._commands.append(DropConnector(connector))
+
+    def on_up(self, site: Site, container_id: str) -> None:
+        self._emit(BrokerUp(site.settings.name, container_id))
+        self.on_change(site.settings.name)
+
+    def on_down(self, site: Site, reason: str) -> None:
+        self._emit(BrokerDown(site.settings.name, reason))
+        self.on_change(site.settings.name)
+
+    def snapshot(self) -> tuple[BrokerSnapshot, ...]:
+        return tuple(
+            BrokerSnapshot(
+                broker=name,
+                is_up=self.is_up(name),
+                container_id=_container(site.base),
+                down_reason=site.down_reason,
+                routes=len(site.routes),
+            )
+            for name, site in self._sites.items()
+        )
+
+
+def route_connector(broker: str, client: str) -> str:
+    return f"broker:{broker}:{client}"
+
+
+def parse_connector(name: str) -> tuple[str, str | None]:
+    """(broker, client) of a connector to a broker; client is None for the base connection."""
+    _, broker, *client = name.split(":", 2)
+    return broker, client[0] if client else None
+
+
+def is_broker_connector(name: str) -> bool:
+    return name.startswith("broker:")
+
+
+def _container(connection: BrokerConnection | None) -> str | None:
+    remote = connection.endpoint.remote if connection is not None else None
+    return remote.container_id if remote is not None else None

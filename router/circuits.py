@@ -1,0 +1,125 @@
+"""Circuits: opening them hop by hop along a path that the ingress computed, and passing on those of others.
+
+A circuit at a transit router is a relay between two links. Its attach is answered when the one behind it is, so an
+ingress hears of a broken hop as a refusal that names it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from router.forwarding.relay import Relay
+from router.neighbor import NeighborConnection
+from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link, OutgoingLink
+from wire.terminus import source, target
+
+_SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
+
+
+class Circuits:
+    """``neighbor`` gives the connection to use to a neighboring router, or None."""
+
+    def __init__(self, router_id: str, instance: int, neighbor: Callable[[str], NeighborConnection | None]) -> None:
+        self._router_id = router_id
+        self._instance = instance
+        self._neighbor = neighbor
+        self._counter = itertools.count(1)
+        self.transit_count = 0
+
+    def sender(self, spec: CircuitSpec, hop: str) -> OutgoingLink:
+        """The first link of a circuit of ours, to be given an owner and then opened."""
+        connection = self._connection(hop)
+        sessions = connection.sessions
+        session = sessions.shared() if spec.kind in _SHARED else sessions.own()
+        link = session.sender(self._name(spec))
+        link.set_source(source(spec.address))
+        link.set_target(target(spec.address))
+        link.set_properties({CIRCUIT: spec.to_map()})
+        return link
+
+    def like(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
+        """A link onward in the direction of ``near``, asking for exactly what its peer asked for."""
+        connection = self._connection(hop)
+        session = connection.sessions.shared() if spec.kind in _SHARED else connection.sessions.own()
+        name = self._name(spec)
+        link: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
+        link.copy_source(near)
+        link.copy_target(near)
+        link.set_settle_modes(*near.remote_settle_modes)
+        link.set_max_message_bytes(near.remote_max_message_bytes)
+        link.set_properties({CIRCUIT: spec.to_map()})
+        return link
+
+    def pass_on(self, near: Link, spec: CircuitSpec) -> None:
+        """Be a transit router. Raises LinkError when the next hop is none of ours now."""
+        onward = self.like(near, spec, spec.next_hop(self._router_id))
+        Transit(near, onward, self._on_transit)
+        onward.open()
+
+    def _on_transit(self, change: int) -> None:
+        self.transit_count += change
+
+    def _connection(self, hop: str) -> NeighborConnection:
+        connection = self._neighbor(hop)
+        if connection is None or not connection.endpoint.is_open:
+            raise path_lost(f"{self._router_id} has no connection to {hop}")
+        return connection
+
+    def _name(self, spec: CircuitSpec) -> str:
+        return f"{spec.kind.value}/{self._router_id}/{self._instance}/{next(self._counter)}"
+
+
+class Transit:
+    """Somebody else's circuit through this router: ``near`` leads to its ingress, ``onward`` to its egress."""
+
+    def __init__(self, near: Link, onward: Link, count: Callable[[int], None]) -> None:
+        self._near = near
+        self._onward = onward
+        self._is_answered = False
+        self._count = count
+        count(1)
+        Relay(*in_and_out(near, onward), self._on_left, self._on_established)
+
+    def _on_established(self, link: Link) -> None:
+        if link is not self._onward or is_refusal(link):
+            return
+        self._is_answered = True
+        answer(self._near, self._onward)
+
+    def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        link.close()
+        other = self._onward if link is self._near else self._near
+        if other.has_left or other.is_gone:
+            return
+        self._count(-1)
+        if other is self._near and not self._is_answered:
+            other.refuse(error or path_lost("the circuit ended before it was up"))
+        elif closed:
+            other.close(error)
+        else:
+            other.detach(error)
+
+
+def in_and_out(one: Link, other: Link) -> tuple[IncomingLink, OutgoingLink]:
+    if isinstance(one, IncomingLink) and isinstance(other, OutgoingLink):
+        return one, other
+    assert isinstance(other, IncomingLink)
+    assert isinstance(one, OutgoingLink)
+    return other, one
+
+
+def answer(near: Link, onward: Link) -> None:
+    """Tell the peer of ``near`` what the peer of ``onward`` answered."""
+    near.copy_source(onward)
+    near.copy_target(onward)
+    near.set_settle_modes(*onward.remote_settle_modes)
+    near.set_max_message_bytes(onward.remote_max_message_bytes)
+    near.open()
+
+
+def is_refusal(link: Link) -> bool:
+    """The peer answered with a null terminus of its own: a detach with the reason follows. [2.6.3]"""
+    return (link.remote_target if isinstance(link, OutgoingLink) else link.remote_source).is_null

@@ -1,0 +1,193 @@
+"""What a client asks for with an attach, and what it gets: a place in a group, a route to a broker, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from addressing.address import dynamic_address, normalize, router_of
+from addressing.book import AddressBook, AddressKind, AddressPolicy
+from addressing.permissions import Permissions
+from router.addresses import Addresses
+from router.connections import RouterConnection
+from router.events import AttachRefused
+from router.forwarding.address import AddressGroup
+from router.forwarding.anonymous import AnonymousProducer
+from router.forwarding.ends import Inlet, Taker
+from router.routes import IngressRoute, RouteRequest, RouteWays
+from router.timers import Timers
+from wire.endpoint import Endpoint
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link, OutgoingLink
+from wire.log import Emit
+from wire.terminus import DistributionMode, Terminus, TerminusType, source
+
+
+@dataclass(frozen=True, slots=True)
+class ClientServices:
+    """What a client connection may use of its router. ``new_token`` makes what nobody can guess."""
+
+    router_id: str
+    book: AddressBook
+    permissions: Permissions
+    addresses: Addresses
+    ways: RouteWays
+    timers: Timers
+    default_broker: str | None
+    new_token: Callable[[], str]
+    emit: Emit
+
+
+class ClientConnection(RouterConnection):
+    """A client, or an operator, who may use the internal addresses too."""
+
+    def __init__(
+        self, endpoint: Endpoint, number: int, services: ClientServices, link_capacity: int, max_message_bytes: int
+    ) -> None:
+        super().__init__(endpoint, number)
+        self._services = services
+        self._link_capacity = link_capacity
+        self._max_message_bytes = max_message_bytes
+        self._routes: set[IngressRoute] = set()
+
+    def on_opened(self) -> None:
+        self.endpoint.open()
+
+    def on_attached(self, link: Link) -> None:
+        try:
+            if isinstance(link, IncomingLink):
+                self._on_producer(link)
+            elif isinstance(link, OutgoingLink):
+                self._on_consumer(link)
+        except AmqpError as error:
+            self._refuse(link, error)
+
+    def _refuse(self, link: Link, error: AmqpError) -> None:
+        terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
+        self._services.emit(
+            AttachRefused(
+                client=self.describe(),
+                user=self.endpoint.peer.user,
+                link=link.name,
+                address=terminus.address,
+                condition=error.condition,
+                description=error.description,
+            )
+        )
+        link.refuse(error)
+
+    # Producers
+    def _on_producer(self, link: IncomingLink) -> None:
+        target = link.remote_target
+        if target.type is TerminusType.COORDINATOR:
+            raise AmqpError("amqp:not-implemented", "no broker of this mesh coordinates transactions")
+        if target.is_dynamic:
+            raise AmqpError("amqp:not-implemented", "a dynamic target: only sources can be dynamic here")
+        link.set_max_message_bytes(self._max_message_bytes)
+        if not target.address:
+            link.accept_as_proposed()
+            AnonymousProducer(link, self._link_capacity, self._find_group).top_up()
+            return
+        policy = self._resolve(target.address, sends=True)
+        if policy.kind.is_stored and not policy.is_sharded:
+            self._route(link, policy, target.address)
+            return
+        group = self._services.addresses.group(policy)
+        self._check_alive(policy)
+        link.accept_as_proposed()
+        group.add_inlet(Inlet(link, group, self._link_capacity))
+
+    def _find_group(self, to: str) -> AddressGroup:
+        return self._services.addresses.group(self._resolve(to, sends=True))
+
+    def _check_alive(self, policy: AddressPolicy) -> None:
+        services = self._services
+        if router_of(policy.address) == services.router_id and not services.addresses.has_taker(policy.address):
+            raise AmqpError("amqp:not-found", f"nobody listens to {policy.address!r} any more")
+
+    # Consumers
+    def _on_consumer(self, link: OutgoingLink) -> None:
+        wanted = link.remote_source
+        if wanted.is_dynamic:
+            self._on_dynamic(link, wanted)
+            return
+        if not wanted.address:
+            self._on_nameless(link)
+            return
+        policy = self._resolve(wanted.address, sends=False)
+        if policy.kind.is_stored and not policy.is_sharded:
+            self._route(link, policy, wanted.address)
+            return
+        if policy.is_sharded:
+            _check_shardable(policy, wanted)
+        link.copy_source(link)
+        # What is not echoed is not in force: a router reads no messages. [3.5.3]
+        link.set_source(source(wanted.address, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
+        link.copy_target(link)
+        link.set_settle_modes(*link.remote_settle_modes)
+        link.open()
+        group = self._services.addresses.group(policy, phase=1 if policy.is_sharded else 0)
+        group.add_taker(Taker(link, group))
+
+    def _on_dynamic(self, link: OutgoingLink, wanted: Terminus) -> None:
+        services = self._services
+        address = dynamic_address(services.router_id, services.new_token())
+        policy = services.book.resolve(address)
+        assert policy is not None
+        link.set_source(source(address, is_dynamic=True, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
+        link.copy_target(link)
+        link.set_settle_modes(*link.remote_settle_modes)
+        link.open()
+        group = services.addresses.group(policy)
+        group.add_taker(Taker(link, group))
+
+    def _on_nameless(self, link: OutgoingLink) -> None:
+        """No source at all: a client that asks for, or ends, a durable subscription by its link name."""
+        broker = self._services.default_broker
+        if broker is None:
+            raise AmqpError("amqp:not-found", "the source names no address, and the mesh has no default broker")
+        self._route(link, AddressPolicy("", AddressKind.TOPIC, brokers=(broker,), address_prefixes=("",)), None)
+
+    # Both
+    def _resolve(self, address: str, *, sends: bool) -> AddressPolicy:
+        services, peer = self._services, self.endpoint.peer
+        allows = services.permissions.may_send if sends else services.permissions.may_receive
+        policy = services.book.resolve(address)
+        if not allows(peer.user, address, is_mesh=peer.is_mesh):
+            who = f"user {peer.user!r}" if peer.user else "a client that did not say who it is"
+            raise AmqpError(
+                "amqp:unauthorized-access", f"{who} may not {'send to' if sends else 'receive from'} {address!r}"
+            )
+        if policy is None:
+            raise AmqpError("amqp:not-found", f"no address {normalize(address)!r} in this mesh")
+        if policy.kind is AddressKind.UNAVAILABLE:
+            raise AmqpError("amqp:not-found", f"address {policy.address!r} is unavailable")
+        return policy
+
+    def _route(self, link: IncomingLink | OutgoingLink, policy: AddressPolicy, address: str | None) -> None:
+        remote = self.endpoint.remote
+        container = remote.container_id if remote else ""
+        request = RouteRequest(
+            policy=policy,
+            broker=policy.brokers[0],
+            client=f"{self._services.router_id}/{self.number}",
+            link_name=f"{container}|{link.name}",
+            address=address,
+        )
+        route = IngressRoute(link, request, self._services.ways, self._services.timers, self._routes.discard)
+        if not route.is_ended:
+            self._routes.add(route)
+
+
+def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
+    """A queue that is spread over brokers cannot keep what only one broker could."""
+    what = None
+    if wanted.filter:
+        what = "a filter"
+    elif wanted.distribution_mode is DistributionMode.COPY:
+        what = "browsing (distribution mode copy)"
+    elif wanted.outlives_link:
+        what = "a durable source"
+    if what is not None:
+        brokers = ", ".join(policy.brokers)
+        raise AmqpError("amqp:not-implemented", f"{what} on {policy.address!r}, which is spread over {brokers}")

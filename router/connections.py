@@ -1,0 +1,98 @@
+"""Who is at the other end of a router's connections, and what each kind may do.
+
+Every endpoint's ``owner`` is one of these; ``on_event`` gets what ``Endpoint.drain`` returned.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from wire.endpoint import Endpoint
+from wire.events import Closed, Event, LinkAttached, LinkDetached, LinkEstablished, Opened
+from wire.link import Link, Session
+
+LINKS_PER_SESSION = 64
+"""A free handle is searched for linearly: an attach takes 11 us with 64 links in a session, 332 with 20,000."""
+
+ROLE = "amqpmesh.role"
+COST = "amqpmesh.cost"
+INSTANCE = "amqpmesh.instance"
+ROUTER_ROLE = "router"
+
+
+class LinkOwner(Protocol):
+    """What ``link.owner`` can do."""
+
+    def on_established(self, link: Link) -> None: ...
+
+    def on_left(self, closed: bool, error: Any) -> None: ...
+
+
+class RouterConnection:
+    """A connection of any kind: turns events into calls."""
+
+    kind = "client"
+
+    def __init__(self, endpoint: Endpoint, number: int) -> None:
+        self.endpoint = endpoint
+        self.number = number
+        endpoint.owner = self
+
+    def on_event(self, event: Event) -> None:
+        match event:
+            case Opened():
+                self.on_opened()
+            case LinkAttached(link=link):
+                self.on_attached(link)
+            case LinkEstablished(link=link):
+                if link.owner is not None:
+                    link.owner.on_established(link)
+            case LinkDetached(link=link, closed=closed, error=error):
+                if link.owner is not None:
+                    link.owner.on_left(closed, error)
+                # Owners answer; a link that has none, or forgot to, is answered here.
+                if not link.has_left:
+                    link.close() if closed else link.detach()
+            case Closed():
+                self.on_closed()
+            case _:
+                pass
+
+    def on_opened(self) -> None:
+        """The peer's OPEN is here."""
+
+    def on_attached(self, link: Link) -> None:
+        """The peer attaches a link."""
+
+    def on_closed(self) -> None:
+        """The peer closes, or the transport failed; ``on_lost`` follows."""
+
+    def on_lost(self, reason: str) -> None:
+        """The connection is gone, its links were told."""
+
+    def describe(self) -> str:
+        remote = self.endpoint.remote
+        return f"{remote.container_id if remote else '?'} at {self.endpoint.peer.remote_address}"
+
+
+class SessionPool:
+    """Sessions of ours on one connection: links that do not block each other share one, up to 64 to each."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._shared: list[Session] = []
+
+    def shared(self) -> Session:
+        """A session with room for another link. Raises ConnectionFault when the peer takes no more sessions."""
+        self._shared = [session for session in self._shared if not session.is_over]
+        for session in self._shared:
+            if session.link_count < LINKS_PER_SESSION:
+                return session
+        self._shared.append(self._endpoint.begin())
+        return self._shared[-1]
+
+    def own(self) -> Session:
+        """A session for one link alone, ending with it: what stalls in it stalls nobody else."""
+        session = self._endpoint.begin()
+        session.ends_with_its_links = True
+        return session

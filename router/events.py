@@ -1,0 +1,127 @@
+"""What a router writes to its log. Names are stable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from router.routing import actions
+from wire.log import Emit, Level, LogEvent
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborUp(LogEvent):
+    router: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborDown(LogEvent):
+    level: ClassVar[Level] = "warning"
+    router: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborExpired(LogEvent):
+    level: ClassVar[Level] = "warning"
+    router: str | None
+    silent_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PathsChanged(LogEvent):
+    reachable: list[str]
+    unreachable: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateRouterId(LogEvent):
+    level: ClassVar[Level] = "error"
+    router: str
+    instance: int
+    other_instance: int
+
+
+@dataclass(frozen=True, slots=True)
+class RouterRestarted(LogEvent):
+    router: str
+    instance: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControlMessageRefused(LogEvent):
+    level: ClassVar[Level] = "warning"
+    reason: str
+
+
+def tell(action: actions.Action, emit: Emit) -> None:
+    """Log what routing reports."""
+    match action:
+        case actions.NeighborUp(router):
+            emit(NeighborUp(router))
+        case actions.NeighborDown(router, _, reason):
+            emit(NeighborDown(router, reason))
+        case actions.NeighborExpired(router, _, silent_s):
+            emit(NeighborExpired(router, round(silent_s, 3)))
+        case actions.DuplicateRouterId(router, instance, other):
+            emit(DuplicateRouterId(router, instance, other))
+        case actions.RouterRestarted(router, instance):
+            emit(RouterRestarted(router, instance))
+        case actions.ControlMessageRefused(_, reason) | actions.ControlMessageIgnored(_, reason):
+            emit(ControlMessageRefused(reason))
+        case _:
+            pass
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUp(LogEvent):
+    broker: str
+    container_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerDown(LogEvent):
+    level: ClassVar[Level] = "warning"
+    broker: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLinkRefused(LogEvent):
+    level: ClassVar[Level] = "warning"
+    broker: str
+    address: str
+    condition: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttachRefused(LogEvent):
+    """A client asked for a link that it cannot have."""
+
+    level: ClassVar[Level] = "warning"
+    client: str
+    user: str | None
+    link: str
+    address: str | None
+    condition: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitRefused(LogEvent):
+    level: ClassVar[Level] = "warning"
+    address: str
+    egress: str
+    condition: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class RouteReattached(LogEvent):
+    """A client's link to a broker goes on over another path."""
+
+    link: str
+    address: str
+    broker: str
+    path: list[str]

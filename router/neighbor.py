@@ -1,0 +1,147 @@
+"""A connection to another router: who it is, the control link, sessions for circuits.
+
+OPEN both ways --> control link out and in --> routing hears HELLO --> circuits
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from router.connections import COST, RouterConnection, SessionPool
+from router.forwarding.ends import Unstitched
+from wire import delivery as deliveries
+from wire.endpoint import Endpoint
+from wire.engine import Pointer
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link, OutgoingLink
+from wire.message import MalformedMessage, Message, decode, encode
+from wire.terminus import source, target
+
+CONTROL = "amqpmesh.control"
+_CONTROL_CREDIT = 1000
+
+
+class ControlPlane(Protocol):
+    """What a neighbor connection tells its node."""
+
+    def on_control_up(self, connection: NeighborConnection) -> None: ...
+
+    def on_control(self, connection: NeighborConnection, opcode: str, body: Mapping[str, Any]) -> None: ...
+
+    def on_circuit(self, connection: NeighborConnection, link: Link) -> None: ...
+
+    def on_neighbor_lost(self, connection: NeighborConnection, reason: str) -> None: ...
+
+
+class NeighborConnection(RouterConnection):
+    """``cost`` is the larger of what both ends say."""
+
+    kind = "inter-router"
+
+    def __init__(self, endpoint: Endpoint, number: int, plane: ControlPlane, cost_of: Callable[[str], int]) -> None:
+        super().__init__(endpoint, number)
+        self.router_id = ""
+        self.cost = 1
+        self.sessions = SessionPool(endpoint)
+        self._plane = plane
+        self._cost_of = cost_of
+        self._out: ControlSender | None = None
+        self._in: ControlReceiver | None = None
+        self._is_up = False
+
+    def on_opened(self) -> None:
+        remote = self.endpoint.remote
+        assert remote is not None
+        self.router_id = remote.container_id
+        said = remote.properties.get(COST)
+        self.cost = max(self._cost_of(self.router_id), said if isinstance(said, int) else 1)
+        self._out = ControlSender(self.sessions.own().sender(CONTROL), self._on_control_link)
+
+    def on_attached(self, link: Link) -> None:
+        if CONTROL not in link.remote_target.capabilities:
+            self._plane.on_circuit(self, link)
+        elif isinstance(link, IncomingLink) and self._in is None:
+            self._in = ControlReceiver(link, self._on_control)
+            self._on_control_link()
+        else:
+            link.refuse(AmqpError("amqp:not-allowed", "one control link for each direction"))
+
+    def _on_control_link(self) -> None:
+        if not self._is_up and self._in is not None and self._out is not None and self._out.is_up:
+            self._is_up = True
+            self._plane.on_control_up(self)
+
+    def _on_control(self, opcode: str, body: Mapping[str, Any]) -> None:
+        self._plane.on_control(self, opcode, body)
+
+    def send_control(self, opcode: str, body: Mapping[str, Any]) -> None:
+        if self._out is not None:
+            self._out.send(encode(Message(body=dict(body), properties={"opcode": opcode})))
+
+    def on_lost(self, reason: str) -> None:
+        self._plane.on_neighbor_lost(self, reason)
+
+
+class ControlSender(Unstitched):
+    """Owner of our control link: pre-settled messages, queued while the neighbor grants no credit."""
+
+    def __init__(self, link: OutgoingLink, on_up: Callable[[], None]) -> None:
+        self._link = link
+        self._queue: deque[bytes] = deque()
+        self._on_up = on_up
+        self.is_up = False
+        link.owner = self
+        link.set_source(source(None))
+        link.set_target(target(None, capabilities=(CONTROL,)))
+        link.open()
+
+    def send(self, message: bytes) -> None:
+        self._queue.append(message)
+        self.on_flow(self._link)
+
+    def on_flow(self, link: Link) -> None:
+        while self._queue and self._link.credit > 0 and not self._link.is_gone:
+            delivery = self._link.start(b"c")
+            self._link.send(self._queue.popleft())
+            deliveries.settle(delivery)
+
+    def on_established(self, link: Link) -> None:
+        self.is_up = True
+        self._on_up()
+
+    def on_left(self, closed: bool, error: AmqpError | None) -> None:
+        self.is_up = False
+
+
+class ControlReceiver(Unstitched):
+    """Owner of the neighbor's control link."""
+
+    def __init__(self, link: IncomingLink, on_control: Callable[[str, Mapping[str, Any]], None]) -> None:
+        self._link = link
+        self._on_control = on_control
+        link.owner = self
+        link.accept_as_proposed()
+        link.grant(_CONTROL_CREDIT)
+
+    def on_delivery(self, link: Link, delivery: Pointer) -> None:
+        link = self._link
+        while (current := link.current) is not None and not deliveries.is_partial(current):
+            data = link.recv(deliveries.pending(current))
+            link.advance()
+            deliveries.settle(current)
+            if link.credit < _CONTROL_CREDIT // 2:
+                link.set_credit(_CONTROL_CREDIT)
+            self._read(data)
+            if link.is_gone:
+                return
+
+    def _read(self, data: bytes) -> None:
+        try:
+            message = decode(data)
+        except MalformedMessage as error:
+            self._link.endpoint.close(AmqpError("amqp:decode-error", f"control message: {error}"))
+            return
+        body = message.body if isinstance(message.body, dict) else {}
+        self._on_control(str(message.properties.get("opcode", "")), body)

@@ -1,0 +1,397 @@
+"""A router: owns all its state, takes inputs and time, does no I/O.
+
+Inputs come from the driver (`wire.driver`); what is to be sent gathers in ``dirty``, what the driver is to do in
+``take_commands``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from addressing.book import AddressBook
+from addressing.permissions import Permissions
+from router import events
+from router.addresses import Addresses
+from router.brokers import Brokers, BrokerSettings, BrokerSnapshot, is_broker_connector
+from router.circuits import Circuits
+from router.clients import ClientConnection, ClientServices
+from router.connections import COST, INSTANCE, ROLE, ROUTER_ROLE, RouterConnection
+from router.forwarding.address import AddressSnapshot, ForwardingSettings
+from router.neighbor import NeighborConnection
+from router.routes import EgressRoute, RouteWays, at_broker
+from router.routing import actions
+from router.routing.core import Routing
+from router.routing.settings import RoutingSettings
+from router.routing.snapshot import RoutingSnapshot
+from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
+from router.timers import Timers
+from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.engine import Pointer
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link
+from wire.log import Emit
+from wire.node import Command
+
+_MAX_SESSIONS_BETWEEN_NODES = 32_768
+_MAX_LINKS_BETWEEN_NODES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSettings:
+    """What a client listener grants to each connection."""
+
+    endpoint: EndpointSettings
+    link_capacity: int = 250
+    max_message_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RouterSettings:
+    """One router's share of the topology. ``costs`` are those configured towards neighbors."""
+
+    router_id: str
+    mesh: str
+    instance: int
+    listeners: Mapping[str, ListenerSettings]
+    """By name; a connection to any other listener comes to the node port."""
+    node_endpoint: EndpointSettings
+    costs: Mapping[str, int] = field(default_factory=dict)
+    connectors: Mapping[str, str] = field(default_factory=dict)
+    """Router id by name of the connector that dials it."""
+    brokers: Mapping[str, BrokerSettings] = field(default_factory=dict)
+    default_broker: str | None = None
+    routing: RoutingSettings = field(default_factory=RoutingSettings)
+    forwarding: ForwardingSettings = field(default_factory=ForwardingSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSnapshot:
+    number: int
+    kind: str
+    container_id: str | None
+    remote_address: str
+    user: str | None
+    listener: str | None
+    is_open: bool
+    sessions: int
+    links: int
+    bytes_in: int
+    bytes_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class RouterNodeSnapshot:
+    router_id: str
+    mesh: str
+    connections: tuple[ConnectionSnapshot, ...]
+    addresses: tuple[AddressSnapshot, ...]
+    brokers: tuple[BrokerSnapshot, ...]
+    transit_circuits: int
+    routing: RoutingSnapshot
+
+
+class RouterNode:
+    """Implements ``wire.node.Node`` and, for its endpoints, ``wire.events.Sink``."""
+
+    def __init__(
+        self,
+        settings: RouterSettings,
+        book: AddressBook,
+        permissions: Permissions,
+        emit: Emit,
+        new_token: Callable[[], str],
+    ) -> None:
+        self.dirty: set[Endpoint] = set()
+        self._settings = settings
+        self._emit = emit
+        self._book = book
+        self._timers = Timers()
+        self._connections: dict[int, RouterConnection] = {}
+        self._next_number = 1
+        self._routing = Routing(settings.router_id, settings.instance, settings.routing)
+        self._circuits = Circuits(settings.router_id, settings.instance, self._neighbor)
+        self._brokers = Brokers(settings.brokers, self._timers, emit)
+        self._addresses = Addresses(
+            settings.router_id,
+            book,
+            self._routing,
+            self._circuits,
+            self._brokers,
+            self._timers,
+            settings.forwarding,
+            self._advertise,
+            emit,
+        )
+        self._brokers.on_change = self._on_broker_changed
+        self._ways = RouteWays(settings.router_id, self._routing, self._brokers, self._circuits, emit)
+        self._services = ClientServices(
+            router_id=settings.router_id,
+            book=book,
+            permissions=permissions,
+            addresses=self._addresses,
+            ways=self._ways,
+            timers=self._timers,
+            default_broker=settings.default_broker,
+            new_token=new_token,
+            emit=emit,
+        )
+
+    # Inputs of the driver
+    def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
+        self._timers.now = now
+        known = self._settings.listeners.get(listener)
+        if known is None:
+            endpoint = Endpoint(self._settings.node_endpoint, peer, self.dirty)
+            self._adopt(ArrivingConnection(endpoint, self._take_number(), self._on_arrived))
+            return endpoint
+        endpoint = Endpoint(known.endpoint, peer, self.dirty)
+        self._adopt(self._client(endpoint, self._take_number(), known.link_capacity, known.max_message_bytes))
+        return endpoint
+
+    def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
+        self._timers.now = now
+        if is_broker_connector(connector):
+            endpoint = self._brokers.on_connected(connector, peer, self._take_number(), self.dirty)
+            self._adopt(endpoint.owner)
+            return endpoint
+        endpoint = Endpoint(self._node_endpoint(self._settings.connectors[connector]), peer, self.dirty)
+        self._adopt(NeighborConnection(endpoint, self._take_number(), self, self._cost_of))
+        endpoint.open()
+        return endpoint
+
+    def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
+        self._timers.now = now
+        if is_broker_connector(connector):
+            self._brokers.on_connect_failed(connector, reason)
+            self._settle()
+
+    def on_input(self, endpoint: Endpoint, now: float) -> None:
+        self._timers.now = now
+        connection: RouterConnection = endpoint.owner
+        if isinstance(connection, NeighborConnection):
+            self._routing.on_heard(connection.number, now)
+        for event in endpoint.drain(self):
+            endpoint.owner.on_event(event)
+        if endpoint.has_waiters and endpoint.has_room:
+            endpoint.wake_waiters()
+        self._settle()
+
+    def on_writable(self, endpoint: Endpoint, now: float) -> None:
+        self._timers.now = now
+        endpoint.wake_waiters()
+        self._settle()
+
+    def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
+        self._timers.now = now
+        connection: RouterConnection = endpoint.owner
+        self._connections.pop(connection.number, None)
+        if isinstance(connection, NeighborConnection):
+            # Before the links: what they carried looks for another path at once.
+            self._act(self._routing.on_connection_lost(connection.number, now))
+        error = path_lost(f"connection to {connection.describe()} lost: {reason}")
+        for link in endpoint.links:
+            if link.owner is not None and not link.is_gone:
+                link.owner.on_left(False, error)
+        connection.on_lost(reason)
+        self._settle()
+
+    def on_time(self, now: float) -> None:
+        self._timers.run(now)
+        self._act(self._routing.on_time(now))
+        self._settle()
+
+    def next_deadline(self) -> float | None:
+        deadlines = (self._timers.next_deadline(), self._routing.next_deadline())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def take_commands(self) -> list[Command]:
+        return self._brokers.take_commands()
+
+    # Hot events: each belongs to whoever owns the link
+    def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
+        if link.owner is not None:
+            link.owner.on_delivery(link, delivery)
+
+    def on_disposition(self, link: Link, delivery: Pointer) -> None:
+        if link.owner is not None:
+            link.owner.on_disposition(link, delivery)
+
+    def on_flow(self, link: Link) -> None:
+        if link.owner is not None:
+            link.owner.on_flow(link)
+
+    # Connections
+    def _take_number(self) -> int:
+        number = self._next_number
+        self._next_number += 1
+        return number
+
+    def _adopt(self, connection: RouterConnection) -> None:
+        self._connections[connection.number] = connection
+
+    def _client(self, endpoint: Endpoint, number: int, link_capacity: int, max_message_bytes: int) -> ClientConnection:
+        return ClientConnection(endpoint, number, self._services, link_capacity, max_message_bytes)
+
+    def _on_arrived(self, arriving: ArrivingConnection) -> None:
+        """Somebody opened a connection to the node port: a router says so in OPEN, all others are operators."""
+        endpoint, number = arriving.endpoint, arriving.number
+        remote = endpoint.remote
+        assert remote is not None
+        if remote.properties.get(ROLE) != ROUTER_ROLE:
+            self._adopt(self._client(endpoint, number, self._settings.forwarding.link_capacity, 0))
+        else:
+            who = endpoint.peer.mesh_name
+            if who is not None and who != remote.container_id:
+                raise AmqpError(
+                    "amqp:unauthorized-access", f"router {remote.container_id!r} shows the certificate of {who!r}"
+                )
+            self._adopt(NeighborConnection(endpoint, number, self, self._cost_of))
+            endpoint.open()
+        endpoint.owner.on_opened()
+
+    def _node_endpoint(self, neighbor: str) -> EndpointSettings:
+        base = self._settings.node_endpoint
+        properties = {**base.properties, COST: self._cost_of(neighbor)}
+        return EndpointSettings(
+            container_id=base.container_id,
+            hostname=neighbor,
+            max_frame_bytes=base.max_frame_bytes,
+            idle_timeout_s=base.idle_timeout_s,
+            max_sessions=base.max_sessions,
+            max_links=base.max_links,
+            window_frames=base.window_frames,
+            properties=properties,
+            offered_capabilities=base.offered_capabilities,
+            desired_capabilities=base.desired_capabilities,
+        )
+
+    def _cost_of(self, neighbor: str) -> int:
+        return self._settings.costs.get(neighbor, 1)
+
+    def _neighbor(self, router: str) -> NeighborConnection | None:
+        number = self._routing.neighbors.get(router)
+        connection = self._connections.get(number) if number is not None else None
+        return connection if isinstance(connection, NeighborConnection) else None
+
+    # What neighbor connections tell
+    def on_control_up(self, connection: NeighborConnection) -> None:
+        self._act(self._routing.on_connected(connection.number, connection.cost, self._timers.now))
+
+    def on_control(self, connection: NeighborConnection, opcode: str, body: Mapping[str, Any]) -> None:
+        self._act(self._routing.on_message(connection.number, body, opcode, self._timers.now))
+
+    def on_circuit(self, connection: NeighborConnection, link: Link) -> None:
+        try:
+            spec = CircuitSpec.from_map(link.remote_properties.get(CIRCUIT))
+            self._place_circuit(link, spec)
+        except AmqpError as error:
+            link.refuse(error)
+
+    def on_neighbor_lost(self, connection: NeighborConnection, reason: str) -> None:
+        """Routing was told already."""
+
+    def _place_circuit(self, link: Link, spec: CircuitSpec) -> None:
+        if spec.kind is CircuitKind.MULTICAST and isinstance(link, IncomingLink):
+            self._addresses.accept_circuit(link, spec)
+        elif spec.egress != self._settings.router_id:
+            self._circuits.pass_on(link, spec)
+        elif spec.kind is CircuitKind.ROUTE:
+            self._place_route(link, spec)
+        elif isinstance(link, IncomingLink):
+            self._addresses.accept_circuit(link, spec)
+        else:
+            raise AmqpError("amqp:not-allowed", f"a {spec.kind.value} circuit is attached by its sender")
+
+    def _place_route(self, link: Link, spec: CircuitSpec) -> None:
+        terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
+        policy = self._book.resolve(spec.address) if spec.address else None
+        if spec.address and (policy is None or spec.broker not in policy.brokers):
+            raise AmqpError("amqp:not-found", f"{spec.address!r} is not at broker {spec.broker}")
+        address = None if policy is None else at_broker(policy, spec.broker, terminus.address)
+        EgressRoute(link, spec, address, terminus.address, self._ways.side)
+
+    # Routing
+    def _advertise(self, key: str, is_there: bool) -> None:
+        added, removed = ([key], []) if is_there else ([], [key])
+        self._act(self._routing.advertise(added, removed, self._timers.now))
+
+    def _on_broker_changed(self, broker: str) -> None:
+        self._advertise(f"B:{broker}", self._brokers.is_up(broker))
+        self._addresses.on_broker_changed(broker)
+
+    def _act(self, todo: Iterable[actions.Action]) -> None:
+        for action in todo:
+            match action:
+                case actions.SendControl(number, opcode, body):
+                    connection = self._connections.get(number)
+                    if isinstance(connection, NeighborConnection):
+                        connection.send_control(opcode, body)
+                case actions.CloseConnection(number, condition, description):
+                    if number in self._connections:
+                        self._connections[number].endpoint.close(AmqpError(condition, description))
+                case actions.TopologyChanged(unreachable, reachable):
+                    if unreachable or reachable:
+                        self._emit(events.PathsChanged(sorted(reachable), sorted(unreachable)))
+                    self._addresses.on_paths_changed()
+                case actions.AddressesChanged(_, added, removed):
+                    self._addresses.on_keys_changed(added | removed)
+                case _:
+                    events.tell(action, self._emit)
+
+    def _settle(self) -> None:
+        self._addresses.settle()
+
+    # For people and tests
+    def snapshot(self) -> RouterNodeSnapshot:
+        return RouterNodeSnapshot(
+            router_id=self._settings.router_id,
+            mesh=self._settings.mesh,
+            connections=tuple(_connection_snapshot(connection) for connection in self._connections.values()),
+            addresses=self._addresses.snapshot(),
+            brokers=self._brokers.snapshot(),
+            transit_circuits=self._circuits.transit_count,
+            routing=self._routing.snapshot(),
+        )
+
+
+class ArrivingConnection(RouterConnection):
+    """At the node port, before its OPEN says what it is."""
+
+    kind = "arriving"
+
+    def __init__(self, endpoint: Endpoint, number: int, on_arrived: Callable[[ArrivingConnection], None]) -> None:
+        super().__init__(endpoint, number)
+        self._on_arrived = on_arrived
+
+    def on_opened(self) -> None:
+        self._on_arrived(self)
+
+
+def node_endpoint_settings(router_id: str, instance: int, version: str) -> EndpointSettings:
+    """What a router says to other nodes."""
+    return EndpointSettings(
+        container_id=router_id,
+        max_sessions=_MAX_SESSIONS_BETWEEN_NODES,
+        max_links=_MAX_LINKS_BETWEEN_NODES,
+        properties={"product": "amqpmesh", "version": version, ROLE: ROUTER_ROLE, INSTANCE: instance},
+        offered_capabilities=("ANONYMOUS-RELAY",),
+    )
+
+
+def _connection_snapshot(connection: RouterConnection) -> ConnectionSnapshot:
+    endpoint = connection.endpoint
+    return ConnectionSnapshot(
+        number=connection.number,
+        kind=connection.kind,
+        container_id=endpoint.remote.container_id if endpoint.remote else None,
+        remote_address=endpoint.peer.remote_address,
+        user=endpoint.peer.user,
+        listener=endpoint.peer.listener,
+        is_open=endpoint.is_open,
+        sessions=endpoint.session_count,
+        links=len(endpoint.links),
+        bytes_in=endpoint.bytes_in,
+        bytes_out=endpoint.bytes_out,
+    )

@@ -1,0 +1,367 @@
+"""Link routes: a client's own link, tied 1:1 to a link at a broker, wherever the broker is attached.
+
+    client --near-- ingress ~~~~ circuit ~~~~ egress --far-- broker
+
+The ingress keeps the client's link when the way is lost and attaches again, over another path or to a broker that came
+back; only after ``reattach_s`` does the client hear of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from addressing.book import AddressPolicy
+from router.brokers import BrokerConnection, Brokers
+from router.circuits import Circuits, in_and_out, is_refusal
+from router.events import BrokerLinkRefused, RouteReattached
+from router.forwarding.ends import Unstitched
+from router.forwarding.relay import Relay
+from router.routing.core import Routing
+from router.spec import PATH_LOST, CircuitKind, CircuitSpec, path_lost
+from router.timers import Timer, Timers
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link, OutgoingLink
+from wire.log import Emit
+
+REATTACH_S = 10.0
+_RETRY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRequest:
+    """Whose link it is, and what the broker is to know of it."""
+
+    policy: AddressPolicy
+    broker: str
+    client: str
+    link_name: str
+    address: str | None
+    """As the client wrote it, None when it named none (an unsubscribe)."""
+
+
+class BrokerSide:
+    """Attaches routes at a broker of this router's."""
+
+    def __init__(self, brokers: Brokers, emit: Emit) -> None:
+        self._brokers = brokers
+        self._emit = emit
+
+    def attach(
+        self, near: Link, broker: str, client: str, name: str, address: str | None, ready: Callable[[Link | None], None]
+    ) -> None:
+        """Call ``ready`` with a link at the broker that asks for what ``near`` asks, not opened; None: no broker."""
+
+        def on_connection(connection: BrokerConnection | None) -> None:
+            if near.is_gone or near.has_peer_left or near.has_left:
+                return
+            ready(None if connection is None else self._link(connection, near, name, address))
+
+        self._brokers.route(broker, client, on_connection)
+
+    @staticmethod
+    def _link(connection: BrokerConnection, near: Link, name: str, address: str | None) -> Link:
+        session = connection.sessions.own()
+        far: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
+        far.copy_source(near)
+        far.copy_target(near)
+        set_address(far, address)
+        far.set_settle_modes(*near.remote_settle_modes)
+        far.set_max_message_bytes(near.remote_max_message_bytes)
+        return far
+
+    def release(self, broker: str, client: str) -> None:
+        self._brokers.release(broker, client)
+
+    def note_refused(self, broker: str, address: str, error: AmqpError) -> None:
+        self._emit(BrokerLinkRefused(broker, address, error.condition, error.description))
+
+
+class EgressRoute(Unstitched):
+    """The end of a route whose client is at another router: a relay between its circuit and the broker."""
+
+    def __init__(
+        self, near: Link, spec: CircuitSpec, address: str | None, client_address: str | None, side: BrokerSide
+    ) -> None:
+        self._near = near
+        self._spec = spec
+        self._client_address = client_address
+        self._side = side
+        self._far: Link | None = None
+        self._is_answered = False
+        near.owner = self
+        side.attach(near, spec.broker, spec.client, spec.link_name, address, self._on_ready)
+
+    def _on_ready(self, far: Link | None) -> None:
+        if far is None:
+            self._near.refuse(path_lost(f"broker {self._spec.broker} cannot be reached"))
+            return
+        self._far = far
+        Relay(*in_and_out(self._near, far), self._on_left, self._on_established)
+        far.open()
+
+    def _on_established(self, link: Link) -> None:
+        if link is self._far and not is_refusal(link):
+            self._is_answered = True
+            answer_as(self._near, link, self._client_address)
+
+    def on_left(self, closed: bool, error: AmqpError | None) -> None:
+        """Left before the broker's link was there."""
+        self._near.close()
+
+    def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        link.close() if closed else link.detach()
+        other = self._far if link is self._near else self._near
+        if other is None or other.is_gone or other.has_left:
+            return
+        if other is self._near:
+            if not self._is_answered:
+                other.refuse(error or path_lost("the broker ended the link"))
+            elif closed:
+                other.close(error)
+            else:
+                other.detach(error)
+        elif error is not None and error.condition == PATH_LOST and self._spec.outlives_link:
+            other.detach()
+        elif closed or (error is not None and error.condition == PATH_LOST):
+            other.close()
+        else:
+            other.detach()
+        self._side.release(self._spec.broker, self._spec.client)
+
+
+class IngressRoute(Unstitched):
+    """A client's link, kept over changes of path. ``done(route)`` is called when it ended."""
+
+    def __init__(
+        self,
+        near: IncomingLink | OutgoingLink,
+        request: RouteRequest,
+        ways: RouteWays,
+        timers: Timers,
+        done: Callable[[IngressRoute], None],
+    ) -> None:
+        self.near = near
+        self.request = request
+        self.path: tuple[str, ...] = ()
+        self._ways = ways
+        self._timers = timers
+        self._done = done
+        self._far: Link | None = None
+        self._relay: Relay | None = None
+        self._is_answered = False
+        self.is_ended = False
+        self._attempt = 0
+        self._give_up: Timer | None = None
+        self._retry: Timer | None = None
+        self._outlives = near.remote_source.outlives_link or near.remote_target.outlives_link
+        near.owner = self
+        self._start_clock()
+        self.attach()
+
+    # Attaching
+    def attach(self) -> None:
+        """Try the best way there is now; again shortly when there is none."""
+        if self.is_ended or self._far is not None:
+            return
+        self._retry = None
+        self._attempt += 1
+        attempt = self._attempt
+        self._ways.attach(self, self._outlives, lambda far, path: self._on_ready(attempt, far, path))
+
+    def _on_ready(self, attempt: int, far: Link | None, path: tuple[str, ...]) -> None:
+        if self.is_ended or attempt != self._attempt:
+            return
+        if far is None:
+            self._try_later()
+            return
+        self._far, self.path = far, path
+        if self._relay is None:
+            self._relay = Relay(*in_and_out(self.near, far), self._on_left, self._on_established)
+        else:
+            assert isinstance(far, IncomingLink | OutgoingLink)
+            self._relay.replace(far)
+        far.open()
+
+    def _start_clock(self) -> None:
+        if self._give_up is None:
+            self._give_up = self._timers.after(REATTACH_S, self._on_too_late)
+
+    def _try_later(self) -> None:
+        if self._retry is None and not self.is_ended:
+            self._retry = self._timers.after(_RETRY_S, self.attach)
+
+    def _on_too_late(self) -> None:
+        self._give_up = None
+        broker = self.request.broker
+        self._end_near(
+            False, AmqpError("amqp:link:detach-forced", f"broker {broker} could not be reached within {REATTACH_S:g} s")
+        )
+
+    def _on_established(self, link: Link) -> None:
+        if link is not self._far or is_refusal(link):
+            return
+        if self._give_up is not None:
+            self._give_up.cancel()
+            self._give_up = None
+        if self._is_answered:
+            self._ways.note_reattached(self)
+        else:
+            self._is_answered = True
+            answer_as(self.near, link, self.request.address)
+
+    # Leaving
+    def on_left(self, closed: bool, error: AmqpError | None) -> None:
+        """The client left before there was a way to the broker."""
+        self._end()
+        self.near.close() if closed else self.near.detach()
+
+    def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        if link is self.near:
+            self._on_client_left(closed, error)
+        elif link is self._far:
+            link.close()
+            self._far = None
+            self._ways.release(self)
+            self._on_far_lost(closed, error)
+
+    def _on_client_left(self, closed: bool, error: AmqpError | None) -> None:
+        is_lost = error is not None and error.condition == PATH_LOST
+        far, self._far = self._far, None
+        if far is not None and not far.is_gone:
+            # A connection that broke: the terminus stays when the client meant to come back to it. [2.6.4]
+            if closed or (is_lost and not self._outlives):
+                far.close(None if is_lost else error)
+            else:
+                far.detach(None if is_lost else error)
+            self._ways.release(self)
+        self.near.close() if closed else self.near.detach()
+        self._end()
+
+    def _on_far_lost(self, closed: bool, error: AmqpError | None) -> None:
+        if error is None or error.condition != PATH_LOST:
+            self._end_near(closed, error)
+            return
+        near = self.near
+        if isinstance(near, IncomingLink):
+            near.set_credit(0)
+        elif near.is_draining and near.credit > 0:
+            near.drained()
+        self._start_clock()
+        self.attach()
+
+    def _end_near(self, closed: bool, error: AmqpError | None) -> None:
+        self._end()
+        near = self.near
+        if near.is_gone or near.has_left:
+            return
+        if self._relay is not None:
+            (self._relay.inlet if isinstance(near, IncomingLink) else self._relay.taker).abandon()
+        if not self._is_answered:
+            near.refuse(error or AmqpError("amqp:internal-error", "the broker ended the attach without a reason"))
+        elif closed:
+            near.close(error)
+        else:
+            near.detach(error)
+
+    def _end(self) -> None:
+        if self.is_ended:
+            return
+        self.is_ended = True
+        for timer in (self._give_up, self._retry):
+            if timer is not None:
+                timer.cancel()
+        self._done(self)
+
+
+class RouteWays:
+    """Finds the way to a broker: attached here, or behind the cheapest router that has it."""
+
+    def __init__(self, router_id: str, routing: Routing, brokers: Brokers, circuits: Circuits, emit: Emit) -> None:
+        self._router_id = router_id
+        self._routing = routing
+        self._brokers = brokers
+        self._circuits = circuits
+        self._emit = emit
+        self.side = BrokerSide(brokers, emit)
+
+    def attach(
+        self, route: IngressRoute, outlives: bool, ready: Callable[[Link | None, tuple[str, ...]], None]
+    ) -> None:
+        request, near = route.request, route.near
+        if self._brokers.is_up(request.broker):
+            here = (self._router_id,)
+            self.side.attach(
+                near,
+                request.broker,
+                request.client,
+                request.link_name,
+                at_broker(request.policy, request.broker, request.address),
+                lambda far: ready(far, here),
+            )
+            return
+        path = self._cheapest(request.broker)
+        if path is None:
+            ready(None, ())
+            return
+        spec = CircuitSpec(
+            CircuitKind.ROUTE,
+            request.policy.address,
+            self._router_id,
+            path=path,
+            broker=request.broker,
+            client=request.client,
+            link_name=request.link_name,
+            outlives_link=outlives,
+        )
+        try:
+            far = self._circuits.like(near, spec, path[1])
+        except AmqpError:
+            ready(None, ())
+            return
+        ready(far, path)
+
+    def _cheapest(self, broker: str) -> tuple[str, ...] | None:
+        found = [
+            (cost, router)
+            for router in self._routing.routers_with(f"B:{broker}")
+            if router != self._router_id and (cost := self._routing.cost_to(router)) is not None
+        ]
+        return self._routing.path(min(found)[1]) if found else None
+
+    def release(self, route: IngressRoute) -> None:
+        if route.path == (self._router_id,):
+            self._brokers.release(route.request.broker, route.request.client)
+
+    def note_reattached(self, route: IngressRoute) -> None:
+        request = route.request
+        self._emit(RouteReattached(request.link_name, request.policy.address, request.broker, list(route.path)))
+
+
+def at_broker(policy: AddressPolicy, broker: str, address: str | None) -> str | None:
+    """What the broker calls it; a client that named no address gets none there."""
+    return None if address is None else policy.at_broker(broker)
+
+
+def set_address(link: Link, address: str | None) -> None:
+    """Name the broker's terminus; the client's own end keeps the name it has."""
+    if address is None:
+        return
+    if isinstance(link, OutgoingLink):
+        link.set_target_address(address)
+    else:
+        link.set_source_address(address)
+
+
+def answer_as(near: Link, far: Link, address: str | None) -> None:
+    """Answer the client with what the broker said, under the name the client used."""
+    near.copy_source(far)
+    near.copy_target(far)
+    if address is not None:
+        if isinstance(near, IncomingLink):
+            near.set_target_address(address)
+        else:
+            near.set_source_address(address)
+    near.set_settle_modes(*far.remote_settle_modes)
+    near.set_max_message_bytes(far.remote_max_message_bytes)
+    near.open()

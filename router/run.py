@@ -1,0 +1,223 @@
+"""One router as a process: the topology's share of it, made into settings, listeners and connectors."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from addressing.book import AddressBook
+from addressing.credentials import parse_secret
+from addressing.permissions import Permissions
+from addressing.topology import Authentication, Broker, Listener, Topology
+from router.brokers import BrokerSettings
+from router.node import ListenerSettings, RouterNode, RouterSettings, node_endpoint_settings
+from wire import log, tls
+from wire.driver import Driver
+from wire.endpoint import EndpointSettings
+from wire.node import ConnectorSpec, ListenerSpec
+from wire.node_files import NodeFiles
+from wire.sasl import Authenticator, SaslClientSettings, SaslServerSettings
+from wire.tls import MeshIdentity, Role
+
+_NODES = "nodes"
+
+
+async def run_router(
+    topology: Topology,
+    name: str,
+    files: NodeFiles,
+    stop: asyncio.Event,
+    on_started: Callable[[Callable[[], Any]], None],
+) -> None:
+    """Run router ``name`` until ``stop`` is set. ``on_started`` gets a function that returns a snapshot.
+
+    Raises BindError when a port is taken, TlsSetupError when a certificate cannot be used.
+    """
+    parts = _Parts(topology, name, files)
+    node = RouterNode(
+        parts.settings(),
+        AddressBook(topology),
+        Permissions(topology),
+        log.emit,
+        lambda: secrets.token_urlsafe(12),
+    )
+    driver = Driver(node, container_id=name)
+    try:
+        for spec in parts.listeners():
+            await driver.listen(spec)
+        for connector in parts.connectors():
+            driver.connect(connector)
+        driver.wake()
+        on_started(lambda: {"node": node.snapshot(), "driver": driver.snapshot()})
+        await stop.wait()
+    finally:
+        await driver.close()
+
+
+class _Parts:
+    """What one router needs, out of the topology."""
+
+    def __init__(self, topology: Topology, name: str, files: NodeFiles) -> None:
+        self._topology = topology
+        self._name = name
+        self._router = topology.routers[name]
+        self._certificate = files.certificate
+        self._instance = int(time.time())
+        self._version = version("amqpmesh")
+
+    def settings(self) -> RouterSettings:
+        topology, name = self._topology, self._name
+        edges = [edge for edge in topology.edges() if name in (edge.dialer, edge.to)]
+        return RouterSettings(
+            router_id=name,
+            mesh=topology.mesh,
+            instance=self._instance,
+            listeners={
+                _listener_name(index): self._listener_settings(listener)
+                for index, listener in enumerate(self._router.listeners)
+            },
+            node_endpoint=node_endpoint_settings(name, self._instance, self._version),
+            costs={edge.to if edge.dialer == name else edge.dialer: edge.cost for edge in edges},
+            connectors={_connector_name(edge.to): edge.to for edge in edges if edge.dialer == name},
+            brokers={
+                broker: self._broker_settings(broker, topology.brokers[broker]) for broker in topology.brokers_at(name)
+            },
+            default_broker=topology.fallback_broker,
+        )
+
+    def _listener_settings(self, listener: Listener) -> ListenerSettings:
+        return ListenerSettings(
+            endpoint=EndpointSettings(
+                container_id=self._name,
+                max_frame_bytes=listener.max_frame_bytes,
+                idle_timeout_s=listener.idle_timeout_s,
+                max_links=listener.max_links,
+                properties={"product": "amqpmesh", "version": self._version},
+                offered_capabilities=("ANONYMOUS-RELAY",),
+            ),
+            link_capacity=listener.link_capacity,
+            max_message_bytes=listener.max_message_bytes,
+        )
+
+    # Where others come in
+    def listeners(self) -> list[ListenerSpec]:
+        clients = [self._client_listener(index, each) for index, each in enumerate(self._router.listeners)]
+        nodes = ListenerSpec(
+            name=_NODES,
+            host=self._router.host,
+            port=self._router.port,
+            tls=tls.mesh_listener_context(self._certificate) if self._certificate else None,
+            sasl=SaslServerSettings(is_tls_enough=True),
+            mesh=self._topology.mesh,
+        )
+        return [nodes, *clients]
+
+    def _client_listener(self, index: int, listener: Listener) -> ListenerSpec:
+        secrets_of = {
+            user: parse_secret(each.password)
+            for user, each in self._topology.users.items()
+            if each.password is not None
+        }
+        asks_nobody = listener.authentication is Authentication.NONE
+        return ListenerSpec(
+            name=_listener_name(index),
+            host=listener.host,
+            port=listener.port,
+            tls=self._client_tls(listener),
+            sasl=SaslServerSettings(
+                authenticator=Authenticator({} if asks_nobody else secrets_of),
+                is_required=listener.authentication is Authentication.REQUIRED,
+                is_tls_enough=True,
+            ),
+            max_connections=listener.max_connections,
+            handshake_timeout_s=listener.handshake_timeout_s,
+        )
+
+    def _client_tls(self, listener: Listener) -> Any:
+        given, own = listener.tls, self._certificate
+        if given is None:
+            return None
+        locate = self._topology.locate
+        if given.cert is not None:
+            key = locate(given.key) if given.key is not None else locate(given.cert)
+            ca = locate(given.ca) if given.ca is not None else (own.ca if own else None)
+            return tls.listener_context(locate(given.cert), key, ca)
+        if own is None:
+            raise tls.TlsSetupError(
+                f"listener {listener.host}:{listener.port} asks for a certificate of the mesh, "
+                "which has none while node_tls is false: name cert and key"
+            )
+        return tls.listener_context(own.certificate, own.key, locate(given.ca) if given.ca is not None else own.ca)
+
+    # Whom we dial
+    def connectors(self) -> list[ConnectorSpec]:
+        return [
+            self._node_connector(_connector_name(edge.to), self._topology.routers[edge.to], Role.ROUTER, edge.to)
+            for edge in self._topology.edges()
+            if edge.dialer == self._name
+        ]
+
+    def _node_connector(self, connector: str, node: Any, role: Role, name: str) -> ConnectorSpec:
+        certificate = self._certificate
+        return ConnectorSpec(
+            name=connector,
+            host=node.host,
+            port=node.port,
+            tls=tls.mesh_connector_context(certificate) if certificate else None,
+            expected=MeshIdentity(self._topology.mesh, role, name) if certificate else None,
+            is_mesh=True,
+        )
+
+    def _broker_settings(self, name: str, broker: Broker) -> BrokerSettings:
+        location = broker.location
+        return BrokerSettings(
+            name=name,
+            endpoint=EndpointSettings(
+                # All routers look alike to a broker, so that a durable subscriber may come back at another one.
+                container_id=self._topology.mesh,
+                hostname=broker.hostname or (location.host if location else name),
+                properties={"product": "amqpmesh", "version": self._version, "amqpmesh.router": self._name},
+            ),
+            connector=lambda connector: (
+                self._existing_connector(connector, broker)
+                if location is not None
+                else self._node_connector(connector, broker, Role.BROKER, name)
+            ),
+        )
+
+    def _existing_connector(self, connector: str, broker: Broker) -> ConnectorSpec:
+        location, given = broker.location, broker.tls
+        assert location is not None
+        locate = self._topology.locate
+        context = None
+        if location.is_tls:
+            context = tls.client_context(
+                locate(given.ca) if given.ca is not None else None,
+                locate(given.cert) if given.cert is not None else None,
+                locate(given.key) if given.key is not None else None,
+                verifies_host=given.verify_hostname,
+            )
+        return ConnectorSpec(
+            name=connector,
+            host=location.host,
+            port=location.port,
+            tls=context,
+            sasl=SaslClientSettings(
+                user=location.user,
+                password=location.password,
+                has_certificate=given.cert is not None,
+                hostname=broker.hostname,
+            ),
+        )
+
+
+def _listener_name(index: int) -> str:
+    return f"clients-{index}"
+
+
+def _connector_name(router: str) -> str:
+    return f"router:{router}"

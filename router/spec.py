@@ -1,0 +1,109 @@
+"""What a circuit's attach says to every router on its path: link properties under one key.
+
+The ingress computes the whole path; transit routers obey it and choose nothing, so routers that disagree for a moment
+make no loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from router.routing.spf import Branch
+from wire.errors import AmqpError, LinkError
+
+CIRCUIT = "amqpmesh.circuit"
+PATH_LOST = "amqpmesh:path-lost"
+"""Condition of a detach or refusal that says: this way is broken, another may do."""
+NO_TAKER = "amqpmesh:no-taker"
+"""Condition of a refusal that says: there is nobody behind a dynamic address."""
+
+Tree = Mapping[str, "Tree"]
+
+
+class CircuitKind(StrEnum):
+    ANYCAST = "anycast"
+    STREAM = "stream"
+    """Anycast for deliveries that are too large to share a link, in a session of its own."""
+    MULTICAST = "multicast"
+    ROUTE = "route"
+    """A client's own link on its way to a broker."""
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitSpec:
+    """``path``: router ids from ingress to egress (a multicast has ``tree`` instead, of what lies behind the receiver).
+
+    ``broker``, ``client`` and ``link_name`` are for routes: whose link it is, by what name the broker knows it.
+    """
+
+    kind: CircuitKind
+    address: str
+    ingress: str
+    phase: int = 0
+    path: tuple[str, ...] = ()
+    tree: Tree = field(default_factory=dict)
+    broker: str = ""
+    client: str = ""
+    link_name: str = ""
+    outlives_link: bool = False
+
+    @property
+    def egress(self) -> str:
+        return self.path[-1]
+
+    def next_hop(self, router_id: str) -> str:
+        """Who comes after ``router_id``. Raises LinkError when it is not on the path, or at its end."""
+        try:
+            return self.path[self.path.index(router_id) + 1]
+        except (ValueError, IndexError):
+            path = "-".join(self.path)
+            raise LinkError("amqp:invalid-field", f"{router_id} has no next hop on the path {path}") from None
+
+    def to_map(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "address": self.address,
+            "ingress": self.ingress,
+            "phase": self.phase,
+            "path": list(self.path),
+            "tree": _plain(self.tree),
+            "broker": self.broker,
+            "client": self.client,
+            "link_name": self.link_name,
+            "outlives_link": self.outlives_link,
+        }
+
+    @classmethod
+    def from_map(cls, value: Any) -> CircuitSpec:
+        """Raises LinkError for anything a router would not have sent."""
+        try:
+            return cls(
+                kind=CircuitKind(value["kind"]),
+                address=str(value["address"]),
+                ingress=str(value["ingress"]),
+                phase=int(value["phase"]),
+                path=tuple(str(router) for router in value["path"]),
+                tree=_plain(value["tree"]),
+                broker=str(value["broker"]),
+                client=str(value["client"]),
+                link_name=str(value["link_name"]),
+                outlives_link=bool(value["outlives_link"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise LinkError("amqp:invalid-field", f"{CIRCUIT} of the attach is malformed: {error!r}") from None
+
+
+def tree_of(branch: Branch) -> Tree:
+    """What lies behind the neighbor that a branch belongs to."""
+    return {router: tree_of(child) for router, child in branch.children.items()}
+
+
+def path_lost(why: str) -> AmqpError:
+    return AmqpError(PATH_LOST, why)
+
+
+def _plain(tree: Any) -> dict[str, Any]:
+    return {str(router): _plain(child) for router, child in tree.items()}
