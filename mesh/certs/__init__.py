@@ -1,0 +1,28 @@
+"""The certificates of a mesh: its own CA, one certificate for each node, and those issued to operators and clients."""
+
+from mesh.certs.errors import CertsError
+from mesh.certs.exporting import export_pem, export_pkcs12
+from mesh.certs.pki import (
+    NodeRequest,
+    ensure_operator,
+    ensure_pki,
+    issue_client,
+    issue_operator,
+    list_certificates,
+    renew,
+)
+from mesh.certs.stored import Certificate
+
+__all__ = [
+    "Certificate",
+    "CertsError",
+    "NodeRequest",
+    "ensure_operator",
+    "ensure_pki",
+    "export_pem",
+    "export_pkcs12",
+    "issue_client",
+    "issue_operator",
+    "list_certificates",
+    "renew",
+]

@@ -1,0 +1,137 @@
+"""How is a certificate of the mesh made? ECDSA on P-256, signed by the mesh CA.
+
+    CA        10 years    signs, and nothing else                       URI amqpmesh:<mesh>
+    node      1 year      server and client, by its hosts and its URI   URI amqpmesh:<mesh>/router/<name>
+    operator  1 year      client                                        URI amqpmesh:<mesh>/operator/<name>
+    client    1 year      client; its common name is the user of SASL EXTERNAL
+
+Spec: X.509 profile [RFC 5280].
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import quote
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from mesh.certs.errors import CertsError
+from wire.tls import MeshIdentity, Role, format_identity
+
+CA_DAYS = 3650
+LEAF_DAYS = 365
+# Machines whose clocks differ by less than this accept a fresh certificate at once.
+_CLOCK_SKEW = timedelta(hours=1)
+# [RFC 5280] ub-common-name
+_MAX_NAME_LENGTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+
+
+def make_authority(mesh: str, now: datetime, key: ec.EllipticCurvePrivateKey | None = None) -> KeyPair:
+    """A new CA; with ``key``, a new certificate for a CA whose certificates stay valid."""
+    key = key or ec.generate_private_key(ec.SECP256R1())
+    name = _name(f"{mesh} mesh CA"[:_MAX_NAME_LENGTH])
+    builder = (
+        _builder(name, name, key.public_key(), now, now + timedelta(days=CA_DAYS))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(is_ca=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_uri(mesh_uri(mesh))]), critical=False)
+    )
+    return KeyPair(key, builder.sign(key, hashes.SHA256()))
+
+
+def make_leaf(authority: KeyPair, identity: MeshIdentity, hosts: Sequence[str], now: datetime) -> KeyPair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    ca = authority.certificate
+    # A certificate that outlives its CA would fail on a day that nothing announces.
+    until = min(now + timedelta(days=LEAF_DAYS), ca.not_valid_after_utc)
+    names = [_uri(format_identity(identity)), *[host_name(host) for host in hosts]]
+    usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if identity.role in (Role.ROUTER, Role.BROKER):
+        usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
+    builder = (
+        _builder(_name(identity.name), ca.subject, key.public_key(), now, until)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(is_ca=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()),
+            critical=False,
+        )
+    )
+    return KeyPair(key, builder.sign(authority.key, hashes.SHA256()))
+
+
+def mesh_uri(mesh: str) -> str:
+    """The URI by which the CA says whose it is."""
+    return f"amqpmesh:{quote(mesh, safe='')}"
+
+
+def host_name(host: str) -> x509.GeneralName:
+    """Raises CertsError for what is neither an IP address nor a host name."""
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host.encode("idna").decode("ascii"))
+    except (UnicodeError, ValueError):
+        raise CertsError(f"{host!r} is neither an IP address nor a host name") from None
+
+
+def check_name(name: str) -> None:
+    """A name is also a file name, and the common name of a certificate. Raises CertsError."""
+    if not name or len(name) > _MAX_NAME_LENGTH:
+        raise CertsError(f"a name has 1 to {_MAX_NAME_LENGTH} characters, {name!r} has {len(name)}")
+    if name.startswith(".") or any(c in "/\\\0" or not c.isprintable() for c in name):
+        raise CertsError(f"the name {name!r} cannot be the name of a file")
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime, until: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(until)
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _uri(uri: str) -> x509.UniformResourceIdentifier:
+    return x509.UniformResourceIdentifier(uri)
+
+
+def _key_usage(*, is_ca: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not is_ca,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_ca,
+        crl_sign=is_ca,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -1,0 +1,31 @@
+"""In which forms do other programs take a certificate?"""
+
+from __future__ import annotations
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+
+from mesh.certs.errors import CertsError
+from mesh.certs.stored import Certificate, load
+
+
+def export_pem(certificate: Certificate) -> bytes:
+    """Certificate, key and CA in one file, in that order. Raises CertsError."""
+    try:
+        paths = (certificate.path, certificate.key_path, certificate.ca_path)
+        return b"".join(path.read_bytes() for path in paths)
+    except OSError as error:
+        raise CertsError(f"cannot read {error.filename}: {error.strerror}") from None
+
+
+def export_pkcs12(certificate: Certificate, password: str) -> bytes:
+    """The same as a key store for Java and Windows. Raises CertsError."""
+    pair = load(certificate.path)
+    if pair is None:
+        raise CertsError(f"{certificate.path} is gone")
+    if not password:
+        raise CertsError("a key store needs a password")
+    ca = x509.load_pem_x509_certificate(certificate.ca_path.read_bytes())
+    encryption = BestAvailableEncryption(password.encode())
+    return serialize_key_and_certificates(certificate.name.encode(), pair.key, pair.certificate, [ca], encryption)

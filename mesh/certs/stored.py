@@ -1,0 +1,149 @@
+"""How do certificates lie on disk, and how are they read back and replaced?
+
+    pki/                       0700
+      lock                     held while anything here changes
+      ca.pem       ca-key.pem  0600, as all keys
+      router/r1.pem            router/r1-key.pem
+      broker/  operator/  client/
+
+A file is replaced by rename. A certificate and its key are two files: where a crash left a pair that does not fit, the
+certificate counts as absent and is made again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from mesh.certs.authority import KeyPair
+from mesh.certs.errors import CertsError
+from wire.node_files import NodeCertificate
+from wire.tls import MeshIdentity, parse_identity
+
+_KEY_SUFFIX = "-key.pem"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What there is to know about one certificate; ``identity`` is None for the CA itself."""
+
+    name: str
+    identity: MeshIdentity | None
+    path: Path
+    key_path: Path
+    ca_path: Path
+    hosts: tuple[str, ...]
+    not_before: datetime
+    not_after: datetime
+    serial: int
+    fingerprint: str
+    """SHA-256 of the certificate, in hexadecimal."""
+
+    @property
+    def role(self) -> str:
+        return "ca" if self.identity is None else str(self.identity.role)
+
+    @property
+    def files(self) -> NodeCertificate:
+        return NodeCertificate(self.path, self.key_path, self.ca_path)
+
+    def left(self, now: datetime) -> timedelta:
+        return self.not_after - now
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make ``folder`` private and keep other processes from changing it meanwhile."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CertsError(f"cannot keep certificates in {folder}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def key_path_of(path: Path) -> Path:
+    return path.with_name(path.stem + _KEY_SUFFIX)
+
+
+def save(path: Path, pair: KeyPair) -> None:
+    """Key first: a reader that finds the new certificate finds its key."""
+    path.parent.mkdir(exist_ok=True, mode=0o700)
+    key = pair.key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    _replace(key_path_of(path), key, 0o600)
+    _replace(path, pair.certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+
+
+def load(path: Path) -> KeyPair | None:
+    """None when there is none, or when certificate and key do not belong together. Raises CertsError for damage."""
+    key_path = key_path_of(path)
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+        key = serialization.load_pem_private_key(key_path.read_bytes(), None)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CertsError(f"cannot read {error.filename}: {error.strerror}") from None
+    except (ValueError, TypeError):
+        raise CertsError(f"{path} or {key_path} is damaged: remove both to have new ones made") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        return None
+    return KeyPair(key, certificate)
+
+
+def describe(path: Path, ca_path: Path, certificate: x509.Certificate) -> Certificate:
+    names = alternative_names(certificate)
+    uris = names.get_values_for_type(x509.UniformResourceIdentifier)
+    identities = [identity for identity in map(parse_identity, uris) if identity is not None]
+    common_names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    addresses = [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    return Certificate(
+        name=str(common_names[0].value) if common_names else path.stem,
+        identity=identities[0] if identities else None,
+        path=path,
+        key_path=key_path_of(path),
+        ca_path=ca_path,
+        hosts=(*names.get_values_for_type(x509.DNSName), *addresses),
+        not_before=certificate.not_valid_before_utc,
+        not_after=certificate.not_valid_after_utc,
+        serial=certificate.serial_number,
+        fingerprint=certificate.fingerprint(hashes.SHA256()).hex(),
+    )
+
+
+def alternative_names(certificate: x509.Certificate) -> x509.SubjectAlternativeName:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return x509.SubjectAlternativeName([])
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
+    new = path.with_name(path.name + ".new")
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(path)
+    except OSError as error:
+        raise CertsError(f"cannot write {path}: {error.strerror}") from None
