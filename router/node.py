@@ -6,7 +6,7 @@ Inputs come from the driver (`wire.driver`); what is to be sent gathers in ``dir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,6 @@ from router.routes import EgressRoute, RouteWays, at_broker
 from router.routing import actions
 from router.routing.core import Routing
 from router.routing.settings import RoutingSettings
-from router.routing.snapshot import RoutingSnapshot
 from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
 from router.timers import Timers
 from wire.endpoint import Endpoint, EndpointSettings, Peer
@@ -82,6 +81,18 @@ class ConnectionSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class RouterView:
+    """Another router as seen from here; ``cost`` and ``path`` are None while it cannot be reached."""
+
+    router: str
+    is_neighbor: bool
+    cost: int | None
+    path: tuple[str, ...] | None
+    instance: int
+    addresses: int
+
+
+@dataclass(frozen=True, slots=True)
 class RouterNodeSnapshot:
     router_id: str
     mesh: str
@@ -89,7 +100,7 @@ class RouterNodeSnapshot:
     addresses: tuple[AddressSnapshot, ...]
     brokers: tuple[BrokerSnapshot, ...]
     transit_circuits: int
-    routing: RoutingSnapshot
+    routers: tuple[RouterView, ...]
 
 
 class RouterNode:
@@ -344,6 +355,13 @@ class RouterNode:
         self._addresses.settle()
 
     # For people and tests
+    def _views(self) -> Iterator[RouterView]:
+        known = self._routing.snapshot()
+        for router, each in known.routers.items():
+            if router != known.router_id:
+                is_neighbor = router in known.neighbors
+                yield RouterView(router, is_neighbor, each.cost, each.path, each.instance, len(each.addresses))
+
     def snapshot(self) -> RouterNodeSnapshot:
         return RouterNodeSnapshot(
             router_id=self._settings.router_id,
@@ -352,7 +370,7 @@ class RouterNode:
             addresses=self._addresses.snapshot(),
             brokers=self._brokers.snapshot(),
             transit_circuits=self._circuits.transit_count,
-            routing=self._routing.snapshot(),
+            routers=tuple(self._views()),
         )
 
 

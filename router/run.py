@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -14,9 +15,9 @@ from addressing.credentials import parse_secret
 from addressing.permissions import Permissions
 from addressing.topology import Authentication, Broker, Listener, Topology
 from router.brokers import BrokerSettings
-from router.node import ListenerSettings, RouterNode, RouterSettings, node_endpoint_settings
+from router.node import ListenerSettings, RouterNode, RouterNodeSnapshot, RouterSettings, node_endpoint_settings
 from wire import log, tls
-from wire.driver import Driver
+from wire.driver import Driver, DriverSnapshot
 from wire.endpoint import EndpointSettings
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.node_files import NodeFiles
@@ -26,14 +27,31 @@ from wire.tls import MeshIdentity, Role
 _NODES = "nodes"
 
 
+@dataclass(frozen=True, slots=True)
+class RunningSnapshot:
+    node: RouterNodeSnapshot
+    driver: DriverSnapshot
+
+
+class RunningRouter:
+    """A router at work, for whoever watches it."""
+
+    def __init__(self, node: RouterNode, driver: Driver) -> None:
+        self._node = node
+        self._driver = driver
+
+    def snapshot(self) -> RunningSnapshot:
+        return RunningSnapshot(self._node.snapshot(), self._driver.snapshot())
+
+
 async def run_router(
     topology: Topology,
     name: str,
     files: NodeFiles,
     stop: asyncio.Event,
-    on_started: Callable[[Callable[[], Any]], None],
+    on_started: Callable[[RunningRouter], Awaitable[None]],
 ) -> None:
-    """Run router ``name`` until ``stop`` is set. ``on_started`` gets a function that returns a snapshot.
+    """Run router ``name`` until ``stop`` is set; ``on_started`` is awaited once its listeners are open.
 
     Raises BindError when a port is taken, TlsSetupError when a certificate cannot be used.
     """
@@ -52,7 +70,7 @@ async def run_router(
         for connector in parts.connectors():
             driver.connect(connector)
         driver.wake()
-        on_started(lambda: {"node": node.snapshot(), "driver": driver.snapshot()})
+        await on_started(RunningRouter(node, driver))
         await stop.wait()
     finally:
         await driver.close()
