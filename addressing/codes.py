@@ -67,7 +67,7 @@ _ALL = (
         "AM008",
         "a YAML feature that topologies do not use",
         "Tags (!name), an alias inside the value it names, merging something that is no mapping, and files that grow "
-        "beyond a million values by aliases are refused. Anchors, aliases and merge keys (<<) are fine.",
+        "beyond 200,000 values by aliases are refused. Anchors, aliases and merge keys (<<) are fine.",
         "write the value out.",
     ),
     Code(

@@ -17,7 +17,7 @@ from ruamel.yaml.reader import ReaderError
 
 from addressing.problem import Path, Problem
 
-_MAX_VALUES = 1_000_000
+_MAX_VALUES = 200_000
 _TAG = "tag:yaml.org,2002:"
 
 

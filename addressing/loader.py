@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -143,11 +143,11 @@ def _declared(data: dict[str, Any], *, is_complete: bool) -> Declared:
     return Declared(_names(data, "routers"), _names(data, "brokers"), is_complete)
 
 
-def _names(data: dict[str, Any], section: str) -> list[str] | None:
+def _names(data: dict[str, Any], section: str) -> Collection[str] | None:
     names = data.get(section)
     if names is None:
-        return []
-    return list(names) if isinstance(names, dict) else None
+        return ()
+    return names.keys() if isinstance(names, dict) else None
 
 
 def _locate(problem: Problem, document: Document, lines: list[str], file: str) -> ConfigError:

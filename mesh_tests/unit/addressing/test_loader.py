@@ -114,7 +114,7 @@ EXAMPLES = [
     ("\tmesh: m", "1:1 AM004"),
     ("mesh: \x07", "1:7 AM004"),
     ("mesh: m\n---\nmesh: n", "2:1 AM004"),
-    ("[" * 10_000, "AM004"),
+    ("[" * 2000, "AM004"),
     ("mesh: m\nmesh: n\nrouters: {r1: }", "2:1 AM005"),
     ("", "AM006"),
     ("# nothing", "AM006"),
@@ -225,7 +225,7 @@ def test_aliases_that_multiply_without_end_are_refused() -> None:
     levels = "\n".join(f"x-{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9))
     (error,) = errors_of(f"x-0: &a0 [x]\n{levels}")
     assert error.code == "AM004"
-    assert "more than 1000000 values" in error.message
+    assert "more than 200000 values" in error.message
 
 
 def test_routers_that_cannot_reach_each_other_are_a_warning(tmp_path: Path) -> None:
