@@ -158,8 +158,11 @@ class Neighbors:
         ]
 
     def next_deadline(self) -> float | None:
-        deadlines = [at for at in (self._next_hello, self._next_expiry) if at is not None]
-        return min(deadlines, default=None)
+        if self._next_hello is None:
+            return self._next_expiry
+        if self._next_expiry is None:
+            return self._next_hello
+        return min(self._next_hello, self._next_expiry)
 
     def _hello(self, connection: int) -> SendControl:
         known = self._connections[connection]
