@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
 from addressing.book import AddressKind, Distribution
+from addressing.broker_url import AMQP_PORT, AMQPS_PORT, BrokerUrl, parse_broker_url
 from addressing.credentials import check_secret
 from addressing.errors import BadValue
 from addressing.names import NODE_NAME_PATTERN, USER_NAME_PATTERN, check_node_name, check_router_name, check_user_name
@@ -28,9 +28,6 @@ from addressing.pattern import check_pattern, check_permission_pattern
 # starts, and clear of RabbitMQ's 15672 and 25672.
 FIRST_ROUTER_PORT = 26671
 FIRST_BROKER_PORT = 27671
-
-AMQP_PORT = 5672
-AMQPS_PORT = 5671
 
 
 def _checked(check: Callable[[str], Any]) -> AfterValidator:
@@ -186,42 +183,6 @@ class BrokerTls(Part):
     """PEM file with the private key of the client certificate."""
     verify_hostname: bool = True
     """false accepts a certificate that was issued for another host."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerUrl:
-    """An existing broker's URL, taken apart. The text of it never shows the password."""
-
-    host: str
-    port: int
-    is_tls: bool
-    user: str | None
-    password: str | None
-
-    def __str__(self) -> str:
-        user = f"{self.user}@" if self.user else ""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'amqps' if self.is_tls else 'amqp'}://{user}{host}:{self.port}"
-
-    __repr__ = __str__
-
-
-def parse_broker_url(url: str) -> BrokerUrl:
-    """Read ``amqp[s]://[user[:password]@]host[:port]``; raise BadValue without repeating what may be a password."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise BadValue(f"malformed URL: {error}", "AM302") from None
-    if parts.scheme not in ("amqp", "amqps"):
-        raise BadValue(f"expected amqp://host:port or amqps://host:port, got the scheme {parts.scheme!r}", "AM302")
-    if not parts.hostname:
-        raise BadValue("the URL names no host: expected amqp://host:port", "AM302")
-    if parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise BadValue("expected nothing after host and port: see address_prefix and hostname", "AM302")
-    is_tls = parts.scheme == "amqps"
-    user, password = (None if part is None else unquote(part) for part in (parts.username, parts.password))
-    return BrokerUrl(parts.hostname, port or (AMQPS_PORT if is_tls else AMQP_PORT), is_tls, user, password)
 
 
 class Broker(Part):

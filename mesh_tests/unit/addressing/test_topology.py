@@ -8,8 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from addressing.book import AddressKind
+from addressing.broker_url import parse_broker_url
 from addressing.loader import load_topology, parse_topology
-from addressing.topology import Authentication, Edge, parse_broker_url
+from addressing.topology import Authentication, Edge
 
 HEAD = "mesh: m\nrouters: {r1: }\n"
 

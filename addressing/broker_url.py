@@ -1,0 +1,47 @@
+"""Where is an existing broker, and as whom does the mesh log in there? The ``url`` of a broker, taken apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from addressing.errors import BadValue
+
+AMQP_PORT = 5672
+AMQPS_PORT = 5671
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUrl:
+    """An existing broker's URL, taken apart. The text of it never shows the password."""
+
+    host: str
+    port: int
+    is_tls: bool
+    user: str | None
+    password: str | None
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'amqps' if self.is_tls else 'amqp'}://{user}{host}:{self.port}"
+
+    __repr__ = __str__
+
+
+def parse_broker_url(url: str) -> BrokerUrl:
+    """Read ``amqp[s]://[user[:password]@]host[:port]``; raise BadValue without repeating what may be a password."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise BadValue(f"malformed URL: {error}", "AM302") from None
+    if parts.scheme not in ("amqp", "amqps"):
+        raise BadValue(f"expected amqp://host:port or amqps://host:port, got the scheme {parts.scheme!r}", "AM302")
+    if not parts.hostname:
+        raise BadValue("the URL names no host: expected amqp://host:port", "AM302")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise BadValue("expected nothing after host and port: see address_prefix and hostname", "AM302")
+    is_tls = parts.scheme == "amqps"
+    user, password = (None if part is None else unquote(part) for part in (parts.username, parts.password))
+    return BrokerUrl(parts.hostname, port or (AMQPS_PORT if is_tls else AMQP_PORT), is_tls, user, password)
