@@ -1,7 +1,7 @@
 """One TCP connection from its first byte to its last: handshake, endpoint, flow of output, a gentle end.
 
-    HANDSHAKE --layers accepted--> AMQP --is_finished, failure--> LINGER --> gone
-        \\--------failure, silence--------------------------------/
+    NEW --> HANDSHAKE --layers accepted--> AMQP --is_finished, failure--> LINGER --> gone
+               \\--------failure, silence--------------------------------/
 
 Lingering: after the last byte we close our half and discard what still comes, because closing a socket with unread
 input resets the connection, and the peer would lose the very error that tells it what was wrong.
@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
+from typing import Protocol, cast
 
 from wire.ending import ending_of, is_input_undecodable
 from wire.endpoint import Endpoint, Peer
@@ -31,6 +31,7 @@ FAILED_LOGIN_DELAY_S = 0.5
 
 
 class Phase(Enum):
+    NEW = auto()
     HANDSHAKE = auto()
     AMQP = auto()
     LINGER = auto()
@@ -97,7 +98,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._layers: Layers
         self._transport: asyncio.Transport
-        self._phase = Phase.HANDSHAKE
+        self._phase = Phase.NEW
         self._reason: str | None = None
         self._is_open_seen = False
         self._is_output_paused = False
@@ -108,11 +109,15 @@ class Connection(asyncio.Protocol):
 
     # From asyncio
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self.remote_address = _remote_address(transport)
-        _tune(transport)
+        # uvloop's transports are not instances of asyncio's.
+        self._transport = cast(asyncio.Transport, transport)
+        self.remote_address = _remote_address(self._transport)
+        _tune(self._transport)
         self._owner.on_made(self)
+        if self._phase is not Phase.NEW:
+            self._transport.abort()
+            return
+        self._phase = Phase.HANDSHAKE
         self._arm_deadline(self.origin.handshake_timeout_s, self._on_handshake_timeout)
         self._owner.guard(self, self._begin)
 
@@ -174,7 +179,9 @@ class Connection(asyncio.Protocol):
 
     def close(self, error: AmqpError | None) -> None:
         """End in order: the peer is told, and has its say."""
-        if self._phase is Phase.HANDSHAKE:
+        if self._phase is Phase.NEW:
+            self.abort("closed by us")
+        elif self._phase is Phase.HANDSHAKE:
             self._end("closed by us")
         elif self._phase is Phase.AMQP and self.endpoint is not None:
             self.endpoint.close(error)
@@ -187,9 +194,11 @@ class Connection(asyncio.Protocol):
         """End now: what is unsent stays unsent, what still arrives is not read."""
         if self._phase is Phase.GONE:
             return
-        self._phase = Phase.LINGER
         self._reason = self._reason or reason
-        self._transport.abort()
+        # A connection that asyncio has not handed its socket yet aborts as soon as it has.
+        is_made, self._phase = self._phase is not Phase.NEW, Phase.LINGER
+        if is_made:
+            self._transport.abort()
 
     # Handshake
     def _begin(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import cast
 
 from wire.connection import Connection, Origin, Owner
 from wire.layers import Sasl, Terms
@@ -118,7 +119,7 @@ class _Dropped(asyncio.Protocol):
     """For a crowd at a full listener: no word, no memory."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
+        cast(asyncio.Transport, transport).abort()
 
 
 def _terms(spec: ListenerSpec) -> Terms:

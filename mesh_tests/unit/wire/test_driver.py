@@ -32,12 +32,13 @@ from wire.sasl.headers import AMQP, SASL
 LOOPBACK = "127.0.0.1"
 
 
-def run(test: Callable[[], Awaitable[None]]) -> None:
+def run(test: Callable[[], Awaitable[None]], make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
     async def within() -> None:
         async with asyncio.timeout(30):
             await test()
 
-    asyncio.run(within())
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(within())
 
 
 class Site:
@@ -102,6 +103,19 @@ def test_a_connector_and_a_listener_open_and_close_in_order(sasl: SaslClientSett
         assert client.log.of(ConnectorUp)[0].container_id == "server"
 
     run(scenario)
+
+
+def test_uvloop_will_do_as_well() -> None:
+    uvloop = pytest.importorskip("uvloop", reason="pip install uvloop")
+
+    async def scenario() -> None:
+        async with site("server") as server, site("client") as client:
+            client.dial(server.port, sasl=SaslClientSettings())
+            await server.node.wait(lambda: server.node.opened)
+            await client.driver.close()
+        assert server.log.of(ConnectionClosed)
+
+    run(scenario, uvloop.new_event_loop)
 
 
 @pytest.mark.parametrize("is_required", [False, True])
