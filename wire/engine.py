@@ -58,9 +58,14 @@ def set_session_window(session: Pointer, frames: int) -> None:
 
 
 def free_engine(connection: Pointer, transport: Pointer, collector: Pointer) -> None:
-    """Give back one connection's engine. Events hold references: the collector goes first."""
-    lib.pn_collector_release(collector)
+    """Give back one connection's engine.
+
+    In this order: the connection is taken off its collector before it goes, or the events of its own end are put into
+    memory that is gone (a crash, once there are unsettled deliveries).
+    """
+    lib.pn_transport_unbind(transport)
     _extra.pn_transport_free(_plain(transport))
+    lib.pn_connection_collect(connection, NULL)
     _extra.pn_connection_free(_plain(connection))
     lib.pn_collector_free(collector)
 

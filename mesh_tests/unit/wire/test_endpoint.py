@@ -276,3 +276,19 @@ def test_a_freed_endpoint_says_nothing_more():
     assert pipe.a.is_finished
     assert sender.is_gone
     sender.close()
+
+
+def test_endpoints_with_unsettled_deliveries_are_freed_whole():
+    for _ in range(50):
+        pipe = Pipe()
+        sender, receiver = pipe.link_pair()
+        pipe.sinks[pipe.b].takes = False
+        receiver.grant(5)
+        pipe.run()
+        for index in range(3):
+            send(sender, b"x", b"%d" % index)
+        sender.start(b"partial")
+        sender.send(b"half")
+        pipe.run()
+        pipe.a.free()
+        pipe.b.free()

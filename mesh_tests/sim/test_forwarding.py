@@ -1,0 +1,223 @@
+"""Messages through one to three routers, in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from proton import Message
+
+from mesh_tests.sim.world import SimMesh
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
+
+ADDRESSES = {"rpc": "anycast", "near": {"type": "anycast", "distribution": "closest"}, "prices": "multicast"}
+
+
+def line(count: int = 3) -> SimMesh:
+    routers: dict[str, Any] = {f"r{n}": {"connect": [f"r{n + 1}"] if n < count else []} for n in range(1, count + 1)}
+    mesh = SimMesh({"mesh": "line", "node_tls": False, "routers": routers, "addresses": ADDRESSES})
+    mesh.converge()
+    return mesh
+
+
+@pytest.fixture(params=["r1", "r2", "r3"])
+def egress(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_anycast_reaches_a_consumer_over_any_number_of_hops(egress: str):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    for index in range(20):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(b"m%d" % index)
+    mesh.run_until(lambda: len(sender.outcomes) == 20)
+    assert receiver.messages == [b"m%d" % index for index in range(20)]
+    assert set(sender.outcomes.values()) == {ACCEPTED}
+
+
+def test_a_producer_without_taker_gets_no_credit_and_gets_it_when_one_comes(egress: str):
+    mesh = line()
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(1)
+    assert sender.link.credit == 0
+    mesh.client(egress).receiver("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+
+
+def test_multicast_reaches_every_consumer_once():
+    mesh = line()
+    receivers = [mesh.client(router).receiver("prices") for router in ("r1", "r2", "r3", "r3")]
+    sender = mesh.client("r1").sender("prices")
+    mesh.run_until(lambda: sender.link.credit >= 5)
+    for index in range(5):
+        sender.send(b"p%d" % index)
+    mesh.run_until(lambda: len(sender.outcomes) == 5)
+    assert all(receiver.messages == [b"p%d" % index for index in range(5)] for receiver in receivers)
+
+
+@pytest.mark.parametrize("outcome", [ACCEPTED, RELEASED, MODIFIED_FAILED, rejected("amqp:not-allowed", "no")])
+def test_every_outcome_reaches_the_producer_unchanged(egress: str, outcome: Any):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc")
+    receiver.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(b"x")
+    mesh.run_until(lambda: bool(receiver.held))
+    receiver.settle(outcome)
+    mesh.run_until(lambda: bool(sender.outcomes))
+    got = sender.outcomes[1]
+    assert (got.kind, got.delivery_failed) == (outcome.kind, outcome.delivery_failed)
+    if outcome.error:
+        assert str(got.error) == str(outcome.error)
+
+
+def test_written_deliveries_of_a_consumer_that_dies_are_in_doubt(egress: str):
+    mesh = line()
+    client = mesh.client(egress)
+    receiver = client.receiver("rpc")
+    receiver.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(b"x")
+    mesh.run_until(lambda: bool(receiver.held))
+    mesh.cut(client.pipe)
+    mesh.run_until(lambda: bool(sender.outcomes))
+    assert sender.outcomes[1] == MODIFIED_FAILED
+
+
+def test_credit_stops_with_the_consumer_and_no_more_than_promised_is_held(egress: str):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc", credit=5)
+    receiver.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    sent = 0
+    for _ in range(200):
+        mesh.run(0.01)
+        while sender.link.credit > 0:
+            sender.send(b"x")
+            sent += 1
+    assert len(receiver.messages) == 5
+    assert sent <= 5 + 3
+
+
+def test_last_consumer_leaving_takes_the_credit_back(egress: str):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    receiver.link.close()
+    mesh.run_until(lambda: sender.link.credit == 0)
+
+
+def test_a_dynamic_reply_address_is_reached_from_any_router(egress: str):
+    mesh = line()
+    replies = mesh.client(egress).receiver(None, dynamic=True)
+    mesh.run_until(lambda: replies.link.is_open)
+    address = replies.link.remote_source.address
+    assert address.startswith("amqp:/_topo/0/")
+    sender = mesh.client("r1").sender(address)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(b"answer")
+    mesh.run_until(lambda: replies.messages == [b"answer"])
+
+
+def test_an_anonymous_sender_names_an_address_in_each_message(egress: str):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc")
+    prices = mesh.client(egress).receiver("prices")
+    sender = mesh.client("r1").sender(None)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    one, other = Message(address="rpc", body="a").encode(), Message(address="prices", body="b").encode()
+    sender.send(one)
+    sender.send(other)
+    unknown = sender.send(Message(address="nowhere", body="c").encode())
+    mesh.run_until(lambda: len(sender.outcomes) == 3)
+    assert receiver.messages == [one]
+    assert prices.messages == [other]
+    assert sender.outcomes[unknown].kind is Kind.REJECTED
+    assert sender.outcomes[unknown].error.condition == "amqp:not-found"
+
+
+def test_an_anonymous_message_without_taker_is_released():
+    mesh = line()
+    sender = mesh.client("r1").sender(None)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(Message(address="rpc", body="a").encode())
+    mesh.run_until(lambda: bool(sender.outcomes))
+    assert sender.outcomes[1] == RELEASED
+
+
+def test_a_large_message_streams_through(egress: str):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    body = bytes(range(256)) * 8192
+    sender.send(body)
+    sender.send(b"after")
+    mesh.run_until(lambda: len(sender.outcomes) == 2)
+    assert [len(message) for message in receiver.messages] == [len(body), 5]
+    assert receiver.messages[0] == body
+
+
+def test_balanced_spreads_over_consumers_by_what_each_has_outstanding():
+    mesh = line()
+    receivers = [mesh.client(router).receiver("rpc", credit=100) for router in ("r1", "r1", "r3")]
+    for receiver in receivers:
+        receiver.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    for _ in range(90):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(b"x")
+    mesh.run_until(lambda: sum(len(receiver.messages) for receiver in receivers) == 90)
+    assert all(len(receiver.messages) >= 28 for receiver in receivers)
+
+
+def test_closest_prefers_the_local_consumer():
+    mesh = line()
+    here = mesh.client("r1").receiver("near", credit=100)
+    there = mesh.client("r3").receiver("near", credit=100)
+    sender = mesh.client("r1").sender("near")
+    for _ in range(20):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(b"x")
+    mesh.run_until(lambda: len(sender.outcomes) == 20)
+    assert (len(here.messages), len(there.messages)) == (20, 0)
+
+
+def test_an_unknown_address_is_refused_with_a_sentence():
+    mesh = line(1)
+    sender = mesh.client("r1").sender("nowhere")
+    mesh.run_until(lambda: sender.error is not None)
+    assert sender.error.condition == "amqp:not-found"
+    assert "nowhere" in sender.error.description
+
+
+def test_pre_settled_deliveries_arrive_and_credit_returns(egress: str):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc", credit=1000)
+    sender = mesh.client("r1").sender("rpc")
+    for _ in range(400):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(b"x", settled=True)
+    mesh.run_until(lambda: len(receiver.messages) == 400)
+
+
+def test_traffic_finds_another_path_when_the_transit_router_dies():
+    routers = {"r1": {"connect": ["r2", "r4"]}, "r2": {"connect": ["r3"]}, "r3": {"connect": ["r4"]}, "r4": {}}
+    mesh = SimMesh({"mesh": "ring", "node_tls": False, "routers": routers, "addresses": ADDRESSES})
+    mesh.converge()
+    receiver = mesh.client("r3").receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(b"before")
+    mesh.run_until(lambda: len(sender.outcomes) == 1)
+    mesh.kill("r2")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(b"after")
+    mesh.run_until(lambda: len(sender.outcomes) == 2)
+    assert receiver.messages == [b"before", b"after"]

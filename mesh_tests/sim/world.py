@@ -1,0 +1,333 @@
+"""Real router nodes with real engines over in-memory pipes, in virtual time.
+
+A `World` is stepped: `run(seconds)` moves bytes and fires deadlines in order of time; nothing sleeps, nothing is random
+but for what the seed decides.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from addressing.book import AddressBook
+from addressing.permissions import Permissions
+from addressing.topology import Topology
+from router.node import ListenerSettings, RouterNode, RouterSettings, node_endpoint_settings
+from wire import delivery as deliveries
+from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.events import Closed, LinkAttached, LinkDetached, LinkEstablished, Opened
+from wire.terminus import source, target
+
+
+@dataclass(eq=False)
+class Pipe:
+    """A connection: two (node, endpoint) ends; bytes take ``delay_s`` each way."""
+
+    ends: tuple[tuple[Any, Endpoint], tuple[Any, Endpoint]]
+    delay_s: float
+    is_cut: bool = False
+
+
+class World:
+    """Virtual time starts at 1,000 s."""
+
+    def __init__(self, delay_s: float = 0.001) -> None:
+        self.now = 1000.0
+        self.delay_s = delay_s
+        self.pipes: list[Pipe] = []
+        self.nodes: list[Any] = []
+        self.log: list[Any] = []
+        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._queue, (when, next(self._order), action))
+
+    def join(self, one: tuple[Any, Endpoint], other: tuple[Any, Endpoint]) -> Pipe:
+        pipe = Pipe((one, other), self.delay_s)
+        self.pipes.append(pipe)
+        self.flush()
+        return pipe
+
+    def cut(self, pipe: Pipe, *, silently: bool = False) -> None:
+        """The connection is gone; both nodes hear of it now, unless silently."""
+        if pipe.is_cut:
+            return
+        pipe.is_cut = True
+        if silently:
+            return
+        self.pipes.remove(pipe)
+        for node, endpoint in pipe.ends:
+            if node in self.nodes:
+                node.on_disconnected(endpoint, "cut", self.now)
+            endpoint.free()
+        self.flush()
+
+    def flush(self) -> None:
+        """Put every byte that a node wants to send on its way."""
+        moved = True
+        while moved:
+            moved = False
+            for pipe in self.pipes:
+                for end, (node, endpoint) in enumerate(pipe.ends):
+                    if node not in self.nodes:
+                        continue
+                    while data := endpoint.output():
+                        moved = True
+                        if not pipe.is_cut:
+                            self.at(self.now + pipe.delay_s, self._arrival(pipe, 1 - end, data))
+                    if endpoint.has_waiters and endpoint.has_room:
+                        node.on_writable(endpoint, self.now)
+                        moved = True
+
+    def _arrival(self, pipe: Pipe, end: int, data: bytes) -> Callable[[], None]:
+        def arrive() -> None:
+            node, endpoint = pipe.ends[end]
+            if pipe.is_cut or node not in self.nodes or endpoint.is_finished:
+                return
+            endpoint.receive(data)
+            node.on_input(endpoint, self.now)
+
+        return arrive
+
+    def run(self, seconds: float) -> None:
+        """Let ``seconds`` pass."""
+        end = self.now + seconds
+        while True:
+            self.flush()
+            deadlines = [(deadline, node) for node in self.nodes if (deadline := node.next_deadline()) is not None]
+            next_deadline = min((deadline for deadline, _ in deadlines), default=end)
+            next_arrival = self._queue[0][0] if self._queue else end
+            when = min(next_deadline, next_arrival)
+            if when >= end:
+                break
+            self.now = max(self.now, when)
+            if next_arrival <= next_deadline:
+                heapq.heappop(self._queue)[2]()
+            else:
+                for deadline, node in deadlines:
+                    if deadline <= self.now:
+                        node.on_time(self.now)
+        self.now = end
+
+    def run_until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Let time pass until ``condition``; AssertionError when ``seconds`` were not enough."""
+        end = self.now + seconds
+        while not condition():
+            assert self.now < end, f"not within {seconds} s of virtual time"
+            self.run(0.005)
+
+
+class SimMesh(World):
+    """Routers of a topology, joined as it says."""
+
+    def __init__(self, topology: dict[str, Any], delay_s: float = 0.001) -> None:
+        super().__init__(delay_s)
+        self.topology = Topology.model_validate(topology)
+        self.routers: dict[str, RouterNode] = {}
+        self.trunks: dict[frozenset[str], Pipe] = {}
+        self._instances = itertools.count(1)
+        self._tokens = itertools.count(1)
+        for name in self.topology.routers:
+            self.start(name)
+        for edge in self.topology.edges():
+            self.link(edge.dialer, edge.to)
+
+    def start(self, name: str) -> RouterNode:
+        instance = next(self._instances)
+        edges = [edge for edge in self.topology.edges() if name in (edge.dialer, edge.to)]
+        settings = RouterSettings(
+            router_id=name,
+            mesh=self.topology.mesh,
+            instance=instance,
+            listeners={"clients": ListenerSettings(EndpointSettings(name))},
+            node_endpoint=node_endpoint_settings(name, instance, "0"),
+            costs={edge.to if edge.dialer == name else edge.dialer: edge.cost for edge in edges},
+            connectors={f"router:{edge.to}": edge.to for edge in edges if edge.dialer == name},
+            default_broker=self.topology.fallback_broker,
+        )
+        node = RouterNode(
+            settings,
+            AddressBook(self.topology),
+            Permissions(self.topology),
+            lambda event: self.log.append((self.now, name, event)),
+            lambda: f"t{next(self._tokens)}",
+        )
+        self.routers[name] = node
+        self.nodes.append(node)
+        return node
+
+    def link(self, dialer: str, to: str) -> Pipe:
+        one, other = self.routers[dialer], self.routers[to]
+        ends = (
+            (one, one.on_connected(f"router:{to}", Peer(is_mesh=True), self.now)),
+            (other, other.on_accepted("nodes", Peer(is_mesh=True), self.now)),
+        )
+        pipe = self.trunks[frozenset({dialer, to})] = self.join(*ends)
+        return pipe
+
+    def cut_trunk(self, one: str, other: str) -> None:
+        self.cut(self.trunks.pop(frozenset({one, other})))
+
+    def kill(self, name: str) -> None:
+        """The router is gone, and every connection of it."""
+        node = self.routers.pop(name)
+        self.nodes.remove(node)
+        for pipe in [pipe for pipe in self.pipes if any(end[0] is node for end in pipe.ends)]:
+            self.cut(pipe)
+
+    def client(self, router: str, container_id: str = "client") -> SimClient:
+        node = self.routers[router]
+        client = SimClient(self, container_id)
+        self.nodes.append(client)
+        client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(), self.now)))
+        return client
+
+    def converge(self) -> None:
+        """Until every router reaches every other."""
+        others = len(self.routers) - 1
+        self.run_until(
+            lambda: all(
+                sum(view.cost is not None for view in node.snapshot().routers) == others
+                for node in self.routers.values()
+            )
+        )
+
+
+@dataclass
+class Receiver:
+    """A consumer that takes all it gets, until told otherwise."""
+
+    link: Any
+    messages: list[bytes] = field(default_factory=list)
+    held: list[Any] = field(default_factory=list)
+    accepts: bool = True
+    partial: bytes = b""
+    error: Any = None
+
+    def settle(self, outcome: deliveries.Outcome = deliveries.ACCEPTED) -> None:
+        """Answer what is held."""
+        for delivery in self.held:
+            deliveries.set_outcome(delivery, outcome)
+            deliveries.settle(delivery)
+        self.held.clear()
+
+
+@dataclass
+class Sender:
+    link: Any
+    outcomes: dict[int, Any] = field(default_factory=dict)
+    open: dict[Any, int] = field(default_factory=dict)
+    error: Any = None
+    count: int = 0
+
+    def send(self, body: bytes, *, settled: bool = False) -> int:
+        """Send one message, credit or not; its number, by which ``outcomes`` has its outcome."""
+        self.count += 1
+        delivery = self.link.start(b"%d" % self.count)
+        self.link.send(body)
+        self.link.finish()
+        if settled:
+            deliveries.settle(delivery)
+        else:
+            self.open[delivery] = self.count
+        return self.count
+
+
+class SimClient:
+    """A client of one connection, as a node of the world."""
+
+    def __init__(self, world: World, container_id: str) -> None:
+        self.world = world
+        self.dirty: set[Endpoint] = set()
+        self.endpoint = Endpoint(EndpointSettings(container_id), dirty=self.dirty)
+        self.endpoint.open()
+        self.pipe: Any = None
+        self.closed: Any = None
+        self._names = itertools.count(1)
+        self._session: Any = None
+
+    def next_deadline(self) -> float | None:
+        return None
+
+    def on_time(self, now: float) -> None: ...
+
+    def on_writable(self, endpoint: Endpoint, now: float) -> None: ...
+
+    def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
+        self.closed = self.closed or reason
+
+    def _begin(self) -> Any:
+        self._session = self._session or self.endpoint.begin()
+        return self._session
+
+    def receiver(self, address: str | None, credit: int = 10, *, dynamic: bool = False, **terminus: Any) -> Receiver:
+        link = self._begin().receiver(f"r{next(self._names)}")
+        link.set_source(source(address, is_dynamic=dynamic, **terminus))
+        link.set_target(target(None))
+        receiver = link.owner = Receiver(link)
+        link.open()
+        link.grant(credit)
+        self.world.flush()
+        return receiver
+
+    def sender(self, address: str | None) -> Sender:
+        link = self._begin().sender(f"s{next(self._names)}")
+        link.set_source(source(None))
+        link.set_target(target(address))
+        sender = link.owner = Sender(link)
+        link.open()
+        self.world.flush()
+        return sender
+
+    def on_input(self, endpoint: Endpoint, now: float) -> None:
+        for event in endpoint.drain(self):
+            match event:
+                case Closed(error):
+                    self.closed = error or "closed"
+                case LinkDetached(link, _, error):
+                    link.owner.error = error or "detached"
+                    link.close()
+                case LinkAttached() | LinkEstablished() | Opened():
+                    pass
+
+    def on_delivery(self, link: Any, delivery: Any) -> None:
+        receiver: Receiver = link.owner
+        while size := deliveries.pending(delivery):
+            receiver.partial += link.recv(size)
+        if deliveries.is_aborted(delivery):
+            receiver.partial = b""
+            link.advance()
+            deliveries.settle(delivery)
+            return
+        if deliveries.is_partial(delivery):
+            return
+        receiver.messages.append(receiver.partial)
+        receiver.partial = b""
+        link.advance()
+        if deliveries.is_settled(delivery):
+            deliveries.settle(delivery)
+        elif receiver.accepts:
+            deliveries.set_outcome(delivery, deliveries.ACCEPTED)
+            deliveries.settle(delivery)
+            link.grant(1)
+        else:
+            receiver.held.append(delivery)
+
+    def on_disposition(self, link: Any, delivery: Any) -> None:
+        number = link.owner.open.get(delivery) if isinstance(link.owner, Sender) else None
+        if number is None:
+            return
+        outcome = deliveries.remote_outcome(delivery)
+        if outcome is not None:
+            link.owner.outcomes[number] = outcome
+        if deliveries.is_settled(delivery):
+            del link.owner.open[delivery]
+            deliveries.settle(delivery)
+
+    def on_flow(self, link: Any) -> None:
+        if not isinstance(link.owner, Receiver) and link.is_draining and link.credit:
+            link.drained()
