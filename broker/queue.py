@@ -116,7 +116,8 @@ class Queue:
     Always: ``_ready`` holds exactly the consumers with credit, least recently served first
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_durable: bool = True) -> None:
+        self._is_durable = is_durable
         self._fresh: deque[Entry] = deque()
         self._returned: list[tuple[int, Entry]] = []
         self._consumers: dict[int, Consumer] = {}
@@ -159,7 +160,9 @@ class Queue:
 
     def on_mark(self, message_id: int, now: float) -> list[Action]:
         """The store holds this mark."""
-        self._mark = max(self._mark, message_id)
+        if message_id <= self._mark:
+            return []
+        self._mark = message_id
         return self._dispatch(now)
 
     def drop_all(self) -> list[Action]:
@@ -355,7 +358,7 @@ class Queue:
         return Deliver(consumer.consumer_id, entry)
 
     def _is_unmarked(self, entry: Entry) -> bool:
-        return entry.message.is_stored and entry.message_id > self._mark and not entry.was_seen
+        return self._is_durable and entry.message.is_stored and entry.message_id > self._mark and not entry.was_seen
 
     def _want_mark(self, entry: Entry) -> list[Action]:
         if self._wanted_mark >= entry.message_id:

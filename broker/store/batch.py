@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class StoreError(Exception):
+class StoreError(OSError):
     """The disk failed us, or holds what we must not touch. The node ends: a failed sync is never retried."""
 
 
@@ -51,6 +51,8 @@ class WriteBatch:
     """(message_id, next piece of its large body), in order."""
     sealed: list[int] = field(default_factory=list)
     """Large bodies that are complete, and must be on disk before their rows."""
+    finished: list[int] = field(default_factory=list)
+    """Large bodies that are complete, and need not survive."""
     unlinked: list[int] = field(default_factory=list)
     """Large bodies that nobody needs any more, complete or not."""
 
@@ -69,7 +71,7 @@ class WriteBatch:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.has_rows or self.pieces or self.sealed or self.unlinked)
+        return not (self.has_rows or self.pieces or self.sealed or self.finished or self.unlinked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,11 @@ class LargeBodies:
         if message_ids:
             sync_directory(self._directory)
 
+    def finish(self, message_ids: Iterable[int]) -> None:
+        """Complete, and of no use after a restart."""
+        for message_id in message_ids:
+            os.close(self._unfinished.pop(message_id))
+
     def unlink(self, message_ids: Iterable[int]) -> None:
         for message_id in message_ids:
             handle = self._unfinished.pop(message_id, None)

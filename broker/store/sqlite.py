@@ -98,6 +98,7 @@ class SqliteStore:
         with _blaming("commit failed"):
             self._large.append(batch.pieces)
             self._large.seal(batch.sealed)
+            self._large.finish(batch.finished)
             if batch.has_rows:
                 self._commit_rows(batch)
             self._large.unlink(batch.unlinked)
@@ -188,6 +189,7 @@ class SqliteStore:
             for queue_id, message_ids in batch.archived.items():
                 self._delete("DELETE FROM entry WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
             self._delete("DELETE FROM message WHERE message_id", batch.dropped_messages)
+            self._delete("DELETE FROM entry WHERE queue_id", batch.dropped_queues)
             self._delete("DELETE FROM queue WHERE queue_id", batch.dropped_queues)
 
     def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -216,6 +218,8 @@ def _blaming(what: str) -> Iterator[None]:
     """Whatever the disk or SQLite says becomes a StoreError."""
     try:
         yield
+    except StoreError:
+        raise
     except (OSError, sqlite3.Error, KeyError) as error:
         raise StoreError(f"{what}: {error or type(error).__name__}") from error
 

@@ -214,7 +214,7 @@ class QueueWalk(RuleBasedStateMachine):
 
     @precondition(lambda self: self.wanted is not None)
     @rule()
-    def mark(self) -> None:
+    def raise_mark(self) -> None:
         assert self.wanted is not None
         self.mark, self.wanted = self.wanted, None
         self.carry_out(self.queue.on_mark(self.mark, self.now))

@@ -172,7 +172,7 @@ class StoreWalk(RuleBasedStateMachine):
         self.store.commit(WriteBatch(counts={key: self.entries[key]}))
 
     @rule(queue_id=st.sampled_from([1, 2]), ahead=st.integers(0, 10))
-    def mark(self, queue_id: int, ahead: int) -> None:
+    def raise_mark(self, queue_id: int, ahead: int) -> None:
         self.marks[queue_id] = self.next_id + ahead
         self.store.commit(WriteBatch(marks={queue_id: self.marks[queue_id]}))
 

@@ -1,0 +1,60 @@
+"""What does this broker keep under an address?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from addressing.address import BROKER_PREFIX, normalize
+from addressing.book import AddressBook, AddressKind
+from addressing.topology import Topology
+
+
+class Holding(Enum):
+    QUEUE = "queue"
+    TOPIC = "topic"
+    TEMPORARY = "temporary queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address in normal form, and what is kept there."""
+
+    address: str
+    holding: Holding
+
+
+class BrokerAddresses:
+    """The topology as one of its embedded brokers sees it."""
+
+    def __init__(self, topology: Topology, broker: str, book: AddressBook) -> None:
+        self._broker = broker
+        self._book = book
+        self._temporary_prefix = f"{BROKER_PREFIX}{broker}/temp."
+        # Routers ask by the name at the broker, which the topology need not declare as an address.
+        self._renamed = {
+            entry.broker_address: _HOLDINGS[entry.type]
+            for entry in topology.addresses.values()
+            if entry.broker_address and broker in topology.brokers_of(entry)
+        }
+
+    def resolve(self, address: str) -> Place | None:
+        """None for an address that this broker does not keep."""
+        name = normalize(address)
+        renamed = self._renamed.get(name)
+        if renamed is not None:
+            return Place(name, renamed)
+        policy = self._book.resolve(name)
+        if policy is None or self._broker not in policy.brokers:
+            return None
+        return Place(name, Holding.TEMPORARY if policy.is_internal else _HOLDINGS[policy.kind])
+
+    def temporary_address(self, token: str) -> str:
+        """The address of a dynamic source. [3.5.3]"""
+        return f"{self._temporary_prefix}{token}"
+
+    def is_temporary(self, address: str) -> bool:
+        return address.startswith(self._temporary_prefix)
+
+
+_HOLDINGS = {AddressKind.QUEUE: Holding.QUEUE, AddressKind.TOPIC: Holding.TOPIC}

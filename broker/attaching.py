@@ -1,0 +1,307 @@
+"""Who may attach to what, and what becomes of it when they leave?
+
+Spec: AMQP 1.0 [2.6.1] naming a link and stealing it, [2.6.3] refusing, [2.6.4] detach and close, [3.5] termini.
+
+A link is known by (container-id, link name, direction), whatever connection it comes over: routers come back over
+another one while the old one still seems alive. The second attach of that name steals the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from addressing.pattern import is_pattern
+from broker.addresses import BrokerAddresses, Holding, Place
+from broker.commit import Commits
+from broker.events import LinkRefused, LinkStolen
+from broker.receiving import Gate, Receiving
+from broker.sending import Sending
+from broker.shelf import Shelf
+from broker.stock import HeldQueue, Stock, SubscriptionKey
+from wire import terminus
+from wire.errors import AmqpError, LinkError
+from wire.link import RECEIVE_FIRST, IncomingLink, Link, OutgoingLink
+from wire.log import Emit
+from wire.terminus import NULL_TERMINUS, DistributionMode, Durability, Expiry, Terminus, TerminusType
+
+SELECTORS = ("apache.org:selector-filter:string", 0x0000468C00000004)
+"""Descriptors of the filter; its name in the map is the client's choice."""
+LinkName = tuple[str, str, bool]
+
+
+@dataclass(slots=True, eq=False)
+class Attachment:
+    """One link and what serves it. ``worker`` is None when a subscription is only looked up, to be ended."""
+
+    link: Link
+    name: LinkName
+    held: HeldQueue | None
+    worker: Receiving | Sending | None
+    owns_queue: bool = False
+    is_opened: bool = False
+    is_over: bool = False
+
+
+class Attachments:
+    """Always: ``_by_name`` has every attachment that is not over."""
+
+    def __init__(
+        self,
+        addresses: BrokerAddresses,
+        stock: Stock,
+        shelf: Shelf,
+        commits: Commits,
+        gate: Gate,
+        make_token: Callable[[], str],
+        log: Emit,
+    ) -> None:
+        self._addresses = addresses
+        self._stock = stock
+        self._shelf = shelf
+        self._commits = commits
+        self._gate = gate
+        self._make_token = make_token
+        self._log = log
+        self._by_name: dict[LinkName, Attachment] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._by_name)
+
+    def attach(self, link: Link, now: float) -> None:
+        """Answer the peer's attach: open, or refuse with the reason."""
+        try:
+            self._admit(link, now)
+            if isinstance(link, IncomingLink):
+                self._attach_producer(link, now)
+            elif isinstance(link, OutgoingLink):
+                self._attach_consumer(link, now)
+        except AmqpError as error:
+            self._log(
+                LinkRefused(
+                    link.endpoint.peer.remote_address,
+                    _container_id(link),
+                    link.name,
+                    error.condition,
+                    error.description,
+                )
+            )
+            link.set_source(NULL_TERMINUS)
+            link.set_target(NULL_TERMINUS)
+            link.refuse(error)
+
+    def detach(self, link: Link, now: float, *, closed: bool) -> None:
+        """The peer leaves; answer once what it ends is ended on disk."""
+        attachment: Attachment | None = link.owner
+        if attachment is None or attachment.is_over:
+            link.close()
+            return
+        is_unsubscribed = self._end(attachment, now, closed=closed)
+        answer = partial(self._answer_detach, attachment, closed)
+        if is_unsubscribed:
+            self._commits.promise(answer)
+        else:
+            answer(now)
+
+    def fail(self, link: Link, error: AmqpError, now: float) -> None:
+        """The peer broke a rule on this link."""
+        if link.owner is not None:
+            self._end(link.owner, now, closed=False)
+        link.close(error)
+
+    def end(self, link: Link, now: float) -> None:
+        """The connection is gone: durable subscriptions stay, nothing can be answered."""
+        if link.owner is not None:
+            self._end(link.owner, now, closed=False)
+
+    # Attaching
+
+    def _admit(self, link: Link, now: float) -> None:
+        if not link.endpoint.peer.is_mesh:
+            raise LinkError("amqp:unauthorized-access", "only nodes and operators of the mesh attach to its brokers")
+        old = self._by_name.get(_name(link))
+        if old is not None:
+            self._log(LinkStolen(_container_id(link), link.name, old.link.endpoint.peer.remote_address))
+            self._end(old, now, closed=False)
+            error = LinkError("amqp:link:stolen", f"link {link.name!r} was attached again, over another session")
+            if old.is_opened:
+                old.link.detach(error)
+            else:
+                old.link.refuse(error)
+
+    def _attach_producer(self, link: IncomingLink, now: float) -> None:
+        wanted = link.remote_target
+        if wanted.type is TerminusType.COORDINATOR:
+            raise LinkError("amqp:not-implemented", "this broker has no transactions")
+        if wanted.is_dynamic:
+            raise LinkError("amqp:not-implemented", "dynamic targets are not supported; ask for a dynamic source")
+        held: HeldQueue | None = None
+        if wanted.address is None:
+            wanted = replace(wanted, type=TerminusType.TARGET)
+        else:
+            place = self._place(wanted.address)
+            if is_pattern(place.address):
+                raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards: nothing can be sent there")
+            held = self._queue_at(place)
+        receiving = Receiving(link, wanted.address, self._targets_for(held), self._stock, self._commits, self._gate)
+        if held is not None:
+            held.producer_count += 1
+        link.copy_source(link)
+        link.set_target(wanted)
+        link.set_settle_modes(link.remote_settle_modes[0], RECEIVE_FIRST)
+        self._open(self._record(link, held, receiving), now)
+
+    def _attach_consumer(self, link: OutgoingLink, now: float) -> None:
+        wanted = link.remote_source
+        _refuse_unsupported(wanted)
+        link.copy_target(link)
+        link.set_settle_modes(*link.remote_settle_modes)
+        if wanted.is_dynamic:
+            place = Place(self._addresses.temporary_address(self._make_token()), Holding.TEMPORARY)
+        elif wanted.address is None:
+            self._recall(link, now)
+            return
+        else:
+            place = self._place(wanted.address)
+        # Filters are not supported, so none is claimed.
+        link.set_source(replace(wanted, type=TerminusType.SOURCE, address=wanted.address or place.address, filter={}))
+        if place.holding is Holding.TOPIC:
+            self._subscribe(link, place, wanted, now)
+        else:
+            self._consume(link, place, wanted, now)
+
+    def _consume(self, link: OutgoingLink, place: Place, wanted: Terminus, now: float) -> None:
+        if is_pattern(place.address):
+            raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards, and is no topic")
+        held = self._stock.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place)
+        assert held is not None
+        is_browser = wanted.distribution_mode is DistributionMode.COPY
+        attachment = self._record(link, held, self._sending(link, held, is_browser=is_browser))
+        attachment.owns_queue = wanted.is_dynamic
+        self._open(attachment, now)
+
+    def _subscribe(self, link: OutgoingLink, place: Place, wanted: Terminus, now: float) -> None:
+        if not wanted.outlives_link:
+            held = self._stock.subscribe(place.address)
+            self._open(self._record(link, held, self._sending(link, held)), now)
+            return
+        key = _subscriber(link)
+        is_known = self._stock.durable_subscription(key) is not None
+        held = self._stock.subscribe_durably(place.address, key)
+        attachment = self._record(link, held, self._sending(link, held))
+        if is_known:
+            self._open(attachment, now)
+        else:
+            # Who is told of a subscription may count on it: it is on disk first.
+            self._commits.promise(partial(self._open, attachment))
+
+    def _recall(self, link: OutgoingLink, now: float) -> None:
+        """A null source asks for the terminus as it was left; JMS does so to end a subscription. [2.6.3]"""
+        held = self._stock.durable_subscription(_subscriber(link))
+        if held is None:
+            raise LinkError("amqp:not-found", f"no subscription is known as {link.name!r}")
+        link.set_source(
+            terminus.source(
+                held.address, durability=Durability.UNSETTLED_STATE, expiry=Expiry.NEVER, capabilities=("topic",)
+            )
+        )
+        self._open(self._record(link, held, None), now)
+
+    def _place(self, address: str) -> Place:
+        place = self._addresses.resolve(address)
+        if place is None:
+            raise LinkError("amqp:not-found", f"no queue or topic {address!r} on this broker")
+        return place
+
+    def _queue_at(self, place: Place) -> HeldQueue | None:
+        """None for a topic, which is no queue."""
+        if place.holding is Holding.TOPIC:
+            return None
+        if place.holding is Holding.QUEUE:
+            return self._stock.queue(place.address)
+        held = self._stock.existing_queue(place.address)
+        if held is None and self._addresses.is_temporary(place.address):
+            raise LinkError("amqp:not-found", f"the receiver of {place.address!r} is gone")
+        return held or self._stock.temporary_queue(place.address)
+
+    def _targets_for(self, held: HeldQueue | None) -> Callable[[str], list[HeldQueue]]:
+        if held is None:
+            return self._targets
+        queues = [held]
+        return lambda address: queues
+
+    def _targets(self, address: str) -> list[HeldQueue]:
+        place = self._place(address)
+        held = self._queue_at(place)
+        return self._stock.matching(place.address) if held is None else [held]
+
+    def _sending(self, link: OutgoingLink, held: HeldQueue, *, is_browser: bool = False) -> Sending:
+        return Sending(link, held, self._stock, self._shelf, self._commits, is_browser=is_browser)
+
+    def _record(self, link: Link, held: HeldQueue | None, worker: Receiving | Sending | None) -> Attachment:
+        attachment = Attachment(link, _name(link), held, worker)
+        link.owner = attachment
+        self._by_name[attachment.name] = attachment
+        return attachment
+
+    def _open(self, attachment: Attachment, now: float) -> None:
+        if attachment.is_over:
+            return
+        attachment.is_opened = True
+        attachment.link.open()
+        if attachment.worker is not None:
+            attachment.worker.on_attached(now)
+
+    # Leaving
+
+    def _end(self, attachment: Attachment, now: float, *, closed: bool) -> bool:
+        """Take the link out of everything; true when a durable subscription ended with it."""
+        if attachment.is_over:
+            return False
+        attachment.is_over = True
+        del self._by_name[attachment.name]
+        worker, held = attachment.worker, attachment.held
+        if isinstance(worker, Receiving):
+            worker.end()
+        elif isinstance(worker, Sending) and attachment.is_opened:
+            worker.end(now)
+        if held is None or held.is_deleted:
+            return False
+        if isinstance(worker, Receiving):
+            held.producer_count -= 1
+        is_unsubscribed = closed and held.key is not None and not isinstance(worker, Receiving)
+        if is_unsubscribed or attachment.owns_queue or held.is_forsaken:
+            self._stock.delete(held)
+        return is_unsubscribed
+
+    def _answer_detach(self, attachment: Attachment, closed: bool, now: float) -> None:
+        if attachment.link.is_gone:
+            return
+        if not attachment.is_opened:
+            attachment.link.open()
+        if closed:
+            attachment.link.close()
+        else:
+            attachment.link.detach()
+
+
+def _refuse_unsupported(wanted: Terminus) -> None:
+    if "shared" in wanted.capabilities:
+        raise LinkError("amqp:not-implemented", "shared subscriptions are not supported")
+    for name, value in wanted.filter.items():
+        if name in SELECTORS or getattr(value, "descriptor", None) in SELECTORS:
+            raise LinkError("amqp:not-implemented", f"filter {name!r}: selectors are not supported")
+
+
+def _container_id(link: Link) -> str:
+    return link.endpoint.remote.container_id if link.endpoint.remote is not None else ""
+
+
+def _name(link: Link) -> LinkName:
+    return _container_id(link), link.name, isinstance(link, IncomingLink)
+
+
+def _subscriber(link: Link) -> SubscriptionKey:
+    return SubscriptionKey(_container_id(link), link.name)

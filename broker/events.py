@@ -1,0 +1,39 @@
+"""What a broker says in the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wire.log import Level, LogEvent
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOpened(LogEvent):
+    """The store was read: this is what survived."""
+
+    directory: str
+    queue_count: int
+    message_count: int
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRefused(LogEvent):
+    """Somebody attached to what is not here, or in a way that is not supported."""
+
+    level: ClassVar[Level] = "warning"
+    peer: str
+    container_id: str
+    link: str
+    condition: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStolen(LogEvent):
+    """The same link was attached again elsewhere; the older one was detached. [2.6.1]"""
+
+    container_id: str
+    link: str
+    peer: str

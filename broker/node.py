@@ -1,0 +1,221 @@
+"""A broker as a whole: owns all state, does no I/O.
+
+Fed by the driver (``wire.node.Node``), and by whoever has its disk: ``take_batch`` and ``on_committed``,
+``take_fetches`` and ``on_fetched``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from addressing.book import AddressBook
+from addressing.topology import Topology
+from broker.addresses import BrokerAddresses
+from broker.attaching import Attachment, Attachments
+from broker.commit import Commits
+from broker.receiving import Gate, Receiving
+from broker.sending import Sending
+from broker.shelf import Fetch, Shelf
+from broker.stock import QueueSummary, Stock
+from broker.store.batch import Inventory, WriteBatch
+from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.engine import Pointer
+from wire.errors import LinkError, LocalStateError
+from wire.events import Closed, LinkAttached, LinkDetached, Opened
+from wire.link import IncomingLink, Link, OutgoingLink
+from wire.log import Emit, emit
+from wire.node import Command
+
+MAX_LINKS_PER_CONNECTION = 100_000
+PRODUCT = "amqpmesh broker"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSnapshot:
+    name: str
+    queues: tuple[QueueSummary, ...]
+    connection_count: int
+    link_count: int
+    unsynced_bytes: int
+    pinned_bytes: int
+
+
+class BrokerNode:
+    """``wall_offset_s``: wall clock less monotonic clock at the start, and no later look: deadlines on disk are wall
+    time, and a clock that is set must neither expire messages nor hold them.
+
+    ``secret`` makes the addresses of dynamic sources hard to guess.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        topology: Topology,
+        inventory: Inventory,
+        *,
+        now: float,
+        wall_offset_s: float,
+        secret: str,
+        log: Emit = emit,
+    ) -> None:
+        self.name = name
+        self.dirty: set[Endpoint] = set()
+        self._endpoints: dict[Endpoint, None] = {}
+        self._now = now
+        self._commits = Commits()
+        self._shelf = Shelf()
+        self._stock = Stock(self._commits, self._shelf, wall_offset_s)
+        self._gate = Gate(self._commits, self._shelf)
+        serials = itertools.count(1)
+        self._attachments = Attachments(
+            BrokerAddresses(topology, name, AddressBook(topology)),
+            self._stock,
+            self._shelf,
+            self._commits,
+            self._gate,
+            lambda: f"{secret}.{next(serials)}",
+            log,
+        )
+        self._stock.stock(inventory, now)
+
+    # The disk
+
+    def take_batch(self) -> WriteBatch | None:
+        """What is to be committed now; then call ``on_committed``. None while one is under way."""
+        return self._commits.take()
+
+    def on_committed(self, now: float) -> None:
+        self._now = now
+        self._commits.on_committed(now)
+        self._settle_down(now)
+
+    def take_fetches(self) -> list[Fetch]:
+        """Bodies to be read; then call ``on_fetched``."""
+        return self._shelf.take_fetches()
+
+    def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes], now: float) -> None:
+        self._now = now
+        for fetch, body in zip(fetches, bodies, strict=True):
+            fetch.on_body(body, now)
+        self._settle_down(now)
+
+    @property
+    def is_synced(self) -> bool:
+        """Nothing waits for the disk."""
+        return self._commits.is_idle
+
+    # The driver
+
+    def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
+        settings = EndpointSettings(
+            self.name,
+            max_frame_bytes=32768,
+            max_links=MAX_LINKS_PER_CONNECTION,
+            properties={"product": PRODUCT},
+            offered_capabilities=("ANONYMOUS-RELAY",),
+        )
+        endpoint = Endpoint(settings, peer, self.dirty)
+        self._endpoints[endpoint] = None
+        return endpoint
+
+    def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
+        raise LocalStateError(f"a broker dials nobody, yet {connector!r} is connected")
+
+    def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
+        raise LocalStateError(f"a broker dials nobody, yet {connector!r} failed: {reason}")
+
+    def on_input(self, endpoint: Endpoint, now: float) -> None:
+        self._now = now
+        for event in endpoint.drain(self):
+            match event:
+                case Opened():
+                    endpoint.open()
+                case LinkAttached(link):
+                    self._attachments.attach(link, now)
+                case LinkDetached(link, closed, _):
+                    self._attachments.detach(link, now, closed=closed)
+                case Closed():
+                    self._end_links(endpoint, now)
+        endpoint.wake_waiters()
+        self._settle_down(now)
+
+    def on_writable(self, endpoint: Endpoint, now: float) -> None:
+        self._now = now
+        endpoint.wake_waiters()
+        self._settle_down(now)
+
+    def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
+        self._now = now
+        self._end_links(endpoint, now)
+        self._endpoints.pop(endpoint, None)
+        self._settle_down(now)
+
+    def on_time(self, now: float) -> None:
+        self._now = now
+        self._stock.on_time(now)
+        self._settle_down(now)
+
+    def next_deadline(self) -> float | None:
+        return self._stock.next_deadline()
+
+    def take_commands(self) -> list[Command]:
+        return []
+
+    # wire.events.Sink
+
+    def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
+        worker = _worker_of(link)
+        if isinstance(worker, Receiving):
+            self._receive(worker)
+
+    def on_disposition(self, link: Link, delivery: Pointer) -> None:
+        worker = _worker_of(link)
+        if isinstance(worker, Sending):
+            worker.on_disposition(delivery, self._now)
+
+    def on_flow(self, link: IncomingLink | OutgoingLink) -> None:
+        worker = _worker_of(link)
+        if isinstance(worker, Sending):
+            self._stock.to_pump[worker] = None
+
+    # Closing
+
+    def close(self) -> None:
+        """After the last connection: what is taken from ``take_batch`` then is the last batch."""
+        self._stock.close()
+
+    def snapshot(self) -> BrokerSnapshot:
+        return BrokerSnapshot(
+            self.name,
+            self._stock.summaries(),
+            len(self._endpoints),
+            self._attachments.count,
+            self._commits.unsynced_bytes,
+            self._shelf.pinned_bytes,
+        )
+
+    # Within
+
+    def _receive(self, receiving: Receiving) -> None:
+        try:
+            receiving.on_delivery(self._now)
+        except LinkError as error:
+            self._attachments.fail(receiving.link, error, self._now)
+
+    def _end_links(self, endpoint: Endpoint, now: float) -> None:
+        for link in endpoint.links:
+            self._attachments.end(link, now)
+
+    def _settle_down(self, now: float) -> None:
+        """Write what can be written; let producers in that were held back."""
+        self._stock.pump(now)
+        while (receiving := self._gate.next_ready()) is not None:
+            self._receive(receiving)
+            self._stock.pump(now)
+
+
+def _worker_of(link: Link) -> Receiving | Sending | None:
+    attachment: Attachment | None = link.owner
+    return attachment.worker if attachment is not None and not attachment.is_over else None

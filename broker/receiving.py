@@ -1,0 +1,249 @@
+"""An incoming link of a broker: from a producer's bytes to a message that is on disk, and only then accepted.
+
+Spec: AMQP 1.0 [2.6.7] flow control, [2.6.12] transfers in pieces, [2.6.14] aborted ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from broker.commit import Commits
+from broker.message import Message
+from broker.shelf import Shelf
+from broker.stock import HeldQueue, Stock
+from wire import delivery as deliveries
+from wire.delivery import ACCEPTED, Outcome
+from wire.engine import Pointer
+from wire.errors import AmqpError, LinkError
+from wire.link import IncomingLink
+from wire.sections import Incomplete, MessageHead, scan
+
+LINK_CREDIT = 500
+LARGE_BYTES = 64 << 10
+PIECE_BYTES = 64 << 10
+UNSYNCED_LIMIT_BYTES = 16 << 20
+PINNED_LIMIT_BYTES = 256 << 20
+TEMPORARY_TTL_S = 60.0
+
+Targets = Callable[[str], list[HeldQueue]]
+"""Where a message to this address goes; raises AmqpError when it cannot go there."""
+
+
+@dataclass(slots=True)
+class Gate:
+    """Holds all producers back while what they sent waits for the disk, or for memory."""
+
+    commits: Commits
+    shelf: Shelf
+    waiting: dict[Receiving, None] = field(default_factory=dict)
+
+    @property
+    def is_shut(self) -> bool:
+        return self.commits.unsynced_bytes >= UNSYNCED_LIMIT_BYTES or self.shelf.pinned_bytes >= PINNED_LIMIT_BYTES
+
+    def next_ready(self) -> Receiving | None:
+        """One that was held back and may go on; None while the gate is shut, or nobody waits."""
+        if not self.waiting or self.is_shut:
+            return None
+        receiving = next(iter(self.waiting))
+        del self.waiting[receiving]
+        return receiving
+
+
+@dataclass(slots=True)
+class Arriving:
+    """A delivery of which a part is here. Once large, its pieces go to the store and only the size stays."""
+
+    data: bytearray = field(default_factory=bytearray)
+    head: MessageHead | None = None
+    large_id: int | None = None
+    size_bytes: int = 0
+    refusal: AmqpError | None = None
+
+
+class Receiving:
+    """Always: ``credit + unsynced <= LINK_CREDIT``."""
+
+    def __init__(
+        self, link: IncomingLink, address: str | None, targets: Targets, stock: Stock, commits: Commits, gate: Gate
+    ) -> None:
+        self.link = link
+        self.address = address
+        self.received_count = 0
+        self._targets = targets
+        self._stock = stock
+        self._commits = commits
+        self._gate = gate
+        self._arriving = Arriving()
+        self._unsynced_count = 0
+        self._is_over = False
+
+    def on_attached(self, now: float) -> None:
+        self._top_up()
+
+    def on_delivery(self, now: float) -> None:
+        """Take what is here. Raises LinkError when the sender had no credit. [2.8.18]"""
+        while (delivery := self.link.current) is not None:
+            if self._gate.is_shut:
+                # What is not read stays in the session's window, which closes.
+                self._gate.waiting[self] = None
+                return
+            if self.link.credit < 0:
+                raise LinkError(
+                    "amqp:link:transfer-limit-exceeded", f"{-self.link.credit} deliveries beyond the credit"
+                )
+            self._read()
+            if deliveries.is_aborted(delivery):
+                self._drop_arriving()
+                self.link.advance()
+                deliveries.settle(delivery)
+            elif deliveries.is_partial(delivery):
+                return
+            else:
+                # A piece of the delivery may have come since it was read.
+                self._read()
+                self.link.advance()
+                self._on_complete(delivery, now)
+        self._top_up()
+
+    def end(self) -> None:
+        """The link is gone: whatever was promised on it cannot be said any more."""
+        self._is_over = True
+        self._gate.waiting.pop(self, None)
+        self._drop_arriving()
+
+    # Reading
+
+    def _read(self) -> None:
+        arriving = self._arriving
+        while piece := self.link.recv(PIECE_BYTES):
+            arriving.size_bytes += len(piece)
+            if arriving.refusal is not None:
+                continue
+            if arriving.large_id is not None:
+                self._store_piece(arriving.large_id, piece)
+                continue
+            arriving.data += piece
+            if len(arriving.data) > LARGE_BYTES:
+                self._become_large(arriving)
+
+    def _become_large(self, arriving: Arriving) -> None:
+        try:
+            arriving.head = _scan(bytes(arriving.data))
+        except AmqpError as error:
+            self._refuse(arriving, error)
+            return
+        arriving.large_id = self._stock.new_message_id()
+        self._store_piece(arriving.large_id, bytes(arriving.data))
+        arriving.data.clear()
+
+    def _store_piece(self, message_id: int, piece: bytes) -> None:
+        self._commits.write.pieces.append((message_id, piece))
+        self._commits.note_bytes(len(piece))
+
+    def _refuse(self, arriving: Arriving, error: AmqpError) -> None:
+        """Read to the end all the same: settling earlier would spoil the session's window."""
+        arriving.refusal = error
+        arriving.data.clear()
+
+    def _drop_arriving(self) -> None:
+        if self._arriving.large_id is not None:
+            self._stock.discard_large(self._arriving.large_id)
+        self._arriving = Arriving()
+
+    # Complete
+
+    def _on_complete(self, delivery: Pointer, now: float) -> None:
+        self.received_count += 1
+        try:
+            head, targets = self._direct()
+        except AmqpError as error:
+            self._drop_arriving()
+            self._conclude(delivery, Outcome(deliveries.Kind.REJECTED, error))
+        else:
+            self._accept(delivery, head, targets, now)
+
+    def _direct(self) -> tuple[MessageHead, list[HeldQueue]]:
+        arriving = self._arriving
+        if arriving.refusal is not None:
+            raise arriving.refusal
+        head = arriving.head or _scan(bytes(arriving.data))
+        return head, self._targets_of(head)
+
+    def _targets_of(self, head: MessageHead) -> list[HeldQueue]:
+        address = self.address if self.address is not None else head.to
+        if address is None:
+            raise AmqpError("amqp:not-found", "neither the link nor the message says where it goes")
+        return self._targets(address)
+
+    def _accept(self, delivery: Pointer, head: MessageHead, targets: list[HeldQueue], now: float) -> None:
+        if not targets:
+            self._drop_arriving()
+            self._conclude(delivery, ACCEPTED)
+            return
+        message = self._make_message(head, targets, now)
+        body = None if message.is_large else bytes(self._arriving.data)
+        self._arriving = Arriving()
+        # In memory only: nothing to wait for, except what came before it on this link.
+        is_ready = not message.is_stored and not message.is_large and self._unsynced_count == 0
+        self._stock.accept(message, body, targets, at_once=now if is_ready else None)
+        if is_ready:
+            self._conclude(delivery, ACCEPTED)
+            return
+        self._unsynced_count += 1
+        if deliveries.is_settled(delivery):
+            deliveries.settle(delivery)
+            self._commits.promise(self._on_synced)
+        else:
+            self._commits.promise(partial(self._accept_synced, delivery))
+
+    def _make_message(self, head: MessageHead, targets: list[HeldQueue], now: float) -> Message:
+        arriving = self._arriving
+        ttl_s = head.ttl_s or None
+        if any(held.is_temporary for held in targets):
+            ttl_s = min(ttl_s or TEMPORARY_TTL_S, TEMPORARY_TTL_S)
+        return Message(
+            message_id=self._stock.new_message_id() if arriving.large_id is None else arriving.large_id,
+            size_bytes=arriving.size_bytes,
+            is_stored=head.durable and any(held.is_durable for held in targets),
+            is_large=arriving.large_id is not None,
+            expires_at_s=None if ttl_s is None else now + ttl_s,
+        )
+
+    def _accept_synced(self, delivery: Pointer, now: float) -> None:
+        if not self._is_over:
+            self._conclude(delivery, ACCEPTED)
+        self._on_synced(now)
+
+    def _on_synced(self, now: float) -> None:
+        self._unsynced_count -= 1
+        if not self._is_over:
+            self._top_up()
+
+    def _conclude(self, delivery: Pointer, outcome: Outcome) -> None:
+        if not deliveries.is_settled(delivery):
+            deliveries.set_outcome(delivery, outcome)
+        deliveries.settle(delivery)
+        self.link.endpoint.mark_dirty()
+
+    def _top_up(self) -> None:
+        if self._gate.is_shut:
+            self._gate.waiting[self] = None
+            return
+        room = LINK_CREDIT - self.link.credit - self._unsynced_count
+        # A flow frame per delivery would double the frames.
+        if room * 2 >= LINK_CREDIT or (self.link.credit == 0 and room > 0):
+            self.link.grant(room)
+
+
+def _scan(data: bytes) -> MessageHead:
+    if not data:
+        raise AmqpError("amqp:decode-error", "an empty delivery is no message")
+    try:
+        return scan(data)
+    except Incomplete:
+        raise AmqpError(
+            "amqp:decode-error", f"the message is cut, or its head is longer than {len(data)} bytes"
+        ) from None

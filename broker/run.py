@@ -1,0 +1,88 @@
+"""One broker in this process, from opening its store to closing it in order."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+from addressing.topology import Topology
+from broker.disk import Disk
+from broker.events import StoreOpened
+from broker.node import BrokerNode
+from broker.store.batch import Store
+from broker.store.sqlite import SqliteStore
+from wire.driver import Driver
+from wire.log import Emit, emit
+from wire.node import ListenerSpec
+from wire.node_files import NodeFiles
+from wire.tls import mesh_listener_context
+
+OnStarted = Callable[[BrokerNode], Awaitable[None]]
+
+# How long a thread may keep the interpreter when another wants it. At the default, 5 ms, the writer thread waits that
+# long after each statement beside a busy event loop: group commit then collapses.
+SWITCH_INTERVAL_S = 0.0002
+
+
+async def run_broker(
+    topology: Topology,
+    name: str,
+    files: NodeFiles,
+    stop: asyncio.Event,
+    on_started: OnStarted,
+    *,
+    log: Emit = emit,
+) -> None:
+    """Serve until ``stop`` is set. Raises BindError, TlsSetupError, or StoreError when the disk refuses."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    store = SqliteStore(files.data)
+    try:
+        node = _open_node(topology, name, files, store, log)
+        await _serve(node, _node_listener(topology, name, files), store, stop, on_started, log)
+    finally:
+        store.close()
+
+
+def _open_node(topology: Topology, name: str, files: NodeFiles, store: Store, log: Emit) -> BrokerNode:
+    began = time.monotonic()
+    inventory = store.load()
+    now = time.monotonic()
+    log(StoreOpened(str(files.data), len(inventory.queues), len(inventory.messages), round(now - began, 3)))
+    offset_s = time.time() - now
+    return BrokerNode(name, topology, inventory, now=now, wall_offset_s=offset_s, secret=secrets.token_hex(8), log=log)
+
+
+async def _serve(
+    node: BrokerNode, listener: ListenerSpec, store: Store, stop: asyncio.Event, on_started: OnStarted, log: Emit
+) -> None:
+    driver = Driver(node, log, container_id=node.name)
+    disk = Disk(node, store, driver.now, driver.wake)
+    driver.after_input = disk.serve
+    await driver.listen(listener)
+    await on_started(node)
+    driver.wake()
+    await _wait_first(stop.wait(), disk.wait_failed())
+    await driver.close()
+    await disk.finish()
+
+
+async def _wait_first(*waits: Awaitable[object]) -> None:
+    """Until one is done; raises what it raised."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _node_listener(topology: Topology, name: str, files: NodeFiles) -> ListenerSpec:
+    """The port for routers and operators."""
+    broker = topology.brokers[name]
+    tls = None if files.certificate is None else mesh_listener_context(files.certificate)
+    return ListenerSpec("nodes", broker.host, broker.port, tls, mesh=topology.mesh)

@@ -1,0 +1,287 @@
+"""A broker without sockets: real node, real store, clients in memory, a clock that the test moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from addressing.topology import Topology
+from broker.node import BrokerNode, BrokerSnapshot
+from broker.stock import QueueSummary
+from broker.store.sqlite import SqliteStore
+from wire import delivery as deliveries
+from wire import terminus
+from wire.delivery import Outcome
+from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.engine import Pointer
+from wire.errors import AmqpError
+from wire.events import LinkDetached, LinkEstablished
+from wire.link import IncomingLink, Link, OutgoingLink
+from wire.log import LogEvent
+from wire.message import Message, decode, encode
+
+TOPOLOGY = Topology.model_validate(
+    {
+        "mesh": "rig",
+        "routers": {"r1": {}},
+        "brokers": {"b1": {"data": "unused"}},
+        "addresses": {
+            "orders": "queue",
+            "renamed": {"type": "queue", "broker_address": "its-name-here"},
+            "news.#": "topic",
+            "elsewhere": "anycast",
+        },
+    }
+)
+WALL_OFFSET_S = 1_700_000_000.0
+
+
+class Rig:
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.now = 1000.0
+        self.log: list[LogEvent] = []
+        self.is_disk_held = False
+        self.clients: list[Client] = []
+        self._start()
+
+    def _start(self) -> None:
+        self.store = SqliteStore(self.data)
+        self.node = BrokerNode(
+            "b1",
+            TOPOLOGY,
+            self.store.load(),
+            now=self.now,
+            wall_offset_s=WALL_OFFSET_S,
+            secret="secret",
+            log=self.log.append,
+        )
+
+    def client(self, container_id: str = "client", *, is_mesh: bool = True) -> Client:
+        client = Client(self, container_id, is_mesh=is_mesh)
+        self.clients.append(client)
+        self.run()
+        return client
+
+    def run(self) -> None:
+        """Until nothing moves any more."""
+        while any([*(client.exchange() for client in self.clients), self._serve_disk()]):
+            pass
+
+    def advance(self, passed_s: float) -> None:
+        self.now += passed_s
+        deadline = self.node.next_deadline()
+        if deadline is not None and deadline <= self.now:
+            self.node.on_time(self.now)
+        self.run()
+
+    def crash(self) -> None:
+        """As kill -9: what was not committed is gone, nobody is told."""
+        self.clients.clear()
+        self.is_disk_held = False
+        self.store.close()
+        self._start()
+
+    def restart(self) -> None:
+        """In order."""
+        for client in list(self.clients):
+            client.vanish()
+        self.node.close()
+        self.run()
+        self.crash()
+
+    def snapshot(self) -> BrokerSnapshot:
+        return self.node.snapshot()
+
+    def queue(self, address: str) -> QueueSummary:
+        (found,) = [queue for queue in self.snapshot().queues if queue.address == address]
+        return found
+
+    def _serve_disk(self) -> bool:
+        fetches = self.node.take_fetches()
+        if fetches:
+            self.node.on_fetched(fetches, self.store.read([fetch.wanted for fetch in fetches]), self.now)
+        batch = None if self.is_disk_held else self.node.take_batch()
+        if batch is not None:
+            self.store.commit(batch)
+            self.node.on_committed(self.now)
+        return bool(fetches) or batch is not None
+
+
+class Client:
+    """One connection with one session."""
+
+    def __init__(self, rig: Rig, container_id: str, *, is_mesh: bool) -> None:
+        self._rig = rig
+        self.near = Endpoint(EndpointSettings(container_id, max_frame_bytes=32768))
+        self.far = rig.node.on_accepted("nodes", Peer(is_mesh=is_mesh, remote_address="test"), rig.now)
+        self.near.open()
+        self.session = self.near.begin()
+
+    def exchange(self) -> bool:
+        """Carry bytes both ways; true when there were any."""
+        near, far = self.near, self.far
+        sent = b"".join(iter(near.output, b""))
+        if sent:
+            far.receive(sent)
+            self._rig.node.on_input(far, self._rig.now)
+        elif far.has_waiters:
+            self._rig.node.on_writable(far, self._rig.now)
+        answered = b"".join(iter(far.output, b""))
+        if answered:
+            near.receive(answered)
+            self._on_events()
+        return bool(sent or answered)
+
+    def vanish(self) -> None:
+        """As a broken connection."""
+        self._rig.clients.remove(self)
+        self._rig.node.on_disconnected(self.far, "broken", self._rig.now)
+        self.far.free()
+        self._rig.run()
+
+    def producer(self, address: str | None, name: str = "producer", **fields: Any) -> Producer:
+        producer = Producer(self._rig, self.session.sender(name))
+        producer.link.set_source(terminus.source("here"))
+        producer.link.set_target(terminus.target(address, **fields))
+        producer.link.open()
+        self._rig.run()
+        return producer
+
+    def consumer(
+        self,
+        address: str | None,
+        credit: int = 100,
+        name: str = "consumer",
+        *,
+        settle_modes: tuple[int, int] | None = None,
+        is_null: bool = False,
+        **fields: Any,
+    ) -> Consumer:
+        consumer = Consumer(self._rig, self.session.receiver(name))
+        consumer.link.set_source(terminus.NULL_TERMINUS if is_null else terminus.source(address, **fields))
+        consumer.link.set_target(terminus.target("here"))
+        if settle_modes is not None:
+            consumer.link.set_settle_modes(*settle_modes)
+        consumer.link.open()
+        if credit:
+            consumer.link.grant(credit)
+        self._rig.run()
+        return consumer
+
+    def _on_events(self) -> None:
+        for event in self.near.drain(self):
+            match event:
+                case LinkDetached(link, closed, error):
+                    link.owner.detached = (closed, error)
+                    link.close()
+                case LinkEstablished(link):
+                    link.owner.is_established = True
+
+    def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
+        link.owner.on_delivery()
+
+    def on_disposition(self, link: Link, delivery: Pointer) -> None:
+        link.owner.on_disposition(delivery)
+
+    def on_flow(self, link: IncomingLink | OutgoingLink) -> None:
+        pass
+
+
+class Producer:
+    def __init__(self, rig: Rig, link: OutgoingLink) -> None:
+        self.link = link
+        self.detached: tuple[bool, AmqpError | None] | None = None
+        self.is_established = False
+        self.outcomes: dict[int, Outcome | None] = {}
+        self._rig = rig
+        self._numbers: dict[Pointer, int] = {}
+        link.owner = self
+
+    def send(self, body: Any = "x", *, is_settled: bool = False, **fields: Any) -> int:
+        """Send a message, durable unless said otherwise; its number, under which ``outcomes`` has what came back."""
+        return self.send_raw(encode(Message(body=body, **{"durable": True, **fields})), is_settled=is_settled)
+
+    def send_raw(self, data: bytes, *, is_settled: bool = False) -> int:
+        number = len(self._numbers) + len(self.outcomes)
+        delivery = self.start(str(number).encode())
+        for start in range(0, len(data), 65536):
+            self.link.send(data[start : start + 65536])
+            self._rig.run()
+        self.link.finish()
+        if is_settled:
+            deliveries.settle(delivery)
+        else:
+            self._numbers[delivery] = number
+        self._rig.run()
+        return number
+
+    def start(self, tag: bytes) -> Pointer:
+        assert self.link.credit > 0
+        return self.link.start(tag)
+
+    def on_disposition(self, delivery: Pointer) -> None:
+        if deliveries.is_settled(delivery):
+            self.outcomes[self._numbers.pop(delivery)] = deliveries.remote_outcome(delivery)
+            deliveries.settle(delivery)
+
+
+class Received:
+    """One delivery that a consumer got."""
+
+    def __init__(self, consumer: Consumer, delivery: Pointer, data: bytes) -> None:
+        self.delivery = delivery
+        self.data = data
+        self.message = decode(data)
+        self.is_confirmed = False
+        self._consumer = consumer
+
+    def give(self, outcome: Outcome | None, *, settles: bool = True) -> None:
+        if outcome is not None:
+            deliveries.set_outcome(self.delivery, outcome)
+        if settles:
+            deliveries.settle(self.delivery)
+        self._consumer.link.endpoint.mark_dirty()
+        self._consumer.rig.run()
+
+
+class Consumer:
+    def __init__(self, rig: Rig, link: IncomingLink) -> None:
+        self.rig = rig
+        self.link = link
+        self.detached: tuple[bool, AmqpError | None] | None = None
+        self.is_established = False
+        self.received: list[Received] = []
+        self._partial = b""
+        link.owner = self
+
+    @property
+    def bodies(self) -> list[Any]:
+        return [received.message.body for received in self.received]
+
+    @property
+    def counts(self) -> list[int]:
+        return [received.message.delivery_count for received in self.received]
+
+    def on_delivery(self) -> None:
+        while (delivery := self.link.current) is not None:
+            while piece := self.link.recv(65536):
+                self._partial += piece
+            if deliveries.is_partial(delivery):
+                return
+            self.link.advance()
+            self.received.append(Received(self, delivery, self._partial))
+            self._partial = b""
+
+    def on_disposition(self, delivery: Pointer) -> None:
+        for received in self.received:
+            if received.delivery == delivery and deliveries.is_settled(delivery):
+                received.is_confirmed = True
+
+    def close(self) -> None:
+        self.link.close()
+        self.rig.run()
+
+    def detach(self) -> None:
+        self.link.detach()
+        self.rig.run()
