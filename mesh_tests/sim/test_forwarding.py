@@ -170,6 +170,7 @@ def test_balanced_spreads_over_consumers_by_what_each_has_outstanding():
     for receiver in receivers:
         receiver.accepts = False
     sender = mesh.client("r1").sender("rpc")
+    mesh.run(1)  # the circuit to r3 is up
     for _ in range(90):
         mesh.run_until(lambda: sender.link.credit > 0)
         sender.send(b"x")
