@@ -83,6 +83,7 @@ class Sender:
         await self._write(data)
         if self._is_presettled:
             deliveries.settle(pointer)
+            self._link.endpoint.mark_dirty()
             outcome.set_result(None)
         else:
             self._link.finish()
@@ -115,6 +116,7 @@ class Sender:
         outcome = self._outcomes.pop(pointer, None)
         result = deliveries.remote_outcome(pointer)
         deliveries.settle(pointer)
+        self._link.endpoint.mark_dirty()
         if outcome is not None and not outcome.done():
             outcome.set_result(result)
 
@@ -183,6 +185,7 @@ class Receiver:
         if not received.is_settled:
             deliveries.set_outcome(received.pointer, outcome)
             deliveries.settle(received.pointer)
+            self._link.endpoint.mark_dirty()
             self._waits.wake()
 
     def on_delivery(self, pointer: Pointer) -> None:

@@ -93,17 +93,29 @@ def decode(line: bytes, op: str) -> Any:
 
 
 def encode(answer: Mapping[str, Any]) -> bytes:
-    return json.dumps(answer, default=to_plain, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(to_plain(answer), ensure_ascii=False).encode() + b"\n"
 
 
 def to_plain(value: Any) -> Any:
-    """What json can not write by itself: snapshots are dataclasses, all the way down."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, Enum):
-        return value.name.lower()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    if isinstance(value, (bytes, bytearray)):
-        return value.hex()
-    return str(value)
+    """A snapshot, all the way down, as JSON has it. A key of several parts becomes one text with spaces."""
+    match value:
+        case None | bool() | int() | float() | str() if not isinstance(value, Enum):
+            return value
+        case Enum():
+            return value.name.lower()
+        case bytes():
+            return value.hex()
+        case Mapping():
+            return {_key(key): to_plain(item) for key, item in value.items()}
+        case set() | frozenset():
+            return sorted(map(str, value))
+        case list() | tuple():
+            return [to_plain(item) for item in value]
+        case _ if dataclasses.is_dataclass(value):
+            return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        case _:
+            return str(value)
+
+
+def _key(key: Any) -> str:
+    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)

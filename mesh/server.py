@@ -19,7 +19,7 @@ from mesh.url import DEFAULT_PORTS
 from mesh.workdir import WorkDir
 from wire.node import ConnectorSpec, format_address
 from wire.sasl import SaslClientSettings
-from wire.tls import TlsSetupError, client_context
+from wire.tls import MeshIdentity, TlsSetupError, client_context
 
 LOCAL_HOST = "localhost"
 # What a listener on all addresses is reached at from here.
@@ -32,13 +32,15 @@ class Server:
     port: int
     tls: ssl.SSLContext | None = None
     sasl: SaslClientSettings | None = field(default_factory=SaslClientSettings)
+    expected: MeshIdentity | None = None
+    """Who must be there by its certificate; None: whom the certificate names must be the host."""
 
     @property
     def address(self) -> str:
         return format_address(self.host, self.port)
 
     def connector(self) -> ConnectorSpec:
-        return ConnectorSpec(CONNECTOR, self.host, self.port, self.tls, self.sasl, handshake_timeout_s=10.0)
+        return ConnectorSpec(CONNECTOR, self.host, self.port, self.tls, self.sasl, expected=self.expected)
 
 
 def find_server(request: Request) -> Server:

@@ -74,13 +74,17 @@ class Supervisor:
     def snapshot(self) -> MeshStatus:
         return MeshStatus(self._mesh, self._phase, tuple(self._nodes.values()), self._detail)
 
-    async def run(self, stop: asyncio.Event, *, timeout_s: float, is_patient: bool = False) -> None:
-        """Run until ``stop`` is set. Raises CommandFailed when the mesh could not be made ready; nothing runs then."""
+    async def run(self, stop: asyncio.Event, *, timeout_s: float, is_patient: bool = False) -> bool:
+        """Run until ``stop`` is set; True if the mesh was ready by then.
+
+        Raises CommandFailed when it could not be made ready; nothing runs then.
+        """
         tasks = [self._task(self._keep(node.name, is_patient)) for node in self._plan]
         tasks.append(self._task(self._become_ready(None if is_patient else timeout_s)))
         stopped = self._task(stop.wait())
         try:
             await self._wait_stopped(stopped, tasks)
+            return self._phase is Phase.READY
         except CommandFailed as failed:
             self._enter(Phase.FAILED, failed.message)
             raise

@@ -1,0 +1,55 @@
+"""`amqpmesh check`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+
+if TYPE_CHECKING:
+    from addressing.topology import Topology
+
+
+@click.command("check")
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE|DIR]")
+@topology_option
+@click.option("-q", "--quiet", is_flag=True, help="No drawing; the exit code tells.")
+@output_options
+def command(file: Path | None, topology_path: Path | None, quiet: bool, out: Output) -> None:
+    """Validate a topology file and draw it. All errors are shown at once; nothing is started.
+
+    \b
+    Examples:
+      amqpmesh check
+      amqpmesh check topologies/ring_4.yml
+      amqpmesh check --json
+    """
+    from mesh.topology_file import load_file, locate
+
+    path = locate(file or topology_path)
+    loaded = load_file(path)
+    for warning in loaded.warnings:
+        out.say(f"{warning}\n")
+    if out.is_json:
+        warnings = [warning.to_json() for warning in loaded.warnings]
+        out.document({"file": str(path), "ok": True, "warnings": warnings, "topology": summary(loaded.topology)})
+    elif not quiet:
+        from addressing.drawing import draw_topology
+
+        out.data(draw_topology(loaded.topology))
+        out.say(f"\n{path} is right")
+
+
+def summary(topology: Topology) -> dict[str, Any]:
+    return {
+        "mesh": topology.mesh,
+        "routers": list(topology.routers),
+        "brokers": list(topology.brokers),
+        "connections": [{"from": edge.dialer, "to": edge.to, "cost": edge.cost} for edge in topology.edges()],
+        "addresses": {address: str(entry.type) for address, entry in topology.addresses.items()},
+        "users": list(topology.users),
+    }

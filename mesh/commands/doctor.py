@@ -1,0 +1,51 @@
+"""`amqpmesh doctor`"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mesh.exit_codes import ExitCode
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+
+if TYPE_CHECKING:
+    from addressing.topology import Topology
+
+
+@click.command("doctor")
+@topology_option
+@output_options
+def command(topology_path: Path | None, out: Output) -> int:
+    """Tell what this machine lacks to run a mesh; with a topology, also whether its ports are free.
+
+    Exit code 1 when something is missing without which no mesh runs.
+
+    \b
+    Examples:
+      amqpmesh doctor
+      amqpmesh doctor --json > for-the-bug-report.json
+    """
+    from mesh.doctor import examine
+
+    findings = list(examine(topology(topology_path)))
+    if out.is_json:
+        from mesh.version import read_version
+
+        failed = any(finding.state == "failed" for finding in findings)
+        out.document({"ok": not failed, "version": read_version(), "findings": [asdict(found) for found in findings]})
+    else:
+        out.table(("STATE", "CHECK", "FOUND"), [(found.state, found.check, found.detail) for found in findings])
+        for found in findings:
+            if found.fix and found.state != "ok":
+                out.say(f"{found.check}: {found.fix}")
+    return ExitCode.FAILED if any(finding.state == "failed" for finding in findings) else ExitCode.OK
+
+
+def topology(path: Path | None) -> Topology | None:
+    from mesh.topology_file import find_nearby, load_topology
+
+    return load_topology(path) if path is not None else find_nearby()

@@ -1,0 +1,31 @@
+"""`amqpmesh node NAME`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+
+
+@click.command("node")
+@click.argument("name")
+@topology_option
+@output_options
+def command(name: str, topology_path: Path | None, out: Output) -> None:
+    """Run router or broker NAME in this process, until SIGTERM or Ctrl-C.
+
+    This is what `up` starts for each node, and what systemd (Type=notify) or a container runs. Its log is on stderr,
+    one JSON object a line.
+
+    \b
+    Examples:
+      amqpmesh node r1
+      amqpmesh node b1 -t /etc/amqpmesh/amqpmesh.yml
+    """
+    from mesh import node_run
+    from mesh.topology_file import load_topology
+
+    node_run.run(load_topology(topology_path), name, out)

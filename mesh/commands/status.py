@@ -1,0 +1,32 @@
+"""`amqpmesh status`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+
+
+@click.command("status")
+@topology_option
+@click.option("-c", "--connections", is_flag=True, help="Also every connection.")
+@click.option("-a", "--addresses", is_flag=True, help="Also every address in use, at each router.")
+@output_options
+def command(topology_path: Path | None, connections: bool, addresses: bool, out: Output) -> int:
+    """Show the nodes of a running mesh. With --json: the whole snapshot of each.
+
+    Exit code 1 when a node is down, 69 when none runs.
+
+    \b
+    Examples:
+      amqpmesh status
+      amqpmesh status -a -c
+      watch amqpmesh ps
+    """
+    from mesh import status
+    from mesh.topology_file import load_topology
+
+    return status.run(load_topology(topology_path), connections, addresses, out)

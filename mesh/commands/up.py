@@ -1,0 +1,39 @@
+"""`amqpmesh up`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+from mesh.units import DURATION
+
+
+@click.command("up", context_settings={"show_default": True})
+@topology_option
+@click.option("-d", "--detach", is_flag=True, help="Return once the mesh is ready; it runs on. Stop it with `down`.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is proven ready, and forgive early deaths.")
+@click.option("--timeout", "timeout_s", type=DURATION, default="60s", help="Fail when it is not ready after that long.")
+@click.option("--report-fd", type=int, hidden=True)
+@output_options
+def command(
+    topology_path: Path | None, detach: bool, no_wait: bool, timeout_s: float, report_fd: int | None, out: Output
+) -> int:
+    """Start every node of the topology, a process each, and keep it running.
+
+    A mesh is ready when every connection is up and a probe message went round through every router and broker, on
+    internal addresses. A node that dies before that fails the start, with the cause; later it is started again,
+    with back-off. Ctrl-C stops all of it in order.
+
+    \b
+    Examples:
+      amqpmesh up
+      amqpmesh up --detach && amqpmesh send orders -m hello
+      amqpmesh up -t topologies/ring_4.yml --json
+    """
+    from mesh import up
+
+    order = up.UpOrder(topology_path, detach, no_wait, timeout_s, report_fd)
+    return up.run(order, out)

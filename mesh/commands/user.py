@@ -1,0 +1,98 @@
+"""`amqpmesh user add NAME`"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+
+
+@click.group("user")
+def command() -> None:
+    """Add users to a topology."""
+
+
+@command.command("add")
+@click.argument("name")
+@click.option("--send", multiple=True, metavar="PATTERN", help="May send to these addresses; may be given again.")
+@click.option("--receive", multiple=True, metavar="PATTERN", help="May receive from these addresses.")
+@click.option(
+    "--password-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="First line: the password. Without: AMQPMESH_PASSWORD, or asked for on a terminal.",
+)
+@click.option("--no-password", is_flag=True, help="The user logs in by certificate only.")
+@click.option("--print", "is_printed", is_flag=True, help="Print the secret; leave the file as it is.")
+@topology_option
+@output_options
+def add(
+    name: str,
+    send: tuple[str, ...],
+    receive: tuple[str, ...],
+    password_file: Path | None,
+    no_password: bool,
+    is_printed: bool,
+    topology_path: Path | None,
+    out: Output,
+) -> None:
+    """Add user NAME to the topology file, or change it. The file keeps a salted hash, never the password.
+
+    \b
+    Examples:
+      amqpmesh user add alice --send orders --receive 'news.#'
+      amqpmesh user add ci --no-password --send '#'
+    """
+    secret = None if no_password else make(read_password(name, password_file))
+    if is_printed:
+        print_secret(name, secret, out)
+        return
+    path, is_new = write(topology_path, name, secret, send, receive)
+    if out.is_json:
+        out.document({"user": name, "file": str(path), "added": is_new})
+    else:
+        out.say(f"{'added' if is_new else 'changed'} user {name} in {path}; a running mesh learns it by down and up")
+
+
+def print_secret(name: str, secret: str | None, out: Output) -> None:
+    if out.is_json:
+        out.document({"user": name, "password": secret})
+    elif secret is not None:
+        out.data(secret)
+
+
+def write(
+    topology_path: Path | None, name: str, secret: str | None, send: tuple[str, ...], receive: tuple[str, ...]
+) -> tuple[Path, bool]:
+    from addressing.editing import set_user
+    from addressing.errors import TopologyErrors
+    from mesh.topology_file import TopologyInvalid, locate
+
+    path = locate(topology_path)
+    try:
+        return path, set_user(path, name, secret, send or None, receive or None)
+    except TopologyErrors as errors:
+        raise TopologyInvalid(errors) from None
+
+
+def make(password: str) -> str:
+    from addressing.credentials import SecretError, make_secret
+
+    try:
+        return make_secret(password)
+    except SecretError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def read_password(name: str, password_file: Path | None) -> str:
+    if password_file is not None:
+        return password_file.read_text().partition("\n")[0].rstrip("\r")
+    if (password := os.environ.get("AMQPMESH_PASSWORD")) is not None:
+        return password
+    if not sys.stdin.isatty():
+        raise click.UsageError("no password: give it by --password-file or AMQPMESH_PASSWORD, or say --no-password")
+    return str(click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True))

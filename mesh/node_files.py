@@ -1,0 +1,22 @@
+"""The files of each node of a topology, as its work directory lays them out."""
+
+from __future__ import annotations
+
+from addressing.topology import Topology
+from mesh.pki import node_certificate
+from mesh.supervisor import NodePlan
+from mesh.workdir import WorkDir
+from wire.node_files import NodeFiles
+
+
+def plan(topology: Topology) -> list[NodePlan]:
+    """Brokers first: routers that find them there need not dial twice."""
+    brokers = [NodePlan(name, "broker") for name, broker in topology.brokers.items() if broker.is_embedded]
+    return [*brokers, *(NodePlan(name, "router") for name in topology.routers)]
+
+
+def node_files(topology: Topology, name: str) -> NodeFiles:
+    workdir = WorkDir(topology.work_dir)
+    broker = topology.brokers.get(name)
+    data = topology.locate(broker.data) if broker is not None and broker.data is not None else workdir.root / name
+    return NodeFiles(node_certificate(topology, name), data, workdir.control_socket(name))

@@ -1,0 +1,121 @@
+"""One node in this process: its lock, its log, its control socket, and a stop in order when it is asked to."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import os
+import signal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import click
+
+from addressing.topology import Topology
+from mesh.control import ControlServer
+from mesh.failure import CommandFailed
+from mesh.node_files import node_files
+from mesh.output import Output
+from mesh.pid_file import PidFile
+from mesh.running import node_pid
+from mesh.sd_notify import notify
+from mesh.workdir import WorkDir
+from wire import log
+from wire.driver import BindError
+from wire.log import Level, LogEvent
+from wire.tls import TlsSetupError
+
+
+class Snapshots(Protocol):
+    def snapshot(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStarted(LogEvent):
+    kind: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFailed(LogEvent):
+    level: ClassVar[Level] = "error"
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStopped(LogEvent):
+    """It left in order."""
+
+
+def run(topology: Topology, name: str, out: Output) -> None:
+    check_name(topology, name)
+    log.configure(name)
+    workdir = WorkDir(topology.work_dir)
+    workdir.make()
+    with PidFile(workdir.pid_file(name)) as pid_file:
+        if not pid_file.acquire():
+            raise CommandFailed(f"node {name} runs already, as process {node_pid(workdir, name)}")
+        asyncio.run(NodeRun(topology, name, out).run())
+
+
+def check_name(topology: Topology, name: str) -> None:
+    if name in topology.node_names:
+        return
+    if name in topology.brokers:
+        raise click.UsageError(f"broker '{name}' is an existing one: it is not ours to run")
+    near = difflib.get_close_matches(name, topology.node_names, 1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    raise click.UsageError(f"no node '{name}' in mesh {topology.mesh}: {hint}known: {', '.join(topology.node_names)}")
+
+
+class NodeRun:
+    def __init__(self, topology: Topology, name: str, out: Output) -> None:
+        self._topology = topology
+        self._name = name
+        self._kind = "router" if name in topology.routers else "broker"
+        self._out = out
+        self._stop = asyncio.Event()
+        self._control: ControlServer | None = None
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        try:
+            await self._run_node()
+        except (BindError, TlsSetupError, OSError) as error:
+            log.emit(NodeFailed(str(error)))
+            raise CommandFailed(f"{self._name}: {error}") from None
+        finally:
+            if self._control is not None:
+                await self._control.stop()
+        log.emit(NodeStopped())
+        self._tell("stopped")
+
+    async def _run_node(self) -> None:
+        files = node_files(self._topology, self._name)
+        if self._kind == "router":
+            from router.run import run_router
+
+            await run_router(self._topology, self._name, files, self._stop, self._on_started)
+        else:
+            from broker.run import run_broker
+
+            await run_broker(self._topology, self._name, files, self._stop, self._on_started)
+        notify("STOPPING=1")
+
+    async def _on_started(self, node: Snapshots) -> None:
+        """Its listeners are open."""
+        workdir = WorkDir(self._topology.work_dir)
+        # A router's snapshot has a part for the node and one for its driver; a broker's is the node alone.
+        show = node.snapshot if self._kind == "router" else lambda: {"node": node.snapshot()}
+        self._control = ControlServer(workdir.control_socket(self._name), {"snapshot": show})
+        await self._control.start()
+        log.emit(NodeStarted(self._kind, os.getpid()))
+        notify("READY=1", f"STATUS={self._kind} {self._name} of mesh {self._topology.mesh}")
+        self._tell("started")
+
+    def _tell(self, state: str) -> None:
+        if self._out.is_json:
+            self._out.document({"node": self._name, "kind": self._kind, "state": state, "pid": os.getpid()})

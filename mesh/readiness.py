@@ -1,0 +1,92 @@
+"""What must hold before a mesh is called ready: every connection is up, and messages went through.
+
+linked   each router hears the neighbors that the topology gives it, knows a path to every other router that
+         can have one, and has its brokers
+probed   see ``mesh.probe``
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from addressing.topology import Topology
+from mesh.control import ask_async
+from mesh.polling import wait_until
+from mesh.probe import Prober
+from mesh.workdir import WorkDir
+
+
+class MeshReadiness:
+    def __init__(self, topology: Topology, workdir: WorkDir) -> None:
+        self._topology = topology
+        self._workdir = workdir
+        self._missing: list[str] = []
+        self._prober = Prober(topology)
+
+    async def wait_linked(self) -> None:
+        await wait_until(self._is_linked)
+
+    async def wait_probed(self) -> None:
+        await self._prober.wait_round_trip()
+
+    def missing(self) -> str:
+        return "; ".join(self._missing) or self._prober.missing()
+
+    async def _is_linked(self) -> bool:
+        answers = await asyncio.gather(*(self._ask(name) for name in self._topology.routers))
+        snapshots = dict(zip(self._topology.routers, answers, strict=True))
+        self._missing = list(missing_links(self._topology, snapshots))
+        return not self._missing
+
+    async def _ask(self, router: str) -> Mapping[str, Any] | None:
+        try:
+            answer = await ask_async(self._workdir.control_socket(router), "snapshot")
+        except OSError:
+            return None
+        node: Mapping[str, Any] = answer["node"]
+        return node
+
+
+def missing_links(topology: Topology, snapshots: Mapping[str, Mapping[str, Any] | None]) -> Iterator[str]:
+    """A sentence for each connection that is not up."""
+    neighbors = expected_neighbors(topology)
+    for router, snapshot in snapshots.items():
+        if snapshot is None:
+            yield f"{router} does not answer"
+            continue
+        views = {view["router"]: view for view in snapshot["routers"]}
+        heard = {name for name, view in views.items() if view["is_neighbor"]}
+        yield from (f"{router} does not hear {neighbor}" for neighbor in sorted(neighbors[router] - heard))
+        for other in sorted(reachable(router, neighbors)):
+            if views.get(other, {}).get("path") is None:
+                yield f"{router} has no path to {other}"
+        yield from missing_brokers(topology, router, snapshot)
+
+
+def missing_brokers(topology: Topology, router: str, snapshot: Mapping[str, Any]) -> Iterator[str]:
+    found = {broker["broker"]: broker for broker in snapshot["brokers"]}
+    for name in topology.brokers_at(router):
+        broker = found.get(name)
+        if broker is None or not broker["is_up"]:
+            reason = broker["down_reason"] if broker is not None else None
+            yield f"{router} has no connection to broker {name}" + (f" ({reason})" if reason else "")
+
+
+def expected_neighbors(topology: Topology) -> dict[str, set[str]]:
+    neighbors: dict[str, set[str]] = {name: set() for name in topology.routers}
+    for edge in topology.edges():
+        neighbors[edge.dialer].add(edge.to)
+        neighbors[edge.to].add(edge.dialer)
+    return neighbors
+
+
+def reachable(start: str, neighbors: Mapping[str, set[str]]) -> set[str]:
+    """Every other router that the topology connects to ``start``."""
+    reached, waiting = {start}, [start]
+    while waiting:
+        fresh = neighbors[waiting.pop()] - reached
+        reached |= fresh
+        waiting += fresh
+    return reached - {start}

@@ -1,0 +1,151 @@
+"""What `status` shows: each node as it describes itself, and as its supervisor sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from addressing.topology import Topology
+from mesh.control import ask
+from mesh.exit_codes import ExitCode
+from mesh.failure import Unreachable
+from mesh.mesh_status import MeshStatus, NodeState
+from mesh.node_files import plan
+from mesh.output import Output
+from mesh.readiness import missing_links
+from mesh.running import node_pid, supervisor_pid
+from mesh.workdir import SUPERVISOR, WorkDir
+
+Snapshot = Mapping[str, Any]
+NODE_COLUMNS = ("NODE", "KIND", "STATE", "PID", "RESTARTS", "NEIGHBORS", "BROKERS", "CLIENTS", "DETAIL")
+CONNECTION_COLUMNS = ("NODE", "KIND", "CONTAINER", "REMOTE", "USER", "LISTENER", "LINKS", "IN", "OUT")
+ADDRESS_COLUMNS = ("NODE", "ADDRESS", "TREATMENT", "PRODUCERS", "TAKERS", "UNSETTLED", "IN", "OUT", "RELEASED")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    name: str
+    kind: str
+    state: NodeState
+    pid: int | None
+    restarts: int
+    detail: str
+    snapshot: Snapshot | None
+
+    def count_clients(self) -> int | None:
+        if self.snapshot is None or "connections" not in self.snapshot:
+            return None
+        return len([one for one in self.snapshot["connections"] if one["kind"] == "client"])
+
+
+def run(topology: Topology, shows_connections: bool, shows_addresses: bool, out: Output) -> int:
+    workdir = WorkDir(topology.work_dir)
+    supervised = ask_supervisor(workdir)
+    views = [view(workdir, node.name, node.kind, supervised) for node in plan(topology)]
+    if all(found.pid is None for found in views) and supervised is None:
+        raise Unreachable(f"{topology.mesh} does not run here", fix="start it with `amqpmesh up`.")
+    missing = list(missing_links(topology, {found.name: found.snapshot for found in views if found.kind == "router"}))
+    if out.is_json:
+        out.document(to_map(topology, workdir, supervised, views, missing))
+    else:
+        show(out, views, missing, shows_connections, shows_addresses)
+    return ExitCode.OK if all(found.state is NodeState.UP for found in views) else ExitCode.FAILED
+
+
+def ask_supervisor(workdir: WorkDir) -> MeshStatus | None:
+    if supervisor_pid(workdir) is None:
+        return None
+    try:
+        return MeshStatus.from_map(ask(workdir.control_socket(SUPERVISOR), "status"))
+    except OSError:
+        return None
+
+
+def view(workdir: WorkDir, name: str, kind: str, supervised: MeshStatus | None) -> NodeView:
+    pid = node_pid(workdir, name)
+    snapshot = ask_node(workdir, name) if pid is not None else None
+    known = supervised.node(name) if supervised is not None else None
+    if snapshot is not None:
+        state = NodeState.UP
+    elif known is not None:
+        state = known.state
+    else:
+        state = NodeState.STARTING if pid is not None else NodeState.DOWN
+    restarts = known.restarts if known is not None else 0
+    return NodeView(name, kind, state, pid, restarts, known.detail if known is not None else "", snapshot)
+
+
+def ask_node(workdir: WorkDir, name: str) -> Snapshot | None:
+    try:
+        snapshot: Snapshot = ask(workdir.control_socket(name), "snapshot")["node"]
+    except OSError:
+        return None
+    return snapshot
+
+
+def to_map(
+    topology: Topology, workdir: WorkDir, supervised: MeshStatus | None, views: list[NodeView], missing: list[str]
+) -> dict[str, Any]:
+    return {
+        "mesh": topology.mesh,
+        "phase": str(supervised.phase) if supervised is not None else None,
+        "supervisor_pid": supervisor_pid(workdir),
+        "missing": missing,
+        "nodes": [
+            {
+                "name": found.name,
+                "kind": found.kind,
+                "state": str(found.state),
+                "pid": found.pid,
+                "restarts": found.restarts,
+                "detail": found.detail,
+                "snapshot": found.snapshot,
+            }
+            for found in views
+        ],
+    }
+
+
+def show(out: Output, views: list[NodeView], missing: list[str], connections: bool, addresses: bool) -> None:
+    out.table(NODE_COLUMNS, [node_row(found) for found in views])
+    if connections:
+        out.data("")
+        out.table(CONNECTION_COLUMNS, [row for found in views for row in connection_rows(found)])
+    if addresses:
+        out.data("")
+        out.table(ADDRESS_COLUMNS, [row for found in views for row in address_rows(found)])
+    for sentence in missing:
+        out.say(f"missing: {sentence}")
+
+
+def node_row(found: NodeView) -> list[object]:
+    neighbors = brokers = ""
+    if found.snapshot is not None and found.kind == "router":
+        neighbors = ",".join(view["router"] for view in found.snapshot["routers"] if view["is_neighbor"])
+        brokers = ",".join(broker["broker"] for broker in found.snapshot["brokers"] if broker["is_up"])
+    return [
+        found.name,
+        found.kind,
+        found.state,
+        found.pid,
+        found.restarts,
+        neighbors or None,
+        brokers or None,
+        found.count_clients(),
+        found.detail,
+    ]
+
+
+def connection_rows(found: NodeView) -> Iterator[list[object]]:
+    for connection in (found.snapshot or {}).get("connections", ()):
+        names = ("kind", "container_id", "remote_address", "user", "listener", "links", "bytes_in", "bytes_out")
+        yield [found.name, *(connection.get(name) for name in names)]
+
+
+def address_rows(found: NodeView) -> Iterator[list[object]]:
+    if found.kind != "router":
+        return
+    for address in (found.snapshot or {}).get("addresses", ()):
+        names = ("treatment", "inlets", "takers", "unsettled", "deliveries_in", "deliveries_out", "released")
+        yield [found.name, address["address"], *(address[name] for name in names)]

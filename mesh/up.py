@@ -1,0 +1,170 @@
+"""What `up` does around a supervisor: nothing is started before all is validated, and nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from addressing.topology import Topology
+from mesh.control import ControlServer, ask
+from mesh.detached import Report, start_detached
+from mesh.display import Observer, display
+from mesh.exit_codes import ExitCode
+from mesh.failure import CommandFailed
+from mesh.mesh_status import MeshStatus, Phase
+from mesh.node_files import plan
+from mesh.output import Output
+from mesh.pid_file import PidFile
+from mesh.pki import make_pki
+from mesh.readiness import MeshReadiness
+from mesh.running import stop_nodes, supervisor_pid, topology_changes
+from mesh.supervisor import Supervisor
+from mesh.topology_file import load_topology, locate
+from mesh.workdir import SUPERVISOR, WorkDir
+from wire.log import Log
+
+CHANGES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class UpOrder:
+    topology_path: Path | None
+    is_detached: bool
+    is_patient: bool
+    timeout_s: float
+    report_fd: int | None
+
+
+def run(order: UpOrder, out: Output) -> int:
+    file = locate(order.topology_path).resolve()
+    topology = load_topology(file)
+    workdir = WorkDir(topology.work_dir)
+    workdir.make()
+    if order.report_fd is not None:
+        return run_reporting(order, order.report_fd, file, topology, workdir)
+    if supervisor_pid(workdir) is not None:
+        return already_runs(workdir, file, out)
+    make_pki(topology)
+    if order.is_detached:
+        return run_detached(order, file, workdir, out)
+    return run_here(order, file, topology, workdir, out)
+
+
+def already_runs(workdir: WorkDir, file: Path, out: Output) -> int:
+    pid = supervisor_pid(workdir)
+    changes = topology_changes(workdir, file)
+    if changes:
+        shown = "\n".join(f"    {line}" for line in changes[:CHANGES_SHOWN])
+        more = f"\n    ... and {len(changes) - CHANGES_SHOWN} more lines" if len(changes) > CHANGES_SHOWN else ""
+        raise CommandFailed(
+            f"it runs already (process {pid}), with a topology that differs from {file}:\n{shown}{more}",
+            fix="`amqpmesh down`, then `amqpmesh up`.",
+        )
+    status = ask_status(workdir)
+    if out.is_json:
+        out.document({**status.to_map(), "supervisor_pid": pid, "already_running": True})
+    else:
+        out.say(f"{status.mesh} runs already (process {pid}), {status.phase}")
+    return ExitCode.OK
+
+
+def ask_status(workdir: WorkDir) -> MeshStatus:
+    try:
+        return MeshStatus.from_map(ask(workdir.control_socket(SUPERVISOR), "status"))
+    except OSError as error:
+        raise CommandFailed(f"the supervisor of {workdir.root.name} does not answer: {error}") from None
+
+
+def run_detached(order: UpOrder, file: Path, workdir: WorkDir, out: Output) -> int:
+    arguments = ["--topology", str(file), "--timeout", f"{order.timeout_s}s"]
+    arguments += ["--no-wait"] if order.is_patient else []
+    with display(out) as observe:
+        start_detached(arguments, workdir.log_file(SUPERVISOR), observe)
+    tell_ready(ask_status(workdir), supervisor_pid(workdir), out)
+    return ExitCode.OK
+
+
+def run_reporting(order: UpOrder, descriptor: int, file: Path, topology: Topology, workdir: WorkDir) -> int:
+    """The other side of run_detached."""
+    report = Report(descriptor)
+
+    def observe(status: MeshStatus) -> None:
+        report.status(status)
+        is_started = all(node.pid is not None or node.restarts for node in status.nodes)
+        if status.phase is Phase.READY or (order.is_patient and is_started):
+            report.ready()
+
+    try:
+        supervise(order, file, topology, workdir, observe)
+    except CommandFailed as failed:
+        report.failed(failed)
+        raise
+    return ExitCode.OK
+
+
+def run_here(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, out: Output) -> int:
+    with display(out) as show:
+        is_ready = supervise(order, file, topology, workdir, with_ready_told(show, out))
+    return ExitCode.OK if is_ready else ExitCode.INTERRUPTED
+
+
+def with_ready_told(show: Observer, out: Output) -> Observer:
+    is_told = False
+
+    def observe(status: MeshStatus) -> None:
+        nonlocal is_told
+        show(status)
+        if status.phase is Phase.READY and not is_told:
+            is_told = True
+            tell_ready(status, None, out)
+
+    return observe
+
+
+def tell_ready(status: MeshStatus, pid: int | None, out: Output) -> None:
+    if out.is_json:
+        out.document({**status.to_map(), "supervisor_pid": pid, "already_running": False})
+    else:
+        out.data(f"{status.mesh} is {status.phase}")
+
+
+def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, observe: Observer) -> bool:
+    """Run the mesh until it is told to stop; True if it was ready by then."""
+    with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
+        if not pid_file.acquire():
+            raise CommandFailed(f"another `up` of {topology.mesh} has just been started")
+        stop_nodes(workdir)
+        shutil.copyfile(file, workdir.running_topology)
+        with workdir.log_file(SUPERVISOR).open("a") as stream:
+            log = Log("supervisor", stream=stream)
+            readiness = MeshReadiness(topology, workdir)
+            supervisor = Supervisor(topology.mesh, file, workdir, plan(topology), readiness, observe, log)
+            return asyncio.run(run_supervisor(supervisor, order, workdir))
+
+
+async def run_supervisor(supervisor: Supervisor, order: UpOrder, workdir: WorkDir) -> bool:
+    stop = asyncio.Event()
+    catch_signals(stop, supervisor.kill_all)
+    control = ControlServer(workdir.control_socket(SUPERVISOR), {"status": lambda: supervisor.snapshot().to_map()})
+    await control.start()
+    try:
+        return await supervisor.run(stop, timeout_s=order.timeout_s, is_patient=order.is_patient)
+    finally:
+        await control.stop()
+
+
+def catch_signals(stop: asyncio.Event, kill: Callable[[], None]) -> None:
+    """The first Ctrl-C stops in order; the second does not wait."""
+
+    def on_signal() -> None:
+        if stop.is_set():
+            kill()
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, on_signal)

@@ -1,0 +1,219 @@
+"""The command line as a whole: what it imports, how it fails, what every command has in common."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from mesh.cli import ALIASES, COMMANDS, cli
+from mesh.exit_codes import MEANINGS, ExitCode
+
+HEAVY = ("pydantic", "rich", "proton", "cproton", "cryptography", "networkx", "ruamel", "scramp", "asyncio", "ssl")
+HELP_CPU_S = 0.15
+RIGHT = "mesh: m\nrouters: {r1: {listeners: [5672]}}\naddresses: {a: anycast}\n"
+
+
+def run(*arguments: str, **options: object) -> Result:
+    return CliRunner().invoke(cli, arguments, **options)  # type: ignore[arg-type]
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    ctx = click.Context(command)
+    for name in command.list_commands(ctx):
+        child = command.get_command(ctx, name)
+        assert child is not None
+        yield from leaves(child, (*path, name))
+
+
+ALL = list(leaves(cli))
+
+
+@pytest.fixture
+def topology(tmp_path: Path) -> str:
+    (tmp_path / "amqpmesh.yml").write_text(RIGHT)
+    return str(tmp_path / "amqpmesh.yml")
+
+
+def test_help_imports_nothing_heavy_and_takes_little_time() -> None:
+    script = (
+        "import sys, time\nfrom mesh.cli import cli\n"
+        "try: cli.main(['--help'])\nexcept SystemExit as end: assert end.code == 0\n"
+        f"found = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "print(found, time.process_time(), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found, cpu_s = done.stderr.rsplit(" ", 1)
+    assert found == "[]"
+    assert float(cpu_s) < HELP_CPU_S
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+def test_help_names_every_exit_code() -> None:
+    shown = run("--help").output
+    assert all(f"{code:>3}  {meaning}" in shown for code, meaning in MEANINGS.items())
+    assert set(MEANINGS) == set(ExitCode)
+
+
+def test_python_m_mesh_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "mesh", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("amqpmesh ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_of_itself_what_the_list_of_commands_says(name: str) -> None:
+    command = import_module(f"mesh.commands.{COMMANDS[name][0]}").command
+    assert command.name == name
+    assert command.help
+
+
+@pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) for path, _ in ALL])
+def test_every_command_has_json_and_no_color_and_explains_its_options(
+    path: tuple[str, ...], command: click.Command
+) -> None:
+    options = {name for param in command.params for name in param.opts}
+    assert {"--json", "--no-color"} <= options
+    assert run(*path, "--help").exit_code == ExitCode.OK
+    assert run(*path, "--no-such-option").exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("path", [path for path, _ in ALL], ids=" ".join)
+def test_help_of_a_command_imports_nothing_heavy(path: tuple[str, ...]) -> None:
+    script = (
+        f"import sys\nfrom mesh.cli import cli\ntry: cli.main({[*path, '--help']!r})\nexcept SystemExit: pass\n"
+        f"sys.exit(','.join(name for name in {HEAVY!r} if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
+
+
+def test_an_alias_is_the_command() -> None:
+    ctx = click.Context(cli)
+    assert all(cli.get_command(ctx, alias) is cli.get_command(ctx, name) for alias, name in ALIASES.items())
+
+
+def test_help_word_works_like_the_option() -> None:
+    assert run("help").output == run("--help").output
+    assert run("help", "send").output == run("send", "--help").output
+
+
+def test_a_misspelt_command_gets_a_suggestion() -> None:
+    result = run("recieve")
+    assert result.exit_code == ExitCode.USAGE
+    assert "Did you mean 'receive'?" in result.stderr
+    assert result.stdout == ""
+
+
+def test_wrong_usage_is_json_too() -> None:
+    result = run("send", "-m", "x", "--json")
+    assert result.exit_code == ExitCode.USAGE
+    assert json.loads(result.stdout)["schema"] == "amqpmesh.error/1"
+
+
+def test_a_wrong_topology_exits_65_and_shows_all_errors_at_once(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text("mesh: m\nrouters: {r1: {conect: [r1]}, r2: {connect: [r9]}}\n")
+    result = run("check", str(wrong))
+    assert result.exit_code == ExitCode.TOPOLOGY_INVALID
+    assert "wrong.yml:2:15  AM101" in result.stderr
+    assert "AM103" in result.stderr
+    assert result.stdout == ""
+    told = json.loads(run("check", str(wrong), "--json").stdout)
+    assert [error["code"] for error in told["error"]["errors"]] == ["AM101", "AM103"]
+
+
+@pytest.mark.parametrize("command", ["check", "up", "status", "down", "doctor", "send"])
+def test_a_topology_that_is_not_there_exits_65(command: str, tmp_path: Path) -> None:
+    more = ["x", "-m", "y"] if command == "send" else []
+    result = run(command, *more, "-t", str(tmp_path / "none.yml"))
+    assert result.exit_code == ExitCode.TOPOLOGY_INVALID
+    assert "AM001" in result.stderr
+
+
+def test_check_draws_on_stdout(topology: str) -> None:
+    result = run("check", topology)
+    assert result.exit_code == ExitCode.OK
+    assert "r1" in result.stdout
+    assert run("check", "-q", topology).stdout == ""
+
+
+def test_the_topology_may_be_named_by_the_environment_or_its_folder(topology: str) -> None:
+    for arguments in (["-t", str(Path(topology).parent)], []):
+        result = run("check", "--json", *arguments, env={"AMQPMESH_TOPOLOGY": topology})
+        assert json.loads(result.stdout)["topology"]["mesh"] == "m"
+
+
+def test_schema_is_the_json_schema_of_topologies() -> None:
+    plain = json.loads(run("schema").stdout)
+    wrapped = json.loads(run("schema", "--json").stdout)
+    assert wrapped == {"schema": "amqpmesh.schema/1", "json_schema": plain}
+    assert "routers" in plain["properties"]
+
+
+def test_explain_knows_every_code_and_says_so_when_not() -> None:
+    assert run("explain", "am103").stdout.startswith("AM103: unknown router")
+    codes = json.loads(run("explain", "--json").stdout)["codes"]
+    assert {"code": "AM103", "title": "unknown router"} in codes
+    unknown = run("explain", "AM999")
+    assert unknown.exit_code == ExitCode.FAILED
+    assert "error: no error has the code AM999" in unknown.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(shell: str) -> None:
+    assert "_AMQPMESH_COMPLETE" in run("completion", shell).stdout
+    assert json.loads(run("completion", shell, "--json").stdout)["shell"] == shell
+
+
+def test_a_user_is_added_with_a_hash_and_never_the_password(topology: str) -> None:
+    secret = {"AMQPMESH_PASSWORD": "correct horse"}
+    added = run("user", "add", "alice", "-t", topology, "--send", "a", "--json", env=secret)
+    assert json.loads(added.stdout) == {
+        "schema": "amqpmesh.user.add/1",
+        "user": "alice",
+        "file": topology,
+        "added": True,
+    }
+    text = Path(topology).read_text()
+    assert "SCRAM-SHA-256$" in text
+    assert "correct horse" not in text
+    assert not json.loads(run("user", "add", "alice", "-t", topology, "--json", env=secret).stdout)["added"]
+
+
+def test_a_password_is_not_invented(topology: str) -> None:
+    result = run("user", "add", "alice", "-t", topology, env={"AMQPMESH_PASSWORD": None})
+    assert result.exit_code == ExitCode.USAGE
+    assert "no password" in result.stderr
+
+
+def test_a_node_must_be_one_of_the_topology(topology: str) -> None:
+    result = run("node", "r2", "-t", topology)
+    assert result.exit_code == ExitCode.USAGE
+    assert "did you mean 'r1'?" in result.stderr
+
+
+def test_doctor_reports_every_check_and_fails_only_for_what_a_mesh_needs(topology: str) -> None:
+    result = run("doctor", "-t", topology, "--json")
+    findings = {found["check"]: found["state"] for found in json.loads(result.stdout)["findings"]}
+    assert {"python", "proton", "open files", "clock", "disk", "port 5672", "docker"} <= set(findings)
+    assert findings["python"] == findings["proton"] == "ok"
+
+
+def test_what_is_not_running_can_be_stopped(topology: str) -> None:
+    result = run("down", "-t", topology, "--json")
+    assert json.loads(result.stdout) == {"schema": "amqpmesh.down/1", "stopped": []}
+    assert "nothing runs here" in result.stderr
+
+
+def test_the_status_of_a_mesh_that_does_not_run_is_69(topology: str) -> None:
+    result = run("status", "-t", topology)
+    assert result.exit_code == ExitCode.UNREACHABLE
+    assert "does not run" in result.stderr
