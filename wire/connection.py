@@ -302,9 +302,15 @@ class Connection(asyncio.Protocol):
         self._has_peer_ended = True
         if self._phase is not Phase.AMQP or self.endpoint is None or self.endpoint.is_finished:
             return
-        self._reason = self._reason or "the peer closed the socket without closing the connection"
+        reason = "the peer closed the socket without closing the connection"
+        self._reason = self._reason or reason
         self.endpoint.receive_eof()
         self._owner.on_input(self)
+        if self._phase is Phase.AMQP:
+            # In the middle of a frame proton goes on waiting for the rest of it.
+            self.endpoint.close(AmqpError("amqp:connection:framing-error", reason))
+            self.flush()
+            self._end(reason)
 
     def _on_writable(self) -> None:
         self.flush()

@@ -216,6 +216,16 @@ def test_a_peer_that_vanishes_is_one_disconnect() -> None:
     run(scenario)
 
 
+def test_a_truncated_frame_is_answered_at_once() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            answer = await exchange(server.port, plain_client_bytes() + b"\x00\x00\x00\x20\x02", closes=True)
+            assert b"amqp:connection:framing-error" in answer
+            await server.log.wait_for(ConnectionLost)
+
+    run(scenario)
+
+
 def test_a_reset_is_one_disconnect_with_its_reason() -> None:
     async def scenario() -> None:
         async with site() as server:
