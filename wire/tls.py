@@ -105,7 +105,9 @@ def listener_context(
 
 def mesh_listener_context(files: NodeCertificate) -> ssl.SSLContext:
     """For other nodes and operators: nobody without a certificate of the mesh CA."""
-    return listener_context(files.certificate, files.key, files.ca, is_required=True)
+    context = listener_context(files.certificate, files.key, files.ca, is_required=True)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context
 
 
 def mesh_connector_context(files: NodeCertificate) -> ssl.SSLContext:
