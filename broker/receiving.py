@@ -94,7 +94,7 @@ class Receiving:
                 raise LinkError(
                     "amqp:link:transfer-limit-exceeded", f"{-self.link.credit} deliveries beyond the credit"
                 )
-            self._read()
+            self._read(delivery)
             if deliveries.is_aborted(delivery):
                 self._drop_arriving()
                 self.link.advance()
@@ -102,8 +102,6 @@ class Receiving:
             elif deliveries.is_partial(delivery):
                 return
             else:
-                # A piece of the delivery may have come since it was read.
-                self._read()
                 self.link.advance()
                 self._on_complete(delivery, now)
         self._top_up()
@@ -116,9 +114,12 @@ class Receiving:
 
     # Reading
 
-    def _read(self) -> None:
+    def _read(self, delivery: Pointer) -> None:
         arriving = self._arriving
-        while piece := self.link.recv(PIECE_BYTES):
+        while pending_bytes := deliveries.pending(delivery):
+            piece = self.link.recv(min(pending_bytes, PIECE_BYTES))
+            if not piece:
+                return  # aborted: what is pending cannot be had
             arriving.size_bytes += len(piece)
             if arriving.refusal is not None:
                 continue

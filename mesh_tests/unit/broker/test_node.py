@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from wire.message import selector_filter
 from wire.terminus import DistributionMode, Durability, Expiry, TerminusType
 
 SECOND = (SEND_UNSETTLED, RECEIVE_SECOND)
-DURABLE = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
+DURABLE: dict[str, Any] = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
 MODIFIED_HERE = Outcome(Kind.MODIFIED, delivery_failed=True, undeliverable_here=True)
 
 

@@ -1,0 +1,61 @@
+"""A broker as a process that can be killed and started again on the same data."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from mesh_tests.ports import free_port, is_listening
+from mesh_tests.waiting import wait_until
+
+START_S = 20.0
+
+
+class BrokerProcess:
+    """Plain text on its node port, so that a test may speak AMQP to it without a router."""
+
+    def __init__(self, directory: Path) -> None:
+        self.port = free_port()
+        self.log = directory / "b1.jsonl"
+        self._topology = directory / "amqpmesh.yml"
+        self._topology.write_text(
+            f"""
+mesh: crash
+node_tls: false
+routers: {{r1: {{}}}}
+brokers: {{b1: {{data: ./data, port: {self.port}}}}}
+addresses: {{orders: queue, "news.#": topic}}
+"""
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "mesh", "node", "b1", "-t", str(self._topology)],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=Path(__file__).parents[2],
+                env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin"},
+            )
+        wait_until(lambda: is_listening(self.port) or self._has_died(), START_S, "the broker to listen")
+        assert not self._has_died(), self.log.read_text()
+
+    def kill(self) -> None:
+        """Now, whatever it is doing."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """In order; its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> int:
+        if self._process is None:
+            return 0
+        self._process.send_signal(number)
+        process, self._process = self._process, None
+        return process.wait(START_S)
+
+    def _has_died(self) -> bool:
+        return self._process is None or self._process.poll() is not None
