@@ -1,0 +1,31 @@
+"""`amqpmesh demo`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mesh.options import output_options
+from mesh.output import Output
+
+
+@click.command("demo")
+@click.option(
+    "--keep", "folder", type=click.Path(path_type=Path, file_okay=False), help="Run in this folder and leave it there."
+)
+@output_options
+def command(folder: Path | None, out: Output) -> int:
+    """Run a mesh, send and receive on all address types, kill a router, clean up.
+
+    Three routers and an embedded broker, on free ports of this machine. Messages flow on an anycast, a multicast, a
+    queue and a topic address while router r1, over which they go, is killed. Exit code 0 only if traffic went on,
+    and nothing that was accepted got lost.
+
+    \b
+    Example:
+      amqpmesh demo --json
+    """
+    from mesh import demo
+
+    return demo.run(out, folder)
