@@ -10,6 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from mesh.control import ask
 from mesh.pid_file import PidFile
 from mesh.workdir import WorkDir
 from mesh_tests.ports import free_port
@@ -29,7 +30,7 @@ class RunningMesh:
         self._model = _with_ports(YAML(typ="safe").load(topology))
         self.topology_file = directory / "amqpmesh.yml"
         YAML().dump(self._model, self.topology_file)
-        self._work_dir = WorkDir.beside(self.topology_file, self._model["mesh"])
+        self._work_dir = WorkDir(directory / ".amqpmesh" / self._model["mesh"])
         try:
             self.run("up", "--detach")
         except AssertionError:
@@ -54,6 +55,17 @@ class RunningMesh:
     def kill(self, node: str) -> None:
         """As a crash would: SIGKILL. It is started again after the supervisor's back-off."""
         os.kill(self.pid(node), signal.SIGKILL)
+
+    def snapshot(self, node: str) -> Any:
+        """What the node says of itself now; None while it does not run."""
+        try:
+            return ask(self._work_dir.control_socket(node), "snapshot")
+        except OSError:
+            return None
+
+    @property
+    def pki(self) -> Path:
+        return self._work_dir.pki
 
     def log_file(self, node: str) -> Path:
         return self._work_dir.log_file(node)
