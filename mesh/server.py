@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import ssl
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from addressing.topology import Listener, Topology
 from mesh.client import CONNECTOR
 from mesh.connection_options import Request
 from mesh.failure import CommandFailed
+from mesh.passwords import find_password
 from mesh.topology_file import find_nearby, load_topology
 from mesh.url import DEFAULT_PORTS
 from mesh.workdir import WorkDir
@@ -86,22 +85,16 @@ def tls_context(request: Request, mesh_ca: Path | None) -> ssl.SSLContext:
 
 def login(request: Request, host: str) -> SaslClientSettings:
     user = request.user or request.url.user
-    password = find_password(request, user)
+    password = password_of(request, user)
     if password is not None and user is None:
         raise click.UsageError("there is a password but no user: give it as -u NAME or in the URL")
     return SaslClientSettings(user, password, request.cert is not None, request.mechanisms, host)
 
 
-def find_password(request: Request, user: str | None) -> str | None:
-    """From the URL, a file, the environment or a terminal, in that order."""
+def password_of(request: Request, user: str | None) -> str | None:
+    """That in the URL goes with its own user only; who shows a certificate is not asked for one."""
     if request.url.password is not None and request.user in (None, request.url.user):
         return request.url.password
-    if request.password_file is not None:
-        return request.password_file.read_text().partition("\n")[0].rstrip("\r")
-    if user is None:
+    if user is None or (request.cert is not None and request.password_file is None):
         return None
-    if (password := os.environ.get("AMQPMESH_PASSWORD")) is not None:
-        return password
-    if request.cert is None and sys.stdin.isatty():
-        return str(click.prompt(f"Password of {user}", hide_input=True, err=True))
-    return None
+    return find_password(user, request.password_file)

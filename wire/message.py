@@ -12,6 +12,8 @@ from typing import Any
 import proton
 from proton import Described, symbol
 
+# Every section is a described type. [3.2], [1.2]
+SECTION = b"\x00"
 SELECTOR = "apache.org:selector-filter:string"
 
 
@@ -67,6 +69,8 @@ def encode(message: Message) -> bytes:
 
 def decode(data: bytes) -> Message:
     """Raises MalformedMessage."""
+    if not data.startswith(SECTION):
+        raise MalformedMessage(f"{len(data)} bytes that are no AMQP message: no section at the beginning")
     decoded = proton.Message()
     try:
         decoded.decode(data)

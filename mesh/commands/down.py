@@ -48,4 +48,7 @@ def workdirs(topology_path: Path | None) -> list[WorkDir]:
     try:
         return [WorkDir(load_topology(path).work_dir)]
     except TopologyInvalid:
-        return find_running(path.resolve().parent)
+        running = find_running(path.resolve().parent)
+        if not running:
+            raise
+        return running

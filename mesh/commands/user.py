@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import click
@@ -47,7 +45,7 @@ def add(
       amqpmesh user add alice --send orders --receive 'news.#'
       amqpmesh user add ci --no-password --send '#'
     """
-    secret = None if no_password else make(read_password(name, password_file))
+    secret = None if no_password else make(new_password(name, password_file))
     if is_printed:
         print_secret(name, secret, out)
         return
@@ -88,11 +86,7 @@ def make(password: str) -> str:
         raise click.UsageError(str(error)) from None
 
 
-def read_password(name: str, password_file: Path | None) -> str:
-    if password_file is not None:
-        return password_file.read_text().partition("\n")[0].rstrip("\r")
-    if (password := os.environ.get("AMQPMESH_PASSWORD")) is not None:
-        return password
-    if not sys.stdin.isatty():
-        raise click.UsageError("no password: give it by --password-file or AMQPMESH_PASSWORD, or say --no-password")
-    return str(click.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True))
+def new_password(name: str, password_file: Path | None) -> str:
+    from mesh.passwords import read_password
+
+    return read_password(name, password_file, is_new=True)

@@ -85,14 +85,17 @@ def test_every_command_has_json_and_no_color_and_explains_its_options(
     assert run(*path, "--no-such-option").exit_code == ExitCode.USAGE
 
 
-@pytest.mark.parametrize("path", [path for path, _ in ALL], ids=" ".join)
-def test_help_of_a_command_imports_nothing_heavy(path: tuple[str, ...]) -> None:
+def test_help_of_no_command_imports_anything_heavy() -> None:
     script = (
-        f"import sys\nfrom mesh.cli import cli\ntry: cli.main({[*path, '--help']!r})\nexcept SystemExit: pass\n"
-        f"sys.exit(','.join(name for name in {HEAVY!r} if name in sys.modules))"
+        "import sys\nfrom mesh.cli import cli\n"
+        f"for path in {[path for path, _ in ALL]!r}:\n"
+        "    try: cli.main([*path, '--help'])\n"
+        "    except SystemExit: pass\n"
+        f"    found = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "    if found: sys.exit(f'{path} imports {found}')"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.stderr.strip() == ""
+    assert done.stderr == ""
 
 
 def test_an_alias_is_the_command() -> None:
@@ -123,7 +126,7 @@ def test_a_wrong_topology_exits_65_and_shows_all_errors_at_once(tmp_path: Path) 
     wrong.write_text("mesh: m\nrouters: {r1: {conect: [r1]}, r2: {connect: [r9]}}\n")
     result = run("check", str(wrong))
     assert result.exit_code == ExitCode.TOPOLOGY_INVALID
-    assert "wrong.yml:2:15  AM101" in result.stderr
+    assert "wrong.yml:2:16  AM101" in result.stderr
     assert "AM103" in result.stderr
     assert result.stdout == ""
     told = json.loads(run("check", str(wrong), "--json").stdout)
@@ -197,7 +200,7 @@ def test_a_password_is_not_invented(topology: str) -> None:
 def test_a_node_must_be_one_of_the_topology(topology: str) -> None:
     result = run("node", "r2", "-t", topology)
     assert result.exit_code == ExitCode.USAGE
-    assert "did you mean 'r1'?" in result.stderr
+    assert "no node 'r2' in mesh m: known: r1" in result.stderr
 
 
 def test_doctor_reports_every_check_and_fails_only_for_what_a_mesh_needs(topology: str) -> None:

@@ -1,0 +1,189 @@
+"""`amqpmesh certs show|issue|renew|export`"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mesh.failure import CommandFailed
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+
+if TYPE_CHECKING:
+    from mesh.certs import Certificate
+
+COLUMNS = ("ROLE", "NAME", "VALID UNTIL", "DAYS LEFT", "HOSTS", "FILE")
+
+
+@click.group("certs")
+def command() -> None:
+    """Show, issue, renew and export the certificates of a mesh.
+
+    The first `up` makes an authority for the mesh, and a certificate for each node and for this machine's operator.
+    """
+
+
+@command.command("show")
+@topology_option
+@output_options
+def show_all(topology_path: Path | None, out: Output) -> None:
+    """List all certificates of the mesh, and when they end.
+
+    \b
+    Example:
+      amqpmesh certs show --json
+    """
+    from mesh.certs import list_certificates
+
+    with told():
+        tell(list_certificates(folder(topology_path)), out)
+
+
+@command.command("issue")
+@click.argument("name")
+@click.option("--operator", is_flag=True, help="For somebody who may manage the mesh; else for a client.")
+@topology_option
+@output_options
+def issue_one(name: str, operator: bool, topology_path: Path | None, out: Output) -> None:
+    """Issue a certificate: for a client, which logs in as user NAME by EXTERNAL, or for an operator.
+
+    \b
+    Example:
+      amqpmesh certs issue alice && amqpmesh certs export alice > alice.pem
+    """
+    from mesh.certs import issue_client, issue_operator
+
+    with told():
+        make = issue_operator if operator else issue_client
+        tell([make(folder(topology_path), name)], out)
+
+
+@command.command("renew")
+@click.argument("name", required=False)
+@topology_option
+@output_options
+def renew_some(name: str | None, topology_path: Path | None, out: Output) -> None:
+    """Renew the certificates called NAME, or all but the authority's. Nodes take theirs at their next start.
+
+    `up` does this by itself for nodes, 30 days before a certificate ends.
+    """
+    from mesh.certs import renew
+
+    with told():
+        tell(renew(folder(topology_path), name), out)
+
+
+@command.command("export")
+@click.argument("name")
+@click.option("--format", "form", type=click.Choice(["pem", "p12"]), default="pem", show_default=True)
+@click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="[default: stdout]")
+@click.option(
+    "--password-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="p12: first line is its password. Without: AMQPMESH_PASSWORD, or asked for on a terminal.",
+)
+@topology_option
+@output_options
+def export_one(
+    name: str, form: str, file: Path | None, password_file: Path | None, topology_path: Path | None, out: Output
+) -> None:
+    """Export certificate, key and authority of NAME in one file: PEM, or PKCS#12 as Java wants it. `ca`: the authority.
+
+    \b
+    Examples:
+      amqpmesh certs export ca > ca.pem
+      amqpmesh certs export alice --format p12 -o alice.p12
+    """
+    from mesh.certs import export_pem, export_pkcs12
+
+    with told():
+        certificate = find(name, folder(topology_path))
+        if certificate.identity is None:
+            content = certificate.path.read_bytes()  # its key never leaves
+        elif form == "pem":
+            content = export_pem(certificate)
+        else:
+            from mesh.passwords import read_password
+
+            content = export_pkcs12(certificate, read_password("the key store", password_file, is_new=True))
+    deliver(content, name, form, file, out)
+
+
+def deliver(content: bytes, name: str, form: str, file: Path | None, out: Output) -> None:
+    if file is not None:
+        file.touch(mode=0o600)
+        file.write_bytes(content)
+    if out.is_json:
+        import base64
+
+        kept = {"file": str(file)} if file is not None else {"content_base64": base64.b64encode(content).decode()}
+        out.document({"name": name, "format": form, **kept})
+    elif file is None:
+        sys.stdout.buffer.write(content)
+
+
+def find(name: str, pki: Path) -> Certificate:
+    from mesh.certs import list_certificates
+
+    known = list_certificates(pki)
+    for certificate in known:
+        if name == (certificate.name if certificate.identity is not None else "ca"):
+            return certificate
+    names = ", ".join(sorted({"ca", *(one.name for one in known if one.identity is not None)})) if known else "none"
+    raise CommandFailed(f"there is no certificate of '{name}': known are {names}")
+
+
+def tell(certificates: Sequence[Certificate], out: Output) -> None:
+    from datetime import UTC, datetime
+
+    now = datetime.now(UTC)
+    if out.is_json:
+        out.document({"certificates": [to_map(one, now) for one in certificates]})
+    elif not certificates:
+        out.say("no certificates yet: the first `amqpmesh up` makes them")
+    else:
+        out.table(COLUMNS, [row(one, now) for one in certificates])
+
+
+def row(one: Certificate, now: Any) -> list[object]:
+    days = one.left(now).days
+    return [one.role, one.name, one.not_after.date(), days, ",".join(one.hosts) or None, one.path]
+
+
+def to_map(one: Certificate, now: Any) -> dict[str, Any]:
+    return {
+        "role": one.role,
+        "name": one.name,
+        "not_before": one.not_before.isoformat(),
+        "not_after": one.not_after.isoformat(),
+        "days_left": one.left(now).days,
+        "hosts": list(one.hosts),
+        "serial": str(one.serial),
+        "fingerprint_sha256": one.fingerprint,
+        "certificate": str(one.path),
+        "key": str(one.key_path),
+        "ca": str(one.ca_path),
+    }
+
+
+def folder(topology_path: Path | None) -> Path:
+    from mesh.topology_file import load_topology
+    from mesh.workdir import WorkDir
+
+    return WorkDir(load_topology(topology_path).work_dir).pki
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What goes wrong with certificates is an answer, not a bug."""
+    from mesh.certs import CertsError
+
+    try:
+        yield
+    except CertsError as error:
+        raise CommandFailed(str(error)) from None
