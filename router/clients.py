@@ -20,7 +20,7 @@ from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit
-from wire.terminus import DistributionMode, Terminus, TerminusType, source
+from wire.terminus import DistributionMode, Terminus, TerminusType, source, target
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,14 @@ class ClientServices:
     """What a client connection may use of its router. ``new_token`` makes what nobody can guess."""
 
     router_id: str
+    instance: int
     book: AddressBook
     permissions: Permissions
     addresses: Addresses
     ways: RouteWays
     timers: Timers
-    default_broker: str | None
+    subscription_broker: str | None
+    """Where a durable subscription is looked for by its name alone."""
     new_token: Callable[[], str]
     emit: Emit
 
@@ -49,6 +51,7 @@ class ClientConnection(RouterConnection):
         self._link_capacity = link_capacity
         self._max_message_bytes = max_message_bytes
         self._routes: set[IngressRoute] = set()
+        self._dynamic: set[str] = set()
 
     def on_opened(self) -> None:
         self.endpoint.open()
@@ -78,24 +81,43 @@ class ClientConnection(RouterConnection):
 
     # Producers
     def _on_producer(self, link: IncomingLink) -> None:
-        target = link.remote_target
-        if target.type is TerminusType.COORDINATOR:
+        wanted = link.remote_target
+        if wanted.type is TerminusType.COORDINATOR:
             raise AmqpError("amqp:not-implemented", "no broker of this mesh coordinates transactions")
-        if target.is_dynamic:
-            raise AmqpError("amqp:not-implemented", "a dynamic target: only sources can be dynamic here")
+        if wanted.is_dynamic:
+            self._on_dynamic_target(link, wanted)
+            return
         link.set_max_message_bytes(self._max_message_bytes)
-        if not target.address:
+        if not wanted.address:
             link.accept_as_proposed()
             AnonymousProducer(link, self._link_capacity, self._find_group).top_up()
             return
-        policy = self._resolve(target.address, sends=True)
+        policy = self._resolve(wanted.address, sends=True)
         if policy.kind.is_stored and not policy.is_sharded:
-            self._route(link, policy, target.address)
+            self._route(link, policy, wanted.address)
             return
         group = self._services.addresses.group(policy)
         self._check_alive(policy)
         link.accept_as_proposed()
         group.add_inlet(Inlet(link, group, self._link_capacity))
+
+    def _on_dynamic_target(self, link: IncomingLink, wanted: Terminus) -> None:
+        """JMS makes a temporary destination so: the link holds the address, and consumers attach to it by name."""
+        policy, address = self._new_address()
+        link.copy_source(link)
+        link.set_target(target(address, is_dynamic=True, capabilities=wanted.capabilities))
+        link.set_settle_modes(*link.remote_settle_modes)
+        link.open()
+        group = self._services.addresses.group(policy)
+        group.add_inlet(Inlet(link, group, self._link_capacity))
+
+    def _new_address(self) -> tuple[AddressPolicy, str]:
+        services = self._services
+        address = dynamic_address(services.router_id, services.new_token())
+        policy = services.book.resolve(address)
+        assert policy is not None
+        self._dynamic.add(policy.address)
+        return policy, address
 
     def _find_group(self, to: str) -> AddressGroup:
         return self._services.addresses.group(self._resolve(to, sends=True))
@@ -130,22 +152,19 @@ class ClientConnection(RouterConnection):
         group.add_taker(Taker(link, group))
 
     def _on_dynamic(self, link: OutgoingLink, wanted: Terminus) -> None:
-        services = self._services
-        address = dynamic_address(services.router_id, services.new_token())
-        policy = services.book.resolve(address)
-        assert policy is not None
+        policy, address = self._new_address()
         link.set_source(source(address, is_dynamic=True, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
         link.copy_target(link)
         link.set_settle_modes(*link.remote_settle_modes)
         link.open()
-        group = services.addresses.group(policy)
+        group = self._services.addresses.group(policy)
         group.add_taker(Taker(link, group))
 
     def _on_nameless(self, link: OutgoingLink) -> None:
         """No source at all: a client that asks for, or ends, a durable subscription by its link name."""
-        broker = self._services.default_broker
+        broker = self._services.subscription_broker
         if broker is None:
-            raise AmqpError("amqp:not-found", "the source names no address, and the mesh has no default broker")
+            raise AmqpError("amqp:not-found", "the source names no address, and several brokers have topics")
         self._route(link, AddressPolicy("", AddressKind.TOPIC, brokers=(broker,), address_prefixes=("",)), None)
 
     # Both
@@ -153,7 +172,9 @@ class ClientConnection(RouterConnection):
         services, peer = self._services, self.endpoint.peer
         allows = services.permissions.may_send if sends else services.permissions.may_receive
         policy = services.book.resolve(address)
-        if not allows(peer.user, address, is_mesh=peer.is_mesh):
+        # Who made a dynamic address may consume from it; for others it would mean to read somebody's replies.
+        is_own = policy is not None and policy.address in self._dynamic
+        if not is_own and not allows(peer.user, address, is_mesh=peer.is_mesh):
             who = f"user {peer.user!r}" if peer.user else "a client that did not say who it is"
             raise AmqpError(
                 "amqp:unauthorized-access", f"{who} may not {'send to' if sends else 'receive from'} {address!r}"
@@ -165,18 +186,33 @@ class ClientConnection(RouterConnection):
         return policy
 
     def _route(self, link: IncomingLink | OutgoingLink, policy: AddressPolicy, address: str | None) -> None:
-        remote = self.endpoint.remote
-        container = remote.container_id if remote else ""
         request = RouteRequest(
             policy=policy,
             broker=policy.brokers[0],
-            client=f"{self._services.router_id}/{self.number}",
-            link_name=f"{container}|{link.name}",
+            client=self._unique_id,
+            link_name=self._name_at_broker(link, address),
             address=address,
         )
         route = IngressRoute(link, request, self._services.ways, self._services.timers, self._routes.discard)
         if not route.is_ended:
             self._routes.add(route)
+
+
+    @property
+    def _unique_id(self) -> str:
+        return f"{self._services.router_id}/{self._services.instance}/{self.number}"
+
+    def _name_at_broker(self, link: Link, address: str | None) -> str:
+        """A link that is meant to be found again is known by container and name, from whatever router it comes.
+
+        All others are told apart by their connection too: programs that never set a container-id would steal each
+        other's links.
+        """
+        remote = self.endpoint.remote
+        name = f"{remote.container_id if remote else ''}|{link.name}"
+        if address is None or link.remote_source.outlives_link or link.remote_target.outlives_link:
+            return name
+        return f"{name}|{self._unique_id}"
 
 
 def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:

@@ -60,7 +60,7 @@ class RouterSettings:
     connectors: Mapping[str, str] = field(default_factory=dict)
     """Router id by name of the connector that dials it."""
     brokers: Mapping[str, BrokerSettings] = field(default_factory=dict)
-    default_broker: str | None = None
+    subscription_broker: str | None = None
     routing: RoutingSettings = field(default_factory=RoutingSettings)
     forwarding: ForwardingSettings = field(default_factory=ForwardingSettings)
 
@@ -139,12 +139,13 @@ class RouterNode:
         self._ways = RouteWays(settings.router_id, self._routing, self._brokers, self._circuits, emit)
         self._services = ClientServices(
             router_id=settings.router_id,
+            instance=settings.instance,
             book=book,
             permissions=permissions,
             addresses=self._addresses,
             ways=self._ways,
             timers=self._timers,
-            default_broker=settings.default_broker,
+            subscription_broker=settings.subscription_broker,
             new_token=new_token,
             emit=emit,
         )

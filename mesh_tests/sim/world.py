@@ -147,7 +147,6 @@ class SimMesh(World):
             node_endpoint=node_endpoint_settings(name, instance, "0"),
             costs={edge.to if edge.dialer == name else edge.dialer: edge.cost for edge in edges},
             connectors={f"router:{edge.to}": edge.to for edge in edges if edge.dialer == name},
-            default_broker=self.topology.fallback_broker,
         )
         node = RouterNode(
             settings,

@@ -117,7 +117,9 @@ class AddressGroup:
         self.kick()
 
     def on_established(self, link: Link) -> None:
-        """A circuit or autolink of ours is up; its credit comes as flow."""
+        """A circuit or broker link of ours is up: a taker's credit comes as flow, an inlet's sender waits for ours."""
+        if isinstance(link.owner, Inlet):
+            self.top_up(link.owner)
 
     def _despair_later(self) -> None:
         for inlet in self.inlets:
