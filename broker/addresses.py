@@ -31,6 +31,7 @@ class BrokerAddresses:
         self._broker = broker
         self._book = book
         self._temporary_prefix = f"{BROKER_PREFIX}{broker}/temp."
+        self._temporary_topic_prefix = f"{BROKER_PREFIX}{broker}/temp-topic."
         # Routers ask by the name at the broker, which the topology need not declare as an address.
         self._renamed = {
             entry.broker_address: _HOLDINGS[entry.type]
@@ -44,14 +45,18 @@ class BrokerAddresses:
         renamed = self._renamed.get(name)
         if renamed is not None:
             return Place(name, renamed)
+        if name.startswith(self._temporary_topic_prefix):
+            return Place(name, Holding.TOPIC)
         policy = self._book.resolve(name)
         if policy is None or self._broker not in policy.brokers:
             return None
         return Place(name, Holding.TEMPORARY if policy.is_internal else _HOLDINGS[policy.kind])
 
-    def temporary_address(self, token: str) -> str:
-        """The address of a dynamic source. [3.5.3]"""
-        return f"{self._temporary_prefix}{token}"
+    def temporary(self, token: str, *, is_topic: bool = False) -> Place:
+        """What a dynamic terminus names. [3.5.3]"""
+        if is_topic:
+            return Place(f"{self._temporary_topic_prefix}{token}", Holding.TOPIC)
+        return Place(f"{self._temporary_prefix}{token}", Holding.TEMPORARY)
 
     def is_temporary(self, address: str) -> bool:
         return address.startswith(self._temporary_prefix)

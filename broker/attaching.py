@@ -135,10 +135,12 @@ class Attachments:
         wanted = link.remote_target
         if wanted.type is TerminusType.COORDINATOR:
             raise LinkError("amqp:not-implemented", "this broker has no transactions")
-        if wanted.is_dynamic:
-            raise LinkError("amqp:not-implemented", "dynamic targets are not supported; ask for a dynamic source")
         held: HeldQueue | None = None
-        if wanted.address is None:
+        if wanted.is_dynamic:
+            place = self._make_place(wanted)
+            wanted = replace(wanted, type=TerminusType.TARGET, address=place.address)
+            held = self._stock.temporary_queue(place.address) if place.holding is Holding.TEMPORARY else None
+        elif wanted.address is None:
             wanted = replace(wanted, type=TerminusType.TARGET)
         else:
             place = self._place(wanted.address)
@@ -151,7 +153,9 @@ class Attachments:
         link.copy_source(link)
         link.set_target(wanted)
         link.set_settle_modes(link.remote_settle_modes[0], RECEIVE_FIRST)
-        self._open(self._record(link, held, receiving), now)
+        attachment = self._record(link, held, receiving)
+        attachment.owns_queue = wanted.is_dynamic and held is not None
+        self._open(attachment, now)
 
     def _attach_consumer(self, link: OutgoingLink, now: float) -> None:
         wanted = link.remote_source
@@ -159,14 +163,21 @@ class Attachments:
         link.copy_target(link)
         link.set_settle_modes(*link.remote_settle_modes)
         if wanted.is_dynamic:
-            place = Place(self._addresses.temporary_address(self._make_token()), Holding.TEMPORARY)
+            place = self._make_place(wanted)
         elif wanted.address is None:
             self._recall(link, now)
             return
         else:
             place = self._place(wanted.address)
         # Filters are not supported, so none is claimed.
-        link.set_source(replace(wanted, type=TerminusType.SOURCE, address=wanted.address or place.address, filter={}))
+        link.set_source(
+            replace(
+                wanted,
+                type=TerminusType.SOURCE,
+                address=place.address if wanted.is_dynamic else wanted.address,
+                filter={},
+            )
+        )
         if place.holding is Holding.TOPIC:
             self._subscribe(link, place, wanted, now)
         else:
@@ -208,6 +219,10 @@ class Attachments:
             )
         )
         self._open(self._record(link, held, None), now)
+
+    def _make_place(self, wanted: Terminus) -> Place:
+        """JMS makes its temporary queues and topics by dynamic targets, others theirs by dynamic sources."""
+        return self._addresses.temporary(self._make_token(), is_topic="temporary-topic" in wanted.capabilities)
 
     def _place(self, address: str) -> Place:
         place = self._addresses.resolve(address)

@@ -415,6 +415,27 @@ def test_a_dynamic_source_is_a_queue_that_goes_with_its_link(rig: Rig) -> None:
     assert late.detached is not None
 
 
+def test_a_dynamic_target_makes_a_temporary_queue_as_jms_wants_it(rig: Rig) -> None:
+    client = rig.client()
+    maker = client.producer(None, "maker", is_dynamic=True, capabilities=("temporary-queue",))
+    address = maker.link.remote_target.address
+    client.producer(address, "replier").send("reply")
+    assert client.consumer(address).bodies == ["reply"]
+    maker.link.close()
+    rig.run()
+    late = client.producer(address, "late")
+    assert late.detached is not None
+
+
+def test_a_dynamic_target_makes_a_temporary_topic_when_asked(rig: Rig) -> None:
+    client = rig.client()
+    maker = client.producer(None, "maker", is_dynamic=True, capabilities=("temporary-topic",))
+    address = maker.link.remote_target.address
+    hearers = [client.consumer(address, name=name) for name in "ab"]
+    client.producer(address).send("all hear")
+    assert [hearer.bodies for hearer in hearers] == [["all hear"], ["all hear"]]
+
+
 def test_a_probe_queue_is_made_by_use_and_goes_when_unused(rig: Rig) -> None:
     client = rig.client()
     probe = "_amqpmesh/broker/b1/probe"
