@@ -234,15 +234,15 @@ class Received:
         self.data = data
         self.message = decode(data)
         self.is_confirmed = False
-        self._consumer = consumer
+        self.consumer = consumer
 
     def give(self, outcome: Outcome | None, *, settles: bool = True) -> None:
         if outcome is not None:
             deliveries.set_outcome(self.delivery, outcome)
         if settles:
             deliveries.settle(self.delivery)
-        self._consumer.link.endpoint.mark_dirty()
-        self._consumer.rig.run()
+        self.consumer.link.endpoint.mark_dirty()
+        self.consumer.rig.run()
 
 
 class Consumer:
