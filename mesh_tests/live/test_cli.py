@@ -1,0 +1,272 @@
+"""The `amqpmesh` command against a mesh of real processes."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mesh.exit_codes import ExitCode
+from mesh_tests.running_mesh import AMQPMESH, RunningMesh
+from mesh_tests.waiting import wait_until
+
+COMMAND_S = 60.0
+TOPOLOGY = """
+mesh: cli
+routers:
+  r1: {}
+  r2: {connect: [r1]}
+  r3: {listeners: [{host: 127.0.0.1}, {host: 127.0.0.1, tls: true}], connect: [r2]}
+brokers:
+  b1: {data: ./data, routers: [r3]}
+addresses:
+  rpc.#: anycast
+  prices.#: multicast
+  orders.#: queue
+  news.#: topic
+  closed: unavailable
+"""
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    running = RunningMesh(TOPOLOGY, tmp_path_factory.mktemp("cli"))
+    yield running
+    running.down()
+
+
+def run(mesh: RunningMesh, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [AMQPMESH, *arguments],
+        cwd=mesh.topology_file.parent,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S,
+        check=False,
+        **options,
+    )
+
+
+def receive_later(mesh: RunningMesh, url: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [AMQPMESH, "receive", url, "--json", *arguments],
+        cwd=mesh.topology_file.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def bodies(receiver: subprocess.Popen[str]) -> list[str]:
+    lines, talk = receiver.communicate(timeout=COMMAND_S)
+    assert receiver.returncode == ExitCode.OK, talk
+    return [json.loads(line)["body"] for line in lines.splitlines()]
+
+
+def status(mesh: RunningMesh) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(mesh, "status", "--json").stdout)
+    return found
+
+
+def test_a_mesh_that_is_up_shows_every_node(mesh: RunningMesh) -> None:
+    told = status(mesh)
+    assert told["schema"] == "amqpmesh.status/1"
+    assert told["phase"] == "ready"
+    assert told["missing"] == []
+    assert [(node["name"], node["kind"], node["state"]) for node in told["nodes"]] == [
+        ("b1", "broker", "up"),
+        ("r1", "router", "up"),
+        ("r2", "router", "up"),
+        ("r3", "router", "up"),
+    ]
+    lines = run(mesh, "ps", "-a", "-c").stdout.splitlines()
+    assert lines[0].split()[:4] == ["NODE", "KIND", "STATE", "PID"]
+
+
+def test_up_again_changes_nothing(mesh: RunningMesh) -> None:
+    before = {node["name"]: node["pid"] for node in status(mesh)["nodes"]}
+    again = run(mesh, "up", "--json")
+    assert again.returncode == ExitCode.OK, again.stderr
+    assert json.loads(again.stdout)["already_running"]
+    assert {node["name"]: node["pid"] for node in status(mesh)["nodes"]} == before
+
+
+def test_up_with_a_changed_topology_says_what_differs(mesh: RunningMesh) -> None:
+    text = mesh.topology_file.read_text()
+    try:
+        mesh.topology_file.write_text(text + "x-note: changed\n")
+        again = run(mesh, "up", "--detach")
+    finally:
+        mesh.topology_file.write_text(text)
+    assert again.returncode == ExitCode.FAILED
+    assert "+x-note: changed" in again.stderr
+    assert "`amqpmesh down`, then `amqpmesh up`" in again.stderr
+
+
+def test_anycast_goes_from_end_to_end(mesh: RunningMesh) -> None:
+    receiver = receive_later(mesh, f"{mesh.url('r3')}/rpc.a", "-c", "3", "-W", "30s")
+    sent = run(mesh, "send", "rpc.a", "-c", "3", "-m", "hello", "--json", "--timeout", "30s")
+    assert json.loads(sent.stdout)["accepted"] == 3
+    assert bodies(receiver) == ["hello"] * 3
+
+
+def test_multicast_reaches_every_receiver(mesh: RunningMesh) -> None:
+    receivers = [receive_later(mesh, f"{mesh.url(at)}/prices.a", "-c", "1", "-W", "30s") for at in ("r1", "r3", "r3")]
+
+    def are_attached() -> bool:
+        takers = [
+            address["takers"]
+            for node in ("r1", "r3")
+            for address in mesh.snapshot(node)["node"]["addresses"]
+            if address["address"] == "prices.a"
+        ]
+        return len(takers) == 2 and min(takers) >= 1 and sum(takers) >= 3
+
+    wait_until(are_attached, COMMAND_S, "three receivers")
+    assert run(mesh, "send", "prices.a", "-m", "7", "-c", "1").returncode == ExitCode.OK
+    assert [bodies(receiver) for receiver in receivers] == [["7"], ["7"], ["7"]]
+
+
+def test_a_queue_keeps_messages_until_they_are_received(mesh: RunningMesh) -> None:
+    lines = "\n".join(f"line {number}" for number in range(50))
+    sent = run(mesh, "send", "orders.a", "-l", "--durable", input=lines)
+    assert sent.stdout == "sent 50  accepted 50\n", sent.stderr
+    browsed = run(mesh, "receive", f"{mesh.url('r3')}/orders.a", "--browse", "-e")
+    assert browsed.stdout.splitlines() == lines.splitlines()
+    received = run(mesh, "receive", "orders.a", "-c", "20", "-W", "30s")
+    assert received.stdout.splitlines() == lines.splitlines()[:20]
+    assert received.stderr == "received 20\n"
+    rest = run(mesh, "receive", "orders.a", "-e", "-F", r"%n %b\n")
+    assert rest.stdout.splitlines()[0] == "1 line 20"
+    assert len(rest.stdout.splitlines()) == 30
+
+
+def test_properties_of_a_message_arrive(mesh: RunningMesh) -> None:
+    options = ["--subject", "s", "--key", "g", "--ttl", "1h", "--priority", "7", "--content-type", "text/plain"]
+    run(mesh, "send", "orders.b", "-m", "x", "-p", "a=1", "-p", "b:=2", "--durable", *options)
+    got = json.loads(run(mesh, "receive", "orders.b", "-c", "1", "-W", "30s", "--json").stdout)
+    expected = {"subject": "s", "key": "g", "priority": 7, "durable": True, "content_type": "text/plain"}
+    assert {key: got[key] for key in expected} == expected
+    assert got["properties"] == {"a": "1", "b": 2}
+
+
+def test_a_body_can_come_from_a_file_and_go_to_a_folder(mesh: RunningMesh, tmp_path: Path) -> None:
+    content = os.urandom(300_000)
+    (tmp_path / "in").write_bytes(content)
+    assert run(mesh, "send", "orders.c", "-f", str(tmp_path / "in")).returncode == ExitCode.OK
+    run(mesh, "receive", "orders.c", "-c", "1", "-W", "30s", "-o", str(tmp_path / "out"))
+    assert (tmp_path / "out" / "000001").read_bytes() == content
+
+
+def test_what_is_not_accepted_comes_back(mesh: RunningMesh) -> None:
+    run(mesh, "send", "orders.d", "-m", "again")
+    assert run(mesh, "receive", "orders.d", "-c", "1", "-W", "30s", "--outcome", "release").stdout == "again\n"
+    assert run(mesh, "receive", "orders.d", "-c", "1", "-W", "30s").stdout == "again\n"
+
+
+def test_an_outcome_that_was_not_expected_exits_1(mesh: RunningMesh) -> None:
+    receiver = receive_later(mesh, f"{mesh.url('r3')}/rpc.b", "-c", "2", "-W", "30s", "--outcome", "reject")
+    sent = run(mesh, "send", "rpc.b", "-m", "x", "--timeout", "30s")
+    assert sent.returncode == ExitCode.FAILED
+    assert sent.stdout == "sent 1  rejected 1  (rejected by amqpmesh receive --outcome reject: 1)\n"
+    expected = run(mesh, "send", "rpc.b", "-m", "x", "--expect", "rejected", "--timeout", "30s")
+    assert expected.returncode == ExitCode.OK
+    assert len(bodies(receiver)) == 2
+
+
+def test_a_rate_is_kept(mesh: RunningMesh) -> None:
+    started = time.monotonic()
+    sent = json.loads(run(mesh, "send", "orders.e", "-s", "1k", "-r", "100/s", "-d", "1s", "--json").stdout)
+    assert time.monotonic() - started >= 1.0 - 0.01
+    assert 90 <= sent["sent"] <= 100
+
+
+def test_without_a_receiver_there_is_no_credit_and_send_says_so(mesh: RunningMesh) -> None:
+    sent = run(mesh, "send", "rpc.nobody", "-m", "x", "--timeout", "500ms")
+    assert sent.returncode == ExitCode.TIMEOUT
+    assert "no credit for rpc.nobody within 0.5 s: nobody receives there" in sent.stderr
+
+
+@pytest.mark.parametrize("address", ["closed", "undeclared"])
+def test_an_address_that_is_refused_is_told_with_its_condition(mesh: RunningMesh, address: str) -> None:
+    for command in (["send", address, "-m", "x"], ["receive", address]):
+        result = run(mesh, *command, "--json")
+        assert result.returncode == ExitCode.FAILED
+        assert json.loads(result.stdout)["error"]["code"] == "amqp:not-found"
+
+
+def test_nobody_there_exits_69(mesh: RunningMesh) -> None:
+    sent = run(mesh, "send", "//127.0.0.1:1/orders.a", "-m", "x")
+    assert sent.returncode == ExitCode.UNREACHABLE
+    assert sent.stderr == "error: 127.0.0.1:1: cannot connect: connection refused\n"
+
+
+def test_too_few_messages_exit_75(mesh: RunningMesh) -> None:
+    received = run(mesh, "receive", "orders.empty", "-c", "1", "-W", "300ms")
+    assert received.returncode == ExitCode.TIMEOUT
+    assert received.stdout == ""
+
+
+def test_tls_listeners_of_the_mesh_are_trusted_in_its_folder(mesh: RunningMesh, tmp_path: Path) -> None:
+    url = f"amqps://127.0.0.1:{mesh.port('r3', 1)}/orders.tls"
+    assert run(mesh, "send", url, "-m", "x").stdout == "sent 1  accepted 1\n"
+    elsewhere = subprocess.run(
+        [AMQPMESH, "receive", url, "-c", "1"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert elsewhere.returncode == ExitCode.UNREACHABLE
+    assert "certificate" in elsewhere.stderr
+    ca = tmp_path / "ca.pem"
+    ca.write_text(run(mesh, "certs", "export", "ca").stdout)
+    trusted = run(mesh, "receive", url, "-c", "1", "-W", "30s", "--ca", str(ca))
+    assert trusted.stdout == "x\n"
+
+
+def test_certificates_are_shown_issued_and_exported(mesh: RunningMesh) -> None:
+    shown = json.loads(run(mesh, "certs", "show", "--json").stdout)["certificates"]
+    assert {(one["role"], one["name"]) for one in shown} >= {
+        ("broker", "b1"),
+        ("operator", "operator"),
+        ("router", "r1"),
+        ("router", "r2"),
+        ("router", "r3"),
+    }
+    assert run(mesh, "certs", "issue", "alice").returncode == ExitCode.OK
+    assert "already" in run(mesh, "certs", "issue", "alice").stderr
+    assert run(mesh, "certs", "export", "alice").stdout.count("-----BEGIN CERTIFICATE-----") == 2
+    unknown = run(mesh, "certs", "export", "bob")
+    assert unknown.returncode == ExitCode.FAILED
+    assert "no certificate of 'bob': known are " in unknown.stderr
+    renewed = run(mesh, "certs", "renew", "alice", "--json")
+    assert [one["name"] for one in json.loads(renewed.stdout)["certificates"]] == ["alice"]
+
+
+def test_a_node_that_dies_is_started_again(mesh: RunningMesh) -> None:
+    old = mesh.pid("r2")
+    mesh.kill("r2")
+    wait_until(lambda: mesh.pid("r2") != old, COMMAND_S, "r2 to be back")
+
+    def is_whole() -> bool:
+        told = status(mesh)
+        return told["missing"] == [] and all(node["state"] == "up" for node in told["nodes"])
+
+    wait_until(is_whole, COMMAND_S, "the mesh to be whole")
+    r2 = next(node for node in status(mesh)["nodes"] if node["name"] == "r2")
+    assert r2["restarts"] == 1
+    assert '"event": "node_died"' in mesh.log_file("_supervisor").read_text()
+    assert run(mesh, "send", "orders.z", "-m", "x", "--timeout", "30s").returncode == ExitCode.OK
+
+
+def test_ctrl_c_while_receiving_exits_130(mesh: RunningMesh) -> None:
+    receiver = receive_later(mesh, "rpc.c")
+    wait_until(
+        lambda: any(one["address"] == "rpc.c" for one in mesh.snapshot("r1")["node"]["addresses"]), COMMAND_S, "attach"
+    )
+    receiver.send_signal(signal.SIGINT)
+    _, talk = receiver.communicate(timeout=COMMAND_S)
+    assert receiver.returncode == ExitCode.INTERRUPTED
+    assert talk.strip() == "interrupted"
