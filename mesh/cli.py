@@ -63,6 +63,7 @@ class LazyGroup(click.Group):
             return None
         command = import_module(f"mesh.commands.{COMMANDS[name][0]}").command
         assert isinstance(command, click.Command)
+        read_environment(command, f"AMQPMESH_{name.upper()}")
         return command
 
     def resolve_command(
@@ -116,6 +117,17 @@ class LazyGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.FAILED
         return int(result or 0)
+
+
+def read_environment(command: click.Command, prefix: str) -> None:
+    """Let `AMQPMESH_SEND_TIMEOUT` stand for `send --timeout`, for every option that does not name a variable itself."""
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            read_environment(child, f"{prefix}_{name.upper()}")
+    for param in command.params:
+        if isinstance(param, click.Option) and param.envvar is None and not param.hidden:
+            long = next(name for name in param.opts if name.startswith("--"))
+            param.envvar = f"{prefix}_{long[2:].upper().replace('-', '_')}"
 
 
 def report_failure(failed: CommandFailed, *, as_json: bool) -> int:

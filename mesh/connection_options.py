@@ -44,7 +44,7 @@ def address_arguments(command: Command) -> Command:
     command = click.option(
         "-a", "--address", "--destination", cls=AliasedOption, type=Url(), help="The same as URL.", metavar="URL"
     )(command)
-    return click.argument("url", type=Url(), required=False, metavar="URL")(command)
+    return click.argument("url", type=Url(), required=False, metavar="[URL]")(command)
 
 
 def connection_options(command: Command) -> Command:

@@ -20,6 +20,7 @@ from addressing.topology import Topology
 from mesh.client import Client
 from mesh.connect import connected
 from mesh.failure import CommandFailed
+from mesh.neighborhood import parts
 from mesh.operator import router_server
 from mesh.polling import wait_until
 from wire.delivery import ACCEPTED, Kind
@@ -80,12 +81,12 @@ class Prober:
 
 
 def trips(topology: Topology, token: str) -> list[Trip]:
-    routers = list(topology.routers)
-    circle = [
+    circles = [
         Trip(here, there, f"{PROBE_PREFIX}{token}-{here}")
-        for here, there in zip(routers, [*routers[1:], routers[0]], strict=True)
+        for part in parts(topology)
+        for here, there in zip(part, [*part[1:], part[0]], strict=True)
     ]
-    return [*circle, *(broker_trip(topology, name, token) for name in topology.brokers if is_ours(topology, name))]
+    return [*circles, *(broker_trip(topology, name, token) for name in topology.brokers if is_ours(topology, name))]
 
 
 def is_ours(topology: Topology, broker: str) -> bool:
@@ -94,7 +95,8 @@ def is_ours(topology: Topology, broker: str) -> bool:
 
 def broker_trip(topology: Topology, broker: str, token: str) -> Trip:
     attached = topology.routers_of(broker)
-    distant = [name for name in topology.routers if name not in attached] or list(attached)
+    part = next(part for part in parts(topology) if attached[0] in part)
+    distant = [name for name in part if name not in attached] or list(attached)
     return Trip(distant[0], distant[-1], f"{BROKER_PREFIX}{broker}/probe-{token}")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from addressing.topology import Topology
 from mesh.control import ask_async
+from mesh.neighborhood import expected_neighbors, reachable
 from mesh.polling import wait_until
 from mesh.probe import Prober
 from mesh.workdir import WorkDir
@@ -72,21 +73,3 @@ def missing_brokers(topology: Topology, router: str, snapshot: Mapping[str, Any]
         if broker is None or not broker["is_up"]:
             reason = broker["down_reason"] if broker is not None else None
             yield f"{router} has no connection to broker {name}" + (f" ({reason})" if reason else "")
-
-
-def expected_neighbors(topology: Topology) -> dict[str, set[str]]:
-    neighbors: dict[str, set[str]] = {name: set() for name in topology.routers}
-    for edge in topology.edges():
-        neighbors[edge.dialer].add(edge.to)
-        neighbors[edge.to].add(edge.dialer)
-    return neighbors
-
-
-def reachable(start: str, neighbors: Mapping[str, set[str]]) -> set[str]:
-    """Every other router that the topology connects to ``start``."""
-    reached, waiting = {start}, [start]
-    while waiting:
-        fresh = neighbors[waiting.pop()] - reached
-        reached |= fresh
-        waiting += fresh
-    return reached - {start}

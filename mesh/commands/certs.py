@@ -80,8 +80,12 @@ def renew_some(name: str | None, topology_path: Path | None, out: Output) -> Non
 
 @command.command("export")
 @click.argument("name")
-@click.option("--format", "form", type=click.Choice(["pem", "p12"]), default="pem", show_default=True)
-@click.option("-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="[default: stdout]")
+@click.option(
+    "--format", "form", type=click.Choice(["pem", "p12"]), default="pem", show_default=True, help="PEM or PKCS#12."
+)
+@click.option(
+    "-o", "--output", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write it there. [default: stdout]"
+)
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),

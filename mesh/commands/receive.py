@@ -41,7 +41,12 @@ def checked_format(_ctx: click.Context, _option: click.Parameter, template: str)
 @click.option("--browse", "is_browsing", is_flag=True, help="Look at the messages of a queue and leave them there.")
 @click.option("--selector", metavar="SQL92", help="Only messages for which this holds.")
 @click.option("--credit", type=click.IntRange(1, 100_000), default=100, help="Messages on their way at once.")
-@click.option("--outcome", type=click.Choice(["accept", "release", "reject", "modify"]), default="accept")
+@click.option(
+    "--outcome",
+    type=click.Choice(["accept", "release", "reject", "modify"]),
+    default="accept",
+    help="What becomes of each message; released ones go back.",
+)
 @click.option(
     "-F",
     "--format",

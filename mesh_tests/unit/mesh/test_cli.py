@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from mesh.cli import ALIASES, COMMANDS, cli
 from mesh.exit_codes import MEANINGS, ExitCode
+from mesh.reference import reference
 
 HEAVY = ("pydantic", "rich", "proton", "cproton", "cryptography", "networkx", "ruamel", "scramp", "asyncio", "ssl")
 HELP_CPU_S = 0.15
@@ -81,6 +82,7 @@ def test_every_command_has_json_and_no_color_and_explains_its_options(
 ) -> None:
     options = {name for param in command.params for name in param.opts}
     assert {"--json", "--no-color"} <= options
+    assert all(param.help for param in command.params if isinstance(param, click.Option) and not param.hidden)
     assert run(*path, "--help").exit_code == ExitCode.OK
     assert run(*path, "--no-such-option").exit_code == ExitCode.USAGE
 
@@ -152,6 +154,22 @@ def test_the_topology_may_be_named_by_the_environment_or_its_folder(topology: st
     for arguments in (["-t", str(Path(topology).parent)], []):
         result = run("check", "--json", *arguments, env={"AMQPMESH_TOPOLOGY": topology})
         assert json.loads(result.stdout)["topology"]["mesh"] == "m"
+
+
+def test_every_option_can_be_set_by_the_environment(topology: str) -> None:
+    assert run("check", topology, env={"AMQPMESH_CHECK_QUIET": "1"}).stdout == ""
+    assert json.loads(run("check", topology, env={"AMQPMESH_CHECK_JSON": "1"}).stdout)["ok"]
+    for path, command in ALL:
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                long = next(name for name in option.opts if name.startswith("--"))[2:]
+                name = "_".join(("AMQPMESH", *path, long)).upper().replace("-", "_")
+                assert option.envvar == ("AMQPMESH_TOPOLOGY" if long == "topology" else name)
+
+
+def test_the_reference_is_current() -> None:
+    written = Path(__file__).resolve().parents[3] / "docs" / "reference" / "cli.md"
+    assert written.read_text() == reference(), "make it anew: python -m mesh.reference > docs/reference/cli.md"
 
 
 def test_schema_is_the_json_schema_of_topologies() -> None:
