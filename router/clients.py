@@ -66,6 +66,13 @@ class ClientConnection(RouterConnection):
             self._refuse(link, error)
 
     def _refuse(self, link: Link, error: AmqpError) -> None:
+        self._tell_refused(link, error)
+        link.refuse(error)
+
+    def on_over_limit(self, link: Link, error: AmqpError) -> None:
+        self._tell_refused(link, error)
+
+    def _tell_refused(self, link: Link, error: AmqpError) -> None:
         terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
         self._services.emit(
             AttachRefused(
@@ -77,7 +84,6 @@ class ClientConnection(RouterConnection):
                 description=error.description,
             )
         )
-        link.refuse(error)
 
     # Producers
     def _on_producer(self, link: IncomingLink) -> None:
@@ -196,7 +202,6 @@ class ClientConnection(RouterConnection):
         route = IngressRoute(link, request, self._services.ways, self._services.timers, self._routes.discard)
         if not route.is_ended:
             self._routes.add(route)
-
 
     @property
     def _unique_id(self) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from wire.endpoint import Endpoint
-from wire.events import Closed, Event, LinkAttached, LinkDetached, LinkEstablished, Opened
+from wire.errors import AmqpError
+from wire.events import Closed, Event, LinkAttached, LinkDetached, LinkEstablished, LinkOverLimit, Opened
 from wire.link import Link, Session
 
 LINKS_PER_SESSION = 64
@@ -44,6 +45,8 @@ class RouterConnection:
                 self.on_opened()
             case LinkAttached(link=link):
                 self.on_attached(link)
+            case LinkOverLimit(link=link, error=error):
+                self.on_over_limit(link, error)
             case LinkEstablished(link=link):
                 if link.owner is not None:
                     link.owner.on_established(link)
@@ -63,6 +66,9 @@ class RouterConnection:
 
     def on_attached(self, link: Link) -> None:
         """The peer attaches a link."""
+
+    def on_over_limit(self, link: Link, error: AmqpError) -> None:
+        """The peer attached more links than it may; this one was refused."""
 
     def on_closed(self) -> None:
         """The peer closes, or the transport failed; ``on_lost`` follows."""

@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
             self.flush()
             if not self._is_open_seen:
                 # proton sends no close to a peer that has not opened.
-                self._end("closed by us")
+                self._end(f"closed by us: {error}" if error is not None else "closed by us")
 
     def abort(self, reason: str) -> None:
         """End now: what is unsent stays unsent, what still arrives is not read."""

@@ -30,6 +30,7 @@ from wire.events import (
     LinkAttached,
     LinkDetached,
     LinkEstablished,
+    LinkOverLimit,
     Opened,
     SessionBegun,
     SessionEnded,
@@ -124,7 +125,10 @@ class Endpoint:
 
     # Opening and closing
     def open(self) -> None:
+        """Idempotent; after a close it does nothing: the peer's OPEN may come behind what we closed for."""
         settings, connection = self.settings, self._connection
+        if not lib.pn_connection_state(connection) & lib.PN_LOCAL_UNINIT:
+            return
         lib.pn_connection_set_container(connection, chars(settings.container_id))
         lib.pn_connection_set_hostname(connection, chars(settings.hostname))
         data.write_map(lib.pn_connection_properties(connection), settings.properties)
@@ -366,6 +370,8 @@ class Endpoint:
         pointer = lib.pn_event_session(event)
         if pointer in self._sessions:
             return
+        if self.remote is None:
+            raise ConnectionFault("amqp:connection:framing-error", "a begin came before the open")
         session = self._own_session(pointer)
         lib.pn_session_open(pointer)
         self.mark_dirty()
@@ -395,9 +401,10 @@ class Endpoint:
             raise LocalStateError("a link attached in a session that was never begun")
         link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
         if len(self._links) > self.settings.max_links:
-            link.refuse(
-                AmqpError("amqp:resource-limit-exceeded", f"{self.settings.max_links} links on this connection at most")
-            )
+            limit = f"{self.settings.max_links} links on this connection at most"
+            error = AmqpError("amqp:resource-limit-exceeded", limit)
+            link.refuse(error)
+            events.append(LinkOverLimit(link, error))
             return
         events.append(LinkAttached(link))
 

@@ -43,6 +43,14 @@ class LinkAttached:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkOverLimit:
+    """The peer attached one more than it may; it was refused with ``error``."""
+
+    link: Link
+    error: AmqpError
+
+
+@dataclass(frozen=True, slots=True)
 class LinkEstablished:
     """The peer answered our attach (with a null terminus when it is about to refuse). [2.6.3]"""
 
@@ -58,7 +66,7 @@ class LinkDetached:
     error: AmqpError | None
 
 
-Event = Opened | Closed | SessionBegun | SessionEnded | LinkAttached | LinkEstablished | LinkDetached
+Event = Opened | Closed | SessionBegun | SessionEnded | LinkAttached | LinkOverLimit | LinkEstablished | LinkDetached
 
 
 class Sink(Protocol):

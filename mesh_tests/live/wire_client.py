@@ -1,0 +1,225 @@
+"""How does a test watch AMQP frame by frame? A connection driven by hand, which shows credit, windows and dispositions.
+
+It is the endpoint that routers use, on a blocking socket; what the ordinary clients of others see is tested with those.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from wire import delivery as deliveries
+from wire.delivery import Outcome
+from wire.endpoint import Endpoint, EndpointSettings
+from wire.events import Closed, Event, LinkAttached, LinkDetached, LinkEstablished, SessionEnded
+from wire.link import SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
+from wire.message import Message, decode, encode
+from wire.terminus import source, target
+
+WAIT_S = 10.0
+CHUNK_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A complete delivery, not settled by us."""
+
+    link: IncomingLink
+    data: bytes
+    pointer: Any
+    is_settled: bool
+
+    @property
+    def body(self) -> Any:
+        return decode(self.data).body
+
+    def settle(self, outcome: Outcome) -> None:
+        deliveries.set_outcome(self.pointer, outcome)
+        deliveries.settle(self.pointer)
+
+
+class WireClient:
+    """Open from the constructor on, unless ``is_awaited`` is false. Nothing moves but inside ``wait`` and ``step``."""
+
+    def __init__(self, port: int, *, container_id: str = "by-hand", is_awaited: bool = True, **settings: Any) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), WAIT_S)
+        self.endpoint = Endpoint(EndpointSettings(container_id, **settings))
+        self.events: list[Event] = []
+        self.arrived: list[Arrived] = []
+        self.outcomes: dict[int, Outcome | None] = {}
+        self.has_ended = False
+        self._parts: dict[IncomingLink, list[bytes]] = {}
+        self._tag = 0
+        self._numbers: dict[Any, int] = {}
+        self.endpoint.open()
+        if is_awaited:
+            self.wait(lambda: self.endpoint.remote is not None, "the peer's open")
+
+    def __enter__(self) -> WireClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self.has_ended:
+            self.endpoint.close()
+            self.wait(lambda: self.has_ended, "the end of the connection")
+        self.kill()
+
+    @property
+    def local_port(self) -> int:
+        return int(self.socket.getsockname()[1])
+
+    def kill(self) -> None:
+        """Drop the socket without a word."""
+        self.socket.close()
+        self.endpoint.free()
+
+    # Links
+    def begin(self) -> Session:
+        return self.endpoint.begin()
+
+    def sender(self, address: str | None, *, session: Session | None = None, is_awaited: bool = True) -> OutgoingLink:
+        link = (session or self.begin()).sender(f"to {address} {len(self.endpoint.links)}")
+        link.set_source(source(None))
+        link.set_target(target(address))
+        return self._opened(link, is_awaited)
+
+    def receiver(
+        self,
+        address: str | None,
+        credit: int = 0,
+        *,
+        name: str | None = None,
+        is_awaited: bool = True,
+        send_mode: int = SEND_MIXED,
+        **terminus: Any,
+    ) -> IncomingLink:
+        link = self.begin().receiver(name or f"from {address} {len(self.endpoint.links)}")
+        link.set_source(source(address, **terminus))
+        link.set_target(target(None))
+        link.set_settle_modes(send_mode, 0)
+        if credit:
+            link.grant(credit)
+        return self._opened(link, is_awaited)
+
+    def _opened(self, link: Any, is_awaited: bool) -> Any:
+        link.open()
+        if is_awaited:
+            self.wait(lambda: self.is_established(link), f"an answer to the attach of {link.name!r}")
+        return link
+
+    def is_established(self, link: Link) -> bool:
+        return any(isinstance(event, LinkEstablished) and event.link is link for event in self.events)
+
+    def detached(self, link: Link) -> LinkDetached | None:
+        return next((event for event in self.events if isinstance(event, LinkDetached) and event.link is link), None)
+
+    def wait_detached(self, link: Link, timeout_s: float = WAIT_S) -> LinkDetached:
+        self.wait(lambda: self.detached(link), f"a detach of {link.name!r}", timeout_s)
+        detached = self.detached(link)
+        assert detached is not None
+        return detached
+
+    def wait_closed(self, timeout_s: float = WAIT_S) -> Closed:
+        """The peer's close, or what our engine made of its end."""
+        self.wait(lambda: any(isinstance(event, Closed) for event in self.events), "the peer's close", timeout_s)
+        return next(event for event in self.events if isinstance(event, Closed))
+
+    # Messages
+    def send(self, link: OutgoingLink, body: Any, *, is_settled: bool = False, to: str | None = None) -> int:
+        """Hand a message to the engine, whether or not there is credit; a number for ``outcomes``."""
+        return self.send_bytes(link, encode(Message(body=body, to=to)), is_settled=is_settled)
+
+    def send_bytes(self, link: OutgoingLink, data: bytes, *, is_settled: bool = False, is_complete: bool = True) -> int:
+        self._tag += 1
+        pointer = link.start(self._tag.to_bytes(4, "big"))
+        self._numbers[pointer] = self._tag
+        if is_settled:
+            link.send(data)
+            deliveries.settle(pointer)
+            return self._tag
+        link.send(data)
+        if is_complete:
+            link.finish()
+        return self._tag
+
+    def wait_outcome(self, number: int, timeout_s: float = WAIT_S) -> Outcome | None:
+        self.wait(lambda: number in self.outcomes, f"the outcome of delivery {number}", timeout_s)
+        return self.outcomes[number]
+
+    def wait_arrived(self, count: int, timeout_s: float = WAIT_S) -> list[Arrived]:
+        self.wait(lambda: len(self.arrived) >= count, f"{count} deliveries", timeout_s)
+        return self.arrived
+
+    # Movement
+    def wait(self, holds: Callable[[], Any], what: str, timeout_s: float = WAIT_S) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not holds():
+            assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}; so far {self.events}"
+            assert not self.has_ended, f"the connection ended before {what}; so far {self.events}"
+            self.step(0.05)
+
+    def step(self, timeout_s: float = 0.0) -> None:
+        """Write what there is, read what is there or comes within ``timeout_s``."""
+        self._write()
+        readable, _, _ = select.select([self.socket], [], [], timeout_s)
+        if readable:
+            self._read()
+        self.events += self.endpoint.drain(self)
+        for event in self.events:
+            if isinstance(event, LinkDetached) and not event.link.has_left:
+                event.link.close()
+            assert not isinstance(event, LinkAttached | SessionEnded), f"not expected here: {event}"
+        self._write()
+
+    def _write(self) -> None:
+        while not self.has_ended and (data := self.endpoint.output()):
+            try:
+                self.socket.sendall(data)
+            except OSError:
+                self.has_ended = True
+
+    def _read(self) -> None:
+        try:
+            data = self.socket.recv(CHUNK_BYTES)
+        except OSError:
+            data = b""
+        if data:
+            self.endpoint.receive(data)
+        elif not self.has_ended:
+            self.has_ended = True
+            self.endpoint.receive_eof()
+
+    # The sink of the endpoint
+    def on_delivery(self, link: IncomingLink, delivery: Any) -> None:
+        while (current := link.current) is not None:
+            parts = self._parts.setdefault(link, [])
+            while size := deliveries.pending(current):
+                parts.append(link.recv(size))
+            if deliveries.is_aborted(current):
+                parts.clear()
+                link.advance()
+                deliveries.settle(current)
+                continue
+            if deliveries.is_partial(current):
+                return
+            is_settled = bool(deliveries.is_settled(current))
+            self.arrived.append(Arrived(link, b"".join(parts), current, is_settled))
+            parts.clear()
+            link.advance()
+            if is_settled:
+                deliveries.settle(current)
+
+    def on_disposition(self, link: Link, delivery: Any) -> None:
+        if isinstance(link, OutgoingLink) and deliveries.is_settled(delivery):
+            self.outcomes[self._numbers.pop(delivery)] = deliveries.remote_outcome(delivery)
+            deliveries.settle(delivery)
+
+    def on_flow(self, link: IncomingLink | OutgoingLink) -> None:
+        """Credit is looked at by those who wait for it."""
