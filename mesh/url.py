@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 SCHEMES = ("amqp", "amqps")
+# How the mesh writes the addresses that it makes up for dynamic sources: this `amqp:` is part of the address.
+DYNAMIC = "amqp:/_topo/"
 DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671}
 
 
@@ -29,6 +31,8 @@ class AmqpUrl:
 
 def parse_url(text: str) -> AmqpUrl:
     """Raise ValueError with what is wrong; the password is never part of the message."""
+    if text.startswith(DYNAMIC):
+        return AmqpUrl(text)
     scheme, rest = _split_scheme(text)
     if not rest.startswith("//"):
         # `amqp:orders`: a scheme makes it a URL, whose parts are percent-encoded.

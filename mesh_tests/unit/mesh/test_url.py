@@ -15,6 +15,7 @@ from mesh.url import AmqpUrl, parse_url
         ("news.#/x", AmqpUrl("news.#/x")),
         ("a%2Fb", AmqpUrl("a%2Fb")),
         ("urn:a:b", AmqpUrl("urn:a:b")),
+        ("amqp:/_topo/0/r1/temp.x", AmqpUrl("amqp:/_topo/0/r1/temp.x")),
         ("amqp:orders", AmqpUrl("orders", "amqp")),
         ("amqps:a%2Fb", AmqpUrl("a/b", "amqps")),
         ("//h/orders", AmqpUrl("orders", None, "h")),
