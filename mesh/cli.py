@@ -116,6 +116,11 @@ class LazyGroup(click.Group):
             # The reader has seen enough; the interpreter would complain once more as it flushes stdout at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.FAILED
+        except OSError as error:
+            # A file or folder that this user may not read or write; what can go wrong in a mesh has words of its own.
+            if error.filename is None:
+                raise
+            return report_failure(CommandFailed(f"{error.filename}: {error.strerror}"), as_json="--json" in arguments)
         return int(result or 0)
 
 

@@ -103,6 +103,9 @@ def run(request: Request, order: SendOrder, out: Output) -> int:
     started_at = time.monotonic()
     try:
         asyncio.run(send_all(server, request.url.address, order, tally))
+    except KeyboardInterrupt:
+        report(out, request, order, tally, started_at)
+        raise
     except CommandFailed as failed:
         if tally.sent == 0:
             raise

@@ -30,6 +30,15 @@ class NodeStopped(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class OrphanStopped(LogEvent):
+    """A node that ran without this supervisor, left by a crash or started by hand."""
+
+    level: ClassVar[Level] = "warning"
+
+    stopped: str
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseEntered(LogEvent):
     phase: str
 

@@ -23,6 +23,7 @@ from mesh.pki import make_pki
 from mesh.readiness import MeshReadiness
 from mesh.running import stop_nodes, supervisor_pid, topology_changes
 from mesh.supervisor import Supervisor
+from mesh.supervisor_log import OrphanStopped
 from mesh.topology_file import load_topology, locate
 from mesh.workdir import SUPERVISOR, WorkDir
 from wire.log import Log
@@ -137,10 +138,11 @@ def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, 
     with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"another `up` of {topology.mesh} has just been started")
-        stop_nodes(workdir)
         shutil.copyfile(file, workdir.running_topology)
         with workdir.log_file(SUPERVISOR).open("a") as stream:
             log = Log("supervisor", stream=stream)
+            for name in stop_nodes(workdir):
+                log.emit(OrphanStopped(name))
             readiness = MeshReadiness(topology, workdir)
             supervisor = Supervisor(topology.mesh, file, workdir, plan(topology), readiness, observe, log)
             return asyncio.run(run_supervisor(supervisor, order, workdir))
