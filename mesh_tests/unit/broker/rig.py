@@ -252,6 +252,7 @@ class Consumer:
         self.detached: tuple[bool, AmqpError | None] | None = None
         self.is_established = False
         self.received: list[Received] = []
+        self._by_delivery: dict[Pointer, Received] = {}
         self._partial = b""
         link.owner = self
 
@@ -270,13 +271,14 @@ class Consumer:
             if deliveries.is_partial(delivery):
                 return
             self.link.advance()
-            self.received.append(Received(self, delivery, self._partial))
+            received = self._by_delivery[delivery] = Received(self, delivery, self._partial)
+            self.received.append(received)
             self._partial = b""
 
     def on_disposition(self, delivery: Pointer) -> None:
-        for received in self.received:
-            if received.delivery == delivery and deliveries.is_settled(delivery):
-                received.is_confirmed = True
+        received = self._by_delivery.get(delivery)
+        if received is not None and deliveries.is_settled(delivery):
+            received.is_confirmed = True
 
     def close(self) -> None:
         self.link.close()

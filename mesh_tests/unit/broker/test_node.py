@@ -57,6 +57,21 @@ def test_a_message_that_was_given_before_a_crash_shows_that_when_it_comes_again(
     assert consumer.counts[0] == 1
 
 
+def test_what_was_given_under_a_far_mark_is_counted_though_nearer_ones_were_wanted_since(rig: Rig) -> None:
+    client = rig.client()
+    producer = client.producer("orders")
+    producer.send("before any consumer")
+    consumer = client.consumer("orders")
+    producer.send("while there is one")
+    consumer.close()
+    producer.send("while there is none")
+    assert len(client.consumer("orders", name="later").bodies) == 3
+    rig.crash()
+    counts = rig.client().consumer("orders").counts
+    assert len(counts) == 3
+    assert min(counts) >= 1
+
+
 def test_after_an_orderly_restart_only_what_was_given_is_counted(rig: Rig) -> None:
     client = rig.client()
     producer = client.producer("orders")

@@ -15,6 +15,7 @@ from wire.link import RECEIVE_SECOND, SEND_UNSETTLED
 from wire.terminus import Durability, Expiry
 
 OUTCOMES = [ACCEPTED, rejected("amqp:decode-error", "not wanted"), RELEASED, MODIFIED_FAILED]
+WORK_PER_LIFE = 4
 QUEUE, TOPIC, FILTER = "orders", "news.sport", "news.#"
 
 
@@ -72,6 +73,7 @@ class BrokerWalk(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
+        self.worked = 0
         self.producing = self.rig.client("producing")
         self.consuming = [self.rig.client("consuming"), self.rig.client("also consuming")]
         self.lanes[1].open(self.producing, self.consuming[:1])
@@ -84,6 +86,7 @@ class BrokerWalk(RuleBasedStateMachine):
 
     @rule(lane=st.integers(0, 1), is_large=st.booleans(), count=st.integers(1, 4))
     def send(self, lane: int, is_large: bool, count: int) -> None:
+        self.worked += 1
         sending = self.lanes[lane]
         assert sending.producer is not None
         for _ in range(count):
@@ -92,23 +95,26 @@ class BrokerWalk(RuleBasedStateMachine):
             sending.numbers[sending.producer.send(body, message_id=number)] = number
         self.look()
 
-    @rule(lane=st.integers(0, 1), data=st.data(), outcome=st.sampled_from(OUTCOMES))
-    def settle(self, lane: int, data: st.DataObject, outcome: Outcome) -> None:
+    @rule(lane=st.integers(0, 1), places=st.lists(st.integers(0, 5), max_size=4), outcome=st.sampled_from(OUTCOMES))
+    def settle(self, lane: int, places: list[int], outcome: Outcome) -> None:
+        self.worked += 1
         settling = self.lanes[lane]
-        if not settling.held:
-            return
-        received = settling.held.pop(data.draw(st.integers(0, len(settling.held) - 1)))
+        for place in places:
+            if place < len(settling.held):
+                self._settle(settling, settling.held.pop(place), outcome)
+        self.look()
+
+    def _settle(self, lane: Lane, received: Received, outcome: Outcome) -> None:
         number = received.message.message_id
         is_final = outcome.kind in (Kind.ACCEPTED, Kind.REJECTED)
         if is_final:
-            settling.ledger.settled.add(number)
-            settling.unconfirmed.append(received)
+            lane.ledger.settled.add(number)
+            lane.unconfirmed.append(received)
         elif outcome is RELEASED:
-            settling.ledger.released.add(number)
+            lane.ledger.released.add(number)
         received.give(outcome, settles=not is_final)
         received.consumer.link.grant(1)
         self.rig.run()
-        self.look()
 
     @rule()
     def hold_disk(self) -> None:
@@ -135,11 +141,14 @@ class BrokerWalk(RuleBasedStateMachine):
             lane.consumers.remove(lost)
         self.look()
 
+    # A life must be long enough for something to happen in it.
+    @precondition(lambda self: self.worked >= WORK_PER_LIFE)
     @rule()
     def crash(self) -> None:
         self.rig.crash()
         self.open()
 
+    @precondition(lambda self: self.worked >= WORK_PER_LIFE)
     @rule()
     def restart(self) -> None:
         self.rig.is_disk_held = False
@@ -168,5 +177,5 @@ class BrokerWalk(RuleBasedStateMachine):
         shutil.rmtree(self.directory)
 
 
-BrokerWalk.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+BrokerWalk.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
 TestBrokerWalk = BrokerWalk.TestCase
