@@ -135,7 +135,8 @@ class BrokerNode:
                 case LinkAttached(link):
                     self._attachments.attach(link, now)
                 case LinkDetached(link, closed, _):
-                    self._attachments.detach(link, now, closed=closed)
+                    # A session that ends takes its links along, but says nothing about their termini.
+                    self._attachments.detach(link, now, closed=closed and link.has_peer_left)
                 case Closed():
                     self._end_links(endpoint, now)
         endpoint.wake_waiters()

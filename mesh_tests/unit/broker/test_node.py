@@ -387,6 +387,14 @@ def test_closing_a_durable_subscription_deletes_it_and_then_answers(rig: Rig) ->
     assert rig.store.load().messages == []
 
 
+def test_a_durable_subscription_outlives_the_session_of_its_subscriber(rig: Rig) -> None:
+    client = rig.client()
+    client.consumer("news.#", name="reader", **DURABLE)
+    client.session.end()
+    rig.run()
+    assert rig.queue("news.#").queue.consumer_count == 0
+
+
 def test_a_subscription_is_ended_by_looking_it_up_and_closing_as_jms_does(rig: Rig) -> None:
     client = rig.client()
     client.consumer("news.#", name="reader", **DURABLE).detach()
