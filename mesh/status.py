@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from addressing.address import is_internal
 from addressing.topology import Topology
 from mesh.control import ask
 from mesh.exit_codes import ExitCode
@@ -19,8 +20,6 @@ from mesh.workdir import SUPERVISOR, WorkDir
 
 Snapshot = Mapping[str, Any]
 NODE_COLUMNS = ("NODE", "KIND", "STATE", "PID", "RESTARTS", "NEIGHBORS", "BROKERS", "CLIENTS", "DETAIL")
-CONNECTION_COLUMNS = ("NODE", "KIND", "CONTAINER", "REMOTE", "USER", "LISTENER", "LINKS", "IN", "OUT")
-ADDRESS_COLUMNS = ("NODE", "ADDRESS", "TREATMENT", "PRODUCERS", "TAKERS", "UNSETTLED", "IN", "OUT", "RELEASED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class NodeView:
         return len([one for one in self.snapshot["connections"] if one["kind"] == "client"])
 
 
-def run(topology: Topology, shows_connections: bool, shows_addresses: bool, out: Output) -> int:
+def run(topology: Topology, tables: Sequence[Table], out: Output) -> int:
     workdir = WorkDir(topology.work_dir)
     supervised = ask_supervisor(workdir)
     views = [view(workdir, node.name, node.kind, supervised) for node in plan(topology)]
@@ -49,7 +48,7 @@ def run(topology: Topology, shows_connections: bool, shows_addresses: bool, out:
     if out.is_json:
         out.document(to_map(topology, workdir, supervised, views, missing))
     else:
-        show(out, views, missing, shows_connections, shows_addresses)
+        show(out, views, missing, tables)
     return ExitCode.OK if all(found.state is NodeState.UP for found in views) else ExitCode.FAILED
 
 
@@ -107,14 +106,11 @@ def to_map(
     }
 
 
-def show(out: Output, views: list[NodeView], missing: list[str], connections: bool, addresses: bool) -> None:
+def show(out: Output, views: list[NodeView], missing: list[str], tables: Sequence[Table]) -> None:
     out.table(NODE_COLUMNS, [node_row(found) for found in views])
-    if connections:
+    for table in tables:
         out.data("")
-        out.table(CONNECTION_COLUMNS, [row for found in views for row in connection_rows(found)])
-    if addresses:
-        out.data("")
-        out.table(ADDRESS_COLUMNS, [row for found in views for row in address_rows(found)])
+        out.table(("NODE", *table.columns), [row for found in views for row in table.rows_of(found)])
     for sentence in missing:
         out.say(f"missing: {sentence}")
 
@@ -137,15 +133,59 @@ def node_row(found: NodeView) -> list[object]:
     ]
 
 
-def connection_rows(found: NodeView) -> Iterator[list[object]]:
-    for connection in (found.snapshot or {}).get("connections", ()):
-        names = ("kind", "container_id", "remote_address", "user", "listener", "links", "bytes_in", "bytes_out")
-        yield [found.name, *(connection.get(name) for name in names)]
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Part of a node's snapshot: ``field`` is a list, of which each item becomes a row; ``columns`` name its fields.
+
+    The mesh's own addresses are left out; --json has them.
+    """
+
+    field: str
+    columns: Mapping[str, str]
+
+    def rows_of(self, found: NodeView) -> Iterator[list[object]]:
+        for item in (found.snapshot or {}).get(self.field, ()):
+            if is_internal(item.get("address") or ""):
+                continue
+            flat = {**item, **item.get("queue", {})}
+            yield [found.name, *(flat.get(name) for name in self.columns.values())]
 
 
-def address_rows(found: NodeView) -> Iterator[list[object]]:
-    if found.kind != "router":
-        return
-    for address in (found.snapshot or {}).get("addresses", ()):
-        names = ("treatment", "inlets", "takers", "unsettled", "deliveries_in", "deliveries_out", "released")
-        yield [found.name, address["address"], *(address[name] for name in names)]
+CONNECTIONS = Table(
+    "connections",
+    {
+        "KIND": "kind",
+        "CONTAINER": "container_id",
+        "REMOTE": "remote_address",
+        "USER": "user",
+        "LISTENER": "listener",
+        "LINKS": "links",
+        "IN": "bytes_in",
+        "OUT": "bytes_out",
+    },
+)
+ADDRESSES = Table(
+    "addresses",
+    {
+        "ADDRESS": "address",
+        "TREATMENT": "treatment",
+        "PRODUCERS": "inlets",
+        "TAKERS": "takers",
+        "UNSETTLED": "unsettled",
+        "IN": "deliveries_in",
+        "OUT": "deliveries_out",
+        "RELEASED": "released",
+    },
+)
+QUEUES = Table(
+    "queues",
+    {
+        "ADDRESS": "address",
+        "SUBSCRIBER": "subscriber",
+        "DURABLE": "is_durable",
+        "AVAILABLE": "available_count",
+        "ACQUIRED": "acquired_count",
+        "BYTES": "size_bytes",
+        "CONSUMERS": "consumer_count",
+    },
+)

@@ -14,8 +14,9 @@ from mesh.output import Output
 @topology_option
 @click.option("-c", "--connections", is_flag=True, help="Also every connection.")
 @click.option("-a", "--addresses", is_flag=True, help="Also every address in use, at each router.")
+@click.option("-q", "--queues", is_flag=True, help="Also every queue and subscription of the embedded brokers.")
 @output_options
-def command(topology_path: Path | None, connections: bool, addresses: bool, out: Output) -> int:
+def command(topology_path: Path | None, connections: bool, addresses: bool, queues: bool, out: Output) -> int:
     """Show the nodes of a running mesh. With --json: the whole snapshot of each.
 
     Exit code 1 when a node is down, 69 when none runs.
@@ -23,10 +24,19 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, out:
     \b
     Examples:
       amqpmesh status
-      amqpmesh status -a -c
+      amqpmesh status -a -c -q
       watch amqpmesh ps
     """
     from mesh import status
     from mesh.topology_file import load_topology
 
-    return status.run(load_topology(topology_path), connections, addresses, out)
+    tables = [
+        table
+        for table, is_wanted in (
+            (status.CONNECTIONS, connections),
+            (status.ADDRESSES, addresses),
+            (status.QUEUES, queues),
+        )
+        if is_wanted
+    ]
+    return status.run(load_topology(topology_path), tables, out)

@@ -88,6 +88,23 @@ def test_a_mesh_that_is_up_shows_every_node(mesh: RunningMesh) -> None:
     assert lines[0].split()[:4] == ["NODE", "KIND", "STATE", "PID"]
 
 
+def test_queues_are_shown_with_what_they_hold(mesh: RunningMesh) -> None:
+    assert run(mesh, "send", "orders.shown", "-m", "x", "--durable").returncode == ExitCode.OK
+    table = run(mesh, "status", "-q").stdout.split("\n\n")[1].splitlines()
+    assert table[0].split() == [
+        "NODE",
+        "ADDRESS",
+        "SUBSCRIBER",
+        "DURABLE",
+        "AVAILABLE",
+        "ACQUIRED",
+        "BYTES",
+        "CONSUMERS",
+    ]
+    row = next(line.split() for line in table if " orders.shown " in line)
+    assert row[:6] == ["b1", "orders.shown", "-", "yes", "1", "0"]
+
+
 def test_up_again_changes_nothing(mesh: RunningMesh) -> None:
     before = {node["name"]: node["pid"] for node in status(mesh)["nodes"]}
     again = run(mesh, "up", "--json")
