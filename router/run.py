@@ -25,6 +25,9 @@ from wire.sasl import Authenticator, SaslClientSettings, SaslServerSettings
 from wire.tls import MeshIdentity, Role
 
 _NODES = "nodes"
+_SESSION_WINDOW_BYTES = 4 << 20
+"""What the links of one session of a client may leave unread here."""
+_MIN_WINDOW_FRAMES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class _Parts:
                 max_frame_bytes=listener.max_frame_bytes,
                 idle_timeout_s=listener.idle_timeout_s,
                 max_links=listener.max_links,
+                window_frames=max(_SESSION_WINDOW_BYTES // listener.max_frame_bytes, _MIN_WINDOW_FRAMES),
                 properties={"product": "amqpmesh", "version": self._version},
                 offered_capabilities=("ANONYMOUS-RELAY",),
             ),

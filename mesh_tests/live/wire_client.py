@@ -56,6 +56,7 @@ class WireClient:
         self._parts: dict[IncomingLink, list[bytes]] = {}
         self._tag = 0
         self._numbers: dict[Any, int] = {}
+        self._pointers: dict[int, Any] = {}
         self.endpoint.open()
         if is_awaited:
             self.wait(lambda: self.endpoint.remote is not None, "the peer's open")
@@ -137,16 +138,20 @@ class WireClient:
         return self.send_bytes(link, encode(Message(body=body, to=to)), is_settled=is_settled)
 
     def send_bytes(self, link: OutgoingLink, data: bytes, *, is_settled: bool = False, is_complete: bool = True) -> int:
+        number = self.begin_delivery(link)
+        link.send(data)
+        if is_settled:
+            deliveries.settle(self._pointers[number])
+        elif is_complete:
+            link.finish()
+        return number
+
+    def begin_delivery(self, link: OutgoingLink) -> int:
+        """A number for ``outcomes``."""
         self._tag += 1
         pointer = link.start(self._tag.to_bytes(4, "big"))
         self._numbers[pointer] = self._tag
-        if is_settled:
-            link.send(data)
-            deliveries.settle(pointer)
-            return self._tag
-        link.send(data)
-        if is_complete:
-            link.finish()
+        self._pointers[self._tag] = pointer
         return self._tag
 
     def wait_outcome(self, number: int, timeout_s: float = WAIT_S) -> Outcome | None:
@@ -218,7 +223,9 @@ class WireClient:
 
     def on_disposition(self, link: Link, delivery: Any) -> None:
         if isinstance(link, OutgoingLink) and deliveries.is_settled(delivery):
-            self.outcomes[self._numbers.pop(delivery)] = deliveries.remote_outcome(delivery)
+            number = self._numbers.pop(delivery)
+            del self._pointers[number]
+            self.outcomes[number] = deliveries.remote_outcome(delivery)
             deliveries.settle(delivery)
 
     def on_flow(self, link: IncomingLink | OutgoingLink) -> None:

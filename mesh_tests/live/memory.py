@@ -1,0 +1,45 @@
+"""How much memory do processes use, and how much did they at most?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+SAMPLE_S = 0.02
+
+
+def resident_bytes(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+class MemoryWatch:
+    """Samples processes for as long as the context is open. ``growth_bytes`` is the highest above the first sample."""
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        self._pids = pids
+        self._first = {name: resident_bytes(pid) for name, pid in pids.items()}
+        self._most = dict(self._first)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memory watch")
+
+    def __enter__(self) -> MemoryWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._sample()
+
+    def growth_bytes(self) -> dict[str, int]:
+        return {name: self._most[name] - self._first[name] for name in self._pids}
+
+    def _run(self) -> None:
+        while not self._is_over.wait(SAMPLE_S):
+            self._sample()
+
+    def _sample(self) -> None:
+        for name, pid in self._pids.items():
+            self._most[name] = max(self._most[name], resident_bytes(pid))

@@ -1,0 +1,142 @@
+"""A message of 256 MiB goes through three routers in bounded memory, and arrives as it was."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+import pytest
+
+from mesh_tests.live.big_message import BigReceiver, BigSender, digest_of
+from mesh_tests.live.memory import MemoryWatch
+from mesh_tests.live.wire_client import WireClient
+from mesh_tests.waiting import wait_until
+from wire.delivery import ACCEPTED
+
+MIB = 1 << 20
+BIG_BYTES = 256 * MIB
+MOST_GROWTH_BYTES = 16 * MIB
+DONE_S = 90.0
+ROUTERS = ("r1", "r2", "r3")
+
+TOPOLOGY = """
+mesh: big-message
+node_tls: {node_tls}
+routers:
+  r1: {{connect: [r2]}}
+  r2: {{connect: [r3]}}
+  r3:
+brokers:
+  b1: {{routers: [r3]}}
+addresses:
+  files: anycast
+  copies: multicast
+  stored: queue
+"""
+
+
+@pytest.fixture(scope="module", params=["true", "false"], ids=["TLS between nodes", "plain text between nodes"])
+def mesh(request, start_module_mesh):
+    mesh = start_module_mesh(TOPOLOGY.format(node_tls=request.param))
+    _warm_up(mesh)
+    return mesh
+
+
+def _warm_up(mesh):
+    """Idle size: with code loaded and links made once."""
+    for address in ("files", "copies", "stored"):
+        with WireClient(mesh.port("r3")) as taker, WireClient(mesh.port("r1")) as maker:
+            taker.receiver(address, credit=1)
+            sender = maker.sender(address)
+            maker.wait(lambda link=sender: link.credit > 0, "credit")
+            number = maker.send(sender, "small")
+            maker.step()
+            taker.wait_arrived(1)[0].settle(ACCEPTED)
+            taker.step()
+            assert maker.wait_outcome(number) == ACCEPTED
+
+
+class _Taking(threading.Thread):
+    """Receives in a thread of its own: sender and receiver wait for each other."""
+
+    def __init__(self, port, address):
+        super().__init__()
+        self.receiver = BigReceiver(port, address)
+        self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            self.receiver.wait(lambda: self.receiver.is_complete, "the end of the message", DONE_S)
+            self.receiver.__exit__(None, None, None)
+        except BaseException as error:  # noqa: BLE001 - told to the thread of the test
+            self.error = error
+
+    def result(self):
+        self.join(DONE_S)
+        assert self.error is None, self.error
+        return self.receiver.digest
+
+
+@pytest.mark.parametrize("address", ["files", "copies"])
+def test_a_router_holds_little_of_a_big_message_that_passes(mesh, address):
+    with MemoryWatch({name: mesh.pid(name) for name in ROUTERS}) as memory:
+        taking = _Taking(mesh.port("r3"), address)
+        _send(mesh, address)
+        digest = taking.result()
+    _assert_whole(digest)
+    _assert_small(memory)
+
+
+def test_a_router_holds_little_of_a_big_message_that_a_broker_stores(mesh):
+    with MemoryWatch({name: mesh.pid(name) for name in ROUTERS}) as memory:
+        _send(mesh, "stored")
+        taking = _Taking(mesh.port("r1"), "stored")
+        digest = taking.result()
+    _assert_whole(digest)
+    _assert_small(memory)
+
+
+def test_a_router_holds_little_of_a_big_message_whose_receiver_reads_slowly(mesh):
+    receiver = BigReceiver(mesh.port("r3"), "files")
+    with MemoryWatch({name: mesh.pid(name) for name in ROUTERS}) as memory:
+        sending = threading.Thread(target=_send, args=(mesh, "files"))
+        sending.start()
+        # Nobody reads: the message comes to a stand when windows and sockets are full.
+        _wait_standstill(mesh)
+        receiver.wait(lambda: receiver.is_complete, "the end of the message", DONE_S)
+        sending.join(DONE_S)
+    _assert_whole(receiver.digest)
+    receiver.__exit__(None, None, None)
+    _assert_small(memory)
+
+
+def _wait_standstill(mesh):
+    """Until what the routers received has not grown by a MiB in 25 looks."""
+    seen = deque(maxlen=25)
+
+    def stands():
+        seen.append(_mib_received(mesh))
+        return len(seen) == seen.maxlen and 0 < seen[0] == seen[-1]
+
+    wait_until(stands, DONE_S, "the message to stand still")
+
+
+def _mib_received(mesh):
+    return sum(each["bytes_in"] for name in ROUTERS for each in mesh.snapshot(name)["node"]["connections"]) // MIB
+
+
+def _send(mesh, address):
+    with BigSender(mesh.port("r1"), address) as sender:
+        number = sender.send_big(BIG_BYTES)
+        assert sender.wait_outcome(number, DONE_S) == ACCEPTED
+
+
+def _assert_whole(digest):
+    assert digest.bytes_seen == BIG_BYTES + 8
+    assert digest.value() == digest_of(BIG_BYTES).value()
+
+
+def _assert_small(memory):
+    growth = memory.growth_bytes()
+    assert all(grown <= MOST_GROWTH_BYTES for grown in growth.values()), growth
