@@ -46,7 +46,7 @@ def receive(connection: BlockingConnection, options: dict[str, str]) -> None:
     )
     say("attached")
     for _ in range(int(options["count"])):
-        say(f"sequence={receiver.receive().body['sequence']}")
+        say(f"sequence={int(receiver.receive().body['sequence'])}")
         receiver.accept()
     if name:
         receiver.detach()

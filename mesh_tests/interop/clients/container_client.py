@@ -99,7 +99,7 @@ class Receiver(Client):
     def on_message(self, event) -> None:
         if self.received == self.count:
             return
-        say(f"sequence={event.message.body['sequence']}")
+        say(f"sequence={int(event.message.body['sequence'])}")
         self.received += 1
         if self.received == self.count:
             self.accept(event.delivery)
