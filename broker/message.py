@@ -10,7 +10,7 @@ from enum import Enum
 class Message:
     """One message, however many queues and subscriptions it lies in.
 
-    ``is_stored``   its body is in the store and survives a restart
+    ``is_stored``   its body is in the store
     ``is_large``    its body lies in a file of its own
     ``references``  entries and copies under way that still need the body; at 0 the body may go
     """

@@ -187,12 +187,7 @@ class Receiving:
         message = self._make_message(head, targets, now)
         body = None if message.is_large else bytes(self._arriving.data)
         self._arriving = Arriving()
-        # In memory only: nothing to wait for, except what came before it on this link.
-        is_ready = not message.is_stored and not message.is_large and self._unsynced_count == 0
-        self._stock.accept(message, body, targets, at_once=now if is_ready else None)
-        if is_ready:
-            self._conclude(delivery, ACCEPTED)
-            return
+        self._stock.accept(message, body, targets)
         self._unsynced_count += 1
         if deliveries.is_settled(delivery):
             deliveries.settle(delivery)
@@ -208,7 +203,8 @@ class Receiving:
         return Message(
             message_id=self._stock.new_message_id() if arriving.large_id is None else arriving.large_id,
             size_bytes=arriving.size_bytes,
-            is_stored=head.durable and any(held.is_durable for held in targets),
+            # Whatever its header says of durability: accepted is accepted, and most clients never set it.
+            is_stored=any(held.is_durable for held in targets),
             is_large=arriving.large_id is not None,
             expires_at_s=None if ttl_s is None else now + ttl_s,
         )

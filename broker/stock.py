@@ -197,10 +197,8 @@ class Stock:
         self._next_consumer_id += 1
         return self._next_consumer_id - 1
 
-    def accept(
-        self, message: Message, body: bytes | None, targets: Sequence[HeldQueue], *, at_once: float | None
-    ) -> None:
-        """Put a message into ``targets``: once the open batch is on disk, or now, if ``at_once`` says when now is.
+    def accept(self, message: Message, body: bytes | None, targets: Sequence[HeldQueue]) -> None:
+        """Put a message into ``targets`` once the open batch is on disk, whether it is written itself or not: in order.
 
         ``body`` is None for a large one, whose pieces are in the batch already.
         """
@@ -211,10 +209,7 @@ class Stock:
             self._write(message, body, [held for held in targets if held.row is not None])
         elif message.is_large:
             self._commits.write.finished.append(message.message_id)
-        if at_once is not None:
-            self._distribute(message, targets, at_once)
-        else:
-            self._commits.promise(partial(self._distribute, message, targets))
+        self._commits.promise(partial(self._distribute, message, targets))
 
     def discard_large(self, message_id: int) -> None:
         """Pieces of it were written, but it never became a message."""

@@ -199,8 +199,8 @@ class Producer:
         link.owner = self
 
     def send(self, body: Any = "x", *, is_settled: bool = False, **fields: Any) -> int:
-        """Send a message, durable unless said otherwise; its number, under which ``outcomes`` has what came back."""
-        return self.send_raw(encode(Message(body=body, **{"durable": True, **fields})), is_settled=is_settled)
+        """Send a message; its number, under which ``outcomes`` has what came back."""
+        return self.send_raw(encode(Message(body=body, **fields)), is_settled=is_settled)
 
     def send_raw(self, data: bytes, *, is_settled: bool = False) -> int:
         number = len(self._numbers) + len(self.outcomes)

@@ -24,10 +24,11 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     rig.store.close()
 
 
-def test_a_message_is_accepted_only_after_the_sync(rig: Rig) -> None:
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_message_is_accepted_only_after_the_sync_whatever_its_header_says(rig: Rig, durable: bool) -> None:
     producer = rig.client().producer("orders")
     rig.is_disk_held = True
-    number = producer.send("one")
+    number = producer.send("one", durable=durable)
     assert producer.outcomes == {}
     rig.is_disk_held = False
     rig.run()
@@ -37,12 +38,13 @@ def test_a_message_is_accepted_only_after_the_sync(rig: Rig) -> None:
 def test_an_accepted_message_survives_a_crash_and_one_not_accepted_need_not(rig: Rig) -> None:
     producer = rig.client().producer("orders")
     producer.send("kept")
+    producer.send("said so", durable=True)
     rig.is_disk_held = True
     producer.send("never accepted")
     rig.crash()
     consumer = rig.client().consumer("orders")
-    assert consumer.bodies == ["kept"]
-    assert consumer.counts == [0]
+    assert consumer.bodies == ["kept", "said so"]
+    assert consumer.counts == [0, 0]
 
 
 def test_a_message_that_was_given_before_a_crash_shows_that_when_it_comes_again(rig: Rig) -> None:
@@ -188,24 +190,32 @@ def test_a_pre_settled_message_is_stored_and_a_pre_settled_consumer_takes_it_for
     assert rig.client().consumer("orders").bodies == []
 
 
-def test_a_message_that_need_not_last_is_accepted_at_once_and_does_not_survive(rig: Rig) -> None:
-    producer = rig.client().producer("orders")
-    rig.is_disk_held = True
-    number = producer.send("fleeting", durable=False)
-    assert producer.outcomes == {number: ACCEPTED}
-    rig.crash()
-    assert rig.client().consumer("orders").bodies == []
-
-
-def test_messages_of_one_link_keep_their_order_whether_durable_or_not(rig: Rig) -> None:
+def test_a_copy_for_a_subscription_that_ends_with_its_link_is_not_written(rig: Rig) -> None:
     client = rig.client()
-    producer = client.producer("orders")
-    rig.is_disk_held = True
-    producer.send("durable")
-    producer.send("not", durable=False)
-    rig.is_disk_held = False
-    rig.run()
-    assert client.consumer("orders").bodies == ["durable", "not"]
+    subscriber = client.consumer("news.sport", name="here only")
+    client.producer("news.sport").send("goal", durable=True)
+    assert subscriber.bodies == ["goal"]
+    assert rig.store.load().messages == []
+
+
+def test_a_large_copy_for_a_subscription_that_ends_with_its_link_goes_with_it(rig: Rig) -> None:
+    client = rig.client()
+    subscriber = client.consumer("news.sport", name="here only")
+    client.producer("news.sport").send(bytes(200_000))
+    assert subscriber.bodies == [bytes(200_000)]
+    subscriber.received[0].give(ACCEPTED)
+    assert list((rig.data / "large").iterdir()) == []
+
+
+def test_a_message_for_durable_and_other_subscriptions_is_kept_for_the_durable(rig: Rig) -> None:
+    client = rig.client()
+    client.consumer("news.#", name="reader", **DURABLE).detach()
+    passing = client.consumer("news.#", name="passing")
+    client.producer("news.sport").send("goal")
+    assert passing.bodies == ["goal"]
+    passing.received[0].give(ACCEPTED)
+    rig.crash()
+    assert rig.client().consumer("news.#", name="reader", **DURABLE).bodies == ["goal"]
 
 
 def test_an_expired_message_is_not_given_and_leaves_the_disk(rig: Rig) -> None:
@@ -270,7 +280,7 @@ def test_a_producer_has_credit_and_gets_it_back(rig: Rig) -> None:
     producer = rig.client().producer("orders")
     assert producer.link.credit == LINK_CREDIT
     for _ in range(LINK_CREDIT):
-        producer.send(durable=False)
+        producer.send()
     assert producer.link.credit > 0
 
 
