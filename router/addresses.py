@@ -46,6 +46,7 @@ class Entry:
     not_before: dict[str, float] = field(default_factory=dict)
     advertised: str | None = None
     idle_timer: Timer | None = None
+    had_taker: bool = False
 
 
 class Addresses:
@@ -195,8 +196,18 @@ class Addresses:
             self._settle_branches(entry)
         else:
             self._settle_circuits(entry)
+        if group.takers:
+            entry.had_taker = True
+        elif not entry.had_taker and not entry.policy.kind.is_stored and not self._is_announced(entry):
+            # Nobody takes from it and nobody ever said he would: anonymous senders hear so at once.
+            group.give_up()
         if not group.inlets and not group.takers and not self._is_awaited(entry):
             del self._entries[key]
+
+    def _is_announced(self, entry: Entry) -> bool:
+        takers = self._remote_takers(entry)
+        # A dynamic address announces itself, also when its router is gone or never was.
+        return bool(self._cheapest(takers) if router_of(entry.policy.address) else takers)
 
     def _is_awaited(self, entry: Entry) -> bool:
         """Other routers have consumers of a queue that this one has a broker for."""

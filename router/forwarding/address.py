@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from router.forwarding.credit import CreditSharing
+from router.forwarding.drain import Drain
 from router.forwarding.ends import Inlet, Taker
 from router.timers import Timer, Timers
 from wire.errors import AmqpError
@@ -69,11 +71,12 @@ class AddressGroup:
         self._despair: Timer | None = None
         self._is_dead = False
         self._deliveries_before = (0, 0)
+        self._sharing = CreditSharing(self.inlets, self.credit_for, timers)
+        self._drains: dict[Taker, Drain] = {}
 
     # Ends come and go
     def add_inlet(self, inlet: Inlet) -> None:
         self.inlets[inlet] = None
-        self._share()
         self._owner.on_group_changed(self)
         if not self.takers:
             self._despair_later()
@@ -91,8 +94,10 @@ class AddressGroup:
     def forget_inlet(self, inlet: Inlet) -> None:
         self.inlets.pop(inlet, None)
         self._waiting.pop(inlet, None)
+        self._sharing.forget(inlet)
+        for drain in list(self._drains.values()):
+            drain.on_left(inlet)
         self._count_out(inlet.deliveries_in, 0)
-        self._share()
         self._owner.on_group_changed(self)
 
     def on_inlet_left(self, inlet: Inlet, closed: bool, error: AmqpError | None) -> None:
@@ -105,6 +110,8 @@ class AddressGroup:
 
     def on_taker_left(self, taker: Taker, closed: bool, error: AmqpError | None) -> None:
         self.takers.pop(taker, None)
+        if taker in self._drains:
+            self._drains[taker].on_left(taker)
         self._owner.on_end_lost(self, taker, error)
         self._count_out(0, taker.deliveries_out)
         if closed:
@@ -143,22 +150,9 @@ class AddressGroup:
         """Deliveries the takers would take now from this inlet, beyond what was promised already."""
         raise NotImplementedError
 
-    def _share(self) -> None:
-        capacity = self._settings.link_capacity
-        for inlet in self.inlets:
-            inlet.limit = capacity
-
     def top_up(self, inlet: Inlet) -> None:
-        """Grant what is worth a flow frame, and the float in any case."""
-        if not self.takers or not inlet.link.is_open:
-            return
-        room = inlet.limit - inlet.promised - len(inlet.unsettled)
-        fair = max(1, inlet.limit // len(self.inlets)) if len(self.inlets) > 1 else inlet.limit
-        count = min(room, self.credit_for(inlet), fair - inlet.promised)
-        if count > 0 and (count * 2 >= fair or inlet.promised * 2 < fair):
-            inlet.top_up(count)
-        elif inlet.needs_float:
-            inlet.top_up(1)
+        if self.takers:
+            self._sharing.top_up(inlet)
 
     def on_returned(self, inlet: Inlet) -> None:
         if inlet in self.inlets:
@@ -167,16 +161,32 @@ class AddressGroup:
     def on_credit(self, taker: Taker) -> None:
         if taker.link.is_draining and taker.link.credit > 0:
             self.kick()
-            if taker.link.credit > 0 and taker.moving is None:
-                taker.link.drained()
-                taker.sync_credit()
+            if taker not in self._drains:
+                self._drains[taker] = Drain(taker, self._drained_with(taker), self._on_drained)
+                self._drains[taker].go_on()
             return
         self.kick()
         for inlet in self.inlets:
             self.top_up(inlet)
 
+    def _drained_with(self, taker: Taker) -> list[Inlet]:
+        """Whom a consumer's drain is offered to: brokers, whose messages it is after. Clients keep their own pace."""
+        if self.phase == 0:
+            return []
+        return [inlet for inlet in self.inlets if taker.cost == 0 or not inlet.is_circuit]
+
+    def _on_drained(self, drain: Drain) -> None:
+        self._drains.pop(drain.taker, None)
+        for inlet in self.inlets:
+            self.top_up(inlet)
+
+    def _tell_drains(self, inlet: Inlet) -> None:
+        for drain in list(self._drains.values()):
+            drain.on_progress(inlet)
+
     def on_sender_flow(self, inlet: Inlet) -> None:
-        """Producers tell nothing that matters here."""
+        """Of what a sender tells only the answer to a drain matters here."""
+        self._tell_drains(inlet)
 
     # Movement
     def on_moved(self, taker: Taker) -> None:
@@ -189,7 +199,7 @@ class AddressGroup:
             waiting, self._waiting = self._waiting, {}
             progress = False
             for inlet in waiting:
-                if inlet in self.inlets and self.step(inlet):
+                if inlet in self.inlets and self._try_step(inlet):
                     progress = True
                     self._waiting.setdefault(inlet)
             if not progress:
@@ -197,14 +207,20 @@ class AddressGroup:
 
     def pump(self, inlet: Inlet) -> None:
         if self._is_dead:
-            self.released += inlet.release_held()
+            if inlet.may_go_on:
+                self.released += inlet.release_held()
             return
         if self._waiting and inlet not in self._waiting and inlet.moving is None:
             self._waiting[inlet] = None
             self.kick()
             return
-        while self.step(inlet):
+        while self._try_step(inlet):
             pass
+        if self._drains:
+            self._tell_drains(inlet)
+
+    def _try_step(self, inlet: Inlet) -> bool:
+        return inlet.may_go_on and self.step(inlet)
 
     def step(self, inlet: Inlet) -> bool:
         """Move one delivery to its end if possible. Registers the inlet as waiting when a taker is what it lacks."""

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 from router.forwarding.ends import CHUNK_BYTES, Inlet, OpenGroup, release
+from router.forwarding.guard import Guard
 from wire import delivery as deliveries
 from wire.delivery import rejected
 from wire.engine import Pointer
@@ -59,12 +60,17 @@ class AnonymousInlet(Inlet):
         count = 0
         while self.held and not self.is_head_partial(self.held[0][0]):
             release(self.held.popleft()[0])
-            self.producer.top_up()
             count += 1
+        if count:
+            self.link.endpoint.mark_dirty()
+            self.producer.top_up()
         return count
 
     def top_up(self, count: int) -> None:
         """Its sender's credit is the producer's affair."""
+
+    def reduce(self, count: int) -> None:
+        """As above."""
 
     def revoke(self) -> None: ...
 
@@ -72,8 +78,9 @@ class AnonymousInlet(Inlet):
 class AnonymousProducer:
     """Owner of an incoming link whose target is null."""
 
-    def __init__(self, link: IncomingLink, capacity: int, find: FindGroup) -> None:
+    def __init__(self, link: IncomingLink, capacity: int, find: FindGroup, guard: Guard) -> None:
         self.link = link
+        self._guard = guard
         self.capacity = capacity
         self.inlets: dict[OpenGroup, AnonymousInlet] = {}
         self._find = find
@@ -90,6 +97,8 @@ class AnonymousProducer:
             self.link.grant(room)
 
     def on_delivery(self, link: Link, delivery: Pointer) -> None:
+        if not self._may_go_on():
+            return
         if self._streaming is not None:
             self._streaming.group.pump(self._streaming)
         else:
@@ -101,7 +110,7 @@ class AnonymousProducer:
         self._read()
 
     def _read(self) -> None:
-        while self._streaming is None and (delivery := self.link.current) is not None:
+        while self._streaming is None and self._may_go_on() and (delivery := self.link.current) is not None:
             while size := deliveries.pending(delivery):
                 self._prefix += self.link.recv(min(size, CHUNK_BYTES))
             is_partial = bool(deliveries.is_partial(delivery)) and not deliveries.is_aborted(delivery)
@@ -114,9 +123,18 @@ class AnonymousProducer:
                 deliveries.settle(delivery)
                 continue
             self._pass_on(delivery, message, is_partial)
-            if self.link.is_gone:
+            if self.link.has_left:
                 return
         self.top_up()
+
+    def _may_go_on(self) -> bool:
+        error = self._guard.offence()
+        if error is None:
+            return True
+        self.link.close(error)
+        self.on_left(True, error)
+        self.link.owner = None
+        return False
 
     def _pass_on(self, delivery: Pointer, message: bytes, is_partial: bool) -> None:
         try:

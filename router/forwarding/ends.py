@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 from wire import delivery as deliveries
 from wire.delivery import RELEASED
 from wire.engine import Pointer
-from wire.errors import AmqpError
+from wire.errors import AmqpError, LinkError
 from wire.link import SEND_SETTLED, IncomingLink, Link, OutgoingLink
 
 if TYPE_CHECKING:
     from router.forwarding.fan import Copy, Fan
+    from router.forwarding.guard import Guard
     from router.forwarding.move import Move
     from router.timers import Timer
 
@@ -88,21 +89,26 @@ class Inlet:
     __slots__ = (
         "deliveries_in",
         "group",
+        "guard",
         "is_circuit",
+        "is_draining",
         "is_streaming",
         "limit",
         "link",
         "moving",
         "promised",
-        "stalled_since",
         "unsettled",
     )
 
-    def __init__(self, link: IncomingLink, group: Group, limit: int, *, is_circuit: bool = False) -> None:
+    def __init__(
+        self, link: IncomingLink, group: Group, limit: int, *, is_circuit: bool = False, guard: Guard | None = None
+    ) -> None:
         self.link = link
+        self.guard = guard
         self.group = group
         self.limit = limit
         self.is_circuit = is_circuit
+        self.is_draining = False
         self.is_streaming = False
         """Its last far delivery went over a streaming circuit."""
         self.promised = 0
@@ -133,6 +139,21 @@ class Inlet:
         """The link is going, by detach or with its connection: give up its deliveries, then tell the group."""
         self.abandon()
         self.group.on_inlet_left(self, closed, error)
+
+    @property
+    def may_go_on(self) -> bool:
+        """False when its sender broke a rule: then the link has been ended."""
+        error = None if self.guard is None else self.guard.offence()
+        if error is None:
+            return True
+        self.expel(error)
+        return False
+
+    def expel(self, error: LinkError) -> None:
+        """End the link for what its sender did. What it still sends is not looked at."""
+        self.link.close(error)
+        self.on_left(True, error)
+        self.link.owner = None
 
     def abandon(self) -> None:
         """Complete deliveries go on without their sender; the one under way is aborted downstream."""
@@ -189,11 +210,15 @@ class Inlet:
         """It holds no credit and nothing that waits."""
         return self.promised == 0 and self.link.queued == 0 and self.moving is None
 
+    def reduce(self, count: int) -> None:
+        """Take back all credit but ``count``; deliveries that cross it still come."""
+        self.link.set_credit(count)
+        self.promised = count
+
     def revoke(self) -> None:
         """Take back all credit by flow; deliveries that cross it still come."""
         if self.link.is_open:
-            self.link.set_credit(0)
-        self.promised = 0
+            self.reduce(0)
 
 
 class Taker:

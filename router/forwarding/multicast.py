@@ -6,7 +6,7 @@ Producers are held back by the slowest taker; one without credit for ``stall_tim
 from __future__ import annotations
 
 from router.forwarding.address import AddressGroup
-from router.forwarding.ends import Inlet, Taker
+from router.forwarding.ends import CHUNK_BYTES, Inlet, Taker
 from router.forwarding.fan import Fan
 from wire import delivery as deliveries
 
@@ -39,6 +39,8 @@ class Multicast(AddressGroup):
     def _begin(self, inlet: Inlet) -> Fan | None:
         delivery = inlet.head
         if delivery is None:
+            return None
+        if inlet.is_head_partial(delivery) and deliveries.pending(delivery) < CHUNK_BYTES and not inlet.has_prefix:
             return None
         takers = self.takers_of(inlet)
         ready = [taker for taker in takers if taker.can_take]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from router.forwarding.ends import Inlet, Taker
+from router.forwarding.guard import Guard
 from router.forwarding.move import Move
 from wire import delivery as deliveries
 from wire.errors import AmqpError
@@ -22,9 +23,14 @@ class Relay:
     """``on_left(end, closed, error)`` is called when either peer leaves; the relay does nothing more then."""
 
     def __init__(
-        self, incoming: IncomingLink, outgoing: OutgoingLink, on_left: RelayLeft, established: Established
+        self,
+        incoming: IncomingLink,
+        outgoing: OutgoingLink,
+        on_left: RelayLeft,
+        established: Established,
+        guard: Guard | None = None,
     ) -> None:
-        self.inlet = Inlet(incoming, self, limit=0, is_circuit=True)
+        self.inlet = Inlet(incoming, self, limit=0, is_circuit=True, guard=guard)
         self.taker = Taker(outgoing, self)
         self.taker.presettles = False
         self.is_draining = False
@@ -32,7 +38,7 @@ class Relay:
         self._on_established = established
 
     def pump(self, inlet: Inlet) -> None:
-        while (delivery := inlet.link.current) is not None:
+        while inlet.may_go_on and (delivery := inlet.link.current) is not None:
             move = inlet.moving
             if move is None:
                 if self.taker.moving is not None or self.taker.is_closing:
@@ -41,7 +47,7 @@ class Relay:
                 inlet.deliveries_in += 1
             if not move.advance():
                 break
-        if self.is_draining:
+        if self.is_draining and not inlet.link.has_left:
             self.on_sender_flow(inlet)
 
     def on_moved(self, taker: Taker) -> None:

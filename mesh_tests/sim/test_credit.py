@@ -1,0 +1,98 @@
+"""Who gets how much credit, in virtual time."""
+
+from __future__ import annotations
+
+from proton import Message
+
+from mesh_tests.sim.test_forwarding import line
+from mesh_tests.sim.world import Sender, SimMesh
+from router.forwarding.credit import PERIOD_S
+from wire.delivery import RELEASED
+
+
+def busy(mesh: SimMesh, sender: Sender, seconds: float) -> int:
+    """Send whatever credit allows, for so long; how many were accepted."""
+    end = mesh.now + seconds
+    while mesh.now < end:
+        while sender.link.credit > 0:
+            sender.send(b"x")
+        mesh.run(0.005)
+    return len(sender.outcomes)
+
+
+def test_credit_moves_from_an_idle_producer_to_a_busy_one():
+    mesh = line(1)
+    mesh.client("r1").receiver("rpc", credit=100)
+    idle = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: idle.link.credit > 50)
+    working = mesh.client("r1").sender("rpc")
+    busy(mesh, working, 4 * PERIOD_S)
+    assert idle.link.credit == 1
+    assert working.link.credit + len(working.open) > 50
+
+
+def test_a_hundred_producers_share_a_consumer_with_credit_one_and_none_starves():
+    mesh = line(1)
+    mesh.client("r1").receiver("rpc", credit=1)
+    senders = [mesh.client("r1").sender("rpc") for _ in range(30)]
+    for _ in range(200):
+        for sender in senders:
+            while sender.link.credit > 0:
+                sender.send(b"x")
+        mesh.run(0.01)
+    assert min(len(sender.outcomes) for sender in senders) >= 3
+
+
+def test_producers_at_several_ingresses_share_a_scarce_consumer_at_the_far_end():
+    mesh = line(3)
+    mesh.client("r3").receiver("rpc", credit=1)
+    senders = [mesh.client(router).sender("rpc") for router in ("r1", "r1", "r2", "r3")]
+    for _ in range(300):
+        for sender in senders:
+            while sender.link.credit > 0:
+                sender.send(b"x")
+        mesh.run(0.01)
+    assert min(len(sender.outcomes) for sender in senders) >= 10
+
+
+def test_credit_that_went_idle_far_away_comes_back_to_who_needs_it():
+    mesh = line(3)
+    mesh.client("r3").receiver("rpc", credit=100)
+    idle = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: idle.link.credit > 50)
+    working = mesh.client("r3").sender("rpc")
+    busy(mesh, working, 10 * PERIOD_S)
+    assert working.link.credit + len(working.open) > 50
+
+
+def test_a_producer_never_holds_more_credit_than_its_listener_grants():
+    mesh = line(1)
+    mesh.client("r1").receiver("rpc", credit=1000)
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(1)
+    assert sender.link.credit == 250
+
+
+def test_anonymous_messages_without_any_taker_are_released_at_once():
+    mesh = line(3)
+    sender = mesh.client("r1").sender(None)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    for to in ("rpc", "prices", "amqp:/_topo/0/r9/temp.x"):
+        sender.send(Message(address=to, body="a").encode())
+    mesh.run(0.1)
+    assert set(sender.outcomes.values()) == {RELEASED}
+    assert len(sender.outcomes) == 3
+
+
+def test_a_dynamic_address_whose_consumer_left_is_released():
+    mesh = line(3)
+    replies = mesh.client("r3").receiver(None, dynamic=True)
+    mesh.run_until(lambda: replies.link.is_open)
+    address = replies.link.remote_source.address
+    replies.link.close()
+    mesh.run(0.1)
+    sender = mesh.client("r1").sender(None)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(Message(address=address, body="a").encode())
+    mesh.run_until(lambda: len(sender.outcomes) == 1, 1)
+    assert sender.outcomes[1] == RELEASED
