@@ -14,6 +14,8 @@ class Holding(Enum):
     QUEUE = "queue"
     TOPIC = "topic"
     TEMPORARY = "temporary queue"
+    PROBE = "probe queue"
+    """A temporary queue whose messages wait for the disk, to show that it works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,9 @@ class BrokerAddresses:
         policy = self._book.resolve(name)
         if policy is None or self._broker not in policy.brokers:
             return None
-        return Place(name, Holding.TEMPORARY if policy.is_internal else _HOLDINGS[policy.kind])
+        if policy.is_internal:
+            return Place(name, Holding.TEMPORARY if self.is_temporary(name) else Holding.PROBE)
+        return Place(name, _HOLDINGS[policy.kind])
 
     def temporary(self, token: str, *, is_topic: bool = False) -> Place:
         """What a dynamic terminus names. [3.5.3]"""

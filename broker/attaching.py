@@ -165,7 +165,7 @@ class Attachments:
         if wanted.is_dynamic:
             place = self._make_place(wanted)
         elif wanted.address is None:
-            self._recall(link, now)
+            self._recall(link)
             return
         else:
             place = self._place(wanted.address)
@@ -198,17 +198,11 @@ class Attachments:
             held = self._stock.subscribe(place.address)
             self._open(self._record(link, held, self._sending(link, held)), now)
             return
-        key = _subscriber(link)
-        is_known = self._stock.durable_subscription(key) is not None
-        held = self._stock.subscribe_durably(place.address, key)
-        attachment = self._record(link, held, self._sending(link, held))
-        if is_known:
-            self._open(attachment, now)
-        else:
-            # Who is told of a subscription may count on it: it is on disk first.
-            self._commits.promise(partial(self._open, attachment))
+        held = self._stock.subscribe_durably(place.address, _subscriber(link))
+        # Who is told of a subscription may count on it: it is on disk first, though another link may have made it.
+        self._commits.promise(partial(self._open, self._record(link, held, self._sending(link, held))))
 
-    def _recall(self, link: OutgoingLink, now: float) -> None:
+    def _recall(self, link: OutgoingLink) -> None:
         """A null source asks for the terminus as it was left; JMS does so to end a subscription. [2.6.3]"""
         held = self._stock.durable_subscription(_subscriber(link))
         if held is None:
@@ -218,7 +212,7 @@ class Attachments:
                 held.address, durability=Durability.UNSETTLED_STATE, expiry=Expiry.NEVER, capabilities=("topic",)
             )
         )
-        self._open(self._record(link, held, None), now)
+        self._commits.promise(partial(self._open, self._record(link, held, None)))
 
     def _make_place(self, wanted: Terminus) -> Place:
         """JMS makes its temporary queues and topics by dynamic targets, others theirs by dynamic sources."""
@@ -239,7 +233,7 @@ class Attachments:
         held = self._stock.existing_queue(place.address)
         if held is None and self._addresses.is_temporary(place.address):
             raise LinkError("amqp:not-found", f"the receiver of {place.address!r} is gone")
-        return held or self._stock.temporary_queue(place.address)
+        return held or self._stock.temporary_queue(place.address, is_probe=place.holding is Holding.PROBE)
 
     def _targets_for(self, held: HeldQueue | None) -> Callable[[str], list[HeldQueue]]:
         if held is None:

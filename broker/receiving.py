@@ -204,7 +204,7 @@ class Receiving:
             message_id=self._stock.new_message_id() if arriving.large_id is None else arriving.large_id,
             size_bytes=arriving.size_bytes,
             # Whatever its header says of durability: accepted is accepted, and most clients never set it.
-            is_stored=any(held.is_durable for held in targets),
+            is_stored=any(held.is_written for held in targets),
             is_large=arriving.large_id is not None,
             expires_at_s=None if ttl_s is None else now + ttl_s,
         )

@@ -42,6 +42,7 @@ class HeldQueue:
     """A queue with its name and those attached to it.
 
     ``row`` is what the store knows of it; None for one that lives in memory only.
+    ``is_probe``: in memory too, but its messages are written, without an entry: the next start forgets them.
     ``key`` is set for subscriptions; ``address`` is then the filter.
     """
 
@@ -50,6 +51,7 @@ class HeldQueue:
     row: QueueRow | None = None
     key: SubscriptionKey | None = None
     is_subscription: bool = False
+    is_probe: bool = False
     consumers: dict[int, Consumer] = field(default_factory=dict)
     producer_count: int = 0
     due_s: float | None = None
@@ -59,6 +61,11 @@ class HeldQueue:
     @property
     def is_durable(self) -> bool:
         return self.row is not None
+
+    @property
+    def is_written(self) -> bool:
+        """Its messages wait for the disk."""
+        return self.row is not None or self.is_probe
 
     @property
     def is_temporary(self) -> bool:
@@ -138,11 +145,11 @@ class Stock:
             held = self._add_from(row)
         return held
 
-    def temporary_queue(self, address: str) -> HeldQueue:
+    def temporary_queue(self, address: str, *, is_probe: bool = False) -> HeldQueue:
         """A queue that nobody else may rely on: in memory, gone when unused."""
         held = self._queues.get(address)
         if held is None:
-            held = self._queues[address] = self._add(HeldQueue(address, Queue(is_durable=False)))
+            held = self._queues[address] = self._add(HeldQueue(address, Queue(is_durable=False), is_probe=is_probe))
         return held
 
     def existing_queue(self, address: str) -> HeldQueue | None:

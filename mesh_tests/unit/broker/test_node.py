@@ -1,7 +1,3 @@
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from broker.receiving import LINK_CREDIT, UNSYNCED_LIMIT_BYTES
@@ -10,18 +6,10 @@ from wire import terminus
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
 from wire.link import RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 from wire.message import selector_filter
-from wire.terminus import DistributionMode, Durability, Expiry, TerminusType
+from wire.terminus import DistributionMode, TerminusType
 
 SECOND = (SEND_UNSETTLED, RECEIVE_SECOND)
-DURABLE: dict[str, Any] = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
 MODIFIED_HERE = Outcome(Kind.MODIFIED, delivery_failed=True, undeliverable_here=True)
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    rig = Rig(tmp_path / "data")
-    yield rig
-    rig.store.close()
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -190,34 +178,6 @@ def test_a_pre_settled_message_is_stored_and_a_pre_settled_consumer_takes_it_for
     assert rig.client().consumer("orders").bodies == []
 
 
-def test_a_copy_for_a_subscription_that_ends_with_its_link_is_not_written(rig: Rig) -> None:
-    client = rig.client()
-    subscriber = client.consumer("news.sport", name="here only")
-    client.producer("news.sport").send("goal", durable=True)
-    assert subscriber.bodies == ["goal"]
-    assert rig.store.load().messages == []
-
-
-def test_a_large_copy_for_a_subscription_that_ends_with_its_link_goes_with_it(rig: Rig) -> None:
-    client = rig.client()
-    subscriber = client.consumer("news.sport", name="here only")
-    client.producer("news.sport").send(bytes(200_000))
-    assert subscriber.bodies == [bytes(200_000)]
-    subscriber.received[0].give(ACCEPTED)
-    assert list((rig.data / "large").iterdir()) == []
-
-
-def test_a_message_for_durable_and_other_subscriptions_is_kept_for_the_durable(rig: Rig) -> None:
-    client = rig.client()
-    client.consumer("news.#", name="reader", **DURABLE).detach()
-    passing = client.consumer("news.#", name="passing")
-    client.producer("news.sport").send("goal")
-    assert passing.bodies == ["goal"]
-    passing.received[0].give(ACCEPTED)
-    rig.crash()
-    assert rig.client().consumer("news.#", name="reader", **DURABLE).bodies == ["goal"]
-
-
 def test_an_expired_message_is_not_given_and_leaves_the_disk(rig: Rig) -> None:
     client = rig.client()
     producer = client.producer("orders")
@@ -341,101 +301,6 @@ def test_who_is_not_of_the_mesh_may_not_attach(rig: Rig) -> None:
     assert producer.detached[1].condition == "amqp:unauthorized-access"
 
 
-def test_every_subscription_gets_its_copy_and_none_from_before_it_was(rig: Rig) -> None:
-    client = rig.client()
-    producer = client.producer("news.sport")
-    assert producer.outcomes[producer.send("nobody hears")] == ACCEPTED
-    all_news = client.consumer("news.#", name="all")
-    sport = client.consumer("news.sport", name="sport")
-    other = client.consumer("news.*.football", name="football")
-    producer.send("goal")
-    assert (all_news.bodies, sport.bodies, other.bodies) == (["goal"], ["goal"], [])
-
-
-def test_a_durable_subscription_collects_while_its_subscriber_is_away(rig: Rig) -> None:
-    client = rig.client()
-    consumer = client.consumer("news.#", name="reader", **DURABLE)
-    consumer.detach()
-    assert consumer.link.is_gone
-    client.producer("news.sport").send("while you were out")
-    rig.crash()
-    assert rig.client().consumer("news.#", name="reader", **DURABLE).bodies == ["while you were out"]
-
-
-def test_a_durable_subscription_is_on_disk_before_it_is_confirmed(rig: Rig) -> None:
-    rig.is_disk_held = True
-    consumer = rig.client().consumer("news.#", name="reader", **DURABLE)
-    assert not consumer.is_established
-    rig.is_disk_held = False
-    rig.run()
-    assert consumer.is_established
-
-
-def test_two_durable_subscriptions_share_one_stored_body(rig: Rig) -> None:
-    client = rig.client()
-    for name in ("one", "two"):
-        client.consumer("news.#", name=name, **DURABLE).detach()
-    client.producer("news.sport").send("shared")
-    inventory = rig.store.load()
-    assert (len(inventory.messages), len(inventory.entries)) == (1, 2)
-    client.consumer("news.#", name="one", **DURABLE).received[0].give(ACCEPTED)
-    assert len(rig.store.load().messages) == 1
-    client.consumer("news.#", name="two", **DURABLE).received[0].give(ACCEPTED)
-    assert rig.store.load().messages == []
-
-
-def test_closing_a_durable_subscription_deletes_it_and_then_answers(rig: Rig) -> None:
-    client = rig.client()
-    consumer = client.consumer("news.#", name="reader", **DURABLE)
-    client.producer("news.sport").send("unread")
-    rig.is_disk_held = True
-    consumer.close()
-    assert not consumer.link.is_gone
-    rig.is_disk_held = False
-    rig.run()
-    assert rig.store.load().queues == []
-    assert rig.store.load().messages == []
-
-
-def test_a_durable_subscription_outlives_the_session_of_its_subscriber(rig: Rig) -> None:
-    client = rig.client()
-    client.consumer("news.#", name="reader", **DURABLE)
-    client.session.end()
-    rig.run()
-    assert rig.queue("news.#").queue.consumer_count == 0
-
-
-def test_a_subscription_is_ended_by_looking_it_up_and_closing_as_jms_does(rig: Rig) -> None:
-    client = rig.client()
-    client.consumer("news.#", name="reader", **DURABLE).detach()
-    looked_up = client.consumer(None, name="reader", credit=0, is_null=True)
-    assert looked_up.link.remote_source.address == "news.#"
-    looked_up.close()
-    assert rig.store.load().queues == []
-    again = client.consumer(None, name="reader", credit=0, is_null=True)
-    assert again.detached is not None
-    assert again.detached[1] is not None
-    assert again.detached[1].condition == "amqp:not-found"
-
-
-def test_a_subscriber_that_changes_its_filter_begins_anew(rig: Rig) -> None:
-    client = rig.client()
-    client.consumer("news.sport", name="reader", **DURABLE).detach()
-    client.producer("news.sport").send("old interest")
-    assert client.consumer("news.art", name="reader", **DURABLE).bodies == []
-    assert [queue.address for queue in rig.snapshot().queues] == ["news.art"]
-
-
-def test_a_second_attach_of_the_same_link_steals_it(rig: Rig) -> None:
-    old = rig.client("mesh").consumer("news.#", name="app|reader", **DURABLE)
-    rig.client("other").producer("news.sport").send("held")
-    new = rig.client("mesh").consumer("news.#", name="app|reader", **DURABLE)
-    assert old.detached is not None
-    assert old.detached[1] is not None
-    assert old.detached[1].condition == "amqp:link:stolen"
-    assert new.counts == [1]
-
-
 def test_a_dynamic_source_is_a_queue_that_goes_with_its_link(rig: Rig) -> None:
     client = rig.client()
     consumer = client.consumer(None, is_dynamic=True)
@@ -482,6 +347,25 @@ def test_a_probe_queue_is_made_by_use_and_goes_when_unused(rig: Rig) -> None:
     rig.run()
     assert rig.snapshot().queues == ()
     assert rig.store.load().queues == []
+
+
+def test_a_probe_is_accepted_and_given_only_after_a_sync_and_is_forgotten_by_a_crash(rig: Rig) -> None:
+    client = rig.client()
+    probe = "_amqpmesh/broker/b1/probe"
+    consumer = client.consumer(probe)
+    producer = client.producer(probe)
+    rig.is_disk_held = True
+    number = producer.send("ping")
+    assert (producer.outcomes, consumer.bodies) == ({}, [])
+    batch = rig.node.take_batch()
+    assert batch is not None
+    assert batch.has_rows
+    rig.store.commit(batch)
+    rig.node.on_committed(rig.now)
+    rig.run()
+    assert (producer.outcomes, consumer.bodies) == ({number: ACCEPTED}, ["ping"])
+    rig.crash()
+    assert rig.store.load().messages == []
 
 
 def test_what_is_left_in_a_probe_queue_expires_and_the_queue_goes(rig: Rig) -> None:
