@@ -10,10 +10,11 @@ from addressing.book import AddressBook, AddressKind, AddressPolicy
 from addressing.permissions import Permissions
 from router.addresses import Addresses
 from router.connections import RouterConnection
-from router.events import AttachRefused
+from router.events import AttachRefused, LinkEnded
 from router.forwarding.address import AddressGroup
 from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Inlet, Taker
+from router.forwarding.guard import Guard
 from router.routes import IngressRoute, RouteRequest, RouteWays
 from router.timers import Timers
 from wire.endpoint import Endpoint
@@ -66,16 +67,16 @@ class ClientConnection(RouterConnection):
             self._refuse(link, error)
 
     def _refuse(self, link: Link, error: AmqpError) -> None:
-        self._tell_refused(link, error)
+        self._tell(AttachRefused, link, error)
         link.refuse(error)
 
     def on_over_limit(self, link: Link, error: AmqpError) -> None:
-        self._tell_refused(link, error)
+        self._tell(AttachRefused, link, error)
 
-    def _tell_refused(self, link: Link, error: AmqpError) -> None:
+    def _tell(self, kind: type[AttachRefused | LinkEnded], link: Link, error: AmqpError) -> None:
         terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
         self._services.emit(
-            AttachRefused(
+            kind(
                 client=self.describe(),
                 user=self.endpoint.peer.user,
                 link=link.name,
@@ -96,7 +97,7 @@ class ClientConnection(RouterConnection):
         link.set_max_message_bytes(self._max_message_bytes)
         if not wanted.address:
             link.accept_as_proposed()
-            AnonymousProducer(link, self._link_capacity, self._find_group).top_up()
+            AnonymousProducer(link, self._link_capacity, self._find_group, self._guard(link)).top_up()
             return
         policy = self._resolve(wanted.address, sends=True)
         if policy.kind.is_stored and not policy.is_sharded:
@@ -105,7 +106,10 @@ class ClientConnection(RouterConnection):
         group = self._services.addresses.group(policy)
         self._check_alive(policy)
         link.accept_as_proposed()
-        group.add_inlet(Inlet(link, group, self._link_capacity))
+        group.add_inlet(Inlet(link, group, self._link_capacity, guard=self._guard(link)))
+
+    def _guard(self, link: IncomingLink) -> Guard:
+        return Guard(link, self._max_message_bytes, lambda error: self._tell(LinkEnded, link, error))
 
     def _on_dynamic_target(self, link: IncomingLink, wanted: Terminus) -> None:
         """JMS makes a temporary destination so: the link holds the address, and consumers attach to it by name."""
@@ -115,7 +119,7 @@ class ClientConnection(RouterConnection):
         link.set_settle_modes(*link.remote_settle_modes)
         link.open()
         group = self._services.addresses.group(policy)
-        group.add_inlet(Inlet(link, group, self._link_capacity))
+        group.add_inlet(Inlet(link, group, self._link_capacity, guard=self._guard(link)))
 
     def _new_address(self) -> tuple[AddressPolicy, str]:
         services = self._services
@@ -198,6 +202,8 @@ class ClientConnection(RouterConnection):
             client=self._unique_id,
             link_name=self._name_at_broker(link, address),
             address=address,
+            max_message_bytes=self._max_message_bytes if isinstance(link, IncomingLink) else 0,
+            guard=self._guard(link) if isinstance(link, IncomingLink) else None,
         )
         route = IngressRoute(link, request, self._services.ways, self._services.timers, self._routes.discard)
         if not route.is_ended:

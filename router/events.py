@@ -109,6 +109,19 @@ class AttachRefused(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class LinkEnded(LogEvent):
+    """A client did on its link what it must not, and lost it."""
+
+    level: ClassVar[Level] = "warning"
+    client: str
+    user: str | None
+    link: str
+    address: str | None
+    condition: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
 class CircuitRefused(LogEvent):
     level: ClassVar[Level] = "warning"
     address: str

@@ -16,6 +16,7 @@ from router.brokers import BrokerConnection, Brokers
 from router.circuits import Circuits, in_and_out, is_refusal
 from router.events import BrokerLinkRefused, RouteReattached
 from router.forwarding.ends import Unstitched
+from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
 from router.routing.core import Routing
 from router.spec import PATH_LOST, CircuitKind, CircuitSpec, path_lost
@@ -38,6 +39,10 @@ class RouteRequest:
     link_name: str
     address: str | None
     """As the client wrote it, None when it named none (an unsubscribe)."""
+    max_message_bytes: int = 0
+    """What a client may send; the broker may allow less. 0: any size."""
+    guard: Guard | None = None
+    """Of a client that sends."""
 
 
 class BrokerSide:
@@ -177,7 +182,8 @@ class IngressRoute(Unstitched):
             return
         self._far, self.path = far, path
         if self._relay is None:
-            self._relay = Relay(*in_and_out(self.near, far), self._on_left, self._on_established)
+            ends = in_and_out(self.near, far)
+            self._relay = Relay(*ends, self._on_left, self._on_established, self.request.guard)
         else:
             assert isinstance(far, IncomingLink | OutgoingLink)
             self._relay.replace(far)
@@ -208,7 +214,7 @@ class IngressRoute(Unstitched):
             self._ways.note_reattached(self)
         else:
             self._is_answered = True
-            answer_as(self.near, link, self.request.address)
+            answer_as(self.near, link, self.request.address, self.request.max_message_bytes)
 
     # Leaving
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
@@ -353,7 +359,7 @@ def set_address(link: Link, address: str | None) -> None:
         link.set_source_address(address)
 
 
-def answer_as(near: Link, far: Link, address: str | None) -> None:
+def answer_as(near: Link, far: Link, address: str | None, max_message_bytes: int = 0) -> None:
     """Answer the client with what the broker said, under the name the client used."""
     near.copy_source(far)
     near.copy_target(far)
@@ -363,5 +369,6 @@ def answer_as(near: Link, far: Link, address: str | None) -> None:
         else:
             near.set_source_address(address)
     near.set_settle_modes(*far.remote_settle_modes)
-    near.set_max_message_bytes(far.remote_max_message_bytes)
+    limits = [limit for limit in (far.remote_max_message_bytes, max_message_bytes) if limit]
+    near.set_max_message_bytes(min(limits, default=0))
     near.open()

@@ -298,7 +298,7 @@ class Endpoint:
         for link in self._reduced:
             missing = link_remote_credit(link.pointer)
             if missing < 0:
-                lib.pn_link_flow(link.pointer, -missing)
+                link.forgive(-missing)
         self._reduced.clear()
 
     def _own_session(self, pointer: Pointer, window_frames: int | None = None) -> Session:

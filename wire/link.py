@@ -190,14 +190,29 @@ class Link:
 
 
 class IncomingLink(Link):
-    """A link on which this container receives."""
+    """A link on which this container receives.
 
-    __slots__ = ()
+    Always: the sender may have started ``credit + _slack`` deliveries more, no matter which of our flows it has seen.
+    """
+
+    __slots__ = ("_slack", "read_bytes")
+
+    def __init__(self, session: Session, pointer: Pointer) -> None:
+        super().__init__(session, pointer)
+        self._slack = 0
+        """Credit that was taken back, and that the sender may have used before it heard of that."""
+        self.read_bytes = 0
+        """Taken so far of the current delivery."""
 
     @property
     def credit(self) -> int:
         """Deliveries the sender may still start; negative when it started more than it was promised."""
         return int(lib.pn_link_credit(self.pointer)) - int(lib.pn_link_queued(self.pointer))
+
+    @property
+    def excess(self) -> int:
+        """Deliveries the sender started beyond all credit it ever had; above 0 it broke the rules. [2.6.7]"""
+        return -self.credit - self._slack
 
     @property
     def queued(self) -> int:
@@ -208,7 +223,7 @@ class IncomingLink(Link):
         """Raise the sender's credit."""
         if deliveries < 0:
             raise LocalStateError(f"grant of {deliveries} on {self!r}; reduce with set_credit")
-        lib.pn_link_flow(self.pointer, deliveries)
+        self._change_credit(deliveries)
         self.endpoint.mark_dirty()
 
     def set_credit(self, deliveries: int) -> None:
@@ -216,13 +231,22 @@ class IncomingLink(Link):
         change = deliveries - self.credit
         if change == 0:
             return
-        lib.pn_link_flow(self.pointer, change)
+        self._change_credit(change)
         if change < 0:
             self.endpoint.note_reduced(self)
         self.endpoint.mark_dirty()
 
+    def forgive(self, deliveries: int) -> None:
+        """Make up for transfers that crossed a reduction of credit."""
+        self._change_credit(deliveries)
+
+    def _change_credit(self, change: int) -> None:
+        self._slack = max(0, self._slack - change)
+        lib.pn_link_flow(self.pointer, change)
+
     def request_drain(self, deliveries: int) -> None:
         """Grant, and ask the sender to use the credit now or give it back. [2.6.7]"""
+        self._slack = max(0, self._slack - deliveries)
         lib.pn_link_drain(self.pointer, deliveries)
         self.endpoint.mark_dirty()
 
@@ -249,9 +273,13 @@ class IncomingLink(Link):
         buffer = bytearray(max_bytes)
         count = lib.pn_link_recv(self.pointer, ffi.from_buffer(buffer), max_bytes)
         self.endpoint.mark_dirty()  # reading reopens the session's window
-        return bytes(memoryview(buffer)[:count]) if count > 0 else b""
+        if count <= 0:
+            return b""
+        self.read_bytes += count
+        return bytes(memoryview(buffer)[:count])
 
     def advance(self) -> None:
+        self.read_bytes = 0
         lib.pn_link_advance(self.pointer)
         self.endpoint.mark_dirty()
 
