@@ -49,6 +49,12 @@ class Disk:
         self._has_writes.set()
         await self._committing
 
+    async def abandon(self) -> None:
+        """The store failed: nothing more is written or read."""
+        self._committing.cancel()
+        self._reading.cancel()
+        await asyncio.gather(self._committing, self._reading, return_exceptions=True)
+
     async def _commit_batches(self) -> None:
         loop = asyncio.get_running_loop()
         with ThreadPoolExecutor(1, "store-writer") as writer:

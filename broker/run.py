@@ -12,9 +12,10 @@ from addressing.topology import Topology
 from broker.disk import Disk
 from broker.events import StoreOpened
 from broker.node import BrokerNode
-from broker.store.batch import Store
+from broker.store.batch import Store, StoreError
 from broker.store.sqlite import SqliteStore
 from wire.driver import Driver
+from wire.errors import AmqpError
 from wire.log import Emit, emit
 from wire.node import ListenerSpec
 from wire.node_files import NodeFiles
@@ -64,7 +65,13 @@ async def _serve(
     await driver.listen(listener)
     await on_started(node)
     driver.wake()
-    await _wait_first(stop.wait(), disk.wait_failed())
+    try:
+        await _wait_first(stop.wait(), disk.wait_failed())
+    except StoreError:
+        # What is not accepted by now never is: its producers learn that it is theirs still.
+        await driver.close(error=AmqpError("amqp:internal-error", f"broker {node.name} cannot use its disk any more"))
+        await disk.abandon()
+        raise
     await driver.close()
     await disk.finish()
 

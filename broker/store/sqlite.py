@@ -95,7 +95,7 @@ class SqliteStore:
         return Inventory(queues, messages, entries)
 
     def commit(self, batch: WriteBatch) -> None:
-        with _blaming("commit failed"):
+        with _blaming(f"cannot write to the store in {self._directory}"):
             self._large.append(batch.pieces)
             self._large.seal(batch.sealed)
             self._large.finish(batch.finished)
@@ -104,7 +104,7 @@ class SqliteStore:
             self._large.unlink(batch.unlinked)
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes]:
-        with _blaming("reading bodies failed"):
+        with _blaming(f"cannot read bodies from the store in {self._directory}"):
             rows = self._read_rows([wanted.message_id for wanted in ranges if not wanted.is_large])
             return [
                 self._large.read(wanted.message_id, wanted.offset, wanted.size_bytes)
@@ -114,7 +114,7 @@ class SqliteStore:
             ]
 
     def close(self) -> None:
-        with _blaming("closing failed"):
+        with _blaming(f"cannot close the store in {self._directory}"):
             self._large.close()
             self._reader.close()
             self._writer.close()

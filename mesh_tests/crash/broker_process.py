@@ -17,13 +17,14 @@ class BrokerProcess:
     def __init__(self, directory: Path) -> None:
         self.port = free_port()
         self.log = directory / "b1.jsonl"
+        self.data = directory / "data"
         self._topology = directory / "amqpmesh.yml"
         self._topology.write_text(
             f"""
 mesh: crash
 node_tls: false
 routers: {{r1: {{}}}}
-brokers: {{b1: {{data: ./data, port: {self.port}}}}}
+brokers: {{b1: {{data: {self.data}, port: {self.port}}}}}
 addresses: {{orders: queue, "news.#": topic}}
 """
         )
@@ -49,6 +50,11 @@ addresses: {{orders: queue, "news.#": topic}}
     def stop(self) -> int:
         """In order; its exit code."""
         return self._end(signal.SIGTERM)
+
+    def wait_exit(self) -> int:
+        """Its exit code, once it has ended by itself."""
+        assert self._process is not None
+        return self._process.wait(START_S)
 
     def _end(self, number: signal.Signals) -> int:
         if self._process is None:

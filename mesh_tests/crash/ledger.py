@@ -38,6 +38,13 @@ class Ledger:
         """Once the broker has been emptied."""
         return self.accepted - self.settled - self.seen_at_end
 
+    def check(self) -> None:
+        """Once the broker has been emptied."""
+        assert self.accepted, "no load at all: the test shows nothing"
+        assert self.lost == set(), "accepted and lost"
+        assert self.resurrected == set(), "confirmed and seen again"
+        assert self.unmarked == set(), "came again without a delivery-count"
+
     def __str__(self) -> str:
         return (
             f"accepted {len(self.accepted)}, settled {len(self.settled)}, confirmed {len(self.confirmed)}, "

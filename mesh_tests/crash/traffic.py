@@ -13,7 +13,7 @@ from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, re
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.engine import Pointer
 from wire.errors import AmqpError
-from wire.events import LinkDetached
+from wire.events import Closed, LinkDetached
 from wire.link import RECEIVE_SECOND, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink
 from wire.message import Message, decode, encode
 from wire.terminus import Durability, Expiry
@@ -21,6 +21,7 @@ from wire.terminus import Durability, Expiry
 IN_FLIGHT = 200
 CONSUMER_CREDIT = 50
 LARGE_BYTES = 200_000
+QUIET_S = 1.0
 REJECTED = rejected("amqp:decode-error", "not wanted")
 
 
@@ -35,6 +36,7 @@ class Traffic:
         self._awaiting: dict[Pointer, int] = {}
         self._partial: dict[IncomingLink, bytes] = {}
         self.is_emptying = False
+        self.closed_for: AmqpError | None = None
         self.last_seen_at = time.monotonic()
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setblocking(False)
@@ -65,6 +67,13 @@ class Traffic:
             if chunk != b"-":
                 self.endpoint.receive(chunk)
                 self._on_input()
+
+    def empty(self) -> None:
+        """Take all that is left."""
+        self.is_emptying = True
+        self.last_seen_at = time.monotonic()
+        self.run(until=lambda: time.monotonic() - self.last_seen_at > QUIET_S)
+        self.close()
 
     def close(self) -> None:
         self._selector.close()
@@ -172,5 +181,8 @@ class Traffic:
 
     def _on_input(self) -> None:
         for event in self.endpoint.drain(self):
-            if isinstance(event, LinkDetached):
-                raise event.error or AmqpError("amqp:internal-error", f"{event.link!r} was detached")
+            match event:
+                case LinkDetached(link, _, error):
+                    raise error or AmqpError("amqp:internal-error", f"{link!r} was detached")
+                case Closed(error):
+                    self.closed_for = error

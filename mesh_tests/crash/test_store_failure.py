@@ -1,0 +1,130 @@
+"""The disk refuses: nothing more is promised, peers are told, and the process ends with one line that says why."""
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import broker.run
+from addressing.topology import Topology
+from broker.store.batch import StoreError, WriteBatch
+from broker.store.sqlite import SqliteStore
+from mesh.client import Client
+from mesh.connect import connected
+from mesh.failure import CommandFailed
+from mesh.server import Server
+from mesh_tests.crash.broker_process import BrokerProcess
+from mesh_tests.crash.ledger import Ledger
+from mesh_tests.crash.traffic import Traffic
+from mesh_tests.ports import free_port
+from wire.message import Message, encode
+from wire.node_files import NodeFiles
+
+
+class RefusingStore(SqliteStore):
+    """Takes queues, but no message."""
+
+    def commit(self, batch: WriteBatch) -> None:
+        if batch.messages:
+            raise StoreError("the disk is full")
+        super().commit(batch)
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    interval_s = sys.getswitchinterval()
+    monkeypatch.setattr(broker.run, "SqliteStore", RefusingStore)
+    yield
+    sys.setswitchinterval(interval_s)
+
+
+@pytest.mark.usefixtures("refusing")
+@pytest.mark.parametrize("address", ["orders", "_amqpmesh/broker/b1/probe"])
+def test_what_the_store_refused_is_not_accepted_and_every_peer_is_told(tmp_path: Path, address: str) -> None:
+    asyncio.run(_send_to_a_broker_that_cannot_write(tmp_path, address))
+
+
+async def _send_to_a_broker_that_cannot_write(directory: Path, address: str) -> None:
+    port = free_port()
+    topology = Topology.model_validate(
+        {
+            "mesh": "full",
+            "node_tls": False,
+            "routers": {"r1": {}},
+            "brokers": {"b1": {"data": "unused", "port": port}},
+            "addresses": {"orders": "queue"},
+        }
+    )
+    files = NodeFiles(certificate=None, data=directory / "data", control_socket=directory / "b1.sock")
+    started = asyncio.Event()
+
+    async def on_started(node: object) -> None:
+        started.set()
+
+    running = asyncio.create_task(
+        broker.run.run_broker(topology, "b1", files, asyncio.Event(), on_started, log=lambda event: None)
+    )
+    await started.wait()
+    server = Server("127.0.0.1", port)
+    async with connected(server, 5.0) as producing, connected(server, 5.0) as watching:
+        sender = await producing.sender(address)
+        outcome = await sender.send(encode(Message("promised to nobody")))
+        with pytest.raises(CommandFailed):
+            await outcome
+        await watching.wait_for(lambda: watching.error is not None)
+        assert _reason(producing) == _reason(watching)
+        assert "amqp:internal-error: broker b1 cannot use its disk any more" in _reason(watching)
+    with pytest.raises(StoreError, match="the disk is full"):
+        await running
+
+
+def _reason(client: Client) -> str:
+    assert client.error is not None
+    return client.error.message
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small file system: sudo make test")
+    directory = tmp_path / "data"
+    directory.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", directory], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here ({mounted.stderr.strip()}): run outside of a container")
+    yield directory
+    subprocess.run(["umount", directory], check=True)
+
+
+@pytest.mark.timeout(60)
+def test_a_full_disk_ends_the_broker_and_nothing_accepted_is_lost(tmp_path: Path, small_disk: Path) -> None:
+    chance, queue, topic, numbers = random.Random(1), Ledger(), Ledger(), [0]
+    process = BrokerProcess(tmp_path)
+    process.start()
+    traffic = Traffic(process.port, chance, queue, topic, numbers)
+    traffic.run(until=lambda: False)
+    traffic.close()
+    assert process.wait_exit() == 1
+    assert traffic.closed_for is not None
+    assert traffic.closed_for.condition == "amqp:internal-error"
+    events = [json.loads(line) for line in process.log.read_text().splitlines() if line.startswith("{")]
+    (failed,) = [event for event in events if event["level"] == "error"]
+    assert failed["event"] == "node_failed"
+    assert failed["reason"].startswith(f"cannot write to the store in {small_disk}: ")
+    assert "Traceback" not in process.log.read_text()
+
+    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+    process.start()
+    Traffic(process.port, chance, queue, topic, numbers).empty()
+    assert process.stop() == 0
+    queue.check()
+    topic.check()
