@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from addressing.book import AddressKind
 from router.connections import RouterConnection, SessionPool
 from router.events import BrokerDown, BrokerUp
 from router.timers import Timers
@@ -30,6 +31,8 @@ class BrokerSettings:
     name: str
     endpoint: EndpointSettings
     connector: Callable[[str], ConnectorSpec]
+    needs_kind: bool = False
+    """It does not know the mesh's addresses: each terminus says whether it means a queue or a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +119,20 @@ class Brokers:
         site = self._sites.get(broker)
         return site is not None and site.base is not None and site.base.endpoint.is_open
 
+    def kind_capabilities(self, broker: str, kind: AddressKind) -> tuple[str, ...]:
+        """What a terminus at this broker says of itself: Artemis makes a topic of what is not called a queue."""
+        return (kind.value,) if self._sites[broker].settings.needs_kind else ()
+
     # Waypoint links
     def sender(self, broker: str, address: str) -> OutgoingLink:
         link = self._base(broker).sessions.shared().sender(f"out/{address}")
         link.set_source(source(address))
-        link.set_target(target(address))
+        link.set_target(target(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
         return link
 
     def receiver(self, broker: str, address: str) -> IncomingLink:
         link = self._base(broker).sessions.shared().receiver(f"in/{address}")
-        link.set_source(source(address))
+        link.set_source(source(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
         link.set_target(target(address))
         return link
 

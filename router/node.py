@@ -20,7 +20,7 @@ from router.clients import ClientConnection, ClientServices
 from router.connections import COST, INSTANCE, ROLE, ROUTER_ROLE, RouterConnection
 from router.forwarding.address import AddressSnapshot, ForwardingSettings
 from router.neighbor import NeighborConnection
-from router.routes import EgressRoute, RouteWays, at_broker
+from router.routes import EgressRoute, RouteWays
 from router.routing import actions
 from router.routing.core import Routing
 from router.routing.settings import RoutingSettings
@@ -321,8 +321,7 @@ class RouterNode:
         policy = self._book.resolve(spec.address) if spec.address else None
         if spec.address and (policy is None or spec.broker not in policy.brokers):
             raise AmqpError("amqp:not-found", f"{spec.address!r} is not at broker {spec.broker}")
-        address = None if policy is None else at_broker(policy, spec.broker, terminus.address)
-        EgressRoute(link, spec, address, terminus.address, self._ways.side)
+        EgressRoute(link, spec, policy, terminus.address, self._ways.side)
 
     # Routing
     def _advertise(self, key: str, is_there: bool) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from addressing.book import AddressPolicy
+from addressing.book import AddressKind, AddressPolicy
 from router.brokers import BrokerConnection, Brokers
 from router.circuits import Circuits, in_and_out, is_refusal
 from router.events import BrokerLinkRefused, RouteReattached
@@ -27,6 +27,7 @@ from wire.log import Emit
 
 REATTACH_S = 10.0
 _RETRY_S = 0.2
+_KIND_CAPABILITIES = {AddressKind.QUEUE.value, AddressKind.TOPIC.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,26 @@ class RouteRequest:
     """Of a client that sends."""
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerTerminus:
+    """The broker's end of a route. A client's own word on whether it is a queue or a topic stands."""
+
+    address: str
+    kind_capabilities: tuple[str, ...]
+
+    def name(self, far: Link, near: Link) -> None:
+        """Say so in the attach of ``far``; the client's own end keeps the name it has."""
+        is_sender = isinstance(far, OutgoingLink)
+        given = (near.remote_target if is_sender else near.remote_source).capabilities
+        capabilities = given if _KIND_CAPABILITIES & set(given) else (*given, *self.kind_capabilities)
+        if is_sender:
+            far.set_target_address(self.address)
+            far.set_target_capabilities(capabilities)
+        else:
+            far.set_source_address(self.address)
+            far.set_source_capabilities(capabilities)
+
+
 class BrokerSide:
     """Attaches routes at a broker of this router's."""
 
@@ -53,24 +74,37 @@ class BrokerSide:
         self._emit = emit
 
     def attach(
-        self, near: Link, broker: str, client: str, name: str, address: str | None, ready: Callable[[Link | None], None]
+        self,
+        near: Link,
+        broker: str,
+        client: str,
+        name: str,
+        terminus: BrokerTerminus | None,
+        ready: Callable[[Link | None], None],
     ) -> None:
         """Call ``ready`` with a link at the broker that asks for what ``near`` asks, not opened; None: no broker."""
 
         def on_connection(connection: BrokerConnection | None) -> None:
             if near.is_gone or near.has_peer_left or near.has_left:
                 return
-            ready(None if connection is None else self._link(connection, near, name, address))
+            ready(None if connection is None else self._link(connection, near, name, terminus))
 
         self._brokers.route(broker, client, on_connection)
 
+    def terminus(self, policy: AddressPolicy, broker: str, address: str | None) -> BrokerTerminus | None:
+        """Where a client that asked for ``address`` is taken; None if it named no address."""
+        if address is None:
+            return None
+        return BrokerTerminus(policy.at_broker(broker), self._brokers.kind_capabilities(broker, policy.kind))
+
     @staticmethod
-    def _link(connection: BrokerConnection, near: Link, name: str, address: str | None) -> Link:
+    def _link(connection: BrokerConnection, near: Link, name: str, terminus: BrokerTerminus | None) -> Link:
         session = connection.sessions.own()
         far: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
         far.copy_source(near)
         far.copy_target(near)
-        set_address(far, address)
+        if terminus is not None:
+            terminus.name(far, near)
         far.set_settle_modes(*near.remote_settle_modes)
         far.set_max_message_bytes(near.remote_max_message_bytes)
         return far
@@ -86,16 +120,17 @@ class EgressRoute(Unstitched):
     """The end of a route whose client is at another router: a relay between its circuit and the broker."""
 
     def __init__(
-        self, near: Link, spec: CircuitSpec, address: str | None, client_address: str | None, side: BrokerSide
+        self, near: Link, spec: CircuitSpec, policy: AddressPolicy | None, address: str | None, side: BrokerSide
     ) -> None:
         self._near = near
         self._spec = spec
-        self._client_address = client_address
+        self._client_address = address
         self._side = side
         self._far: Link | None = None
         self._is_answered = False
         near.owner = self
-        side.attach(near, spec.broker, spec.client, spec.link_name, address, self._on_ready)
+        terminus = None if policy is None else side.terminus(policy, spec.broker, address)
+        side.attach(near, spec.broker, spec.client, spec.link_name, terminus, self._on_ready)
 
     def _on_ready(self, far: Link | None) -> None:
         if far is None:
@@ -302,7 +337,7 @@ class RouteWays:
                 request.broker,
                 request.client,
                 request.link_name,
-                at_broker(request.policy, request.broker, request.address),
+                self.side.terminus(request.policy, request.broker, request.address),
                 lambda far: ready(far, here),
             )
             return
@@ -342,21 +377,6 @@ class RouteWays:
     def note_reattached(self, route: IngressRoute) -> None:
         request = route.request
         self._emit(RouteReattached(request.link_name, request.policy.address, request.broker, list(route.path)))
-
-
-def at_broker(policy: AddressPolicy, broker: str, address: str | None) -> str | None:
-    """What the broker calls it; a client that named no address gets none there."""
-    return None if address is None else policy.at_broker(broker)
-
-
-def set_address(link: Link, address: str | None) -> None:
-    """Name the broker's terminus; the client's own end keeps the name it has."""
-    if address is None:
-        return
-    if isinstance(link, OutgoingLink):
-        link.set_target_address(address)
-    else:
-        link.set_source_address(address)
 
 
 def answer_as(near: Link, far: Link, address: str | None, max_message_bytes: int = 0) -> None:

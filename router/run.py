@@ -198,6 +198,7 @@ class _Parts:
         location = broker.location
         return BrokerSettings(
             name=name,
+            needs_kind=not broker.is_embedded,
             endpoint=EndpointSettings(
                 # All routers look alike to a broker, so that a durable subscriber may come back at another one.
                 container_id=self._topology.mesh,

@@ -5,7 +5,7 @@ Spec: AMQP 1.0 [2.6]. Credit is a number of deliveries; only the receiver grants
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wire import condition, data, terminus
@@ -110,6 +110,12 @@ class Link:
 
     def set_target_address(self, address: str | None) -> None:
         lib.pn_terminus_set_address(lib.pn_link_target(self.pointer), chars(address))
+
+    def set_source_capabilities(self, capabilities: Iterable[str]) -> None:
+        data.write_symbols(lib.pn_terminus_capabilities(lib.pn_link_source(self.pointer)), capabilities)
+
+    def set_target_capabilities(self, capabilities: Iterable[str]) -> None:
+        data.write_symbols(lib.pn_terminus_capabilities(lib.pn_link_target(self.pointer)), capabilities)
 
     def set_properties(self, value: Mapping[str, Any]) -> None:
         data.write_map(lib.pn_link_properties(self.pointer), value)

@@ -15,6 +15,8 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.apache.qpid.jms.JmsConnectionFactory;
+import org.apache.qpid.jms.provider.exceptions.ProviderDeliveryModifiedException;
+import org.apache.qpid.jms.provider.exceptions.ProviderDeliveryReleasedException;
 
 /** Qpid JMS as a test client. Arguments and output are those that client.py describes. */
 public final class JmsClient {
@@ -100,13 +102,18 @@ public final class JmsClient {
                 producer.send(message);
                 return;
             } catch (JMSException error) {
-                if (!error.getMessage().contains("RELEASED") && !error.getMessage().contains("MODIFIED")) {
+                if (!isReturned(error)) {
                     throw error;
                 }
-                System.out.println("again: " + error.getMessage());
+                System.out.println("again: " + error.getCause());
                 pause(RETRY_MS);
             }
         }
+    }
+
+    private static boolean isReturned(JMSException error) {
+        Throwable cause = error.getCause();
+        return cause instanceof ProviderDeliveryReleasedException || cause instanceof ProviderDeliveryModifiedException;
     }
 
     private static void pause(long ms) throws InterruptedException {

@@ -11,8 +11,10 @@ MAX_RECONNECTS_S = 0.2
 
 
 class Client(MessagingHandler):
+    prefetch = 10
+
     def __init__(self, options: dict[str, str]) -> None:
-        super().__init__(auto_settle=True)
+        super().__init__(prefetch=self.prefetch, auto_settle=True)
         self.options = options
         self.address = options["address"]
         self.count = int(options["count"])
@@ -86,6 +88,8 @@ class Sender(Client):
 
 
 class Receiver(Client):
+    prefetch = 0  # the handler accepts whatever comes: it gets credit for what is still wanted and no more
+
     def attach(self, container: Container) -> None:
         self.received = 0
         self.subscription = self.options.get("subscription")
@@ -96,9 +100,11 @@ class Receiver(Client):
             options=DurableSubscription() if self.subscription else None,
         )
 
+    def on_link_opened(self, event) -> None:
+        super().on_link_opened(event)
+        event.receiver.flow(self.count - self.received)
+
     def on_message(self, event) -> None:
-        if self.received == self.count:
-            return
         say(f"sequence={int(event.message.body['sequence'])}")
         self.received += 1
         if self.received == self.count:
