@@ -9,16 +9,21 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from addressing.book import AddressBook
 from addressing.permissions import Permissions
 from addressing.topology import Topology
+from broker.node import BrokerNode
+from broker.store.sqlite import SqliteStore
+from router.brokers import BrokerSettings
 from router.node import ListenerSettings, RouterNode, RouterSettings, node_endpoint_settings
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.events import Closed, LinkAttached, LinkDetached, LinkEstablished, Opened
+from wire.node import ConnectorSpec, DropConnector, OpenConnector
 from wire.terminus import source, target
 
 
@@ -64,14 +69,25 @@ class World:
             if node in self.nodes:
                 node.on_disconnected(endpoint, "cut", self.now)
             endpoint.free()
+        self.on_cut(pipe)
         self.flush()
+
+    def on_cut(self, pipe: Pipe) -> None:
+        """A connection was lost: whoever keeps it up dials again."""
+
+    def carry_out(self) -> bool:
+        """Do what nodes ask of their driver; True when there was anything."""
+        return False
 
     def flush(self) -> None:
         """Put every byte that a node wants to send on its way."""
         moved = True
         while moved:
-            moved = False
-            for pipe in self.pipes:
+            moved = self.carry_out()
+            for node in self.nodes:
+                if isinstance(node, SimBroker):
+                    moved |= node.serve_disk()
+            for pipe in list(self.pipes):
                 for end, (node, endpoint) in enumerate(pipe.ends):
                     if node not in self.nodes:
                         continue
@@ -80,8 +96,9 @@ class World:
                         if not pipe.is_cut:
                             self.at(self.now + pipe.delay_s, self._arrival(pipe, 1 - end, data))
                     if endpoint.has_waiters and endpoint.has_room:
+                        node.dirty.clear()
                         node.on_writable(endpoint, self.now)
-                        moved = True
+                        moved |= bool(node.dirty)
 
     def _arrival(self, pipe: Pipe, end: int, data: bytes) -> Callable[[], None]:
         def arrive() -> None:
@@ -122,11 +139,16 @@ class World:
 
 
 class SimMesh(World):
-    """Routers of a topology, joined as it says."""
+    """Routers and brokers of a topology, joined as it says; brokers have real stores in ``folder``."""
 
-    def __init__(self, topology: dict[str, Any], delay_s: float = 0.001) -> None:
+    def __init__(self, topology: dict[str, Any], folder: Path | None = None, delay_s: float = 0.001) -> None:
         super().__init__(delay_s)
         self.topology = Topology.model_validate(topology)
+        self.folder = folder
+        self.brokers: dict[str, SimBroker] = {}
+        self._wanted: dict[tuple[Any, str], Pipe | None] = {}
+        for name in self.topology.brokers:
+            self.start_broker(name)
         self.routers: dict[str, RouterNode] = {}
         self.trunks: dict[frozenset[str], Pipe] = {}
         self._instances = itertools.count(1)
@@ -149,7 +171,7 @@ class SimMesh(World):
             connectors={f"router:{edge.to}": edge.to for edge in edges if edge.dialer == name},
         )
         node = RouterNode(
-            settings,
+            replace(settings, brokers={broker: _broker_settings(broker) for broker in self.topology.brokers_at(name)}),
             AddressBook(self.topology),
             Permissions(self.topology),
             lambda event: self.log.append((self.now, name, event)),
@@ -158,6 +180,59 @@ class SimMesh(World):
         self.routers[name] = node
         self.nodes.append(node)
         return node
+
+    # Brokers
+    def start_broker(self, name: str) -> None:
+        assert self.folder is not None
+        broker = self.brokers[name] = SimBroker(self, name, self.folder / name)
+        self.nodes.append(broker)
+
+    def kill_broker(self, name: str) -> None:
+        """As kill -9: what was not committed is gone."""
+        broker = self.brokers.pop(name)
+        self.nodes.remove(broker)
+        broker.store.close()
+        for pipe in [pipe for pipe in self.pipes if any(end[0] is broker for end in pipe.ends)]:
+            self.cut(pipe)
+
+    def carry_out(self) -> bool:
+        """What the routers ask of their driver: connections to brokers, kept up for as long as they are wanted."""
+        moved = False
+        for router in self.routers.values():
+            for command in router.take_commands():
+                moved = True
+                if isinstance(command, OpenConnector):
+                    self._wanted[router, command.spec.name] = None
+                    self._dial(router, command.spec.name)
+                elif isinstance(command, DropConnector):
+                    pipe = self._wanted.pop((router, command.name), None)
+                    if pipe is not None:
+                        self.cut(pipe)
+        return moved
+
+    def _dial(self, router: RouterNode, connector: str) -> None:
+        self.at(self.now + 0.002, lambda: self._on_dialed(router, connector))
+
+    def _on_dialed(self, router: RouterNode, connector: str) -> None:
+        if router not in self.nodes or self._wanted.get((router, connector), self) is not None:
+            return
+        broker = self.brokers.get(connector.split(":")[1])
+        if broker is None:
+            router.on_connect_failed(connector, "refused", self.now)
+            self.at(self.now + 0.1, lambda: self._on_dialed(router, connector))
+            return
+        peer = Peer(is_mesh=True)
+        pipe = self.join(
+            (router, router.on_connected(connector, peer, self.now)),
+            (broker, broker.on_accepted("nodes", peer, self.now)),
+        )
+        self._wanted[router, connector] = pipe
+
+    def on_cut(self, pipe: Pipe) -> None:
+        for (router, connector), known in list(self._wanted.items()):
+            if known is pipe:
+                self._wanted[router, connector] = None
+                self._dial(router, connector)
 
     def link(self, dialer: str, to: str) -> Pipe:
         one, other = self.routers[dialer], self.routers[to]
@@ -196,6 +271,38 @@ class SimMesh(World):
         )
 
 
+class SimBroker(BrokerNode):
+    """A broker with a real store, whose disk takes no virtual time."""
+
+    def __init__(self, world: World, name: str, folder: Path) -> None:
+        self.world = world
+        self.store = SqliteStore(folder)
+        super().__init__(
+            name,
+            world.topology,  # type: ignore[attr-defined]
+            self.store.load(),
+            now=world.now,
+            wall_offset_s=1_700_000_000.0,
+            secret=f"secret-{world.now}",
+            log=lambda event: world.log.append((world.now, name, event)),
+        )
+
+    def serve_disk(self) -> bool:
+        fetches = self.take_fetches()
+        if fetches:
+            self.on_fetched(fetches, self.store.read([fetch.wanted for fetch in fetches]), self.world.now)
+        batch = self.take_batch()
+        if batch is not None:
+            self.store.commit(batch)
+            self.on_committed(self.world.now)
+        return bool(fetches) or batch is not None
+
+
+def _broker_settings(name: str) -> BrokerSettings:
+    endpoint = EndpointSettings("mesh")
+    return BrokerSettings(name, endpoint, lambda connector: ConnectorSpec(connector, "sim", 1))
+
+
 @dataclass
 class Receiver:
     """A consumer that takes all it gets, until told otherwise."""
@@ -204,6 +311,7 @@ class Receiver:
     messages: list[bytes] = field(default_factory=list)
     held: list[Any] = field(default_factory=list)
     accepts: bool = True
+    tops_up: bool = True
     partial: bytes = b""
     error: Any = None
 
@@ -312,7 +420,8 @@ class SimClient:
         elif receiver.accepts:
             deliveries.set_outcome(delivery, deliveries.ACCEPTED)
             deliveries.settle(delivery)
-            link.grant(1)
+            if receiver.tops_up:
+                link.grant(1)
         else:
             receiver.held.append(delivery)
 
