@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol, cast
 
-from wire.ending import ending_of, is_input_undecodable
 from wire.endpoint import Endpoint, Peer
 from wire.errors import AmqpError
 from wire.layers import Layers, Terms
@@ -173,7 +172,7 @@ class Connection(asyncio.Protocol):
         if self._is_open_seen and self._deadline is None and not endpoint.is_local_open:
             self._arm_deadline(CLOSE_TIMEOUT_S, self._on_close_timeout)
         if endpoint.is_finished and not self._is_output_paused:
-            ending = ending_of(endpoint)
+            ending = endpoint.ending
             self.is_clean = self._reason is None and ending.is_clean
             self._end(ending.reason)
 
@@ -269,7 +268,7 @@ class Connection(asyncio.Protocol):
             return
         if plain:
             self.endpoint.receive(plain)
-            if is_input_undecodable(self.endpoint):
+            if self.endpoint.is_input_undecodable:
                 self._reason = "amqp:decode-error: the peer sent a frame that is not AMQP data"
                 self.endpoint.close(AmqpError("amqp:decode-error", "a frame that is not AMQP data"))
         self._owner.on_input(self)
@@ -322,7 +321,7 @@ class Connection(asyncio.Protocol):
 
     def _on_close_timeout(self) -> None:
         if self._phase is Phase.AMQP and self.endpoint is not None:
-            why = ending_of(self.endpoint).reason
+            why = self.endpoint.ending.reason
             self._end(f"{why}, and no close frame from the peer within {CLOSE_TIMEOUT_S:g} s")
 
     def _tick_endpoint(self) -> None:
@@ -349,7 +348,14 @@ class Connection(asyncio.Protocol):
         if self._has_peer_ended:
             self._transport.close()
         else:
+            self._close_our_half()
+
+    def _close_our_half(self) -> None:
+        try:
             self._transport.write_eof()
+        except OSError:
+            # The peer reset the connection behind what we have just read.
+            self._transport.abort()
 
     def _write_layers(self) -> None:
         if (data := self._layers.output()) and not self._transport.is_closing():

@@ -1,12 +1,11 @@
-"""Why did an endpoint finish? For the log: in order, by whom with which error, or because the transport failed."""
+"""Why did a connection finish? For the log: in order, by whom with which error, or because the transport failed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from wire import condition
-from wire.endpoint import Endpoint
-from wire.engine import lib
+from wire.engine import Pointer, lib
 from wire.errors import ConnectionFault
 
 
@@ -18,18 +17,7 @@ class Ending:
     reason: str
 
 
-def is_input_undecodable(endpoint: Endpoint) -> bool:
-    """Did the engine give up reading without a word? It does so at a frame whose body is not AMQP data."""
-    transport, connection = endpoint._transport, endpoint._connection
-    has_stopped = lib.pn_transport_capacity(transport) < 0
-    is_closed_by_peer = bool(lib.pn_connection_state(connection) & lib.PN_REMOTE_CLOSED)
-    has_condition = bool(lib.pn_condition_is_set(lib.pn_transport_condition(transport)))
-    return has_stopped and not is_closed_by_peer and not has_condition
-
-
-def ending_of(endpoint: Endpoint) -> Ending:
-    """Of an endpoint that is finished and not freed: only the driver frees one."""
-    transport, connection = endpoint._transport, endpoint._connection
+def read(connection: Pointer, transport: Pointer) -> Ending:
     fault = condition.read(lib.pn_transport_condition(transport), ConnectionFault)
     remote = condition.read(lib.pn_connection_remote_condition(connection))
     local = condition.read(lib.pn_connection_condition(connection))
@@ -40,3 +28,11 @@ def ending_of(endpoint: Endpoint) -> Ending:
     if fault is not None:
         return Ending(False, str(fault))
     return Ending(True, "closed")
+
+
+def is_input_undecodable(connection: Pointer, transport: Pointer) -> bool:
+    """Did the engine give up reading without a word? It does so at a frame whose body is not AMQP data."""
+    has_stopped = lib.pn_transport_capacity(transport) < 0
+    is_closed_by_peer = bool(lib.pn_connection_state(connection) & lib.PN_REMOTE_CLOSED)
+    has_condition = bool(lib.pn_condition_is_set(lib.pn_transport_condition(transport)))
+    return has_stopped and not is_closed_by_peer and not has_condition

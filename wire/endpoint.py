@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from wire import condition, data
+from wire import condition, data, ending
+from wire.ending import Ending
 from wire.engine import (
     NULL,
     Pointer,
@@ -20,6 +21,7 @@ from wire.engine import (
     free_engine,
     lib,
     link_remote_credit,
+    new_transport,
     set_session_window,
     text,
 )
@@ -111,7 +113,7 @@ class Endpoint:
         self._is_closed_told = False
         self._is_freed = False
         self._connection = lib.pn_connection()
-        self._transport = lib.pn_transport()
+        self._transport = new_transport()
         self._collector = lib.pn_collector()
         self._configure()
 
@@ -127,7 +129,7 @@ class Endpoint:
     def open(self) -> None:
         """Idempotent; after a close it does nothing: the peer's OPEN may come behind what we closed for."""
         settings, connection = self.settings, self._connection
-        if not lib.pn_connection_state(connection) & lib.PN_LOCAL_UNINIT:
+        if self._is_freed or not lib.pn_connection_state(connection) & lib.PN_LOCAL_UNINIT:
             return
         lib.pn_connection_set_container(connection, chars(settings.container_id))
         lib.pn_connection_set_hostname(connection, chars(settings.hostname))
@@ -149,7 +151,7 @@ class Endpoint:
 
     @property
     def is_local_open(self) -> bool:
-        return bool(lib.pn_connection_state(self._connection) & lib.PN_LOCAL_ACTIVE)
+        return not self._is_freed and bool(lib.pn_connection_state(self._connection) & lib.PN_LOCAL_ACTIVE)
 
     @property
     def is_open(self) -> bool:
@@ -164,8 +166,21 @@ class Endpoint:
         """Nothing more will be sent or understood: the socket can go."""
         return self._is_freed or bool(lib.pn_transport_closed(self._transport))
 
+    @property
+    def ending(self) -> Ending:
+        """Why it finished, as long as it is not freed."""
+        return ending.read(self._connection, self._transport)
+
+    @property
+    def is_input_undecodable(self) -> bool:
+        """The engine reads no more and has not said why: what came is no AMQP."""
+        return not self._is_freed and ending.is_input_undecodable(self._connection, self._transport)
+
     def free(self) -> None:
-        """Give the engine back; every link and delivery of it is gone. Idempotent."""
+        """Give the engine back; every link and delivery of it is gone. Idempotent.
+
+        What is called afterwards does nothing: bytes and ticks may be on their way still.
+        """
         if self._is_freed:
             return
         self._is_freed = True
@@ -181,6 +196,8 @@ class Endpoint:
     # Bytes and time
     def receive(self, chunk: bytes) -> None:
         """Feed what came from the socket. Bad bytes become an error frame in the output and a Closed event."""
+        if self._is_freed:
+            return
         self.bytes_in += len(chunk)
         view = memoryview(chunk)
         while view:
@@ -191,6 +208,8 @@ class Endpoint:
         self.mark_dirty()
 
     def receive_eof(self) -> None:
+        if self._is_freed:
+            return
         lib.pn_transport_close_tail(self._transport)
         self.mark_dirty()
 
@@ -213,6 +232,8 @@ class Endpoint:
 
     def tick(self, now: float) -> float | None:
         """Send or demand heartbeats; the time at which to be called again. [2.4.5]"""
+        if self._is_freed:
+            return None
         deadline_ms = lib.pn_transport_tick(self._transport, int(now * 1000) or 1)
         if lib.pn_transport_pending(self._transport) > 0:
             self.mark_dirty()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -75,6 +76,10 @@ async def exchange(port: int, data: bytes, *, closes: bool = False) -> bytes:
     answer = await reader.read()
     writer.close()
     return answer
+
+
+def reset_on_close(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def plain_client_bytes(container_id: str = "c") -> bytes:
@@ -234,7 +239,7 @@ def test_a_reset_is_one_disconnect_with_its_reason() -> None:
                 sock.setblocking(False)
                 await loop.sock_sendall(sock, plain_client_bytes())
                 await server.node.wait(lambda: server.node.opened)
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+                reset_on_close(sock)
             await server.node.wait(lambda: server.node.disconnected)
             (lost,) = await server.log.wait_for(ConnectionLost)
             assert lost.reason == "connection reset by peer"
@@ -306,6 +311,32 @@ def test_a_connector_tries_at_once_and_again_and_tells_each_reason_once() -> Non
                 client.dial(server.port)
                 await client.log.wait_for(ConnectorUp)
                 assert client.driver.snapshot().connectors[0].is_up
+
+    run(scenario)
+
+
+class RudeWebServer(asyncio.Protocol):
+    """Answers whatever it is sent, and resets the connection before anybody can have read the answer."""
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._transport.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        reset_on_close(self._transport.get_extra_info("socket"))
+        self._transport.abort()
+
+
+@pytest.mark.parametrize("sasl", [None, SaslClientSettings()])
+def test_a_web_server_that_answers_and_resets_is_a_reason_to_dial_later(sasl: SaslClientSettings | None) -> None:
+    async def scenario() -> None:
+        server = await asyncio.get_running_loop().create_server(RudeWebServer, LOOPBACK, 0)
+        async with server, site("client") as client:
+            client.dial(server.sockets[0].getsockname()[1], sasl=sasl, backoff_min_s=0.02, backoff_max_s=0.05)
+            await client.node.wait(lambda: len(client.node.failed) + len(client.node.disconnected) >= 3)
+        assert client.log.of(ConnectionBug) == []
+        (down,) = client.log.of(ConnectorDown)
+        assert "HTTP" in down.reason
 
     run(scenario)
 
@@ -406,6 +437,22 @@ def test_a_peer_that_never_answers_the_close_is_aborted_after_the_grace() -> Non
         assert 0.25 < time.monotonic() - started < 2
         assert [reason for _, reason in server.node.disconnected] == ["shut down"]
         writer.close()
+
+    run(scenario)
+
+
+def test_a_close_meets_a_peer_that_has_just_reset_the_connection() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            sock = socket.create_connection((LOOPBACK, server.port))
+            while not server.driver.snapshot().connection_count:
+                await asyncio.sleep(0)
+            reset_on_close(sock)
+            sock.close()
+            # The event loop does not know of the reset yet.
+            await server.driver.close()
+            (refused,) = server.log.of(ConnectionRefused)
+            assert refused.reason == "closed by us"
 
     run(scenario)
 

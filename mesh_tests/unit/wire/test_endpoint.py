@@ -276,6 +276,22 @@ def test_a_freed_endpoint_says_nothing_more():
     assert pipe.a.is_finished
     assert sender.is_gone
     sender.close()
+    pipe.a.open()
+    pipe.a.close()
+    pipe.a.receive(b"AMQP\x00\x01\x00\x00")
+    pipe.a.receive_eof()
+    assert pipe.a.tick(100.0) is None
+    assert not pipe.a.is_local_open
+    assert not pipe.a.is_input_undecodable
+
+
+def test_what_proton_warns_of_does_not_reach_stderr(capfd):
+    endpoint = Endpoint(EndpointSettings("b"))
+    # An open whose max-frame-size is 100, below the 512 that everybody has to take. [2.4.1]
+    opening = bytes.fromhex("02000000 005310c0 0a 03 a10178 40 70 00000064")
+    endpoint.receive(b"AMQP\x00\x01\x00\x00" + (len(opening) + 4).to_bytes(4) + opening)
+    assert [type(event) for event in endpoint.drain(None)] == [Opened]
+    assert capfd.readouterr().err == ""
 
 
 def test_endpoints_with_unsettled_deliveries_are_freed_whole():
