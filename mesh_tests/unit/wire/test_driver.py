@@ -444,11 +444,12 @@ def test_a_peer_that_never_answers_the_close_is_aborted_after_the_grace() -> Non
 def test_a_close_meets_a_peer_that_has_just_reset_the_connection() -> None:
     async def scenario() -> None:
         async with site() as server:
-            sock = socket.create_connection((LOOPBACK, server.port))
-            while not server.driver.snapshot().connection_count:
-                await asyncio.sleep(0)
-            reset_on_close(sock)
-            sock.close()
+            loop = asyncio.get_running_loop()
+            with socket.create_connection((LOOPBACK, server.port)) as sock:
+                sock.setblocking(False)
+                await loop.sock_sendall(sock, SASL)
+                assert await loop.sock_recv(sock, 1000)
+                reset_on_close(sock)
             # The event loop does not know of the reset yet.
             await server.driver.close()
             (refused,) = server.log.of(ConnectionRefused)
