@@ -361,7 +361,7 @@ class Addresses:
         for broker in entry.policy.brokers:
             taker = entry.broker_takers.get(broker)
             if taker is None and group.inlets and self._brokers.is_up(broker) and self._may_try(entry, broker):
-                link = self._brokers.sender(broker, entry.policy.at_broker(broker))
+                link = self._brokers.sender(broker, entry.policy.at_broker(broker), entry.policy.kind)
                 entry.broker_takers[broker] = taker = Taker(link, group)
                 link.open()
                 group.add_taker(taker)

@@ -102,7 +102,8 @@ class Site:
 class Brokers:
     """``on_change(broker)`` is called when one came up or went down."""
 
-    def __init__(self, settings: Mapping[str, BrokerSettings], timers: Timers, emit: Emit) -> None:
+    def __init__(self, router_id: str, settings: Mapping[str, BrokerSettings], timers: Timers, emit: Emit) -> None:
+        self._router_id = router_id
         self._sites = {name: Site(each, self) for name, each in settings.items()}
         self._timers = timers
         self._emit = emit
@@ -124,14 +125,15 @@ class Brokers:
         return (kind.value,) if self._sites[broker].settings.needs_kind else ()
 
     # Waypoint links
-    def sender(self, broker: str, address: str) -> OutgoingLink:
-        link = self._base(broker).sessions.shared().sender(f"out/{address}")
+    def sender(self, broker: str, address: str, kind: AddressKind) -> OutgoingLink:
+        # All routers are one container to a broker: the name tells their links apart.
+        link = self._base(broker).sessions.shared().sender(f"out/{self._router_id}/{address}")
         link.set_source(source(address))
-        link.set_target(target(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
+        link.set_target(target(address, capabilities=self.kind_capabilities(broker, kind)))
         return link
 
     def receiver(self, broker: str, address: str) -> IncomingLink:
-        link = self._base(broker).sessions.shared().receiver(f"in/{address}")
+        link = self._base(broker).sessions.shared().receiver(f"in/{self._router_id}/{address}")
         link.set_source(source(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
         link.set_target(target(address))
         return link

@@ -123,7 +123,7 @@ class RouterNode:
         self._next_number = 1
         self._routing = Routing(settings.router_id, settings.instance, settings.routing)
         self._circuits = Circuits(settings.router_id, settings.instance, self._neighbor)
-        self._brokers = Brokers(settings.brokers, self._timers, emit)
+        self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, emit)
         self._addresses = Addresses(
             settings.router_id,
             book,

@@ -1,0 +1,27 @@
+"""Random lives of a mesh, by seed. A seed that failed once stays in the list."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mesh_tests.sim.walk import QUEUES, Walk
+
+SEEDS = range(
+    int(os.environ.get("WALK_FIRST_SEED", "1")),
+    int(os.environ.get("WALK_FIRST_SEED", "1")) + int(os.environ.get("WALK_SEEDS", "12")),
+)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_after_any_faults_every_delivery_is_answered_and_no_accepted_one_is_lost(tmp_path: Path, seed: int):
+    walk = Walk(seed, tmp_path)
+    for _ in range(250):
+        walk.step()
+    ledger = walk.finish()
+    assert walk.unanswered() == []
+    for address in QUEUES:
+        missing = ledger.accepted[address] - ledger.taken[address]
+        assert not missing, f"{len(missing)} of {len(ledger.accepted[address])} accepted by {address} are lost"

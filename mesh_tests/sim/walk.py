@@ -1,0 +1,193 @@
+"""A random life of a mesh: clients come, send and go; trunks, routers and brokers fail and return. Seeded.
+
+What must hold at its end, once everything is healed: every delivery of a producer that is still there has exactly one
+outcome; nothing that a queue accepted is missing; nobody waits for credit that a taker would give.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mesh_tests.sim.world import Receiver, Sender, SimClient, SimMesh
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
+
+TOPOLOGY: dict[str, Any] = {
+    "mesh": "walk",
+    "node_tls": False,
+    "routers": {
+        "r1": {"connect": ["r2", {"to": "r4", "cost": 3}]},
+        "r2": {"connect": ["r3"]},
+        "r3": {"connect": ["r4"]},
+        "r4": {"connect": ["r2"]},
+    },
+    "brokers": {"b1": {"data": "b1", "routers": ["r3"]}, "b2": {"data": "b2", "routers": ["r1", "r4"]}},
+    "addresses": {
+        "rpc": "anycast",
+        "prices": "multicast",
+        "orders": {"type": "queue", "broker": "b1"},
+        "sharded": {"type": "queue", "brokers": ["b1", "b2"]},
+        "news": {"type": "topic", "broker": "b2"},
+    },
+}
+ADDRESSES = ("rpc", "prices", "orders", "sharded", "news")
+QUEUES = ("orders", "sharded")
+OUTCOMES = (ACCEPTED, ACCEPTED, RELEASED, MODIFIED_FAILED, rejected("amqp:not-allowed", "no"))
+
+
+def number_in(message: bytes) -> int:
+    """A message that comes again has another header, so messages are told apart by what they say."""
+    return int(message[message.index(b"no=") + 3 :][:12])
+
+
+@dataclass
+class Ledger:
+    """Numbers of messages by address: what producers were told is accepted, what consumers took for good."""
+
+    accepted: dict[str, set[int]] = field(default_factory=dict)
+    taken: dict[str, set[int]] = field(default_factory=dict)
+
+
+class Walk:
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.random = random.Random(seed)
+        self.mesh = SimMesh(TOPOLOGY, folder)
+        self.mesh.converge()
+        self.senders: list[tuple[str, SimClient, Sender]] = []
+        self.receivers: list[tuple[str, SimClient, Receiver]] = []
+        self.bodies: dict[Sender, dict[int, bytes]] = {}
+        self.trace: list[str] = []
+        self._count = 0
+
+    def step(self) -> None:
+        acts: list[tuple[int, Callable[[], None]]] = [
+            (4, self.add_receiver),
+            (4, self.add_sender),
+            (30, self.send),
+            (12, self.settle),
+            (3, self.drop_client),
+            (2, self.close_link),
+            (3, self.cut_trunk),
+            (1, self.kill_router),
+            (1, self.kill_broker),
+            (4, self.heal),
+        ]
+        act = self.random.choices([act for _, act in acts], [weight for weight, _ in acts])[0]
+        self.trace.append(f"{self.mesh.now:.3f} {act.__name__}")
+        act()
+        self.mesh.run(self.random.choice((0.0005, 0.002, 0.01, 0.1, 0.5)))
+
+    # Clients
+    def client(self) -> SimClient:
+        self._count += 1
+        return self.mesh.client(self.random.choice(sorted(self.mesh.routers)), f"c{self._count}")
+
+    def add_receiver(self) -> None:
+        address = self.random.choice(ADDRESSES)
+        receiver = (client := self.client()).receiver(address, credit=self.random.choice((1, 10, 100)))
+        receiver.accepts = self.random.random() < 0.7
+        self.receivers.append((address, client, receiver))
+
+    def add_sender(self) -> None:
+        address = self.random.choice(ADDRESSES)
+        sender = (client := self.client()).sender(address)
+        self.senders.append((address, client, sender))
+        self.bodies[sender] = {}
+
+    def send(self) -> None:
+        if not self.senders:
+            return
+        _, client, sender = self.random.choice(self.senders)
+        for _ in range(self.random.randint(1, 20)):
+            if not sender.link.is_open or client.closed or sender.link.credit <= 0:
+                return
+            self._count += 1
+            padding = 200_000 if self.random.random() < 0.03 else self.random.randint(0, 300)
+            body = b"\x00\x53\x75\xb0" + (padding + 15).to_bytes(4, "big") + b"no=%012d" % self._count + bytes(padding)
+            number = sender.send(body, settled=self.random.random() < 0.1)
+            self.bodies[sender][number] = body
+
+    def settle(self) -> None:
+        for _, client, receiver in self.receivers:
+            if receiver.held and not client.closed and receiver.link.is_open:
+                receiver.settle(self.random.choice(OUTCOMES))
+                receiver.link.grant(5)
+                client.endpoint.mark_dirty()
+        self.mesh.flush()
+
+    def drop_client(self) -> None:
+        clients = [client for _, client, _ in (*self.receivers, *self.senders) if not client.closed]
+        if clients:
+            self.mesh.cut(self.random.choice(clients).pipe)
+
+    def close_link(self) -> None:
+        links = [each.link for _, _, each in (*self.receivers, *self.senders) if each.link.is_open]
+        if links:
+            self.random.choice(links).close()
+            self.mesh.flush()
+
+    # Faults
+    def cut_trunk(self) -> None:
+        if self.mesh.trunks:
+            self.mesh.cut_trunk(*self.random.choice(sorted(map(sorted, self.mesh.trunks))))
+
+    def kill_router(self) -> None:
+        if len(self.mesh.routers) > 2:
+            name = self.random.choice(sorted(self.mesh.routers))
+            self.mesh.trunks = {pair: pipe for pair, pipe in self.mesh.trunks.items() if name not in pair}
+            self.mesh.kill(name)
+
+    def kill_broker(self) -> None:
+        if self.mesh.brokers:
+            self.mesh.kill_broker(self.random.choice(sorted(self.mesh.brokers)))
+
+    def heal(self) -> None:
+        mesh = self.mesh
+        for name in mesh.topology.routers:
+            if name not in mesh.routers:
+                mesh.start(name)
+        for edge in mesh.topology.edges():
+            if frozenset({edge.dialer, edge.to}) not in mesh.trunks:
+                mesh.link(edge.dialer, edge.to)
+        for name in mesh.topology.brokers:
+            if name not in mesh.brokers:
+                mesh.start_broker(name)
+
+    # The end
+    def finish(self) -> Ledger:
+        """Heal, let every consumer take all it is given, and fetch what the queues still have."""
+        self.heal()
+        for address in ADDRESSES:
+            self.receivers.append(
+                (address, (client := self.mesh.client("r1", f"last-{address}")), client.receiver(address, 1000))
+            )
+        for _ in range(60):
+            for _, client, receiver in self.receivers:
+                receiver.accepts = True
+                if receiver.held and not client.closed and not receiver.link.is_gone:
+                    receiver.settle()
+                    client.endpoint.mark_dirty()
+            self.mesh.run(0.5)
+        return self._ledger()
+
+    def _ledger(self) -> Ledger:
+        ledger = Ledger({address: set() for address in ADDRESSES}, {address: set() for address in ADDRESSES})
+        for address, _, sender in self.senders:
+            for number, outcome in sender.outcomes.items():
+                if outcome.kind is Kind.ACCEPTED:
+                    ledger.accepted[address].add(number_in(self.bodies[sender][number]))
+        for address, _, receiver in self.receivers:
+            ledger.taken[address].update(map(number_in, receiver.messages))
+        return ledger
+
+    def unanswered(self) -> list[tuple[str, int]]:
+        """Deliveries of producers whose connection and link still live, without any outcome."""
+        return [
+            (address, number)
+            for address, client, sender in self.senders
+            if not client.closed and sender.link.is_open
+            for number in sender.open.values()
+        ]
