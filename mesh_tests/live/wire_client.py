@@ -171,7 +171,8 @@ class WireClient:
             self.step(0.05)
 
     def step(self, timeout_s: float = 0.0) -> None:
-        """Write what there is, read what is there or comes within ``timeout_s``."""
+        """Write what there is, heartbeats too; read what is there or comes within ``timeout_s``."""
+        self.endpoint.tick(time.monotonic())
         self._write()
         readable, _, _ = select.select([self.socket], [], [], timeout_s)
         if readable:
