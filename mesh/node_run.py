@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -34,6 +35,7 @@ class Snapshots(Protocol):
 class NodeStarted(LogEvent):
     kind: str
     pid: int
+    event_loop: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,18 @@ def run(topology: Topology, name: str, out: Output) -> None:
     with PidFile(workdir.pid_file(name)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"node {name} runs already, as process {node_pid(workdir, name)}")
-        asyncio.run(NodeRun(topology, name, out).run())
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(NodeRun(topology, name, out).run())
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where it is installed, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 def check_name(topology: Topology, name: str) -> None:
@@ -81,7 +94,7 @@ class NodeRun:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self._on_asked_to_stop)
         try:
             await self._run_node()
         except (BindError, TlsSetupError, OSError) as error:
@@ -103,7 +116,11 @@ class NodeRun:
             from broker.run import run_broker
 
             await run_broker(self._topology, self._name, files, self._stop, self._on_started)
-        notify("STOPPING=1")
+
+    def _on_asked_to_stop(self) -> None:
+        if not self._stop.is_set():
+            notify("STOPPING=1")
+            self._stop.set()
 
     async def _on_started(self, node: Snapshots) -> None:
         """Its listeners are open."""
@@ -112,7 +129,8 @@ class NodeRun:
         show = node.snapshot if self._kind == "router" else lambda: {"node": node.snapshot()}
         self._control = ControlServer(workdir.control_socket(self._name), {"snapshot": show})
         await self._control.start()
-        log.emit(NodeStarted(self._kind, os.getpid()))
+        event_loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
+        log.emit(NodeStarted(self._kind, os.getpid(), event_loop))
         notify("READY=1", f"STATUS={self._kind} {self._name} of mesh {self._topology.mesh}")
         self._tell("started")
 

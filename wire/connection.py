@@ -157,6 +157,10 @@ class Connection(asyncio.Protocol):
         return self._layers.is_encrypted
 
     @property
+    def is_of_client(self) -> bool:
+        return self.origin.listener is not None and not self.origin.is_mesh
+
+    @property
     def is_open(self) -> bool:
         """The peer's OPEN arrived."""
         return self._is_open_seen

@@ -50,9 +50,13 @@ class Connector:
     # For the driver
     def stop(self, error: AmqpError | None = None) -> None:
         """Dial no more; close in order what is up."""
-        self._task.cancel()
+        self.stop_dialing()
         if self._connection is not None:
             self._connection.close(error)
+
+    def stop_dialing(self) -> None:
+        """What is up stays up."""
+        self._task.cancel()
 
     # For its connection (wire.connection.Keeper)
     def on_opened(self, connection: Connection, container_id: str) -> None:

@@ -61,7 +61,7 @@ class Driver:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._is_closing = False
-        self._all_gone = asyncio.Event()
+        self._gone = asyncio.Event()
         # One thread: guessing passwords in many connections must not take more than one core from the machine.
         self._passwords = ThreadPoolExecutor(1, "passwords")
 
@@ -97,25 +97,32 @@ class Driver:
         self._arm_timer()
 
     async def close(self, grace_s: float = 5.0, error: AmqpError | None = None) -> None:
-        """Stop listening and dialing, close every connection in order, and abort what is left after ``grace_s``.
+        """Stop listening and dialing; close every connection in order, and abort what is left after ``grace_s``.
 
+        Clients come first: the node then ends what it keeps for them elsewhere (links at brokers), while it can.
         ``error`` is what peers are told; by default that we shut down, which is no fault of theirs: clients reconnect.
+        It comes with the close of the connection, which ends its links [2.4.3]. A detach of each link before it would
+        make clients give up the link (Qpid JMS does) that they are to attach again elsewhere.
         """
         error = error or AmqpError("amqp:connection:forced", f"{self._container_id} shuts down")
         self._is_closing = True
         for listener in self._listeners.values():
             listener.close()
         for connector in self._connectors.values():
-            connector.stop(error)
-        for connection in list(self._connections):
-            connection.close(error)
-        await self._wait_all_gone(grace_s)
-        for connection in list(self._connections):
-            connection.abort("shut down")
-        await self._wait_all_gone(1.0)
+            connector.stop_dialing()
+        await self._close_all([each for each in self._connections if each.is_of_client], error, grace_s / 2)
+        await self._close_all(list(self._connections), error, grace_s / 2)
         if self._timer is not None:
             self._timer.cancel()
         self._passwords.shutdown(wait=False, cancel_futures=True)
+
+    async def _close_all(self, connections: list[Connection], error: AmqpError, grace_s: float) -> None:
+        for connection in connections:
+            self.guard(connection, partial(connection.close, error))
+        await self._wait_gone(connections, grace_s)
+        for connection in self._connections.keys() & connections:
+            connection.abort("shut down")
+        await self._wait_gone(connections, 1.0)
 
     def snapshot(self) -> DriverSnapshot:
         return DriverSnapshot(
@@ -127,7 +134,6 @@ class Driver:
     # For connections (wire.connection.Owner)
     def on_made(self, connection: Connection) -> None:
         self._connections[connection] = None
-        self._all_gone.clear()
 
     def on_ready(self, connection: Connection, peer: Peer) -> Endpoint | None:
         if self._is_closing:
@@ -160,8 +166,7 @@ class Driver:
             self._guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
             endpoint.free()
         connection.keeper.on_gone(connection, reason)
-        if not self._connections:
-            self._all_gone.set()
+        self._gone.set()
         self.wake()
 
     def on_connect_failed(self, name: str, reason: str) -> None:
@@ -232,12 +237,12 @@ class Driver:
             return False
         return True
 
-    async def _wait_all_gone(self, timeout_s: float) -> None:
-        if not self._connections:
-            return
+    async def _wait_gone(self, connections: list[Connection], timeout_s: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._all_gone.wait()
+                while not self._connections.keys().isdisjoint(connections):
+                    self._gone.clear()
+                    await self._gone.wait()
 
     def _on_loop_trouble(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")

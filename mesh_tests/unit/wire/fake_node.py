@@ -28,6 +28,7 @@ class FakeNode:
         self.deadline: float | None = None
         self.times: list[float] = []
         self.on_link: Callable[[Any], None] = lambda link: link.accept_as_proposed()
+        self.on_gone: Callable[[], None] = lambda: None
         self.settings = EndpointSettings(container_id, **settings)
         self.changed = asyncio.Event()
 
@@ -70,6 +71,7 @@ class FakeNode:
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
         self.disconnected.append((endpoint, reason))
+        self.on_gone()
         self.changed.set()
 
     def on_time(self, now: float) -> None:

@@ -6,13 +6,14 @@ import asyncio
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from mesh_tests.unit.wire.fake_node import FakeNode, Paper
+from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
 from wire.driver import BindError, Driver
 from wire.endpoint import Endpoint, EndpointSettings
@@ -33,13 +34,7 @@ from wire.sasl.headers import AMQP, SASL
 LOOPBACK = "127.0.0.1"
 
 
-def run(test: Callable[[], Awaitable[None]], make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
-    async def within() -> None:
-        async with asyncio.timeout(30):
-            await test()
-
-    with asyncio.Runner(loop_factory=make_loop) as runner:
-        runner.run(within())
+pytestmark = pytest.mark.usefixtures("every_loop")
 
 
 class Site:
@@ -110,17 +105,24 @@ def test_a_connector_and_a_listener_open_and_close_in_order(sasl: SaslClientSett
     run(scenario)
 
 
-def test_uvloop_will_do_as_well() -> None:
-    uvloop = pytest.importorskip("uvloop", reason="pip install uvloop")
-
+def test_clients_are_closed_while_what_serves_them_is_still_up() -> None:
     async def scenario() -> None:
-        async with site("server") as server, site("client") as client:
-            client.dial(server.port, sasl=SaslClientSettings())
-            await server.node.wait(lambda: server.node.opened)
-            await client.driver.close()
-        assert server.log.of(ConnectionClosed)
+        async with site("broker") as broker, site("router") as router, site("client") as client:
+            router.dial(broker.port)
+            await broker.node.wait(lambda: broker.node.opened)
+            (to_broker,) = router.node.endpoints
+            client.dial(router.port)
+            await client.node.wait(lambda: client.node.opened)
+            to_client = router.node.endpoints[1]
 
-    run(scenario, uvloop.new_event_loop)
+            was_broker_open: list[bool] = []
+            router.node.on_gone = lambda: was_broker_open.append(to_broker.is_open)
+            await router.driver.close()
+            assert [endpoint for endpoint, _ in router.node.disconnected] == [to_client, to_broker]
+            assert was_broker_open == [True, False]
+            assert [str(error) for error in client.node.closed] == ["amqp:connection:forced: router shuts down"]
+
+    run(scenario)
 
 
 @pytest.mark.parametrize("is_required", [False, True])
@@ -433,7 +435,7 @@ def test_a_peer_that_never_answers_the_close_is_aborted_after_the_grace() -> Non
         writer.write(plain_client_bytes())
         await server.node.wait(lambda: server.node.opened)
         started = time.monotonic()
-        await server.driver.close(grace_s=0.3)
+        await server.driver.close(grace_s=0.6)
         assert 0.25 < time.monotonic() - started < 2
         assert [reason for _, reason in server.node.disconnected] == ["shut down"]
         writer.close()

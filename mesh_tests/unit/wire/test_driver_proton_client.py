@@ -9,10 +9,13 @@ import pytest
 from proton import ConnectionException
 from proton.utils import BlockingConnection
 
+from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
-from mesh_tests.unit.wire.test_driver import LOOPBACK, run, site
+from mesh_tests.unit.wire.test_driver import LOOPBACK, site
 from wire.log_events import ConnectionClosed, ConnectionOpened, ConnectionRefused
 from wire.sasl import SaslServerSettings
+
+pytestmark = pytest.mark.usefixtures("every_loop")
 
 
 async def visit(port: int, **options: Any) -> None:

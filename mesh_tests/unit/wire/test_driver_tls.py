@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mesh.certs import Certificate, NodeRequest, ensure_operator, ensure_pki, issue_client
+from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
-from mesh_tests.unit.wire.test_driver import LOOPBACK, Site, exchange, run, site
+from mesh_tests.unit.wire.test_driver import LOOPBACK, Site, exchange, site
 from wire.log_events import ConnectionOpened, ConnectionRefused, ConnectorDown
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.sasl import SaslClientSettings, SaslServerSettings
@@ -26,6 +27,8 @@ from wire.tls import (
     mesh_listener_context,
     parse_identity,
 )
+
+pytestmark = pytest.mark.usefixtures("every_loop")
 
 NODE_SASL = SaslServerSettings(is_required=True, is_tls_enough=True)
 

@@ -1,0 +1,12 @@
+"""Tests over sockets run on asyncio's loop and, where it is installed, on uvloop."""
+
+import pytest
+
+from mesh_tests.unit.wire import loops
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def every_loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "uvloop":
+        uvloop = pytest.importorskip("uvloop", reason="pip install uvloop")
+        monkeypatch.setattr(loops, "factory", uvloop.new_event_loop)
