@@ -5,8 +5,9 @@ Spec: AMQP 1.0 [2.6]. Credit is a number of deliveries; only the receiver grants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from wire import condition, data, terminus
 from wire.engine import NULL, Pointer, chars, ffi, lib, plain_pointer, session_remote_window_frames, text
@@ -57,6 +58,23 @@ class Session:
         self.endpoint.mark_dirty()
 
 
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+def _unless_gone(method: Method) -> Method:
+    """Nothing can be said over a link whose engine part was given back: what still wants to, comes too late.
+
+    On all but the per-delivery methods, whose callers know that their link lives.
+    """
+
+    @functools.wraps(method)
+    def guarded(self: Link, *arguments: Any) -> None:
+        if not self.is_gone:
+            method(self, *arguments)
+
+    return cast("Method", guarded)
+
+
 class Link:
     """What both directions share. ``owner`` belongs to whoever handles the link's deliveries."""
 
@@ -92,22 +110,28 @@ class Link:
         return bool(state & _LOCAL_ACTIVE and state & _REMOTE_ACTIVE)
 
     # What we say
+    @_unless_gone
     def set_source(self, value: Terminus) -> None:
         terminus.write(lib.pn_link_source(self.pointer), value)
 
+    @_unless_gone
     def set_target(self, value: Terminus) -> None:
         terminus.write(lib.pn_link_target(self.pointer), value)
 
+    @_unless_gone
     def copy_source(self, other: Link) -> None:
         """Say of the source exactly what the peer of ``other`` said, filters and all."""
         lib.pn_terminus_copy(lib.pn_link_source(self.pointer), lib.pn_link_remote_source(other.pointer))
 
+    @_unless_gone
     def copy_target(self, other: Link) -> None:
         lib.pn_terminus_copy(lib.pn_link_target(self.pointer), lib.pn_link_remote_target(other.pointer))
 
+    @_unless_gone
     def set_source_address(self, address: str | None) -> None:
         lib.pn_terminus_set_address(lib.pn_link_source(self.pointer), chars(address))
 
+    @_unless_gone
     def set_target_address(self, address: str | None) -> None:
         lib.pn_terminus_set_address(lib.pn_link_target(self.pointer), chars(address))
 
@@ -117,16 +141,20 @@ class Link:
     def set_target_capabilities(self, capabilities: Iterable[str]) -> None:
         data.write_symbols(lib.pn_terminus_capabilities(lib.pn_link_target(self.pointer)), capabilities)
 
+    @_unless_gone
     def set_properties(self, value: Mapping[str, Any]) -> None:
         data.write_map(lib.pn_link_properties(self.pointer), value)
 
+    @_unless_gone
     def copy_properties(self, other: Link) -> None:
         lib.pn_data_copy(lib.pn_link_properties(self.pointer), lib.pn_link_remote_properties(other.pointer))
 
+    @_unless_gone
     def set_settle_modes(self, send: int, receive: int) -> None:
         lib.pn_link_set_snd_settle_mode(self.pointer, send)
         lib.pn_link_set_rcv_settle_mode(self.pointer, receive)
 
+    @_unless_gone
     def set_max_message_bytes(self, value: int) -> None:
         lib.pn_link_set_max_message_size(self.pointer, value)
 
@@ -158,10 +186,12 @@ class Link:
         return int(lib.pn_link_remote_max_message_size(self.pointer))
 
     # Life
+    @_unless_gone
     def open(self) -> None:
         lib.pn_link_open(self.pointer)
         self.endpoint.mark_dirty()
 
+    @_unless_gone
     def accept_as_proposed(self) -> None:
         """Answer the peer's attach with its own termini, modes and our consent."""
         self.copy_source(self)
@@ -169,6 +199,7 @@ class Link:
         self.set_settle_modes(*self.remote_settle_modes)
         self.open()
 
+    @_unless_gone
     def refuse(self, error: AmqpError) -> None:
         """Answer an attach as the spec asks: attach back with a null terminus, then detach with the error. [2.6.3]"""
         lib.pn_link_open(self.pointer)
@@ -225,6 +256,7 @@ class IncomingLink(Link):
         """Deliveries here that were not advanced past."""
         return int(lib.pn_link_queued(self.pointer))
 
+    @_unless_gone
     def grant(self, deliveries: int) -> None:
         """Raise the sender's credit."""
         if deliveries < 0:
@@ -232,6 +264,7 @@ class IncomingLink(Link):
         self._change_credit(deliveries)
         self.endpoint.mark_dirty()
 
+    @_unless_gone
     def set_credit(self, deliveries: int) -> None:
         """Make the sender's credit exactly this; transfers that cross a reduction still arrive."""
         change = deliveries - self.credit
@@ -242,6 +275,11 @@ class IncomingLink(Link):
             self.endpoint.note_reduced(self)
         self.endpoint.mark_dirty()
 
+    def forgive_crossed(self) -> None:
+        """Count out what the sender started before it heard that its credit was taken back."""
+        if self._slack and self.credit < 0:
+            self._change_credit(min(-self.credit, self._slack))
+
     def forgive(self, deliveries: int) -> None:
         """Make up for transfers that crossed a reduction of credit."""
         self._change_credit(deliveries)
@@ -250,12 +288,14 @@ class IncomingLink(Link):
         self._slack = max(0, self._slack - change)
         lib.pn_link_flow(self.pointer, change)
 
+    @_unless_gone
     def request_drain(self, deliveries: int) -> None:
         """Grant, and ask the sender to use the credit now or give it back. [2.6.7]"""
         self._slack = max(0, self._slack - deliveries)
         lib.pn_link_drain(self.pointer, deliveries)
         self.endpoint.mark_dirty()
 
+    @_unless_gone
     def end_drain(self) -> None:
         lib.pn_link_set_drain(self.pointer, False)
 
@@ -304,6 +344,7 @@ class OutgoingLink(Link):
     def is_draining(self) -> bool:
         return bool(lib.pn_link_get_drain(self.pointer))
 
+    @_unless_gone
     def drained(self) -> None:
         """Give back all credit: there is nothing to send. [2.6.7]"""
         lib.pn_link_drained(self.pointer)
