@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -12,7 +12,7 @@ class Message:
 
     ``is_stored``   its body is in the store
     ``is_large``    its body lies in a file of its own
-    ``references``  entries and copies under way that still need the body; at 0 the body may go
+    ``references``  entries (and those to come) and copies under way that still need the body; at 0 the body may go
     """
 
     message_id: int
@@ -46,7 +46,7 @@ class Entry:
     position: int
     delivery_count: int = 0
     state: State = State.AVAILABLE
-    shunned_by: frozenset[int] = field(default_factory=frozenset)
+    shunned_by: frozenset[int] = frozenset()
 
     @property
     def message_id(self) -> int:

@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
+from typing import NamedTuple
 
 from broker.message import Entry, Message, State
 from wire.errors import LocalStateError
@@ -48,31 +49,27 @@ class Departure(Enum):
     DROPPED = "dropped"
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(NamedTuple):
     """Send this entry to this consumer; a browser gets a copy that it need not give back."""
 
     consumer_id: int
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(NamedTuple):
     """The entry is gone from the queue: forget it on disk too."""
 
     entry: Entry
     departure: Departure
 
 
-@dataclass(frozen=True, slots=True)
-class Recount:
+class Recount(NamedTuple):
     """The entry's delivery-count changed: write it down."""
 
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
-class WantMark:
+class WantMark(NamedTuple):
     """Write the seen mark down, then call ``on_mark``: until then nothing above the old one is given."""
 
     message_id: int
@@ -306,6 +303,8 @@ class Queue:
 
     def _dispatch(self, now: float) -> list[Action]:
         actions: list[Action] = []
+        if not self._browsers and not (self._ready and (self._fresh or self._returned)):
+            return actions
         for browser in self._browsers.values():
             actions += self._browse(browser, now)
         passed_over: list[Entry] = []

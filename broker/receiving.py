@@ -56,7 +56,7 @@ class Gate:
 class Arriving:
     """A delivery of which a part is here. Once large, its pieces go to the store and only the size stays."""
 
-    data: bytearray = field(default_factory=bytearray)
+    pieces: list[bytes] = field(default_factory=list)
     head: MessageHead | None = None
     large_id: int | None = None
     size_bytes: int = 0
@@ -64,20 +64,20 @@ class Arriving:
 
 
 class Receiving:
-    """Always: ``credit + unsynced <= LINK_CREDIT``."""
+    """Always: ``_credit + unsynced + _room == LINK_CREDIT``, a delivery that is still arriving counted as credit."""
 
     def __init__(
         self, link: IncomingLink, address: str | None, targets: Targets, stock: Stock, commits: Commits, gate: Gate
     ) -> None:
         self.link = link
         self.address = address
-        self.received_count = 0
         self._targets = targets
         self._stock = stock
         self._commits = commits
         self._gate = gate
         self._arriving = Arriving()
-        self._unsynced_count = 0
+        self._credit = 0
+        self._room = LINK_CREDIT
         self._is_over = False
 
     def on_attached(self, now: float) -> None:
@@ -90,15 +90,15 @@ class Receiving:
                 # What is not read stays in the session's window, which closes.
                 self._gate.waiting[self] = None
                 return
-            if self.link.credit < 0:
-                raise LinkError(
-                    "amqp:link:transfer-limit-exceeded", f"{-self.link.credit} deliveries beyond the credit"
-                )
+            if not self._credit:
+                raise LinkError("amqp:link:transfer-limit-exceeded", f"{self.link.excess} deliveries beyond the credit")
             self._read(delivery)
             if deliveries.is_aborted(delivery):
                 self._drop_arriving()
                 self.link.advance()
                 deliveries.settle(delivery)
+                self._credit -= 1
+                self._room += 1
             elif deliveries.is_partial(delivery):
                 return
             else:
@@ -126,28 +126,25 @@ class Receiving:
             if arriving.large_id is not None:
                 self._store_piece(arriving.large_id, piece)
                 continue
-            arriving.data += piece
-            if len(arriving.data) > LARGE_BYTES:
+            arriving.pieces.append(piece)
+            if arriving.size_bytes > LARGE_BYTES:
                 self._become_large(arriving)
 
     def _become_large(self, arriving: Arriving) -> None:
+        start = b"".join(arriving.pieces)
+        arriving.pieces.clear()
         try:
-            arriving.head = _scan(bytes(arriving.data))
+            arriving.head = _scan(start)
         except AmqpError as error:
-            self._refuse(arriving, error)
+            # Read to the end all the same: settling earlier would spoil the session's window.
+            arriving.refusal = error
             return
         arriving.large_id = self._stock.new_message_id()
-        self._store_piece(arriving.large_id, bytes(arriving.data))
-        arriving.data.clear()
+        self._store_piece(arriving.large_id, start)
 
     def _store_piece(self, message_id: int, piece: bytes) -> None:
         self._commits.write.pieces.append((message_id, piece))
         self._commits.note_bytes(len(piece))
-
-    def _refuse(self, arriving: Arriving, error: AmqpError) -> None:
-        """Read to the end all the same: settling earlier would spoil the session's window."""
-        arriving.refusal = error
-        arriving.data.clear()
 
     def _drop_arriving(self) -> None:
         if self._arriving.large_id is not None:
@@ -157,21 +154,18 @@ class Receiving:
     # Complete
 
     def _on_complete(self, delivery: Pointer, now: float) -> None:
-        self.received_count += 1
+        self._credit -= 1
+        arriving = self._arriving
+        body = None if arriving.large_id is not None else b"".join(arriving.pieces)
         try:
-            head, targets = self._direct()
+            head = _head_of(arriving, body)
+            targets = self._targets_of(head)
         except AmqpError as error:
             self._drop_arriving()
             self._conclude(delivery, Outcome(deliveries.Kind.REJECTED, error))
+            self._room += 1
         else:
-            self._accept(delivery, head, targets, now)
-
-    def _direct(self) -> tuple[MessageHead, list[HeldQueue]]:
-        arriving = self._arriving
-        if arriving.refusal is not None:
-            raise arriving.refusal
-        head = arriving.head or _scan(bytes(arriving.data))
-        return head, self._targets_of(head)
+            self._accept(delivery, head, body, targets, now)
 
     def _targets_of(self, head: MessageHead) -> list[HeldQueue]:
         address = self.address if self.address is not None else head.to
@@ -179,45 +173,49 @@ class Receiving:
             raise AmqpError("amqp:not-found", "neither the link nor the message says where it goes")
         return self._targets(address)
 
-    def _accept(self, delivery: Pointer, head: MessageHead, targets: list[HeldQueue], now: float) -> None:
+    def _accept(
+        self, delivery: Pointer, head: MessageHead, body: bytes | None, targets: list[HeldQueue], now: float
+    ) -> None:
         if not targets:
             self._drop_arriving()
             self._conclude(delivery, ACCEPTED)
+            self._room += 1
             return
         message = self._make_message(head, targets, now)
-        body = None if message.is_large else bytes(self._arriving.data)
         self._arriving = Arriving()
-        self._stock.accept(message, body, targets)
-        self._unsynced_count += 1
+        self._stock.write(message, body, targets)
+        waiting: Pointer | None = delivery
         if deliveries.is_settled(delivery):
             deliveries.settle(delivery)
-            self._commits.promise(self._on_synced)
-        else:
-            self._commits.promise(partial(self._accept_synced, delivery))
+            waiting = None
+        self._commits.promise(partial(self._on_written, waiting, message, targets))
 
     def _make_message(self, head: MessageHead, targets: list[HeldQueue], now: float) -> Message:
         arriving = self._arriving
         ttl_s = head.ttl_s or None
-        if any(held.is_temporary for held in targets):
-            ttl_s = min(ttl_s or TEMPORARY_TTL_S, TEMPORARY_TTL_S)
+        # Whatever its header says of durability: accepted is accepted, and most clients never set it.
+        is_stored = False
+        for held in targets:
+            is_stored = is_stored or held.is_written
+            if held.is_temporary:
+                ttl_s = min(ttl_s or TEMPORARY_TTL_S, TEMPORARY_TTL_S)
         return Message(
             message_id=self._stock.new_message_id() if arriving.large_id is None else arriving.large_id,
             size_bytes=arriving.size_bytes,
-            # Whatever its header says of durability: accepted is accepted, and most clients never set it.
-            is_stored=any(held.is_written for held in targets),
+            is_stored=is_stored,
             is_large=arriving.large_id is not None,
             expires_at_s=None if ttl_s is None else now + ttl_s,
         )
 
-    def _accept_synced(self, delivery: Pointer, now: float) -> None:
-        if not self._is_over:
+    def _on_written(self, delivery: Pointer | None, message: Message, targets: list[HeldQueue], now: float) -> None:
+        """It is on disk, where it has to be: accept it, unless it came settled, and give it to who waits."""
+        self._stock.on_written(message, targets, now)
+        if self._is_over:
+            return
+        if delivery is not None:
             self._conclude(delivery, ACCEPTED)
-        self._on_synced(now)
-
-    def _on_synced(self, now: float) -> None:
-        self._unsynced_count -= 1
-        if not self._is_over:
-            self._top_up()
+        self._room += 1
+        self._top_up()
 
     def _conclude(self, delivery: Pointer, outcome: Outcome) -> None:
         if not deliveries.is_settled(delivery):
@@ -226,13 +224,24 @@ class Receiving:
         self.link.endpoint.mark_dirty()
 
     def _top_up(self) -> None:
+        # A flow frame per delivery would double the frames. What is not synced yet calls again.
+        if self._room * 2 < LINK_CREDIT:
+            return
         if self._gate.is_shut:
             self._gate.waiting[self] = None
             return
-        room = LINK_CREDIT - self.link.credit - self._unsynced_count
-        # A flow frame per delivery would double the frames.
-        if room * 2 >= LINK_CREDIT or (self.link.credit == 0 and room > 0):
-            self.link.grant(room)
+        self.link.grant(self._room)
+        self._credit += self._room
+        self._room = 0
+
+
+def _head_of(arriving: Arriving, body: bytes | None) -> MessageHead:
+    """Of a complete message. Raises AmqpError for what is none."""
+    if arriving.refusal is not None:
+        raise arriving.refusal
+    if arriving.head is not None:
+        return arriving.head
+    return _scan(body or b"")
 
 
 def _scan(data: bytes) -> MessageHead:

@@ -54,7 +54,10 @@ class Parcel:
         self.fetched_bytes += len(body)
         if is_start and self.entry.was_seen:
             body = with_header(body, delivery_count=self.entry.delivery_count)
-        self.pieces.extend(body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES))
+        if len(body) <= CHUNK_BYTES:
+            self.pieces.append(body)
+        else:
+            self.pieces.extend(body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES))
 
 
 class Sending:
@@ -69,15 +72,16 @@ class Sending:
         self.link = link
         self.held = held
         self.consumer_id = stock.new_consumer_id()
-        self.sent_count = 0
         self._stock = stock
         self._shelf = shelf
         self._commits = commits
         self._is_browser = is_browser
         self._is_settled = False
+        self._credit = 0
         self._is_over = False
         self._outbox: deque[Parcel] = deque()
         self._current: tuple[Parcel, Pointer] | None = None
+        self._is_current_judged = False
         self._unsettled: dict[Pointer, Entry] = {}
         self._unconfirmed: dict[Pointer, int] = {}
         self._next_tag = 0
@@ -106,10 +110,11 @@ class Sending:
         """Write what can be written, ask the queue for what else could be, answer a drain when there is nothing."""
         if self._is_over:
             return
+        self._credit = self.link.credit
         while self._write_next(now):
             pass
         self._tell_credit(now)
-        if self.link.is_draining and self.link.credit > 0 and self._is_dry(now):
+        if self.link.is_draining and self._credit > 0 and self._is_dry(now):
             self.link.drained()
 
     def on_writable(self) -> None:
@@ -118,7 +123,8 @@ class Sending:
     def on_disposition(self, delivery: Pointer, now: float) -> None:
         """The consumer gave an outcome, or settled."""
         if self._current is not None and self._current[1] == delivery:
-            return  # looked at when all of it is written
+            self._is_current_judged = True  # looked at when all of it is written
+            return
         is_settled = deliveries.is_settled(delivery)
         entry = self._unsettled.get(delivery)
         if entry is None:
@@ -156,7 +162,7 @@ class Sending:
 
     def _write_next(self, now: float) -> bool:
         """Write one chunk; False when nothing can be written now."""
-        if self._current is None and not (self._outbox and self.link.credit > 0):
+        if self._current is None and not (self._outbox and self._credit > 0):
             return False
         parcel = self._current[0] if self._current is not None else self._outbox[0]
         if not parcel.is_fetched and len(parcel.pieces) <= REFILL_PIECES:
@@ -181,8 +187,8 @@ class Sending:
 
     def _finish(self, parcel: Parcel, delivery: Pointer, now: float) -> None:
         self.link.finish()
+        self._credit -= 1
         self._current = None
-        self.sent_count += 1
         self._stock.release(parcel.entry.message)
         if self._is_settled:
             # Sent, then forgotten on disk: after a crash it may come again, but it is never lost unsent.
@@ -190,7 +196,9 @@ class Sending:
             self._conclude(parcel.entry, deliveries.ACCEPTED, now)
             return
         self._unsettled[delivery] = parcel.entry
-        self.on_disposition(delivery, now)
+        if self._is_current_judged:
+            self._is_current_judged = False
+            self.on_disposition(delivery, now)
 
     def _fetch(self, parcel: Parcel) -> None:
         if parcel.is_fetching:
@@ -210,7 +218,7 @@ class Sending:
         self._stock.to_pump[self] = None
 
     def _tell_credit(self, now: float) -> None:
-        free = self.link.credit - len(self._outbox) - (self._current is not None)
+        free = self._credit - len(self._outbox) - (self._current is not None)
         credit = max(0, min(free, OUTBOX_DELIVERIES - len(self._outbox)))
         self._stock.carry_out(self.held, self.held.queue.set_credit(self.consumer_id, credit, now))
 
@@ -246,14 +254,14 @@ class Sending:
 
 def _read(outcome: Outcome | None) -> tuple[Verdict, bool]:
     """(verdict, undeliverable-here). Settled without an outcome says nothing: in doubt, as if the link had broken."""
-    match outcome:
-        case None:
-            return Verdict.FAILED, False
-        case Outcome(kind=Kind.ACCEPTED):
+    if outcome is None:
+        return Verdict.FAILED, False
+    match outcome.kind:
+        case Kind.ACCEPTED:
             return Verdict.ACCEPTED, False
-        case Outcome(kind=Kind.REJECTED):
+        case Kind.REJECTED:
             return Verdict.REJECTED, False
-        case Outcome(kind=Kind.MODIFIED, delivery_failed=failed, undeliverable_here=here):
-            return Verdict.FAILED if failed else Verdict.RELEASED, here
+        case Kind.MODIFIED:
+            return Verdict.FAILED if outcome.delivery_failed else Verdict.RELEASED, outcome.undeliverable_here
         case _:
             return Verdict.RELEASED, False

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from broker.commit import Commits
 from broker.message import Entry, Message
-from broker.queue import Action, Archive, Deliver, Queue, QueueSnapshot, Recount, WantMark
+from broker.queue import MARK_STRIDE, Action, Archive, Deliver, Queue, QueueSnapshot, Recount, WantMark
 from broker.shelf import Shelf
 from broker.store.batch import Inventory, QueueKind, QueueRow
 from broker.topic import SubscriptionTree
@@ -126,6 +126,7 @@ class Stock:
             messages[message_id] = Message(message_id, size_bytes, True, is_large, expires_at_s)
             self._next_message_id = message_id + 1
         for queue_id, message_id, delivery_count in inventory.entries:
+            messages[message_id].references += 1
             self._enqueue(by_id[queue_id], messages[message_id], now, delivery_count)
 
     def close(self) -> None:
@@ -204,19 +205,28 @@ class Stock:
         self._next_consumer_id += 1
         return self._next_consumer_id - 1
 
-    def accept(self, message: Message, body: bytes | None, targets: Sequence[HeldQueue]) -> None:
-        """Put a message into ``targets`` once the open batch is on disk, whether it is written itself or not: in order.
+    def write(self, message: Message, body: bytes | None, targets: Sequence[HeldQueue]) -> None:
+        """Put a message that is meant for ``targets`` into the open batch, where one of them wants that.
 
-        ``body`` is None for a large one, whose pieces are in the batch already.
+        ``body`` is None for a large one, whose pieces are in the batch already. Promise ``on_written`` next.
         """
-        message.references += 1
+        message.references = len(targets)
         if body is not None:
             self._shelf.pin(message.message_id, body)
         if message.is_stored:
-            self._write(message, body, [held for held in targets if held.row is not None])
+            self._write(message, body, targets)
         elif message.is_large:
             self._commits.write.finished.append(message.message_id)
-        self._commits.promise(partial(self._distribute, message, targets))
+
+    def on_written(self, message: Message, targets: Sequence[HeldQueue], now: float) -> None:
+        """Let it into its queues."""
+        if message.is_stored and not message.is_large:
+            self._shelf.unpin(message.message_id)
+        for held in targets:
+            if held.is_deleted:
+                self.release(message)
+            else:
+                self._enqueue(held, message, now)
 
     def discard_large(self, message_id: int) -> None:
         """Pieces of it were written, but it never became a message."""
@@ -305,23 +315,20 @@ class Stock:
         return self._next_queue_id - 1
 
     def _write(self, message: Message, body: bytes | None, targets: Sequence[HeldQueue]) -> None:
-        write, expires_at_s = self._commits.write, message.expires_at_s
+        write, message_id, expires_at_s = self._commits.write, message.message_id, message.expires_at_s
         expires_at_ms = None if expires_at_s is None else int((expires_at_s + self._wall_offset_s) * 1000)
-        write.messages.append((message.message_id, message.size_bytes, expires_at_ms, body))
-        if message.is_large:
-            write.sealed.append(message.message_id)
-        for held in targets:
-            assert held.row is not None
-            write.entries.append((held.row.queue_id, message.message_id, 0))
-            if held.queue.has_consumers and message.message_id > held.written_mark:
-                # Raised along with the message, so that giving it needs no second sync.
-                self._raise_mark(held, message.message_id)
-        if body is not None:
+        write.messages.append((message_id, message.size_bytes, expires_at_ms, body))
+        if body is None:
+            write.sealed.append(message_id)
+        else:
             self._commits.note_bytes(message.size_bytes)
-            self._commits.promise(partial(self._on_body_stored, message.message_id))
-
-    def _on_body_stored(self, message_id: int, now: float) -> None:
-        self._shelf.unpin(message_id)
+        for held in targets:
+            if held.row is None:
+                continue
+            write.entries.append((held.row.queue_id, message_id, 0))
+            if message_id > held.written_mark and held.queue.has_consumers:
+                # Raised along with the message, so that giving it needs no second sync.
+                self._raise_mark(held, message_id + MARK_STRIDE)
 
     def _raise_mark(self, held: HeldQueue, message_id: int) -> None:
         """Never lower it: what it covers may have been given already."""
@@ -334,14 +341,7 @@ class Stock:
     def _on_mark(self, held: HeldQueue, message_id: int, now: float) -> None:
         self.carry_out(held, held.queue.on_mark(message_id, now))
 
-    def _distribute(self, message: Message, targets: Sequence[HeldQueue], now: float) -> None:
-        for held in targets:
-            if not held.is_deleted:
-                self._enqueue(held, message, now)
-        self.release(message)
-
     def _enqueue(self, held: HeldQueue, message: Message, now: float, delivery_count: int = 0) -> None:
-        message.references += 1
         self.carry_out(held, held.queue.enqueue(message, now, delivery_count))
         self._await_deadline(held, message.expires_at_s)
 

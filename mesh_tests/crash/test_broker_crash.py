@@ -29,6 +29,7 @@ def test_nothing_accepted_is_lost_and_nothing_confirmed_comes_back(tmp_path: Pat
     assert broker.stop() == 0
     for name, ledger in (("queue", queue), ("topic", topic)):
         print(f"{name}: {ledger}")  # noqa: T201
+        assert ledger.accepted, "no load at all: the test shows nothing"
         ledger.check()
     assert "Traceback" not in broker.log.read_text()
 
