@@ -361,6 +361,7 @@ class Endpoint:
         if lib.pn_delivery_updated(delivery):
             sink.on_disposition(link, delivery)
         if not link.is_gone:
+            link.forgive_crossed()  # type: ignore[attr-defined]
             sink.on_delivery(link, delivery)  # type: ignore[arg-type]
 
     def _on_open(self, event: Pointer, events: list[Event]) -> None:

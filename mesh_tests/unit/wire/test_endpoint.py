@@ -7,6 +7,7 @@ import pytest
 from mesh_tests.unit.wire.pipes import Pipe
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint, EndpointSettings
+from wire.engine import lib
 from wire.errors import AmqpError
 from wire.events import Closed, LinkAttached, LinkDetached, LinkEstablished, Opened, SessionEnded
 from wire.terminus import Durability, Expiry, source, target
@@ -118,6 +119,44 @@ def test_credit_reduced_while_transfers_cross_never_goes_negative_on_the_wire():
     receiver.grant(1)
     pipe.run()
     assert sender.credit == 1
+
+
+def test_transfers_that_come_after_the_flow_they_crossed_cost_no_later_credit():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    receiver.grant(5)
+    pipe.run()
+    for index in range(3):
+        send(sender, b"x", b"%d" % index)
+    receiver.set_credit(0)
+    reduction = pipe.b.output()
+    pipe.b.receive(pipe.a.output())
+    pipe.b.drain(pipe.sinks[pipe.b])
+    pipe.a.receive(reduction)
+    pipe.a.drain(pipe.sinks[pipe.a])
+    assert len(pipe.sinks[pipe.b].messages) == 3
+    assert receiver.credit == 0
+    assert receiver.excess == -2
+    receiver.grant(1)
+    pipe.run()
+    assert sender.credit == 1
+
+
+def test_a_sender_that_starts_more_than_it_ever_had_credit_for_is_in_excess():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    pipe.sinks[pipe.b].takes = False
+    receiver.grant(5)
+    pipe.run()
+    for index in range(5):
+        send(sender, b"x", b"%d" % index)
+    chunk = pipe.a.output()
+    receiver.set_credit(2)
+    pipe.b.receive(chunk)
+    pipe.b.drain(pipe.sinks[pipe.b])
+    assert receiver.excess <= 0
+    lib.pn_link_flow(receiver.pointer, -1)  # as if one of the five had never been granted
+    assert receiver.excess == 1
 
 
 def test_session_window_bounds_what_a_stalled_reader_holds():
