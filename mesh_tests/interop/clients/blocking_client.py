@@ -3,7 +3,7 @@
 import sys
 import time
 
-from proton import Message
+from proton import Delivery, Message
 from proton.reactor import Container, DurableSubscription
 from proton.utils import BlockingConnection, SendException, SyncRequestResponse
 
@@ -26,12 +26,15 @@ def send(connection: BlockingConnection, options: dict[str, str]) -> None:
 
 
 def send_until_accepted(sender, message: Message) -> None:
-    """A released or modified message comes back as an exception: send it again, as an application would."""
+    """A released or modified message comes back as an exception: send it again, as an application would.
+
+    Left to itself, the library takes modified for a success.
+    """
     while True:
         try:
-            sender.send(message)
+            sender.send(message, error_states=[Delivery.REJECTED, Delivery.RELEASED, Delivery.MODIFIED])
         except SendException as error:
-            if "REJECTED" in str(error):
+            if error.state == Delivery.REJECTED:
                 raise
             say(f"again: {error}")
             time.sleep(RETRY_S)

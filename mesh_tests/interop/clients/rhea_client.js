@@ -48,7 +48,8 @@ function send(connection) {
   const sender = connection.open_sender({ target: options.address });
 
   function sendNext() {
-    while (sender.sendable() && waiting.length) {
+    // What is given to rhea while it has no connection is forgotten when it has one again.
+    while (connection.is_open() && sender.sendable() && waiting.length) {
       const sequence = waiting.shift();
       unsettled.set(sender.send({ message_id: sequence, durable: true, body: { sequence } }), sequence);
       if (pauseMs) return void setTimeout(sendNext, pauseMs);
