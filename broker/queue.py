@@ -226,8 +226,9 @@ class Queue:
         return bool(self._consumers or self._browsers)
 
     @property
-    def has_consumers(self) -> bool:
-        return bool(self._consumers)
+    def is_hungry(self) -> bool:
+        """A consumer has credit: what comes next is given at once."""
+        return bool(self._ready)
 
     @property
     def is_empty(self) -> bool:

@@ -36,7 +36,7 @@ class Parcel:
     """An entry on its way out, with what is here of its body."""
 
     entry: Entry
-    pieces: deque[bytes] = field(default_factory=deque)
+    pieces: list[bytes] = field(default_factory=list)
     fetched_bytes: int = 0
     is_fetching: bool = False
 
@@ -173,7 +173,7 @@ class Sending:
             self.link.endpoint.wait_for_room(self)
             return False
         delivery = self._current[1] if self._current is not None else self._start()
-        self.link.send(parcel.pieces.popleft())
+        self.link.send(parcel.pieces.pop(0))
         if parcel.is_written:
             self._finish(parcel, delivery, now)
         return True

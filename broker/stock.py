@@ -326,7 +326,7 @@ class Stock:
             if held.row is None:
                 continue
             write.entries.append((held.row.queue_id, message_id, 0))
-            if message_id > held.written_mark and held.queue.has_consumers:
+            if message_id > held.written_mark and held.queue.is_hungry:
                 # Raised along with the message, so that giving it needs no second sync.
                 self._raise_mark(held, message_id + MARK_STRIDE)
 

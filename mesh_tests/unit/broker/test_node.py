@@ -1,5 +1,6 @@
 import pytest
 
+from broker.queue import MARK_STRIDE
 from broker.receiving import LINK_CREDIT, UNSYNCED_LIMIT_BYTES
 from mesh_tests.unit.broker.rig import Producer, Rig
 from wire import terminus
@@ -60,6 +61,18 @@ def test_what_was_given_under_a_far_mark_is_counted_though_nearer_ones_were_want
     counts = rig.client().consumer("orders").counts
     assert len(counts) == 3
     assert min(counts) >= 1
+
+
+def test_what_waits_behind_a_consumer_without_credit_is_not_counted_as_seen(rig: Rig) -> None:
+    client = rig.client()
+    client.consumer("orders", credit=1)
+    producer = client.producer("orders")
+    for body in range(MARK_STRIDE + 10):
+        producer.send(body)
+    rig.crash()
+    counts = rig.client().consumer("orders", credit=MARK_STRIDE + 10).counts
+    assert counts[0] == 1
+    assert counts[-5:] == [0] * 5
 
 
 def test_after_an_orderly_restart_only_what_was_given_is_counted(rig: Rig) -> None:
