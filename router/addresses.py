@@ -150,6 +150,11 @@ class Addresses:
     # What the mesh tells
     def on_paths_changed(self) -> None:
         self._changed.update(dict.fromkeys(self._entries))
+        self._look_for_consumers()
+
+    def _look_for_consumers(self) -> None:
+        """Consumers that can be reached now may want what a broker here has."""
+        self.on_keys_changed(frozenset(key for key in self._consumed if self._routing.routers_with(key)))
 
     def on_keys_changed(self, keys: frozenset[str]) -> None:
         """Other routers gained or lost takers for these."""
@@ -172,7 +177,7 @@ class Addresses:
                 self._changed[key] = None
         if not self._brokers.is_up(broker):
             return
-        self.on_keys_changed(frozenset(key for key in self._consumed if self._routing.routers_with(key)))
+        self._look_for_consumers()
 
     def _hosts(self, policy: AddressPolicy) -> bool:
         return policy.is_sharded and any(self._brokers.is_up(broker) for broker in policy.brokers)

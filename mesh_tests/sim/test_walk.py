@@ -9,10 +9,8 @@ import pytest
 
 from mesh_tests.sim.walk import QUEUES, Walk
 
-SEEDS = range(
-    int(os.environ.get("WALK_FIRST_SEED", "1")),
-    int(os.environ.get("WALK_FIRST_SEED", "1")) + int(os.environ.get("WALK_SEEDS", "12")),
-)
+FIRST = int(os.environ.get("WALK_FIRST_SEED", "1"))
+SEEDS = range(FIRST, FIRST + int(os.environ.get("WALK_SEEDS", "12")))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

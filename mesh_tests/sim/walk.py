@@ -167,6 +167,9 @@ class Walk:
         for _ in range(60):
             for _, client, receiver in self.receivers:
                 receiver.accepts = True
+                if not client.closed and receiver.link.is_open and receiver.link.credit < 5:
+                    receiver.link.grant(10)
+                    client.endpoint.mark_dirty()
                 if receiver.held and not client.closed and not receiver.link.is_gone:
                     receiver.settle()
                     client.endpoint.mark_dirty()
