@@ -422,6 +422,10 @@ class Endpoint:
         if session is None:
             raise LocalStateError("a link attached in a session that was never begun")
         link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
+        if len(self._links) > 2 * self.settings.max_links:
+            # A refused link takes memory until the peer answers: one that never does goes with its connection.
+            self.close(AmqpError("amqp:resource-limit-exceeded", "attaches go on without an answer to their refusals"))
+            return
         if len(self._links) > self.settings.max_links:
             limit = f"{self.settings.max_links} links on this connection at most"
             error = AmqpError("amqp:resource-limit-exceeded", limit)

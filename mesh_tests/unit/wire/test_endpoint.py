@@ -347,3 +347,16 @@ def test_endpoints_with_unsettled_deliveries_are_freed_whole():
         pipe.run()
         pipe.a.free()
         pipe.b.free()
+
+
+def test_a_peer_that_never_answers_refusals_loses_its_connection():
+    pipe = Pipe(max_links=2)
+    session = pipe.a.begin()
+    for index in range(10):
+        session.sender(f"s{index}").open()
+    while chunk := pipe.a.output():  # all attaches arrive before any answer
+        pipe.b.receive(chunk)
+    pipe.b.drain(pipe.sinks[pipe.b])
+    pipe.run()
+    (closed,) = pipe.take(pipe.a, Closed)
+    assert closed.error.condition == "amqp:resource-limit-exceeded"
