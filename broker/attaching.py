@@ -24,7 +24,7 @@ from wire import terminus
 from wire.errors import AmqpError, LinkError
 from wire.link import RECEIVE_FIRST, IncomingLink, Link, OutgoingLink
 from wire.log import Emit
-from wire.terminus import NULL_TERMINUS, DistributionMode, Durability, Expiry, Terminus, TerminusType
+from wire.terminus import DistributionMode, Durability, Expiry, Terminus, TerminusType
 
 SELECTORS = ("apache.org:selector-filter:string", 0x0000468C00000004)
 """Descriptors of the filter; its name in the map is the client's choice."""
@@ -88,8 +88,6 @@ class Attachments:
                     error.description,
                 )
             )
-            link.set_source(NULL_TERMINUS)
-            link.set_target(NULL_TERMINUS)
             link.refuse(error)
 
     def detach(self, link: Link, now: float, *, closed: bool) -> None:

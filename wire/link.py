@@ -202,6 +202,9 @@ class Link:
     @_unless_gone
     def refuse(self, error: AmqpError) -> None:
         """Answer an attach as the spec asks: attach back with a null terminus, then detach with the error. [2.6.3]"""
+        # The engine's termini start as empty ones, and those are not null.
+        self.set_source(terminus.NULL_TERMINUS)
+        self.set_target(terminus.NULL_TERMINUS)
         lib.pn_link_open(self.pointer)
         self.close(error)
 
