@@ -12,5 +12,5 @@ install_packages() {
     "${sudo[@]}" apt-get update -qq
     # RUNLEVEL=1: a package that brings a service must not start it; the tests start their own.
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-        apt-get install --yes --no-install-recommends -qq "$@" >/dev/null
+        apt-get install --yes --no-install-recommends -qq -o Dpkg::Use-Pty=0 "$@" >/dev/null
 }
