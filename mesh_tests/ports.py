@@ -8,20 +8,28 @@ from collections.abc import Iterator
 # program listens nobody else gets the port by chance.
 LOWEST, HIGHEST = 20_000, 32_000
 
-_taken: set[int] = set()
-
 
 def free_port() -> int:
-    """A port that nobody listens on at the loopback address, and that this test run has not given out before."""
+    """A port that nobody listens on at the loopback address, and that no test run on this machine has given out."""
     return next(_free_ports())
 
 
 def _free_ports() -> Iterator[int]:
     while True:
         port = random.randrange(LOWEST, HIGHEST)
-        if port not in _taken and not _is_in_use(port):
-            _taken.add(port)
+        if not _is_in_use(port) and _claim(port):
             yield port
+
+
+def _claim(port: int) -> bool:
+    """Until this process ends: an abstract socket is a claim that all processes see and that none leaves behind."""
+    with socket.socket(socket.AF_UNIX) as claim:
+        try:
+            claim.bind(f"\0amqpmesh-test-port-{port}")
+        except OSError:
+            return False
+        claim.detach()
+    return True
 
 
 def _is_in_use(port: int) -> bool:

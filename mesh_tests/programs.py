@@ -59,12 +59,21 @@ class Program:
 
     def wait_success(self, timeout_s: float) -> str:
         """The whole output of a program that ends with exit code 0; AssertionError otherwise."""
-        try:
-            code = self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(self._report(f"still runs after {timeout_s} s")) from None
+        code = self._wait(timeout_s)
         assert code == 0, self._report(f"exit code {code}")
         return self.output()
+
+    def wait_failure(self, timeout_s: float) -> str:
+        """The whole output of a program that ends with any other exit code; AssertionError otherwise."""
+        code = self._wait(timeout_s)
+        assert code > 0, self._report(f"exit code {code}")
+        return self.output()
+
+    def _wait(self, timeout_s: float) -> int:
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self._report(f"still runs after {timeout_s} s")) from None
 
     def stop(self) -> None:
         """End the whole group: first by request, then by force. Harmless when it has ended."""

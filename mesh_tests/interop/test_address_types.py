@@ -110,3 +110,10 @@ def test_a_jms_durable_subscription_ends_when_it_is_unsubscribed(mesh, new_clien
     again = jms.receive(mesh.url("r1"), address, COUNT, **me)
     jms.send(mesh.url("r1"), address, COUNT, kind="topic").wait_success()
     assert again.sequences() == EXPECTED
+
+
+@pytest.mark.parametrize("router", ["r1", "r2", "r3"])
+def test_a_jms_client_is_told_that_there_is_no_such_subscription(mesh, new_client, router):
+    me = {"subscription": "nobody's", "container_id": "id-nobody", "kind": "topic"}
+    told = new_client(Jms).start("unsubscribe", mesh.url(router), "topic.any", 0, **me).wait_failure()
+    assert "amqp:not-found" in told

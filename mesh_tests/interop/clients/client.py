@@ -62,6 +62,10 @@ class Exchange:
     def wait_success(self, timeout_s: float = DONE_S) -> None:
         self.program.wait_success(timeout_s)
 
+    def wait_failure(self, timeout_s: float = DONE_S) -> str:
+        """What the program said before it gave up."""
+        return self.program.wait_failure(timeout_s)
+
 
 class Client:
     """What every kind of client has in common. ``urls`` is one URL or, for those that can, several to fail over to."""
@@ -72,6 +76,7 @@ class Client:
     can_fail_over = False
     sends_again = False  # what came back released or modified
     can_subscribe = False
+    can_log_in = False
     takes_any_order = True
     attached = "^attached"
     env: dict[str, str] = {}  # noqa: RUF012 - never changed
@@ -126,7 +131,7 @@ def _arguments(mode: str, urls: Sequence[str], address: str, count: int, options
 class Rhea(Client):
     name = "rhea"
     needs = "rhea (npm)"
-    can_fail_over = sends_again = can_subscribe = True
+    can_fail_over = sends_again = can_subscribe = can_log_in = True
     env = {"NODE_PATH": str(PEERS / "rhea" / "node_modules")}  # noqa: RUF012
 
     @classmethod
@@ -140,7 +145,7 @@ class Rhea(Client):
 class Jms(Client):
     name = "jms"
     needs = "Qpid JMS (Maven Central) and Java 17"
-    can_fail_over = sends_again = can_subscribe = True
+    can_fail_over = sends_again = can_subscribe = can_log_in = True
 
     @classmethod
     def is_installed(cls) -> bool:
@@ -155,7 +160,7 @@ class Jms(Client):
 class Container(Client):
     name = "container"
     needs = "python-qpid-proton"
-    can_fail_over = sends_again = can_subscribe = True
+    can_fail_over = sends_again = can_subscribe = can_log_in = True
     program = "container_client.py"
 
     @classmethod

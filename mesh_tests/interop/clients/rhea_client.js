@@ -12,20 +12,22 @@ function fail(text) {
   process.exit(1);
 }
 
+const reason = (error) => `${error.condition}: ${error.description}`;
+
 function connect() {
   const urls = options.urls.split(',').map((text) => new URL(text));
   let attempts = 0;
   const container = rhea.create_container({ id: options.container_id || rhea.generate_uuid() });
   container.on('connection_error', (context) => say('connection error: ' + context.connection.error));
-  container.on('sender_error', (context) => fail(String(context.sender.error)));
-  container.on('receiver_error', (context) => fail(String(context.receiver.error)));
-  container.on('rejected', (context) => fail('rejected: ' + context.delivery.remote_state.error));
+  container.on('sender_error', (context) => fail(reason(context.sender.error)));
+  container.on('receiver_error', (context) => fail(reason(context.receiver.error)));
+  container.on('rejected', (context) => fail('rejected: ' + reason(context.delivery.remote_state.error)));
   const connection = container.connect({
     connection_details: () => {
       const url = urls[attempts++ % urls.length];
-      const user = url.username ? { username: url.username, password: url.password } : {};
-      return { host: url.hostname, port: Number(url.port), ...user };
+      return { host: url.hostname, port: Number(url.port) };
     },
+    ...(urls[0].username ? { username: urls[0].username, password: urls[0].password } : {}),
     reconnect: urls.length > 1,
     initial_reconnect_delay: 50,
     max_reconnect_delay: 200,
@@ -55,15 +57,14 @@ function send(connection) {
       if (pauseMs) return void setTimeout(sendNext, pauseMs);
     }
   }
-  function again(context) {
+  sender.on('sender_open', () => say('attached'));
+  sender.on('sendable', sendNext);
+  // Also raised for what came back modified.
+  sender.on('released', (context) => {
     waiting.push(unsettled.get(context.delivery));
     unsettled.delete(context.delivery);
     sendNext();
-  }
-  sender.on('sender_open', () => say('attached'));
-  sender.on('sendable', sendNext);
-  sender.on('released', again);
-  sender.on('modified', again);
+  });
   sender.on('accepted', (context) => {
     say('sequence=' + unsettled.get(context.delivery));
     unsettled.delete(context.delivery);
