@@ -55,6 +55,12 @@ PORTS = range(20000, 32000)
 # A multicast message is accepted once one consumer has it; who is just being reached by another way may miss it.
 MAY_MISS = frozenset({"multicast"})
 
+LEGEND = """
+BEFORE, AFTER  messages received before and after the kill, by all consumers
+modified       on its way when the router died: the sender is told, and would send it again
+LOST           accepted, and missed by a consumer; of a multicast, accepted says that one consumer has it
+OUTAGE         the longest time after the kill in which some consumer got nothing"""
+
 COLUMNS = ("ADDRESS", "TYPE", "SENT", "ACCEPTED", "OTHER", "BEFORE", "AFTER", "LOST", "TWICE", "OUTAGE", "")
 
 
@@ -117,6 +123,7 @@ def tell(report: DemoReport, out: Output) -> None:
         out.document({"ok": report.ok, **asdict(report)})
         return
     out.table(COLUMNS, [flow.row() for flow in report.flows], title="what became of the messages")
+    out.data(LEGEND)
     back = (
         f"and back {report.restarted_after_ms} ms later" if report.restarted_after_ms is not None else "and never back"
     )
