@@ -89,7 +89,9 @@ class Addresses:
 
     def _make(self, policy: AddressPolicy, phase: int) -> AddressGroup:
         if policy.kind is AddressKind.MULTICAST:
-            return Multicast(policy.address, phase, self._timers, self._settings, self)
+            multicast = Multicast(policy.address, phase, self._timers, self._settings, self)
+            multicast.open_streams = lambda inlet: self._stream_branches(multicast, inlet)
+            return multicast
         group = Anycast(
             policy.address,
             phase,
@@ -116,7 +118,7 @@ class Addresses:
         link.accept_as_proposed()
         inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=True)
         for hop, tree in spec.tree.items():
-            self._branch(group, hop, tree, spec.ingress, inlet)
+            self._branch(group, spec.kind, hop, tree, spec.ingress, inlet)
         group.add_inlet(inlet)
 
     # What the groups tell
@@ -330,24 +332,46 @@ class Addresses:
                 if has_producer:
                     entry.branches.pop(hop)
                 self._retire(entry, taker, at_once=has_producer)
+                for key, stream in list(entry.streams.items()):
+                    if key[0] == hop:
+                        self._retire(entry, stream, at_once=True)
         for hop, tree in wanted.items():
             if hop not in entry.branches and self._may_try(entry, hop):
-                branch = self._branch(group, hop, tree, self._router_id, None)
+                branch = self._branch(group, CircuitKind.MULTICAST, hop, tree, self._router_id, None)
                 if branch is None:
                     self._on_refused(entry, hop, None)
                 else:
                     entry.branches[hop] = (tree, branch)
 
-    def _branch(self, group: AddressGroup, hop: str, tree: Tree, ingress: str, upstream: Inlet | None) -> Taker | None:
-        spec = CircuitSpec(CircuitKind.MULTICAST, group.address, ingress, path=(self._router_id, hop), tree=tree)
+    def _branch(
+        self,
+        group: AddressGroup,
+        kind: CircuitKind,
+        hop: str,
+        tree: Tree,
+        ingress: str,
+        upstream: Inlet | None,
+    ) -> Taker | None:
+        spec = CircuitSpec(kind, group.address, ingress, path=(self._router_id, hop), tree=tree)
         try:
             link = self._circuits.sender(spec, hop)
         except AmqpError:
             return None
-        taker = Taker(link, group, cost=1, upstream=upstream)
+        is_own_stream = kind is CircuitKind.MULTICAST_STREAM and ingress == self._router_id
+        taker = Taker(link, group, cost=1, upstream=upstream, is_stream=is_own_stream)
         link.open()
         group.add_taker(taker)
         return taker
+
+    def _stream_branches(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
+        """For the large deliveries of this inlet: a branch of its own beside each that is shared."""
+        entry = self._entries[group.address, group.phase]
+        for hop, (tree, _) in entry.branches.items():
+            if (hop, inlet) not in entry.streams:
+                taker = self._branch(group, CircuitKind.MULTICAST_STREAM, hop, tree, self._router_id, inlet)
+                if taker is not None:
+                    entry.streams[hop, inlet] = taker
+        return [taker for (hop, owner), taker in entry.streams.items() if owner is inlet and hop in entry.branches]
 
     @staticmethod
     def _close_branches(group: AddressGroup, upstream: Inlet) -> None:

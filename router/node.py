@@ -305,7 +305,7 @@ class RouterNode:
         """Routing was told already."""
 
     def _place_circuit(self, link: Link, spec: CircuitSpec) -> None:
-        if spec.kind is CircuitKind.MULTICAST and isinstance(link, IncomingLink):
+        if spec.kind in (CircuitKind.MULTICAST, CircuitKind.MULTICAST_STREAM) and isinstance(link, IncomingLink):
             self._addresses.accept_circuit(link, spec)
         elif spec.egress != self._settings.router_id:
             self._circuits.pass_on(link, spec)

@@ -28,6 +28,8 @@ class CircuitKind(StrEnum):
     STREAM = "stream"
     """Anycast for deliveries that are too large to share a link, in a session of its own."""
     MULTICAST = "multicast"
+    MULTICAST_STREAM = "multicast-stream"
+    """Multicast for deliveries that are too large to share links, in sessions of its own."""
     ROUTE = "route"
     """A client's own link on its way to a broker."""
 

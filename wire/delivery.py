@@ -47,6 +47,11 @@ def rejected(name: str, description: str) -> Outcome:
     return Outcome(Kind.REJECTED, AmqpError(name, description))
 
 
+def pending(delivery: Pointer) -> int:
+    """Bytes that can be read now. None of an aborted delivery can, though the engine still counts them."""
+    return 0 if lib.pn_delivery_aborted(delivery) else int(lib.pn_delivery_pending(delivery))
+
+
 _TERMINAL = frozenset({Kind.ACCEPTED, Kind.REJECTED, Kind.RELEASED, Kind.MODIFIED})
 
 is_partial = lib.pn_delivery_partial
@@ -54,7 +59,6 @@ is_aborted = lib.pn_delivery_aborted
 is_settled = lib.pn_delivery_settled
 is_updated = lib.pn_delivery_updated
 is_readable = lib.pn_delivery_readable
-pending = lib.pn_delivery_pending
 remote_state = lib.pn_delivery_remote_state
 local_state = lib.pn_delivery_local_state
 settle = lib.pn_delivery_settle

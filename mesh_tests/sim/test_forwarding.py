@@ -222,3 +222,51 @@ def test_traffic_finds_another_path_when_the_transit_router_dies():
     sender.send(b"after")
     mesh.run_until(lambda: len(sender.outcomes) == 2)
     assert receiver.messages == [b"before", b"after"]
+
+
+def test_a_large_multicast_streams_to_all_beside_small_ones():
+    mesh = line()
+    receivers = [mesh.client(router).receiver("prices") for router in ("r1", "r2", "r3")]
+    one, other = mesh.client("r1").sender("prices"), mesh.client("r1").sender("prices")
+    mesh.run_until(lambda: one.link.credit > 1 and other.link.credit > 0)
+    body = bytes(range(256)) * 24576  # more than any window holds
+    half = one.link.start(b"large")
+    one.open[half] = 1
+    for start in range(0, len(body), 65536):
+        mesh.run_until(lambda: one.link.is_writable)
+        one.link.send(body[start : start + 65536])
+        mesh.flush()
+    other.send(b"small")
+    one.link.finish()
+    mesh.run_until(lambda: bool(one.outcomes) and bool(other.outcomes))
+    assert all(sorted(receiver.messages, key=len) == [b"small", body] for receiver in receivers)
+
+
+def test_a_large_multicast_whose_producer_dies_is_aborted_everywhere():
+    mesh = line()
+    receivers = [mesh.client(router).receiver("prices") for router in ("r1", "r2", "r3")]
+    client = mesh.client("r1")
+    sender = client.sender("prices")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.link.start(b"large")
+    sender.link.send(bytes(200_000))
+    mesh.run(1)
+    mesh.cut(client.pipe)
+    after = mesh.client("r2").sender("prices")
+    mesh.run_until(lambda: after.link.credit > 0)
+    after.send(b"after")
+    mesh.run_until(lambda: all(receiver.messages == [b"after"] for receiver in receivers))
+
+
+def test_a_multicast_goes_on_without_a_consumer_that_stands_still():
+    mesh = line()
+    moving = mesh.client("r3").receiver("prices", credit=100)
+    still = mesh.client("r2").receiver("prices", credit=1)
+    still.accepts = False
+    sender = mesh.client("r1").sender("prices")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    for _ in range(3):
+        mesh.run_until(lambda: sender.link.credit > 0, 15)
+        sender.send(b"x")
+    mesh.run_until(lambda: len(moving.messages) == 3, 15)
+    assert len(still.messages) == 1

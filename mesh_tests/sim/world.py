@@ -312,7 +312,7 @@ class Receiver:
     held: list[Any] = field(default_factory=list)
     accepts: bool = True
     tops_up: bool = True
-    partial: bytes = b""
+    partial: bytearray = field(default_factory=bytearray)
     error: Any = None
 
     def settle(self, outcome: deliveries.Outcome = deliveries.ACCEPTED) -> None:
@@ -406,16 +406,17 @@ class SimClient:
         if link.has_left:
             return  # the engine drops the bytes of what still comes
         while size := deliveries.pending(delivery):
+            assert link.current == delivery, "a delivery began before the one before it ended"
             receiver.partial += link.recv(size)
         if deliveries.is_aborted(delivery):
-            receiver.partial = b""
+            receiver.partial.clear()
             link.advance()
             deliveries.settle(delivery)
             return
         if deliveries.is_partial(delivery):
             return
-        receiver.messages.append(receiver.partial)
-        receiver.partial = b""
+        receiver.messages.append(bytes(receiver.partial))
+        receiver.partial.clear()
         link.advance()
         if deliveries.is_settled(delivery):
             deliveries.settle(delivery)

@@ -157,6 +157,8 @@ class AddressGroup:
     def on_returned(self, inlet: Inlet) -> None:
         if inlet in self.inlets:
             self.top_up(inlet)
+        if inlet in self._waiting:
+            self.kick()
 
     def on_credit(self, taker: Taker) -> None:
         if taker.link.is_draining and taker.link.credit > 0:
@@ -189,6 +191,9 @@ class AddressGroup:
         self._tell_drains(inlet)
 
     # Movement
+    def on_blocked(self, taker: Taker) -> None:
+        """Only copies wait for each other."""
+
     def on_moved(self, taker: Taker) -> None:
         if self._waiting:
             self.kick()

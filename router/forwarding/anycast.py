@@ -80,13 +80,7 @@ class Anycast(AddressGroup):
         # The next of equals has its turn: the chosen one goes to the end.
         self.takers[best] = self.takers.pop(best)
         if best.cost > 0:
-            return self._in_order(inlet, best, is_large)
-        return best
-
-    def _in_order(self, inlet: Inlet, circuit: Taker, is_large: bool) -> Taker | None:
-        """Change between shared and streaming circuit only when nothing is outstanding on the other."""
-        if inlet.is_streaming != is_large:
-            if any(move.is_far for move in inlet.unsettled.values()):
+            if not inlet.may_stream(is_large):
                 return None
-            inlet.is_streaming = is_large
-        return self.open_stream(circuit, inlet) if is_large else circuit
+            return self.open_stream(best, inlet) if is_large else best
+        return best

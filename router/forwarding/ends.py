@@ -44,6 +44,9 @@ class Group(Protocol):
     def on_credit(self, taker: Taker) -> None:
         """The taker's credit or drain changed."""
 
+    def on_blocked(self, taker: Taker) -> None:
+        """A started copy waits for room at this taker."""
+
     def on_returned(self, inlet: Inlet) -> None:
         """One of the inlet's deliveries was settled: its credit may return."""
 
@@ -185,6 +188,14 @@ class Inlet:
     def count_in(self) -> None:
         self.promised = max(0, self.promised - 1)
         self.deliveries_in += 1
+
+    def may_stream(self, is_large: bool) -> bool:
+        """Change between shared and streaming circuits only when nothing is outstanding on the others: order."""
+        if self.is_streaming != is_large:
+            if any(move.is_far for move in self.unsettled.values()):
+                return False
+            self.is_streaming = is_large
+        return True
 
     def release_held(self) -> int:
         """Answer every delivery at the head with RELEASED, reading each to its end; how many."""

@@ -19,16 +19,32 @@ _RANK = {Kind.RELEASED: 0, Kind.MODIFIED: 1, Kind.ACCEPTED: 2, Kind.REJECTED: 3}
 class Copy:
     """The outgoing delivery of a fan at one taker."""
 
-    __slots__ = ("fan", "has_left", "outgoing", "taker")
+    __slots__ = ("fan", "has_left", "looked_bytes", "outgoing", "sent_bytes", "taker")
 
     def __init__(self, fan: Fan, taker: Taker) -> None:
         self.fan = fan
         self.taker = taker
         self.has_left = False
+        self.sent_bytes = 0
+        self.looked_bytes = 0
         self.outgoing: Pointer = taker.link.start(taker.next_tag())
         taker.credit -= 1
         taker.moving = self
         taker.unsettled[self.outgoing] = self
+
+    def send(self, chunk: bytes) -> None:
+        self.taker.link.send(chunk)
+        self.sent_bytes += len(chunk)
+
+    def has_progressed(self) -> bool:
+        """Bytes went out since this was last asked."""
+        before, self.looked_bytes = self.looked_bytes, self.sent_bytes
+        return self.sent_bytes > before
+
+    def give_up(self) -> None:
+        """It stands still: the others go on without it."""
+        self.abort()
+        self.fan.on_copy_done(self, MODIFIED_FAILED)
 
     def finish(self, is_settled: bool) -> None:
         self.taker.link.finish()
@@ -105,12 +121,13 @@ class Fan:
             blocked = next((copy for copy in self.copies if not copy.taker.link.is_writable), None)
             if blocked is not None:
                 blocked.taker.link.endpoint.wait_for_room(self if self.is_read else inlet)
+                inlet.group.on_blocked(blocked.taker)
                 return self.is_read
             chunk = self.prefix or self._read(inlet)
             self.prefix = None
             if chunk:
                 for copy in self.copies:
-                    copy.taker.link.send(chunk)
+                    copy.send(chunk)
             elif not self.is_read and deliveries.is_aborted(self.incoming):
                 self._abort(inlet)
                 return True

@@ -5,9 +5,12 @@ Producers are held back by the slowest taker; one without credit for ``stall_tim
 
 from __future__ import annotations
 
-from router.forwarding.address import AddressGroup
+from collections.abc import Callable
+
+from router.forwarding.address import AddressGroup, ForwardingSettings, GroupOwner
 from router.forwarding.ends import CHUNK_BYTES, Inlet, Taker
-from router.forwarding.fan import Fan
+from router.forwarding.fan import Copy, Fan
+from router.timers import Timers
 from wire import delivery as deliveries
 
 _PRESETTLED_PATIENCE_S = 0.1
@@ -19,14 +22,37 @@ class Multicast(AddressGroup):
 
     treatment = "multicast"
 
+    def __init__(
+        self, address: str, phase: int, timers: Timers, settings: ForwardingSettings, owner: GroupOwner
+    ) -> None:
+        super().__init__(address, phase, timers, settings, owner)
+        self.open_streams: Callable[[Inlet], list[Taker]] = lambda inlet: []
+        """Asked for the branches of an inlet's large deliveries: opened when first asked for, without credit yet."""
+
     def takers_of(self, inlet: Inlet) -> list[Taker]:
         """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
         return [
             taker
             for taker in self.takers
             if not taker.is_closing
+            and not taker.is_stream
             and (taker.upstream is inlet or (taker.upstream is None and (taker.cost == 0 or not inlet.is_circuit)))
         ]
+
+    def _takers_for(self, inlet: Inlet, *, is_large: bool) -> list[Taker] | None:
+        """A large delivery takes branches of its own, so that it stops nobody else; None until they are there."""
+        takers = self.takers_of(inlet)
+        shared = [taker for taker in takers if taker.cost > 0]
+        if inlet.is_circuit or not shared:
+            return takers
+        if not inlet.may_stream(is_large):
+            return None
+        if not is_large:
+            return takers
+        streams = self.open_streams(inlet)
+        if len(streams) < len(shared) or not all(taker.can_take for taker in streams):
+            return None
+        return [taker for taker in takers if taker.cost == 0] + streams
 
     def credit_for(self, inlet: Inlet) -> int:
         credits = [taker.credit for taker in self.takers_of(inlet) if not taker.is_stalled]
@@ -42,7 +68,11 @@ class Multicast(AddressGroup):
             return None
         if inlet.is_head_partial(delivery) and deliveries.pending(delivery) < CHUNK_BYTES and not inlet.has_prefix:
             return None
-        takers = self.takers_of(inlet)
+        is_whole = not inlet.is_head_partial(delivery)
+        takers = self._takers_for(inlet, is_large=not is_whole)
+        if takers is None:
+            self._waiting[inlet] = None
+            return None
         ready = [taker for taker in takers if taker.can_take]
         late = [taker for taker in takers if not taker.can_take and not taker.is_stalled]
         if late:
@@ -57,8 +87,11 @@ class Multicast(AddressGroup):
         inlet.count_in()
         for taker in takers:
             taker.copies_missed += taker not in ready
-        is_whole = not inlet.is_head_partial(delivery)
         return Fan(inlet, delivery, ready, inlet.take_prefix(), is_whole=is_whole)
+
+    def on_blocked(self, taker: Taker) -> None:
+        """A started copy waits for room at this taker, and the other copies with it."""
+        self._watch(taker, self._settings.stall_timeout_s)
 
     def _watch(self, taker: Taker, patience_s: float) -> None:
         if taker.stall_timer is None:
@@ -67,6 +100,13 @@ class Multicast(AddressGroup):
     def _on_stalled(self, taker: Taker) -> None:
         taker.stall_timer = None
         if taker in self.takers and not taker.can_take:
+            copy = taker.moving
+            if isinstance(copy, Copy):
+                # A copy that waits for its own producer is nobody's fault at the other end.
+                if copy.has_progressed() or taker.link.is_writable:
+                    self._watch(taker, self._settings.stall_timeout_s)
+                    return
+                copy.give_up()
             taker.is_stalled = True
             self.kick()
             for inlet in self.inlets:

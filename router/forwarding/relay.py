@@ -50,6 +50,9 @@ class Relay:
         if self.is_draining and not inlet.link.has_left:
             self.on_sender_flow(inlet)
 
+    def on_blocked(self, taker: Taker) -> None:
+        """There are no copies here."""
+
     def on_moved(self, taker: Taker) -> None:
         """The loop in ``pump`` goes on by itself."""
 

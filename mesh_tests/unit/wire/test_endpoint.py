@@ -360,3 +360,19 @@ def test_a_peer_that_never_answers_refusals_loses_its_connection():
     pipe.run()
     (closed,) = pipe.take(pipe.a, Closed)
     assert closed.error.condition == "amqp:resource-limit-exceeded"
+
+
+def test_an_aborted_delivery_has_nothing_to_read_though_bytes_of_it_came():
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    pipe.sinks[pipe.b].takes = False
+    receiver.grant(1)
+    pipe.run()
+    delivery = sender.start(b"t")
+    sender.send(b"half")
+    pipe.run()
+    assert deliveries.pending(receiver.current) == 4
+    sender.abort(delivery)
+    pipe.run()
+    assert deliveries.is_aborted(receiver.current)
+    assert deliveries.pending(receiver.current) == 0
