@@ -67,6 +67,7 @@ class Walk:
             (4, self.add_receiver),
             (4, self.add_sender),
             (30, self.send),
+            (4, self.abort),
             (12, self.settle),
             (3, self.drop_client),
             (2, self.close_link),
@@ -109,6 +110,19 @@ class Walk:
             body = b"\x00\x53\x75\xb0" + (padding + 15).to_bytes(4, "big") + b"no=%012d" % self._count + bytes(padding)
             number = sender.send(body, settled=self.random.random() < 0.1)
             self.bodies[sender][number] = body
+
+    def abort(self) -> None:
+        """Begin a message, small or large, that never comes to its end."""
+        if not self.senders:
+            return
+        _, client, sender = self.random.choice(self.senders)
+        if not sender.link.is_open or client.closed or sender.link.credit <= 0:
+            return
+        delivery = sender.link.start(b"aborted")
+        sender.link.send(bytes(self.random.choice((10, 1000, 100_000))))
+        self.mesh.run(self.random.choice((0.0005, 0.01, 0.1)))
+        if not sender.link.is_gone and not client.closed:
+            sender.link.abort(delivery)
 
     def settle(self) -> None:
         for _, client, receiver in self.receivers:
