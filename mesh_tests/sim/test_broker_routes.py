@@ -9,6 +9,7 @@ import pytest
 from proton import Message
 
 from mesh_tests.sim.world import Receiver, Sender, SimMesh
+from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, Kind
 from wire.terminus import Durability, Expiry
 
@@ -76,6 +77,25 @@ def test_a_queue_client_goes_on_when_the_transit_router_dies(tmp_path: Path):
     send_all(mesh, sender, 10, first=10)
     mesh.run_until(lambda: set(bodies(receiver)) == set(range(20)))
     assert (receiver.error, sender.error) == (None, None)
+
+
+def test_no_two_messages_that_a_consumer_holds_have_one_tag(tmp_path: Path):
+    mesh = mesh_of(tmp_path, b1=["r3"])
+    receiver = mesh.client("r1", "c").receiver("orders", credit=50)
+    receiver.accepts = False
+    send_all(mesh, mesh.client("r4", "p").sender("orders"), 5)
+    mesh.run_until(lambda: len(receiver.held) == 5)
+    mesh.kill("r2")
+    mesh.run_until(lambda: len(receiver.held) == 10)
+    assert len({deliveries.tag(delivery) for delivery in receiver.held}) == 10
+
+
+def test_the_end_of_no_subscription_is_refused(tmp_path: Path):
+    mesh = mesh_of(tmp_path, b1=["r3"])
+    unsubscriber = mesh.client("r1", "me").receiver(None)
+    mesh.run_until(lambda: unsubscriber.error is not None)
+    assert unsubscriber.error.condition == "amqp:not-found"
+    assert unsubscriber.link.remote_source.is_null
 
 
 def test_queue_clients_go_on_when_the_broker_restarts_and_nothing_accepted_is_lost(tmp_path: Path):

@@ -12,6 +12,7 @@ from router.forwarding.ends import Inlet, Taker
 from router.forwarding.guard import Guard
 from router.forwarding.move import Move
 from wire import delivery as deliveries
+from wire.engine import Pointer
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
 
@@ -34,6 +35,7 @@ class Relay:
         self.taker = Taker(outgoing, self)
         self.taker.presettles = False
         self.is_draining = False
+        self._senders_before = 0
         self._on_left = on_left
         self._on_established = established
 
@@ -43,7 +45,7 @@ class Relay:
             if move is None:
                 if self.taker.moving is not None or self.taker.is_closing:
                     break
-                move = Move(inlet, delivery, self.taker, deliveries.tag(delivery))
+                move = Move(inlet, delivery, self.taker, self._tag(delivery))
                 inlet.deliveries_in += 1
             if not move.advance():
                 break
@@ -52,6 +54,12 @@ class Relay:
 
     def on_blocked(self, taker: Taker) -> None:
         """There are no copies here."""
+
+    def _tag(self, delivery: Pointer) -> bytes:
+        """The sender's own; one that came in its place may use tags again that the taker still holds. [2.6.12]"""
+        if not self._senders_before:
+            return deliveries.tag(delivery)
+        return b"%d/amqpmesh/%s" % (self._senders_before, self.taker.next_tag())
 
     def on_moved(self, taker: Taker) -> None:
         """The loop in ``pump`` goes on by itself."""
@@ -92,6 +100,7 @@ class Relay:
     def replace(self, link: IncomingLink | OutgoingLink) -> None:
         """Stitch another link in where one was lost; the other end stays with all it holds."""
         if isinstance(link, IncomingLink):
+            self._senders_before += 1
             self.inlet = Inlet(link, self, limit=0, is_circuit=True)
         else:
             self.taker = Taker(link, self)
