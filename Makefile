@@ -29,7 +29,7 @@ check: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q mesh_tests/unit mesh_tests/sim $(ARGS)
+	$(BIN)/pytest -q -n auto mesh_tests/unit mesh_tests/sim $(ARGS)
 
 format: $(READY)
 	$(BIN)/ruff check --fix
