@@ -42,6 +42,9 @@ class Artemis:
     def anonymous_url(self) -> str:
         return f"amqp://127.0.0.1:{self.port}"
 
+    def make_durable_queue(self, name: str) -> None:
+        """All queues are, and are made when somebody attaches."""
+
     def stop(self) -> None:
         self._server.stop()
 

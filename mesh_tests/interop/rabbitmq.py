@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+from proton import Terminus
+from proton.reactor import SenderOption
+from proton.utils import BlockingConnection
+
 from mesh_tests.ports import free_port, is_listening
 from mesh_tests.programs import Program
 from mesh_tests.waiting import wait_until
@@ -10,8 +14,16 @@ SCRIPTS = Path("/usr/lib/rabbitmq/bin")  # not /usr/sbin: those change to the us
 START_S = 60.0
 
 
+class DurableTarget(SenderOption):
+    def apply(self, sender) -> None:
+        sender.target.durability = Terminus.DELIVERIES
+
+
 class RabbitMQ:
-    """Addresses are ``/queue/NAME`` and ``/topic/KEY``; user and password are guest, or nothing at all."""
+    """Addresses are ``/queue/NAME``, ``/amq/queue/NAME`` for one that exists, and ``/topic/KEY``.
+
+    User and password are guest, or nothing at all.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.port = free_port()
@@ -32,6 +44,12 @@ class RabbitMQ:
     @property
     def anonymous_url(self) -> str:
         return f"amqp://127.0.0.1:{self.port}"
+
+    def make_durable_queue(self, name: str) -> None:
+        """A queue made by who merely attaches to ``/queue/NAME`` goes with the broker, messages and all."""
+        connection = BlockingConnection(self.url)
+        connection.create_sender(f"/queue/{name}", options=DurableTarget())
+        connection.close()
 
     def stop(self) -> None:
         self._server.stop()
