@@ -15,7 +15,7 @@ ROUTER_PREFIX = "_topo/"
 AREA_PREFIX = "_topo/0/"
 
 _URL_FORM = re.compile(r"amqps?:(?://[^/]*)?/?", re.IGNORECASE)
-_DYNAMIC = re.compile(r"_topo/0/([^/]+)/temp\..+", re.DOTALL)
+_DYNAMIC = re.compile(r"_topo/0/([^/]+)/temp(?:-topic)?\..+", re.DOTALL)
 
 
 def normalize(address: str) -> str:
@@ -33,16 +33,21 @@ def is_internal(address: str) -> bool:
     return address.startswith((MESH_PREFIX, ROUTER_PREFIX)) or address in ("_amqpmesh", "_topo")
 
 
-def dynamic_address(router_id: str, token: str) -> str:
+def dynamic_address(router_id: str, token: str, *, is_topic: bool = False) -> str:
     """Name a reply address that every router knows how to route: to ``router_id``.
 
-    Whoever knows the address may send to it, so ``token`` should be hard to guess.
+    Whoever knows the address may send to it, so ``token`` should be hard to guess. What is sent to a topic goes to
+    every consumer there, else to one.
     """
-    return f"amqp:/{AREA_PREFIX}{router_id}/temp.{token}"
+    return f"amqp:/{AREA_PREFIX}{router_id}/{'temp-topic' if is_topic else 'temp'}.{token}"
 
 
 def is_dynamic(address: str) -> bool:
     return _DYNAMIC.fullmatch(normalize(address)) is not None
+
+
+def is_dynamic_topic(address: str) -> bool:
+    return is_dynamic(address) and "/temp-topic." in address
 
 
 def router_of(address: str) -> str | None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_internal, normalize
+from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap
 
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ class AddressBook:
         )
 
     def _resolve_internal(self, address: str) -> AddressPolicy | None:
+        if is_dynamic_topic(address):
+            return AddressPolicy(address, AddressKind.MULTICAST, is_internal=True)
         if is_dynamic(address):
             # One consumer, at the router that the address names: closest spares the arithmetic of balancing.
             return AddressPolicy(address, AddressKind.ANYCAST, Distribution.CLOSEST, is_internal=True)

@@ -112,7 +112,8 @@ class Addresses:
         policy = self._book.resolve(spec.address)
         if policy is None or policy.kind is AddressKind.UNAVAILABLE:
             raise AmqpError("amqp:not-found", f"{self._router_id} knows no address {spec.address!r}")
-        if router_of(spec.address) and not self.has_taker(policy.address):
+        is_copy = policy.kind is AddressKind.MULTICAST
+        if router_of(spec.address) and not is_copy and not self.has_taker(policy.address):
             raise AmqpError(NO_TAKER, f"nobody listens to {spec.address!r} any more")
         group = self.group(policy, spec.phase)
         link.accept_as_proposed()

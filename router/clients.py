@@ -113,7 +113,7 @@ class ClientConnection(RouterConnection):
 
     def _on_dynamic_target(self, link: IncomingLink, wanted: Terminus) -> None:
         """JMS makes a temporary destination so: the link holds the address, and consumers attach to it by name."""
-        policy, address = self._new_address()
+        policy, address = self._new_address(is_topic="temporary-topic" in wanted.capabilities)
         link.copy_source(link)
         link.set_target(target(address, is_dynamic=True, capabilities=wanted.capabilities))
         link.set_settle_modes(*link.remote_settle_modes)
@@ -121,9 +121,9 @@ class ClientConnection(RouterConnection):
         group = self._services.addresses.group(policy)
         group.add_inlet(Inlet(link, group, self._link_capacity, guard=self._guard(link)))
 
-    def _new_address(self) -> tuple[AddressPolicy, str]:
+    def _new_address(self, *, is_topic: bool = False) -> tuple[AddressPolicy, str]:
         services = self._services
-        address = dynamic_address(services.router_id, services.new_token())
+        address = dynamic_address(services.router_id, services.new_token(), is_topic=is_topic)
         policy = services.book.resolve(address)
         assert policy is not None
         self._dynamic.add(policy.address)

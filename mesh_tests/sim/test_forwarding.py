@@ -270,3 +270,35 @@ def test_a_multicast_goes_on_without_a_consumer_that_stands_still():
         sender.send(b"x")
     mesh.run_until(lambda: len(moving.messages) == 3, 15)
     assert len(still.messages) == 1
+
+
+@pytest.mark.parametrize(("capability", "copies"), [("temporary-queue", 1), ("temporary-topic", 2)])
+def test_a_temporary_destination_is_made_by_a_dynamic_target(capability: str, copies: int):
+    mesh = line()
+    client = mesh.client("r3")
+    maker = client.sender(None, is_dynamic=True, capabilities=(capability,))
+    mesh.run_until(lambda: maker.link.is_open)
+    address = maker.link.remote_target.address
+    consumers = [client.receiver(address), client.receiver(address)]
+    stranger = mesh.client("r3").receiver(address)
+    mesh.run(0.5)
+    assert stranger.error.condition == "amqp:unauthorized-access"
+    sender = mesh.client("r1").sender(address)
+    for _ in range(6):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(b"x")
+    mesh.run_until(lambda: len(sender.outcomes) == 6)
+    assert sum(len(consumer.messages) for consumer in consumers) == 6 * copies
+
+
+def test_a_multicast_loses_no_copy_when_another_consumer_joins():
+    mesh = line()
+    first = mesh.client("r3").receiver("prices", credit=1000)
+    sender = mesh.client("r1").sender("prices")
+    for index in range(60):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(b"%d" % index, settled=True)
+        if index == 20:
+            mesh.client("r2").receiver("prices", credit=1000)
+        mesh.run(0.002)
+    mesh.run_until(lambda: len(first.messages) == 60)

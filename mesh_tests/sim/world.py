@@ -381,10 +381,10 @@ class SimClient:
         self.world.flush()
         return receiver
 
-    def sender(self, address: str | None) -> Sender:
+    def sender(self, address: str | None, **terminus: Any) -> Sender:
         link = self._begin().sender(f"s{next(self._names)}")
         link.set_source(source(None))
-        link.set_target(target(address))
+        link.set_target(target(address, **terminus))
         sender = link.owner = Sender(link)
         link.open()
         self.world.flush()

@@ -236,8 +236,8 @@ class Taker:
     """An outgoing link in a group. ``cost`` is the path's; 0 for a local one."""
 
     __slots__ = (
-        "copies_missed", "cost", "credit", "deliveries_out", "group", "is_closing", "is_stalled", "is_stream", "link",
-        "moving", "presettles", "stall_timer", "tag", "unsettled", "upstream",
+        "copies_missed", "cost", "credit", "deliveries_out", "group", "had_credit", "is_closing", "is_stalled",
+        "is_stream", "link", "moving", "presettles", "stall_timer", "tag", "unsettled", "upstream",
     )  # fmt: skip
 
     def __init__(
@@ -253,6 +253,7 @@ class Taker:
         """The one inlet whose deliveries may go here (a multicast branch); None for any."""
         self.is_stream = is_stream
         self.is_stalled = False
+        self.had_credit = self.credit > 0
         self.stall_timer: Timer | None = None
         self.copies_missed = 0
         self.moving: Move | Copy | None = None
@@ -278,6 +279,7 @@ class Taker:
     def sync_credit(self) -> None:
         """Read the engine's count; a delivery under way is in it until finished."""
         self.credit = self.link.credit - (self.moving is not None)
+        self.had_credit |= self.credit > 0
 
     def on_established(self, link: Link) -> None:
         self.group.on_established(link)

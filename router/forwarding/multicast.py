@@ -77,9 +77,8 @@ class Multicast(AddressGroup):
         late = [taker for taker in takers if not taker.can_take and not taker.is_stalled]
         if late:
             self._waiting[inlet] = None
-            patience_s = _PRESETTLED_PATIENCE_S if deliveries.is_settled(delivery) else self._settings.stall_timeout_s
             for taker in late:
-                self._watch(taker, patience_s)
+                self._watch(taker, self._patience_s(taker, is_settled=bool(deliveries.is_settled(delivery))))
             return None
         if not takers:
             self._waiting[inlet] = None
@@ -88,6 +87,12 @@ class Multicast(AddressGroup):
         for taker in takers:
             taker.copies_missed += taker not in ready
         return Fan(inlet, delivery, ready, inlet.take_prefix(), is_whole=is_whole)
+
+    def _patience_s(self, taker: Taker, *, is_settled: bool) -> float:
+        if not is_settled:
+            return self._settings.stall_timeout_s
+        # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
+        return _PRESETTLED_PATIENCE_S if taker.had_credit else self._settings.path_wait_s
 
     def on_blocked(self, taker: Taker) -> None:
         """A started copy waits for room at this taker, and the other copies with it."""
