@@ -87,7 +87,7 @@ def test_no_two_messages_that_a_consumer_holds_have_one_tag(tmp_path: Path):
     mesh.run_until(lambda: len(receiver.held) == 5)
     mesh.kill("r2")
     mesh.run_until(lambda: len(receiver.held) == 10)
-    assert len({deliveries.tag(delivery) for delivery in receiver.held}) == 10
+    assert len({deliveries.tag(delivery) for delivery, _ in receiver.held}) == 10
 
 
 def test_the_end_of_no_subscription_is_refused(tmp_path: Path):

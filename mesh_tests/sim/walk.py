@@ -1,7 +1,7 @@
 """A random life of a mesh: clients come, send and go; trunks, routers and brokers fail and return. Seeded.
 
-What must hold at its end, once everything is healed: every delivery of a producer that is still there has exactly one
-outcome; nothing that a queue accepted is missing; nobody waits for credit that a taker would give.
+What must hold: a delivery never has two outcomes. And at the end, once everything is healed: every delivery of a
+producer that is still there has one; every message that a queue accepted was taken by a consumer for good.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Walk:
                 if outcome.kind is Kind.ACCEPTED:
                     ledger.accepted[address].add(number_in(self.bodies[sender][number]))
         for address, _, receiver in self.receivers:
-            ledger.taken[address].update(map(number_in, receiver.messages))
+            ledger.taken[address].update(map(number_in, receiver.taken))
         return ledger
 
     def unanswered(self) -> list[tuple[str, int]]:

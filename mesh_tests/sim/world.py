@@ -309,7 +309,10 @@ class Receiver:
 
     link: Any
     messages: list[bytes] = field(default_factory=list)
-    held: list[Any] = field(default_factory=list)
+    """All that it saw, in order."""
+    taken: list[bytes] = field(default_factory=list)
+    """What it took for good: accepted, rejected, or came settled."""
+    held: list[tuple[Any, bytes]] = field(default_factory=list)
     accepts: bool = True
     tops_up: bool = True
     partial: bytearray = field(default_factory=bytearray)
@@ -317,9 +320,11 @@ class Receiver:
 
     def settle(self, outcome: deliveries.Outcome = deliveries.ACCEPTED) -> None:
         """Answer what is held."""
-        for delivery in self.held:
+        for delivery, message in self.held:
             deliveries.set_outcome(delivery, outcome)
             deliveries.settle(delivery)
+            if outcome.kind in (deliveries.Kind.ACCEPTED, deliveries.Kind.REJECTED):
+                self.taken.append(message)
         self.held.clear()
 
 
@@ -415,18 +420,21 @@ class SimClient:
             return
         if deliveries.is_partial(delivery):
             return
-        receiver.messages.append(bytes(receiver.partial))
+        message = bytes(receiver.partial)
+        receiver.messages.append(message)
         receiver.partial.clear()
         link.advance()
         if deliveries.is_settled(delivery):
             deliveries.settle(delivery)
+            receiver.taken.append(message)
         elif receiver.accepts:
+            receiver.taken.append(message)
             deliveries.set_outcome(delivery, deliveries.ACCEPTED)
             deliveries.settle(delivery)
             if receiver.tops_up:
                 link.grant(1)
         else:
-            receiver.held.append(delivery)
+            receiver.held.append((delivery, message))
 
     def on_disposition(self, link: Any, delivery: Any) -> None:
         number = link.owner.open.get(delivery) if isinstance(link.owner, Sender) else None
@@ -434,7 +442,7 @@ class SimClient:
             return
         outcome = deliveries.remote_outcome(delivery)
         if outcome is not None:
-            link.owner.outcomes[number] = outcome
+            assert link.owner.outcomes.setdefault(number, outcome) == outcome, "a second, other outcome"
         if deliveries.is_settled(delivery):
             del link.owner.open[delivery]
             deliveries.settle(delivery)
