@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pathlib
 from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,6 +22,8 @@ from addressing.topology import Topology, with_defaults
 
 TOPOLOGY_NAME = "amqpmesh.yml"
 _NAMED_SECTIONS = ("routers", "brokers", "addresses", "users")
+# Where paths such as ("routers", "r1", "connect", 0, "cost") have the position in a list.
+_ITEM = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +112,29 @@ def _judge_rest(data: dict[str, Any], problems: Iterable[Problem]) -> list[Probl
     """Check what is left without the entries that have ``problems``, but knowing their names."""
     # Ports go by position, so they are given out before anything is taken away.
     rest = deepcopy(with_defaults(data))
-    for problem in problems:
-        _remove(rest, _at_fault(problem))
+    faults = {_at_fault(problem) for problem in problems}
+    # Items of lists go last, and backwards: until then, each stands where its path says.
+    for path in sorted(faults, key=lambda path: path[-1] if isinstance(path[-1], int) else math.inf, reverse=True):
+        _remove(rest, path)
     rest = {"mesh": "mesh", "routers": {}, **rest}
     try:
         topology = Topology.model_validate(rest)
     except ValidationError:
         return []
-    return list(check(topology, _declared(data, is_complete=False)))
+    return [_as_in_file(problem, faults) for problem in check(topology, _declared(data, is_complete=False))]
+
+
+def _as_in_file(problem: Problem, removed: Collection[Path]) -> Problem:
+    """Count the position of an item as in the file, where those of its list that were removed still stand."""
+    path = problem.path
+    position = path[_ITEM] if len(path) > _ITEM else None
+    if not isinstance(position, int):
+        return problem
+    around, i = path[:_ITEM], 0
+    while i <= position:
+        position += (*around, i) in removed
+        i += 1
+    return replace(problem, path=(*around, position, *path[_ITEM + 1 :]))
 
 
 def _at_fault(problem: Problem) -> Path:
@@ -124,8 +142,9 @@ def _at_fault(problem: Problem) -> Path:
     path = problem.path
     if problem.code == "AM101":
         return path
-    if path[0] == "routers" and len(path) > 3:
-        return path[:3]
+    if path[0] == "routers" and len(path) > _ITEM:
+        # Listeners are counted in messages, so all or none of them stay.
+        return path[: _ITEM + 1] if path[2] == "connect" else path[:_ITEM]
     return path[:2] if path[0] in _NAMED_SECTIONS else path[:1]
 
 
@@ -135,8 +154,11 @@ def _remove(data: Any, path: Path) -> None:
             data = data[step]
         except (KeyError, IndexError, TypeError):
             return
+    key = path[-1]
     if isinstance(data, dict):
-        data.pop(path[-1], None)
+        data.pop(key, None)
+    elif isinstance(data, list) and isinstance(key, int):
+        del data[key]
 
 
 def _declared(data: dict[str, Any], *, is_complete: bool) -> Declared:

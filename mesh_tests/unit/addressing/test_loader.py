@@ -99,6 +99,20 @@ def test_a_broken_entry_does_not_make_references_to_it_wrong() -> None:
     assert found_in(text) == ["3:8 AM101", "3:23 AM105"]
 
 
+@pytest.mark.parametrize(
+    ("connect", "places"),
+    [
+        ("[r9, {to: r1, cost: 0}]", ["2:26 AM103", "2:45 AM106"]),
+        (
+            "[{to: r2, cost: 0}, 5, r9, {to: r2, cost: x, cots: 1}, r8]",
+            ["2:41 AM106", "2:45 AM105", "2:48 AM103", "2:67 AM105", "2:70 AM101", "2:80 AM103"],
+        ),
+    ],
+)
+def test_a_broken_item_of_a_list_hides_nothing_in_the_others(connect: str, places: list[str]) -> None:
+    assert found_in("mesh: m\nrouters: {r1: {connect: " + connect + "}, r2: }\n") == places
+
+
 def test_a_broken_section_hides_nothing_in_the_others() -> None:
     text = "mesh: m\nrouters: [r1]\naddresses: {a: topik, b: {type: queue, broker: b1}}\n"
     assert found_in(text) == ["2:10 AM105", "3:16 AM106", "3:48 AM104"]
