@@ -204,8 +204,14 @@ def _syntax_problem(error: YAMLError, text: str) -> Problem:
     is_open = "end of stream" in str(error.problem) or "<stream end>" in str(error.problem)
     mark = (error.context_mark if is_open else None) or error.problem_mark or error.context_mark
     message = "; ".join(part for part in (error.context, error.problem) if part)
-    span = Span(mark.line, mark.column, 1) if mark else None
+    span = _within(text, Span(mark.line, mark.column, 1)) if mark else None
     return Problem((), "AM004", message, hint=_syntax_hint(message), span=span)
+
+
+def _within(text: str, span: Span) -> Span:
+    """The end of a file is after its last line, where there is nothing to show: name the end of that line."""
+    lines = text.rstrip().splitlines()
+    return Span(len(lines) - 1, len(lines[-1]), 1) if lines and span.line >= len(lines) else span
 
 
 def _syntax_hint(message: str) -> str:

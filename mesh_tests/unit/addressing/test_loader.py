@@ -124,6 +124,8 @@ TWO = "mesh: m\nrouters: {r1: , r2: }\nbrokers: {b1: {data: b1}, b2: {data: b2}}
 EXAMPLES = [
     ("a: [", "1:5 AM004"),
     ("*x: anycast", "1:1 AM004"),
+    ("a: [\n", "1:5 AM004"),
+    ("mesh: m\na: {b: \n\n  \n", "2:7 AM004"),
     ("a: 'x", "1:4 AM004"),
     ("\tmesh: m", "1:1 AM004"),
     ("mesh: \x07", "1:7 AM004"),
@@ -221,6 +223,11 @@ def test_every_error_says_how_to_mend_it(example: tuple[str, ...]) -> None:
         assert error.fix
         assert str(error).endswith(f"amqpmesh explain {error.code}")
         assert not re.search(r"pydantic|Input should|Traceback|<class", str(error))
+
+
+def test_a_syntax_error_at_the_end_of_the_file_shows_its_last_line() -> None:
+    (error,) = errors_of("mesh: [\n")
+    assert str(error).splitlines()[1:3] == ["    1 | mesh: [", "      |        ^"]
 
 
 def test_a_password_is_never_repeated_in_a_message() -> None:
