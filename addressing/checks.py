@@ -248,7 +248,8 @@ def _check_home(
         return
     if known:
         message = f"{subject} a {address.type} needs a broker, and there are {len(known)} to choose from"
-        yield Problem(path, "AM403", message, hint=hint_for("", known), at_key=True)
+        fix = f"name the broker: {{type: {address.type}, broker: NAME}}, or set default_broker."
+        yield Problem(path, "AM403", message, hint=hint_for("", known), fix=fix, at_key=True)
     else:
         fix = "add a broker: 'brokers: {b1: {data: ./data/b1}}'."
         yield Problem(

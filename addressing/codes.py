@@ -193,7 +193,7 @@ _ALL = (
         "a queue or topic without a broker",
         "Queues and topics live on a broker. Without 'broker' (or 'brokers') the address uses default_broker, or "
         "the only broker there is.",
-        "name the broker: {type: queue, broker: NAME}, or set default_broker.",
+        "name the broker with 'broker: NAME', or set default_broker.",
     ),
     Code(
         "AM404",

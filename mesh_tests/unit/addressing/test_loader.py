@@ -230,6 +230,12 @@ def test_a_syntax_error_at_the_end_of_the_file_shows_its_last_line() -> None:
     assert str(error).splitlines()[1:3] == ["    1 | mesh: [", "      |        ^"]
 
 
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_an_address_without_a_broker_is_mended_as_what_it_is(kind: str) -> None:
+    (error,) = errors_of(TWO + f"addresses: {{a: {kind}}}")
+    assert error.fix == f"name the broker: {{type: {kind}, broker: NAME}}, or set default_broker."
+
+
 def test_a_password_is_never_repeated_in_a_message() -> None:
     (error,) = errors_of(R + "users:\n  a:\n    password: >-\n      hunter2\n")
     assert "hunter2" not in str(error)
