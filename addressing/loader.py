@@ -202,9 +202,14 @@ def _encoding_error(file: pathlib.Path, content: bytes, error: UnicodeDecodeErro
 def _similar_file(file: pathlib.Path) -> str:
     from addressing.problem import nearest
 
-    names = [path.name for path in _siblings(file.parent)]
-    similar = nearest(file.name, names)
-    return f"did you mean {str(file.with_name(similar))!r}?" if similar else ""
+    # Endings are left out: all topologies have them in common.
+    by_stem = {_stem(path): path for path in _siblings(file.parent)}
+    similar = nearest(_stem(file), by_stem, likeness=0.7)
+    return f"did you mean {str(by_stem[similar])!r}?" if similar else ""
+
+
+def _stem(file: pathlib.Path) -> str:
+    return file.stem.removesuffix(".amqpmesh")
 
 
 def _topologies_in(folder: pathlib.Path) -> str:

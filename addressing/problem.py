@@ -31,13 +31,13 @@ class Problem:
     span: Span | None = None
 
 
-def nearest(word: str, known: Collection[str]) -> str | None:
-    """Return the word that was probably meant."""
+def nearest(word: str, known: Collection[str], *, likeness: float = 0.5) -> str | None:
+    """Return the word that was probably meant; ``likeness`` is 0 for any word, 1 for no other."""
     # Imported where needed: a right file needs no suggestions.
     from difflib import get_close_matches
 
     by_lower = {name.lower(): name for name in known}
-    found = get_close_matches(word.lower(), by_lower, n=1, cutoff=0.5)
+    found = get_close_matches(word.lower(), by_lower, n=1, cutoff=likeness)
     return by_lower[found[0]] if found else None
 
 

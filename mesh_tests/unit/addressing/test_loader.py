@@ -272,6 +272,14 @@ def test_a_missing_file_suggests_a_similar_one(tmp_path: Path) -> None:
     assert "mesh.yml'" in str(error)
 
 
+def test_a_missing_file_suggests_none_that_only_ends_alike(tmp_path: Path) -> None:
+    for name in ("line-3.yml", "full.yml", "site.amqpmesh.yml", "file-with-a-long-name.yml"):
+        (tmp_path / name).write_text(R)
+    for name in ("nofile.yml", "none.amqpmesh.yml"):
+        assert error_of_file(tmp_path / name).hint == ""
+    assert "site.amqpmesh.yml" in error_of_file(tmp_path / "sites.yml").hint
+
+
 def test_a_missing_file_in_a_missing_folder_is_reported_too(tmp_path: Path) -> None:
     assert error_of_file(tmp_path / "no" / "mesh.yml").code == "AM001"
 
