@@ -38,10 +38,6 @@ class Commits:
         self._bytes += size_bytes
         self.unsynced_bytes += size_bytes
 
-    @property
-    def is_idle(self) -> bool:
-        return self._under_way is None and not self._promises and self.write.is_empty
-
     def take(self) -> WriteBatch | None:
         """The open batch, to be committed now; None when one is under way or there is nothing to do."""
         if self._under_way is not None or (self.write.is_empty and not self._promises):

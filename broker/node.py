@@ -101,11 +101,6 @@ class BrokerNode:
             fetch.on_body(body, now)
         self._settle_down(now)
 
-    @property
-    def is_synced(self) -> bool:
-        """Nothing waits for the disk."""
-        return self._commits.is_idle
-
     # The driver
 
     def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:

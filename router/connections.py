@@ -5,11 +5,9 @@ Every endpoint's ``owner`` is one of these; ``on_event`` gets what ``Endpoint.dr
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
-from wire.events import Closed, Event, LinkAttached, LinkDetached, LinkEstablished, LinkOverLimit, Opened
+from wire.events import Event, LinkAttached, LinkDetached, LinkEstablished, LinkOverLimit, Opened
 from wire.link import Link, Session
 
 LINKS_PER_SESSION = 64
@@ -19,14 +17,6 @@ ROLE = "amqpmesh.role"
 COST = "amqpmesh.cost"
 INSTANCE = "amqpmesh.instance"
 ROUTER_ROLE = "router"
-
-
-class LinkOwner(Protocol):
-    """What ``link.owner`` can do."""
-
-    def on_established(self, link: Link) -> None: ...
-
-    def on_left(self, closed: bool, error: Any) -> None: ...
 
 
 class RouterConnection:
@@ -56,8 +46,6 @@ class RouterConnection:
                 # Owners answer; a link that has none, or forgot to, is answered here.
                 if not link.has_left:
                     link.close() if closed else link.detach()
-            case Closed():
-                self.on_closed()
             case _:
                 pass
 
@@ -69,9 +57,6 @@ class RouterConnection:
 
     def on_over_limit(self, link: Link, error: AmqpError) -> None:
         """The peer attached more links than it may; this one was refused."""
-
-    def on_closed(self) -> None:
-        """The peer closes, or the transport failed; ``on_lost`` follows."""
 
     def on_lost(self, reason: str) -> None:
         """The connection is gone, its links were told."""

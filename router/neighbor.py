@@ -32,8 +32,6 @@ class ControlPlane(Protocol):
 
     def on_circuit(self, connection: NeighborConnection, link: Link) -> None: ...
 
-    def on_neighbor_lost(self, connection: NeighborConnection, reason: str) -> None: ...
-
 
 class NeighborConnection(RouterConnection):
     """``cost`` is the larger of what both ends say."""
@@ -79,9 +77,6 @@ class NeighborConnection(RouterConnection):
     def send_control(self, opcode: str, body: Mapping[str, Any]) -> None:
         if self._out is not None:
             self._out.send(encode(Message(body=dict(body), properties={"opcode": opcode})))
-
-    def on_lost(self, reason: str) -> None:
-        self._plane.on_neighbor_lost(self, reason)
 
 
 class ControlSender(Unstitched):

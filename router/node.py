@@ -301,9 +301,6 @@ class RouterNode:
         except AmqpError as error:
             link.refuse(error)
 
-    def on_neighbor_lost(self, connection: NeighborConnection, reason: str) -> None:
-        """Routing was told already."""
-
     def _place_circuit(self, link: Link, spec: CircuitSpec) -> None:
         if spec.kind in (CircuitKind.MULTICAST, CircuitKind.MULTICAST_STREAM) and isinstance(link, IncomingLink):
             self._addresses.accept_circuit(link, spec)

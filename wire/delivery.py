@@ -57,13 +57,9 @@ _TERMINAL = frozenset({Kind.ACCEPTED, Kind.REJECTED, Kind.RELEASED, Kind.MODIFIE
 is_partial = lib.pn_delivery_partial
 is_aborted = lib.pn_delivery_aborted
 is_settled = lib.pn_delivery_settled
-is_updated = lib.pn_delivery_updated
-is_readable = lib.pn_delivery_readable
 remote_state = lib.pn_delivery_remote_state
-local_state = lib.pn_delivery_local_state
 settle = lib.pn_delivery_settle
 """Forget it. Never before an incoming one is complete or aborted: its later frames would shrink the window for good."""
-link_of = lib.pn_delivery_link
 
 
 def tag(delivery: Pointer) -> bytes:

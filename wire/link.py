@@ -146,10 +146,6 @@ class Link:
         data.write_map(lib.pn_link_properties(self.pointer), value)
 
     @_unless_gone
-    def copy_properties(self, other: Link) -> None:
-        lib.pn_data_copy(lib.pn_link_properties(self.pointer), lib.pn_link_remote_properties(other.pointer))
-
-    @_unless_gone
     def set_settle_modes(self, send: int, receive: int) -> None:
         lib.pn_link_set_snd_settle_mode(self.pointer, send)
         lib.pn_link_set_rcv_settle_mode(self.pointer, receive)
@@ -306,10 +302,6 @@ class IncomingLink(Link):
     def is_drain_pending(self) -> bool:
         """We asked for a drain, and the sender still holds credit."""
         return bool(lib.pn_link_draining(self.pointer))
-
-    def take_drained(self) -> int:
-        """Credit the sender gave back since last asked."""
-        return int(lib.pn_link_drained(self.pointer))
 
     @property
     def current(self) -> Pointer | None:
