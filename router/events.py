@@ -88,9 +88,12 @@ class BrokerDown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class BrokerLinkRefused(LogEvent):
+    """A broker refused the link of a client's that was routed to it. Who ends a subscription by name has no address."""
+
     level: ClassVar[Level] = "warning"
     broker: str
-    address: str
+    client: str
+    address: str | None
     condition: str
     description: str
 

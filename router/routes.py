@@ -112,8 +112,10 @@ class BrokerSide:
     def release(self, broker: str, client: str) -> None:
         self._brokers.release(broker, client)
 
-    def note_refused(self, broker: str, address: str, error: AmqpError) -> None:
-        self._emit(BrokerLinkRefused(broker, address, error.condition, error.description))
+    def note_refused(self, broker: str, client: str, address: str | None, error: AmqpError | None) -> None:
+        """A link there ended before it was answered. A lost connection is no refusal: the way is sought again."""
+        if error is not None and error.condition != PATH_LOST:
+            self._emit(BrokerLinkRefused(broker, client, address, error.condition, error.description))
 
 
 class EgressRoute(Unstitched):
@@ -151,6 +153,8 @@ class EgressRoute(Unstitched):
 
     def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
         link.close() if closed else link.detach()
+        if link is self._far and not self._is_answered:
+            self._side.note_refused(self._spec.broker, self._spec.client, self._client_address, error)
         other = self._far if link is self._near else self._near
         if other is None or other.is_gone or other.has_left:
             return
@@ -263,6 +267,8 @@ class IngressRoute(Unstitched):
         elif link is self._far:
             link.close()
             self._far = None
+            if self._give_up is not None:  # the clock runs until the broker answers
+                self._ways.note_refused(self, error)
             self._ways.release(self)
             self._on_far_lost(closed, error)
 
@@ -373,6 +379,12 @@ class RouteWays:
     def release(self, route: IngressRoute) -> None:
         if route.path == (self._router_id,):
             self._brokers.release(route.request.broker, route.request.client)
+
+    def note_refused(self, route: IngressRoute, error: AmqpError | None) -> None:
+        """A broker elsewhere is the egress's to tell of."""
+        if route.path == (self._router_id,):
+            request = route.request
+            self.side.note_refused(request.broker, request.client, request.address, error)
 
     def note_reattached(self, route: IngressRoute) -> None:
         request = route.request
