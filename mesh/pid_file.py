@@ -57,6 +57,10 @@ class PidFile:
             os.close(descriptor)
         return None
 
+    def is_left_behind(self) -> bool:
+        """Whether a crash left the file: it names a process, which no longer holds it."""
+        return self.holder() is None and self.path.exists() and self.path.stat().st_size > 0
+
     def __enter__(self) -> PidFile:
         return self
 

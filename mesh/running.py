@@ -23,6 +23,11 @@ def supervisor_pid(workdir: WorkDir) -> int | None:
     return holder.pid if holder is not None else None
 
 
+def is_supervisor_lost(workdir: WorkDir) -> bool:
+    """Whether `up` crashed. Nodes that systemd keeps never had a supervisor, and miss none."""
+    return PidFile(workdir.pid_file(SUPERVISOR)).is_left_behind()
+
+
 def node_pid(workdir: WorkDir, node: str) -> int | None:
     holder = PidFile(workdir.pid_file(node)).holder()
     return holder.pid if holder is not None else None

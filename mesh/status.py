@@ -15,7 +15,7 @@ from mesh.mesh_status import MeshStatus, NodeState
 from mesh.node_files import plan
 from mesh.output import Output
 from mesh.readiness import missing_links
-from mesh.running import node_pid, supervisor_pid
+from mesh.running import is_supervisor_lost, node_pid, supervisor_pid
 from mesh.workdir import SUPERVISOR, WorkDir
 
 Snapshot = Mapping[str, Any]
@@ -49,7 +49,11 @@ def run(topology: Topology, tables: Sequence[Table], out: Output) -> int:
         out.document(to_map(topology, workdir, supervised, views, missing))
     else:
         show(out, views, missing, tables)
-    return ExitCode.OK if all(found.state is NodeState.UP for found in views) else ExitCode.FAILED
+    is_lost = is_supervisor_lost(workdir)
+    if is_lost:
+        out.say("no supervisor: nothing restarts nodes that die; run `amqpmesh up`")
+    is_well = not is_lost and all(found.state is NodeState.UP for found in views)
+    return ExitCode.OK if is_well else ExitCode.FAILED
 
 
 def ask_supervisor(workdir: WorkDir) -> MeshStatus | None:
@@ -90,6 +94,7 @@ def to_map(
         "mesh": topology.mesh,
         "phase": str(supervised.phase) if supervised is not None else None,
         "supervisor_pid": supervisor_pid(workdir),
+        "supervisor_lost": is_supervisor_lost(workdir),
         "missing": missing,
         "nodes": [
             {

@@ -19,7 +19,7 @@ from mesh.output import Output
 def command(topology_path: Path | None, connections: bool, addresses: bool, queues: bool, out: Output) -> int:
     """Show the nodes of a running mesh. With --json: the whole snapshot of each.
 
-    Exit code 1 when a node is down, 69 when none runs.
+    Exit code 1 when a node is down, or when `up` crashed and nothing restarts nodes; 69 when none runs.
 
     \b
     Examples:

@@ -113,7 +113,9 @@ def test_down_stops_nodes_whose_supervisor_was_killed_and_up_takes_over(folder: 
     assert run(folder, "up", "--detach").returncode == ExitCode.OK
     kill_supervisor(folder)
     assert set(living(workdir(folder))) == {"b1", "r1", "r2"}
-    assert run(folder, "status").returncode == ExitCode.OK
+    status = run(folder, "status")
+    assert status.returncode == ExitCode.FAILED
+    assert status.stderr == "no supervisor: nothing restarts nodes that die; run `amqpmesh up`\n"
     old = living(workdir(folder))
     assert run(folder, "up", "--detach").returncode == ExitCode.OK
     assert not set(old.values()) & set(living(workdir(folder)).values())

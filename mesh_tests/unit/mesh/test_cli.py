@@ -11,9 +11,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from addressing.loader import load_topology
 from mesh.cli import ALIASES, COMMANDS, cli
 from mesh.exit_codes import MEANINGS, ExitCode
+from mesh.pid_file import PidFile
 from mesh.reference import reference
+from mesh.workdir import SUPERVISOR, WorkDir
 
 HEAVY = ("pydantic", "rich", "proton", "cproton", "cryptography", "networkx", "ruamel", "scramp", "asyncio", "ssl")
 HELP_CPU_S = 0.15
@@ -232,6 +235,20 @@ def test_what_is_not_running_can_be_stopped(topology: str) -> None:
     result = run("down", "-t", topology, "--json")
     assert json.loads(result.stdout) == {"schema": "amqpmesh.down/1", "stopped": []}
     assert "nothing runs here" in result.stderr
+
+
+def test_status_says_when_up_crashed_and_left_its_nodes(topology: str) -> None:
+    workdir = WorkDir(load_topology(topology).work_dir)
+    workdir.make()
+    with PidFile(workdir.pid_file("r1")) as node:
+        assert node.acquire()
+        # As under systemd: nobody ran `up`.
+        assert not json.loads(run("status", "-t", topology, "--json").stdout)["supervisor_lost"]
+        workdir.pid_file(SUPERVISOR).write_text('{"pid": 1}')
+        result = run("status", "-t", topology, "--json")
+    assert json.loads(result.stdout)["supervisor_lost"]
+    assert result.exit_code == ExitCode.FAILED
+    assert "no supervisor: nothing restarts nodes that die; run `amqpmesh up`" in result.stderr
 
 
 def test_the_status_of_a_mesh_that_does_not_run_is_69(topology: str) -> None:
