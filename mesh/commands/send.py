@@ -39,7 +39,11 @@ OUTCOMES = ("accepted", "released", "rejected", "modified")
 @click.option("--subject", metavar="TEXT", help="What the message is about.")
 @click.option("--ttl", "ttl_s", type=DURATION, help="The message may be dropped after that long.")
 @click.option("--priority", type=click.IntRange(0, 255), default=4, help="Higher goes first, where it is kept.")
-@click.option("--durable", is_flag=True, help="Brokers shall keep it over a restart.")
+@click.option(
+    "--durable",
+    is_flag=True,
+    help="Existing brokers shall keep it over a restart. Queues of embedded brokers store every message anyway.",
+)
 @click.option("--content-type", metavar="TYPE", help="Of the body, such as application/json.")
 @click.option("--key", metavar="GROUP", help="Messages of one group stay in order (group-id).")
 @click.option("--presettled", is_flag=True, help="Do not wait for outcomes; there are none.")
