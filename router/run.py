@@ -25,7 +25,7 @@ from wire.sasl import Authenticator, SaslClientSettings, SaslServerSettings
 from wire.tls import MeshIdentity, Role
 
 _NODES = "nodes"
-_SESSION_WINDOW_BYTES = 8 << 20
+_SESSION_WINDOW_BYTES = 4 << 20
 """What the links of one session of a client may leave unread here."""
 _MIN_WINDOW_FRAMES = 4
 

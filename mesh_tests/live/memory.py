@@ -15,12 +15,12 @@ def resident_bytes(pid: int) -> int:
 
 
 class MemoryWatch:
-    """Samples processes for as long as the context is open. ``growth_bytes`` is the highest above the first sample."""
+    """Samples processes for as long as the context is open. ``growth_bytes`` is the highest above ``idle_bytes``."""
 
-    def __init__(self, pids: Mapping[str, int]) -> None:
+    def __init__(self, pids: Mapping[str, int], idle_bytes: Mapping[str, int]) -> None:
         self._pids = pids
-        self._first = {name: resident_bytes(pid) for name, pid in pids.items()}
-        self._most = dict(self._first)
+        self._idle_bytes = idle_bytes
+        self._most = dict(idle_bytes)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memory watch")
 
@@ -34,7 +34,7 @@ class MemoryWatch:
         self._sample()
 
     def growth_bytes(self) -> dict[str, int]:
-        return {name: self._most[name] - self._first[name] for name in self._pids}
+        return {name: self._most[name] - self._idle_bytes[name] for name in self._pids}
 
     def _run(self) -> None:
         while not self._is_over.wait(SAMPLE_S):

@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 
 from mesh_tests.live.big_message import BigReceiver, BigSender, digest_of
-from mesh_tests.live.memory import MemoryWatch
+from mesh_tests.live.memory import MemoryWatch, resident_bytes
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED
@@ -37,9 +37,14 @@ addresses:
 
 @pytest.fixture(scope="module", params=["true", "false"], ids=["TLS between nodes", "plain text between nodes"])
 def mesh(request, start_module_mesh):
-    mesh = start_module_mesh(TOPOLOGY.format(node_tls=request.param))
+    return start_module_mesh(TOPOLOGY.format(node_tls=request.param))
+
+
+@pytest.fixture(scope="module")
+def idle_bytes(mesh):
+    """Once for all tests on a mesh: what one big message leaves behind counts as growth in the next test."""
     _warm_up(mesh)
-    return mesh
+    return {name: resident_bytes(mesh.pid(name)) for name in ROUTERS}
 
 
 def _warm_up(mesh):
@@ -79,8 +84,8 @@ class _Taking(threading.Thread):
 
 
 @pytest.mark.parametrize("address", ["files", "copies"])
-def test_a_router_holds_little_of_a_big_message_that_passes(mesh, address):
-    with MemoryWatch({name: mesh.pid(name) for name in ROUTERS}) as memory:
+def test_a_router_holds_little_of_a_big_message_that_passes(mesh, idle_bytes, address):
+    with MemoryWatch({name: mesh.pid(name) for name in ROUTERS}, idle_bytes) as memory:
         taking = _Taking(mesh.port("r3"), address)
         _send(mesh, address)
         digest = taking.result()
@@ -88,8 +93,8 @@ def test_a_router_holds_little_of_a_big_message_that_passes(mesh, address):
     _assert_small(memory)
 
 
-def test_a_router_holds_little_of_a_big_message_that_a_broker_stores(mesh):
-    with MemoryWatch({name: mesh.pid(name) for name in ROUTERS}) as memory:
+def test_a_router_holds_little_of_a_big_message_that_a_broker_stores(mesh, idle_bytes):
+    with MemoryWatch({name: mesh.pid(name) for name in ROUTERS}, idle_bytes) as memory:
         _send(mesh, "stored")
         taking = _Taking(mesh.port("r1"), "stored")
         digest = taking.result()
@@ -97,9 +102,9 @@ def test_a_router_holds_little_of_a_big_message_that_a_broker_stores(mesh):
     _assert_small(memory)
 
 
-def test_a_router_holds_little_of_a_big_message_whose_receiver_reads_slowly(mesh):
+def test_a_router_holds_little_of_a_big_message_whose_receiver_reads_slowly(mesh, idle_bytes):
     receiver = BigReceiver(mesh.port("r3"), "files")
-    with MemoryWatch({name: mesh.pid(name) for name in ROUTERS}) as memory:
+    with MemoryWatch({name: mesh.pid(name) for name in ROUTERS}, idle_bytes) as memory:
         sending = threading.Thread(target=_send, args=(mesh, "files"))
         sending.start()
         # Nobody reads: the message comes to a stand when windows and sockets are full.
