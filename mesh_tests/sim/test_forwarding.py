@@ -302,3 +302,22 @@ def test_a_multicast_loses_no_copy_when_another_consumer_joins():
             mesh.client("r2").receiver("prices", credit=1000)
         mesh.run(0.002)
     mesh.run_until(lambda: len(first.messages) == 60)
+
+
+def test_what_a_circuit_brought_for_a_consumer_that_left_is_given_back():
+    mesh = line()
+    far = mesh.client("r3").receiver("rpc", credit=1)
+    far.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    other = mesh.client("r3").sender("rpc")  # so that r3 has circuits of its own, besides
+    near = mesh.client("r2").receiver("rpc", credit=0)
+    mesh.run(0.5)
+    for _ in range(3):
+        if sender.link.credit > 0:
+            sender.send(b"x")
+        mesh.run(0.2)
+    far.link.close()
+    near.link.grant(100)
+    mesh.run(5)
+    assert other.link.credit > 0
+    assert len(sender.outcomes) == sender.count

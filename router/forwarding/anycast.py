@@ -12,6 +12,7 @@ from router.forwarding.ends import CHUNK_BYTES, Inlet, Taker
 from router.forwarding.move import Move
 from router.timers import Timers
 from wire import delivery as deliveries
+from wire.errors import AmqpError
 
 
 class Anycast(AddressGroup):
@@ -42,6 +43,28 @@ class Anycast(AddressGroup):
         if inlet.is_circuit:
             return local - by_circuits - max(0, by_producers - far)
         return local + far - by_circuits - by_producers
+
+    @property
+    def _has_local(self) -> bool:
+        return any(taker.cost == 0 for taker in self.takers)
+
+    def top_up(self, inlet: Inlet) -> None:
+        if not inlet.is_circuit or self._has_local:
+            super().top_up(inlet)
+
+    def on_taker_left(self, taker: Taker, closed: bool, error: AmqpError | None) -> None:
+        super().on_taker_left(taker, closed, error)
+        if not self._has_local:
+            self._timers.after(self._settings.path_wait_s, self._give_back)
+
+    def _give_back(self) -> None:
+        """What came over circuits for consumers that are gone was never written: their ingress may try elsewhere."""
+        if self._has_local:
+            return
+        for inlet in [inlet for inlet in self.inlets if inlet.is_circuit]:
+            inlet.revoke()
+            self._waiting.pop(inlet, None)
+            self.released += inlet.release_held()
 
     def step(self, inlet: Inlet) -> bool:
         move = inlet.moving or self._begin(inlet)

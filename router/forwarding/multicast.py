@@ -80,7 +80,7 @@ class Multicast(AddressGroup):
             for taker in late:
                 self._watch(taker, self._patience_s(taker, is_settled=bool(deliveries.is_settled(delivery))))
             return None
-        if not takers:
+        if not takers and not inlet.is_circuit:
             self._waiting[inlet] = None
             return None
         inlet.count_in()
