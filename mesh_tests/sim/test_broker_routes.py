@@ -207,3 +207,17 @@ def test_a_producer_hears_of_written_deliveries_that_a_lost_path_left_in_doubt(t
     mesh.kill("r2")
     mesh.run_until(lambda: len(sender.outcomes) == 1)
     assert sender.outcomes[1].kind in (Kind.MODIFIED, Kind.ACCEPTED)
+
+
+def test_a_passing_subscriber_goes_on_when_the_transit_router_dies(tmp_path: Path):
+    mesh = mesh_of(tmp_path, b1=["r3"])
+    subscriber = mesh.client("r1", "s").receiver("news.sport", credit=50)
+    mesh.run_until(lambda: subscriber.link.is_open)
+    sender = mesh.client("r4", "p").sender("news.sport")
+    send_all(mesh, sender, 5)
+    mesh.run_until(lambda: bodies(subscriber) == list(range(5)))
+    mesh.kill("r2")
+    mesh.run(1)  # nobody keeps what comes while it is not attached
+    send_all(mesh, sender, 5, first=10)
+    mesh.run_until(lambda: bodies(subscriber)[5:] == list(range(10, 15)))
+    assert subscriber.error is None
