@@ -14,7 +14,9 @@ help:
 
 setup: $(READY)
 
-$(READY): tools/setup.sh setup.cfg pyproject.toml
+COMPILED := $(shell find wire router mesh -name '*.pyx' -o -name '*.pxd')
+
+$(READY): tools/setup.sh setup.cfg setup.py pyproject.toml $(COMPILED)
 	@bash tools/setup.sh
 	@touch $@
 

@@ -20,6 +20,7 @@ from broker.sending import Sending
 from broker.shelf import Fetch, Shelf
 from broker.stock import QueueSummary, Stock
 from broker.store.batch import Inventory, WriteBatch
+from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
 from wire.errors import LinkError, LocalStateError
@@ -61,7 +62,7 @@ class BrokerNode:
         log: Emit = emit,
     ) -> None:
         self.name = name
-        self.dirty: set[Endpoint] = set()
+        self.dirty = DirtyEndpoints()
         self._endpoints: dict[Endpoint, None] = {}
         self._now = now
         self._commits = Commits()

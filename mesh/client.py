@@ -13,6 +13,7 @@ from collections.abc import Callable
 from mesh.client_links import LinkRefused, Receiver, Sender
 from mesh.failure import CommandFailed, TimedOut, Unreachable
 from wire import terminus
+from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
 from wire.events import Closed, Event, LinkDetached, LinkEstablished, Opened
@@ -31,7 +32,7 @@ class Client:
 
     def __init__(self, container_id: str | None = None, hostname: str | None = None) -> None:
         self.settings = EndpointSettings(container_id or f"amqpmesh-{secrets.token_hex(6)}", hostname)
-        self.dirty: set[Endpoint] = set()
+        self.dirty = DirtyEndpoints()
         self.flush: Callable[[], None] = lambda: None
         """Set by whoever drives this client: sends what is in ``dirty``."""
         self.error: CommandFailed | None = None

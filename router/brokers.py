@@ -13,6 +13,7 @@ from addressing.book import AddressKind
 from router.connections import RouterConnection, SessionPool
 from router.events import BrokerDown, BrokerUp
 from router.timers import Timers
+from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.errors import AmqpError
 from wire.link import IncomingLink, OutgoingLink
@@ -171,7 +172,7 @@ class Brokers:
             self._commands.append(DropConnector(route_connector(broker, client)))
 
     # Connections
-    def on_connected(self, connector: str, peer: Peer, number: int, dirty: set[Endpoint]) -> Endpoint:
+    def on_connected(self, connector: str, peer: Peer, number: int, dirty: DirtyEndpoints) -> Endpoint:
         broker, client = parse_connector(connector)
         site = self._sites[broker]
         endpoint = Endpoint(site.settings.endpoint, peer, dirty)

@@ -26,6 +26,7 @@ from router.routing.core import Routing
 from router.routing.settings import RoutingSettings
 from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
 from router.timers import Timers
+from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
 from wire.errors import AmqpError
@@ -114,7 +115,7 @@ class RouterNode:
         emit: Emit,
         new_token: Callable[[], str],
     ) -> None:
-        self.dirty: set[Endpoint] = set()
+        self.dirty = DirtyEndpoints()
         self._settings = settings
         self._emit = emit
         self._book = book

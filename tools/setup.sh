@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
 
-# A Python that can make virtual environments and compile: python-qpid-proton comes as source.
+# A Python that can make virtual environments and compile: python-qpid-proton comes as source, the hot loop is ours.
 readonly USABLE='
 import ensurepip, os, sys, sysconfig, venv
 sys.exit(sys.version_info < (3, 11) or not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'
@@ -39,7 +39,7 @@ if ! .venv/bin/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))'
     echo "Making a virtual environment in .venv with $("$python" --version) ($python)"
     "$python" -m venv --clear .venv
 fi
-echo 'Installing amqpmesh and its test tools into .venv (the first time takes about a minute: proton is compiled)'
+echo 'Installing amqpmesh and its test tools into .venv (the first time takes about two minutes: proton is compiled)'
 if ! .venv/bin/python -m pip install --disable-pip-version-check --editable '.[test]' >.venv/install.log 2>&1; then
     cat .venv/install.log >&2
     exit 1

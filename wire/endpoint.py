@@ -1,27 +1,27 @@
 """One AMQP connection, sans-IO: bytes in, bytes out, events, a clock that is an argument.
 
 Used by routers, brokers and clients alike. Begins after TLS and SASL (``wire.sasl``). Spec: AMQP 1.0 [2.4].
-Numbered rules that shape it (of proton 0.40, each with a test): windows are always set; credit that went negative is
-raised before output; a session or link above the peer's limits ends the transport silently, so they are counted here.
+Bytes, events and room are in `wire.core`, compiled. Rules that shape it (of proton 0.40, each with a test): windows are
+always set; a session or link above the peer's limits ends the transport silently, so they are counted here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from wire import condition, data, ending
+from wire.core import DirtyEndpoints, EndpointCore
 from wire.ending import Ending
 from wire.engine import (
-    NULL,
     Pointer,
+    address_of,
     chars,
-    ffi,
     free_engine,
     lib,
-    link_remote_credit,
     new_transport,
+    pointer_to,
     set_session_window,
     text,
 )
@@ -36,17 +36,10 @@ from wire.events import (
     Opened,
     SessionBegun,
     SessionEnded,
-    Sink,
 )
-from wire.link import OUTPUT_BOUND_BYTES, IncomingLink, Link, OutgoingLink, Session
+from wire.link import IncomingLink, Link, OutgoingLink, Session
 
 AnyLink = TypeVar("AnyLink", bound=Link)
-
-
-class Waiter(Protocol):
-    """Whoever holds something back until an endpoint has room."""
-
-    def on_writable(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +84,23 @@ class RemoteOpen:
     desired_capabilities: tuple[str, ...]
 
 
-class Endpoint:
+class Endpoint(EndpointCore):
     """A connection with its sessions and links. Not thread-safe; owned by one node."""
 
     def __init__(
-        self, settings: EndpointSettings, peer: Peer | None = None, dirty: set[Endpoint] | None = None
+        self, settings: EndpointSettings, peer: Peer | None = None, dirty: DirtyEndpoints | None = None
     ) -> None:
         self.settings = settings
         self.peer = peer or Peer()
         self.owner: Any = None
         self.remote: RemoteOpen | None = None
-        self.dirty = dirty
-        self.is_output_blocked = False
-        self.bytes_in = 0
-        self.bytes_out = 0
-        self._unsent_bytes = 0
-        self._waiters: dict[Waiter, None] = {}
-        self._links: dict[Pointer, Link] = {}
-        self._sessions: dict[Pointer, Session] = {}
-        self._reduced: set[IncomingLink] = set()
+        self._links: dict[int, Link] = {}
+        self._sessions: dict[int, Session] = {}
         self._is_closed_told = False
-        self._is_freed = False
         self._connection = lib.pn_connection()
         self._transport = new_transport()
         self._collector = lib.pn_collector()
+        self._drive(address_of(self._transport), address_of(self._collector), dirty)
         self._configure()
 
     def _configure(self) -> None:
@@ -129,7 +115,7 @@ class Endpoint:
     def open(self) -> None:
         """Idempotent; after a close it does nothing: the peer's OPEN may come behind what we closed for."""
         settings, connection = self.settings, self._connection
-        if self._is_freed or not lib.pn_connection_state(connection) & lib.PN_LOCAL_UNINIT:
+        if self.is_freed or not lib.pn_connection_state(connection) & lib.PN_LOCAL_UNINIT:
             return
         lib.pn_connection_set_container(connection, chars(settings.container_id))
         lib.pn_connection_set_hostname(connection, chars(settings.hostname))
@@ -141,7 +127,7 @@ class Endpoint:
 
     def close(self, error: AmqpError | None = None) -> None:
         """Say goodbye; the peer's close makes the endpoint finished."""
-        if self._is_freed:
+        if self.is_freed:
             return
         if not self.is_local_open:
             self.open()  # a close needs an OPEN before it
@@ -151,12 +137,12 @@ class Endpoint:
 
     @property
     def is_local_open(self) -> bool:
-        return not self._is_freed and bool(lib.pn_connection_state(self._connection) & lib.PN_LOCAL_ACTIVE)
+        return not self.is_freed and bool(lib.pn_connection_state(self._connection) & lib.PN_LOCAL_ACTIVE)
 
     @property
     def is_open(self) -> bool:
         """Open from both sides."""
-        if self._is_freed:
+        if self.is_freed:
             return False
         state = lib.pn_connection_state(self._connection)
         return bool(state & lib.PN_LOCAL_ACTIVE and state & lib.PN_REMOTE_ACTIVE)
@@ -164,7 +150,7 @@ class Endpoint:
     @property
     def is_finished(self) -> bool:
         """Nothing more will be sent or understood: the socket can go."""
-        return self._is_freed or bool(lib.pn_transport_closed(self._transport))
+        return self.is_freed or bool(lib.pn_transport_closed(self._transport))
 
     @property
     def ending(self) -> Ending:
@@ -174,97 +160,37 @@ class Endpoint:
     @property
     def is_input_undecodable(self) -> bool:
         """The engine reads no more and has not said why: what came is no AMQP."""
-        return not self._is_freed and ending.is_input_undecodable(self._connection, self._transport)
+        return not self.is_freed and ending.is_input_undecodable(self._connection, self._transport)
 
     def free(self) -> None:
         """Give the engine back; every link and delivery of it is gone. Idempotent.
 
         What is called afterwards does nothing: bytes and ticks may be on their way still.
         """
-        if self._is_freed:
+        if self.is_freed:
             return
-        self._is_freed = True
+        self._stop()
         for link in self._links.values():
             link.is_gone = True
         self._links.clear()
         self._sessions.clear()
-        self._reduced.clear()
-        if self.dirty is not None:
-            self.dirty.discard(self)
         free_engine(self._connection, self._transport, self._collector)
 
     # Bytes and time
-    def receive(self, chunk: bytes) -> None:
-        """Feed what came from the socket. Bad bytes become an error frame in the output and a Closed event."""
-        if self._is_freed:
-            return
-        self.bytes_in += len(chunk)
-        view = memoryview(chunk)
-        while view:
-            taken = lib.pn_transport_push(self._transport, ffi.from_buffer(view), len(view))
-            if taken <= 0:
-                break
-            view = view[taken:]
-        self.mark_dirty()
-
     def receive_eof(self) -> None:
-        if self._is_freed:
+        if self.is_freed:
             return
         lib.pn_transport_close_tail(self._transport)
         self.mark_dirty()
 
-    def output(self) -> bytes:
-        """The next bytes for the socket; b"" when there are none now."""
-        if self._is_freed:
-            return b""
-        if self._reduced:
-            self._raise_negative_credit()
-        size = lib.pn_transport_pending(self._transport)
-        if size <= 0:
-            self._unsent_bytes = 0
-            return b""
-        buffer = bytearray(size)
-        lib.pn_transport_peek(self._transport, ffi.from_buffer(buffer), size)
-        lib.pn_transport_pop(self._transport, size)
-        self._unsent_bytes = 0
-        self.bytes_out += size
-        return bytes(buffer)
-
     def tick(self, now: float) -> float | None:
         """Send or demand heartbeats; the time at which to be called again. [2.4.5]"""
-        if self._is_freed:
+        if self.is_freed:
             return None
         deadline_ms = lib.pn_transport_tick(self._transport, int(now * 1000) or 1)
         if lib.pn_transport_pending(self._transport) > 0:
             self.mark_dirty()
         return deadline_ms / 1000 if deadline_ms else None
-
-    def mark_dirty(self) -> None:
-        """There may be output now."""
-        if self.dirty is not None and not self._is_freed:
-            self.dirty.add(self)
-
-    @property
-    def has_room(self) -> bool:
-        """Another chunk may be handed to the engine without piling up inside it."""
-        return not self.is_output_blocked and self._unsent_bytes < OUTPUT_BOUND_BYTES
-
-    def note_unsent(self, size: int) -> None:
-        self._unsent_bytes += size
-        self.mark_dirty()
-
-    def wait_for_room(self, waiter: Waiter) -> None:
-        """Call ``waiter.on_writable()`` once when there may be room again; the node does it after output and input."""
-        self._waiters[waiter] = None
-
-    @property
-    def has_waiters(self) -> bool:
-        return bool(self._waiters)
-
-    def wake_waiters(self) -> None:
-        waiters, self._waiters = self._waiters, {}
-        for waiter in waiters:
-            waiter.on_writable()
 
     # Links, for wire.link
     def begin(self, window_frames: int | None = None) -> Session:
@@ -286,7 +212,7 @@ class Endpoint:
         return list(self._links.values())
 
     def adopt(self, link: AnyLink) -> AnyLink:
-        self._links[link.pointer] = link
+        self._links[link.address] = link
         link.session.link_count += 1
         return link
 
@@ -294,11 +220,9 @@ class Endpoint:
         """Both sides ended the link: free it. Unsettled deliveries go with it."""
         if link.is_gone:
             return
-        link.is_gone = True
+        link._lose()
         link.session.link_count -= 1
-        self._links.pop(link.pointer, None)
-        if isinstance(link, IncomingLink):
-            self._reduced.discard(link)
+        self._links.pop(link.address, None)
         lib.pn_link_free(link.pointer)
         self._free_if_over(link.session)
 
@@ -311,58 +235,17 @@ class Endpoint:
         elif session.ends_with_its_links:
             session.end()
 
-    def note_reduced(self, link: IncomingLink) -> None:
-        self._reduced.add(link)
-
-    def _raise_negative_credit(self) -> None:
-        # A reduction that crossed transfers would put link-credit 4294967293 on the wire.
-        for link in self._reduced:
-            missing = link_remote_credit(link.pointer)
-            if missing < 0:
-                link.forgive(-missing)
-        self._reduced.clear()
-
     def _own_session(self, pointer: Pointer, window_frames: int | None = None) -> Session:
         set_session_window(pointer, window_frames or self.settings.window_frames)
-        session = self._sessions[pointer] = Session(self, pointer)
+        session = Session(self, pointer)
+        self._sessions[session.address] = session
         return session
 
     # Events
-    def drain(self, sink: Sink) -> list[Event]:
-        """Hand every hot event to ``sink``, in order; return the others, in order."""
-        events: list[Event] = []
-        collector, links = self._collector, self._links
-        peek, pop, kind_of = lib.pn_collector_peek, lib.pn_collector_pop, lib.pn_event_type
-        while not self._is_freed:
-            event = peek(collector)
-            if event == NULL:
-                break
-            kind = kind_of(event)
-            if kind == lib.PN_DELIVERY:
-                self._drain_delivery(sink, lib.pn_event_delivery(event))
-            elif kind == lib.PN_LINK_FLOW:
-                link = links.get(lib.pn_event_link(event))
-                if link is not None:
-                    sink.on_flow(link)  # type: ignore[arg-type]
-            else:
-                handler = _COLD.get(kind)
-                if handler is not None:
-                    handler(self, event, events)
-            pop(collector)
-        return events
-
-    def _drain_delivery(self, sink: Sink, delivery: Pointer) -> None:
-        link = self._links.get(lib.pn_delivery_link(delivery))
-        if link is None:
-            return
-        if isinstance(link, OutgoingLink):
-            sink.on_disposition(link, delivery)
-            return
-        if lib.pn_delivery_updated(delivery):
-            sink.on_disposition(link, delivery)
-        if not link.is_gone:
-            link.forgive_crossed()  # type: ignore[attr-defined]
-            sink.on_delivery(link, delivery)  # type: ignore[arg-type]
+    def _on_cold_event(self, kind: int, address: int, events: list[Event]) -> None:
+        handler = _COLD.get(kind)
+        if handler is not None:
+            handler(self, pointer_to("pn_event_t", address), events)
 
     def _on_open(self, event: Pointer, events: list[Event]) -> None:
         connection = self._connection
@@ -390,7 +273,7 @@ class Endpoint:
 
     def _on_begin(self, event: Pointer, events: list[Event]) -> None:
         pointer = lib.pn_event_session(event)
-        if pointer in self._sessions:
+        if address_of(pointer) in self._sessions:
             return
         if self.remote is None:
             raise ConnectionFault("amqp:connection:framing-error", "a begin came before the open")
@@ -400,7 +283,7 @@ class Endpoint:
         events.append(SessionBegun(session))
 
     def _on_end(self, event: Pointer, events: list[Event]) -> None:
-        session = self._sessions.pop(lib.pn_event_session(event), None)
+        session = self._sessions.pop(address_of(lib.pn_event_session(event)), None)
         if session is None:
             return
         error = condition.read(lib.pn_session_remote_condition(session.pointer))
@@ -414,11 +297,11 @@ class Endpoint:
 
     def _on_attach(self, event: Pointer, events: list[Event]) -> None:
         pointer = lib.pn_event_link(event)
-        known = self._links.get(pointer)
+        known = self._links.get(address_of(pointer))
         if known is not None:
             events.append(LinkEstablished(known))
             return
-        session = self._sessions.get(lib.pn_link_session(pointer))
+        session = self._sessions.get(address_of(lib.pn_link_session(pointer)))
         if session is None:
             raise LocalStateError("a link attached in a session that was never begun")
         link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
@@ -441,7 +324,7 @@ class Endpoint:
         self._on_link_ended(event, events, closed=False)
 
     def _on_link_ended(self, event: Pointer, events: list[Event], *, closed: bool) -> None:
-        link = self._links.get(lib.pn_event_link(event))
+        link = self._links.get(address_of(lib.pn_event_link(event)))
         if link is None:
             return
         link.has_peer_left = True

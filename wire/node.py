@@ -10,6 +10,7 @@ import ssl
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, Peer
 from wire.sasl import SaslClientSettings, SaslServerSettings
 from wire.tls import MeshIdentity
@@ -86,7 +87,7 @@ Command = OpenConnector | DropConnector | Abort
 class Node(Protocol):
     """Implemented by routers, brokers and clients."""
 
-    dirty: set[Endpoint]
+    dirty: DirtyEndpoints
 
     def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
         """A peer came in, and TLS and SASL are done: make its endpoint."""

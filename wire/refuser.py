@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.errors import AmqpError
 from wire.node import Command
@@ -13,7 +14,7 @@ class Refuser:
     """A node that closes every connection as it opens."""
 
     def __init__(self, container_id: str, reason: str) -> None:
-        self.dirty: set[Endpoint] = set()
+        self.dirty = DirtyEndpoints()
         self._settings = EndpointSettings(container_id)
         self._error = AmqpError("amqp:resource-limit-exceeded", reason)
 

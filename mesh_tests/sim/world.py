@@ -21,6 +21,7 @@ from broker.store.sqlite import SqliteStore
 from router.brokers import BrokerSettings
 from router.node import ListenerSettings, RouterNode, RouterSettings, node_endpoint_settings
 from wire import delivery as deliveries
+from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.events import Closed, LinkAttached, LinkDetached, LinkEstablished, Opened
 from wire.node import ConnectorSpec, DropConnector, OpenConnector
@@ -354,7 +355,7 @@ class SimClient:
 
     def __init__(self, world: World, container_id: str) -> None:
         self.world = world
-        self.dirty: set[Endpoint] = set()
+        self.dirty = DirtyEndpoints()
         self.endpoint = Endpoint(EndpointSettings(container_id), dirty=self.dirty)
         self.endpoint.open()
         self.pipe: Any = None

@@ -35,7 +35,7 @@ class Move:
         self.is_read = prefix is not None and is_whole
         self.has_left = False
         self.outcome: Outcome | None = None
-        self.outgoing: Pointer | None = taker.link.start(tag)
+        self.outgoing: Pointer = taker.link.start(tag)
         taker.credit -= 1
         taker.moving = self
         taker.unsettled[self.outgoing] = self

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.events import Closed, LinkAttached, Opened
 from wire.log import LogEvent
@@ -16,7 +17,7 @@ T = TypeVar("T")
 
 class FakeNode:
     def __init__(self, container_id: str = "fake", **settings: Any) -> None:
-        self.dirty: set[Endpoint] = set()
+        self.dirty = DirtyEndpoints()
         self.commands: list[Command] = []
         self.endpoints: list[Endpoint] = []
         self.peers: list[Peer] = []

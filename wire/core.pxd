@@ -1,0 +1,100 @@
+"""The compiled parts of endpoints, links and deliveries: what happens once for each delivery.
+
+`Endpoint`, `Session`, `IncomingLink` and `OutgoingLink` (wire.endpoint, wire.link) are built on these.
+"""
+
+from wire.proton cimport pn_collector_t, pn_delivery_t, pn_link_t, pn_session_t, pn_transport_t
+
+cdef enum:
+    CHUNK_BYTES = 65536
+    OUTPUT_BOUND_BYTES = 65536
+
+
+cdef class Waiter:
+    """Whoever holds something back until an endpoint has room."""
+
+    cdef int on_room(self) except -1
+
+
+cdef class DeliveryOwner(Waiter):
+    """Owner of a link that is called without Python in between: the ends of stitches."""
+
+    cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1
+    cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1
+    cdef int on_flow_event(self) except -1
+
+
+cdef class LinkCore
+
+
+cdef class DirtyEndpoints:
+    cdef list endpoints
+
+
+cdef class EndpointCore:
+    cdef pn_transport_t *transport
+    cdef pn_collector_t *collector
+    cdef readonly bint is_freed
+    cdef public bint is_output_blocked
+    cdef bint is_dirty
+    cdef size_t unsent_bytes
+    cdef readonly unsigned long long bytes_in
+    cdef readonly unsigned long long bytes_out
+    cdef readonly DirtyEndpoints dirty
+    cdef list reduced
+    cdef dict waiters
+
+    cdef int mark(self) except -1
+    cdef bint has_room_now(self) noexcept
+    cdef int wait(self, object waiter) except -1
+    cdef int _push(self, const char *bytes_, Py_ssize_t size) except -1
+    cdef bint _prepare_output(self) except -1
+    cdef int _on_flow(self, sink, LinkCore link) except -1
+    cdef int _on_delivery(self, sink, pn_delivery_t *delivery) except -1
+    cdef int _on_disposition(self, sink, LinkCore link, pn_delivery_t *delivery) except -1
+
+
+cdef class SessionCore:
+    cdef public object owner
+    cdef pn_session_t *raw
+    cdef readonly EndpointCore endpoint
+
+
+cdef class LinkCore:
+    cdef pn_link_t *raw
+    cdef readonly EndpointCore endpoint
+    cdef readonly SessionCore session
+    cdef readonly str name
+    cdef object _owner
+    cdef DeliveryOwner hot
+    cdef public bint is_gone
+    cdef public bint has_left
+    cdef public bint has_peer_left
+
+
+cdef class IncomingCore(LinkCore):
+    cdef int slack
+    cdef readonly size_t read_bytes
+
+    cdef int credit_now(self) noexcept
+    cdef int excess_now(self) noexcept
+    cdef int change_credit(self, int change) except -1
+    cdef int set_credit_now(self, int deliveries) except -1
+    cdef int grant_now(self, int deliveries) except -1
+    cdef int forgive_crossed_now(self) except -1
+    cdef int raise_negative_credit(self) except -1
+    cdef pn_delivery_t *current_now(self) noexcept
+    cdef ssize_t recv_into(self, char *buffer, size_t size) except -1
+    cdef int advance_now(self) except -1
+
+
+cdef class OutgoingCore(LinkCore):
+    cdef int credit_now(self) noexcept
+    cdef bint is_writable_now(self) noexcept
+    cdef pn_delivery_t *start_now(self, const char *tag, size_t size) except NULL
+    cdef int send_now(self, const char *chunk, size_t size) except -1
+    cdef int finish_now(self) except -1
+    cdef int abort_now(self, pn_delivery_t *delivery) except -1
+
+
+cdef char scratch[CHUNK_BYTES]

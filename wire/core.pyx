@@ -1,0 +1,495 @@
+"""What happens once for each delivery, compiled: the event loop of one connection, credit, reading and writing.
+
+`wire.endpoint.Endpoint`, `wire.link.IncomingLink` and `OutgoingLink` are built on the classes here and add what happens
+once for each link. Spec: AMQP 1.0 [2.6]. Counts of credit are deliveries. A delivery is a pointer of the engine's, and
+an opaque int to Python.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.string cimport memcpy
+
+from wire.proton cimport PN_DELIVERY, PN_LINK_FLOW, pn, pn_bytes_t, pn_event_t
+
+from wire.errors import LocalStateError
+
+
+cdef extern from "<sys/socket.h>" nogil:
+    ssize_t c_send "send" (int, const void *, size_t, int)
+    const int MSG_DONTWAIT
+    const int MSG_NOSIGNAL
+
+cdef char gathered[OUTPUT_BOUND_BYTES]
+
+
+cdef class Waiter:
+    cdef int on_room(self) except -1:
+        raise NotImplementedError
+
+
+cdef class DeliveryOwner(Waiter):
+    cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
+        raise NotImplementedError
+
+    cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
+        raise NotImplementedError
+
+    cdef int on_flow_event(self) except -1:
+        raise NotImplementedError
+
+
+cdef class DirtyEndpoints:
+    """Endpoints that may have output, each once. Always: ``is_dirty`` is true of exactly those that are in here."""
+
+    def __cinit__(self):
+        self.endpoints = []
+
+    def __len__(self):
+        return len(self.endpoints)
+
+    def pop(self):
+        """Raises IndexError when there is none."""
+        cdef EndpointCore endpoint = self.endpoints.pop()
+        endpoint.is_dirty = False
+        return endpoint
+
+    def discard(self, EndpointCore endpoint):
+        if endpoint.is_dirty:
+            endpoint.is_dirty = False
+            self.endpoints.remove(endpoint)
+
+    def clear(self):
+        while self.endpoints:
+            self.pop()
+
+
+cdef class EndpointCore:
+    """One connection's engine."""
+
+    def __cinit__(self):
+        self.waiters = {}
+        self.reduced = []
+
+    def _drive(self, size_t transport, size_t collector, DirtyEndpoints dirty):
+        """Called once, with the engine's pointers, before anything else here."""
+        self.transport = <pn_transport_t *>transport
+        self.collector = <pn_collector_t *>collector
+        self.dirty = dirty
+
+    def _stop(self):
+        """The engine's memory goes: nothing here touches it any more."""
+        self.is_freed = True
+        self.reduced.clear()
+        self.waiters.clear()
+        if self.dirty is not None:
+            self.dirty.discard(self)
+
+    # Bytes
+    def receive(self, chunk):
+        """Feed what came from the socket. Bad bytes become an error frame in the output and a Closed event."""
+        cdef Py_buffer view
+        PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
+        try:
+            self._push(<const char *>view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef int _push(self, const char *bytes_, Py_ssize_t size) except -1:
+        cdef ssize_t taken
+        if self.is_freed:
+            return 0
+        self.bytes_in += size
+        while size > 0:
+            taken = pn.transport_push(self.transport, bytes_, size)
+            if taken <= 0:
+                break
+            bytes_ += taken
+            size -= taken
+        return self.mark()
+
+    def output(self):
+        """The next bytes for the socket, 64 KiB at most; b"" when there are none now."""
+        cdef size_t size = 0
+        cdef ssize_t pending
+        if not self._prepare_output():
+            return b""
+        while size < sizeof(gathered):
+            pending = pn.transport_pending(self.transport)
+            if pending <= 0:
+                break
+            pending = min(pending, <ssize_t>(sizeof(gathered) - size))
+            memcpy(gathered + size, pn.transport_head(self.transport), pending)
+            pn.transport_pop(self.transport, pending)
+            size += pending
+        self.bytes_out += size
+        self.unsent_bytes = 0
+        return PyBytes_FromStringAndSize(gathered, size)
+
+    def send_to(self, int socket):
+        """Write what there is straight to a non-blocking socket. False when it took less than all.
+
+        Raises OSError as `socket.send` does.
+        """
+        cdef ssize_t pending, sent
+        if not self._prepare_output():
+            return True
+        while True:
+            pending = pn.transport_pending(self.transport)
+            if pending <= 0:
+                self.unsent_bytes = 0
+                return True
+            sent = c_send(socket, pn.transport_head(self.transport), pending, MSG_DONTWAIT | MSG_NOSIGNAL)
+            if sent < 0:
+                if errno == EINTR:
+                    continue
+                if errno == EAGAIN:
+                    return False
+                raise OSError(errno, "send")
+            pn.transport_pop(self.transport, sent)
+            self.bytes_out += sent
+
+    cdef bint _prepare_output(self) except -1:
+        cdef IncomingCore link
+        if self.is_freed:
+            return False
+        if self.reduced:
+            for link in self.reduced:
+                link.raise_negative_credit()
+            self.reduced.clear()
+        return True
+
+    cdef int mark(self) except -1:
+        if not self.is_dirty and not self.is_freed and self.dirty is not None:
+            self.is_dirty = True
+            self.dirty.endpoints.append(self)
+        return 0
+
+    def mark_dirty(self):
+        """There may be output now."""
+        self.mark()
+
+    # Room
+    cdef bint has_room_now(self) noexcept:
+        return not self.is_output_blocked and self.unsent_bytes < OUTPUT_BOUND_BYTES
+
+    @property
+    def has_room(self):
+        """Another chunk may be handed to the engine without piling up inside it."""
+        return self.has_room_now()
+
+    cdef int wait(self, object waiter) except -1:
+        self.waiters[waiter] = None
+        return 0
+
+    def wait_for_room(self, waiter):
+        """Call ``waiter.on_writable()`` once when there may be room again; the node does it after output and input."""
+        self.wait(waiter)
+
+    @property
+    def has_waiters(self):
+        return bool(self.waiters)
+
+    def wake_waiters(self):
+        if not self.waiters:
+            return
+        waiters, self.waiters = self.waiters, {}
+        for waiter in waiters:
+            if isinstance(waiter, Waiter):
+                (<Waiter>waiter).on_room()
+            else:
+                waiter.on_writable()
+
+    # Events
+    def drain(self, sink):
+        """Hand every hot event to its link's owner, or else to ``sink``, in order; return the others, in order."""
+        cdef list events = []
+        cdef pn_event_t *event
+        cdef int kind
+        cdef void *context
+        while not self.is_freed:
+            event = pn.collector_peek(self.collector)
+            if event is NULL:
+                break
+            kind = pn.event_type(event)
+            if kind == PN_DELIVERY:
+                self._on_delivery(sink, pn.event_delivery(event))
+            elif kind == PN_LINK_FLOW:
+                context = pn.link_get_context(pn.event_link(event))
+                if context is not NULL:
+                    self._on_flow(sink, <LinkCore><PyObject *>context)
+            else:
+                self._on_cold_event(kind, <size_t>event, events)
+            if not self.is_freed:
+                pn.collector_pop(self.collector)
+        return events
+
+    cdef int _on_flow(self, sink, LinkCore link) except -1:
+        if link.hot is not None:
+            link.hot.on_flow_event()
+        else:
+            sink.on_flow(link)
+        return 0
+
+    cdef int _on_delivery(self, sink, pn_delivery_t *delivery) except -1:
+        cdef void *context = pn.link_get_context(pn.delivery_link(delivery))
+        cdef LinkCore link
+        if context is NULL:
+            return 0
+        link = <LinkCore><PyObject *>context
+        if not isinstance(link, IncomingCore):
+            self._on_disposition(sink, link, delivery)
+            return 0
+        if pn.delivery_updated(delivery):
+            self._on_disposition(sink, link, delivery)
+        if not link.is_gone:
+            (<IncomingCore>link).forgive_crossed_now()
+            if link.hot is not None:
+                link.hot.on_delivery_event(delivery)
+            else:
+                sink.on_delivery(link, <size_t>delivery)
+        return 0
+
+    cdef int _on_disposition(self, sink, LinkCore link, pn_delivery_t *delivery) except -1:
+        if link.hot is not None:
+            link.hot.on_disposition_event(delivery)
+        else:
+            sink.on_disposition(link, <size_t>delivery)
+        return 0
+
+
+cdef class SessionCore:
+    def __init__(self, EndpointCore endpoint, size_t pointer):
+        self.endpoint = endpoint
+        self.raw = <pn_session_t *>pointer
+
+    @property
+    def address(self):
+        """Of the engine's session."""
+        return <size_t>self.raw
+
+    @property
+    def remote_window_frames(self):
+        """Transfer frames the peer's session still takes."""
+        return pn.session_remote_incoming_window(self.raw)
+
+
+cdef class LinkCore:
+    """Its engine's link knows it while it is not gone: an event finds its link by the pointer alone."""
+
+    def __init__(self, SessionCore session, size_t pointer, str name):
+        self.session = session
+        self.endpoint = session.endpoint
+        self.name = name
+        self.raw = <pn_link_t *>pointer
+        pn.link_set_context(self.raw, <void *>self)
+
+    def _lose(self):
+        """The engine's link is about to be freed, or its connection was."""
+        if not self.is_gone:
+            self.is_gone = True
+            if not self.endpoint.is_freed:
+                pn.link_set_context(self.raw, NULL)
+
+    @property
+    def address(self):
+        """Of the engine's link."""
+        return <size_t>self.raw
+
+    @property
+    def owner(self):
+        """Whoever handles the link's deliveries."""
+        return self._owner
+
+    @owner.setter
+    def owner(self, value):
+        self._owner = value
+        self.hot = <DeliveryOwner>value if isinstance(value, DeliveryOwner) else None
+
+
+cdef class IncomingCore(LinkCore):
+    cdef int credit_now(self) noexcept:
+        return pn.link_credit(self.raw) - pn.link_queued(self.raw)
+
+    cdef int excess_now(self) noexcept:
+        return -self.credit_now() - self.slack
+
+    cdef int change_credit(self, int change) except -1:
+        self.slack = max(0, self.slack - change)
+        pn.link_flow(self.raw, change)
+        return self.endpoint.mark()
+
+    cdef int grant_now(self, int deliveries) except -1:
+        return 0 if self.is_gone else self.change_credit(deliveries)
+
+    cdef int set_credit_now(self, int deliveries) except -1:
+        cdef int change = deliveries - self.credit_now()
+        if change == 0 or self.is_gone:
+            return 0
+        if change < 0:
+            self.endpoint.reduced.append(self)
+        return self.change_credit(change)
+
+    cdef int forgive_crossed_now(self) except -1:
+        cdef int credit
+        if self.slack:
+            credit = self.credit_now()
+            if credit < 0:
+                self.change_credit(min(-credit, self.slack))
+        return 0
+
+    cdef int raise_negative_credit(self) except -1:
+        # A reduction that crossed transfers would put link-credit 4294967293 on the wire.
+        cdef int missing
+        if not self.is_gone:
+            missing = pn.link_remote_credit(self.raw)
+            if missing < 0:
+                self.change_credit(-missing)
+        return 0
+
+    cdef pn_delivery_t *current_now(self) noexcept:
+        return pn.link_current(self.raw)
+
+    cdef ssize_t recv_into(self, char *buffer, size_t size) except -1:
+        cdef ssize_t count = pn.link_recv(self.raw, buffer, size)
+        self.endpoint.mark()  # reading reopens the session's window
+        if count <= 0:
+            return 0
+        self.read_bytes += count
+        return count
+
+    cdef int advance_now(self) except -1:
+        self.read_bytes = 0
+        pn.link_advance(self.raw)
+        return self.endpoint.mark()
+
+    # The same for Python
+    @property
+    def credit(self):
+        """Deliveries the sender may still start; negative when it started more than it was promised."""
+        return self.credit_now()
+
+    @property
+    def excess(self):
+        """Deliveries the sender started beyond all credit it ever had; above 0 it broke the rules. [2.6.7]"""
+        return self.excess_now()
+
+    @property
+    def queued(self):
+        """Deliveries here that were not advanced past."""
+        return pn.link_queued(self.raw)
+
+    def grant(self, int deliveries):
+        """Raise the sender's credit."""
+        if deliveries < 0:
+            raise LocalStateError(f"grant of {deliveries} on {self!r}; reduce with set_credit")
+        self.grant_now(deliveries)
+
+    def set_credit(self, int deliveries):
+        """Make the sender's credit exactly this; transfers that cross a reduction still arrive."""
+        if not self.is_gone:
+            self.set_credit_now(deliveries)
+
+    def request_drain(self, int deliveries):
+        """Grant, and ask the sender to use the credit now or give it back. [2.6.7]"""
+        if not self.is_gone:
+            self.slack = max(0, self.slack - deliveries)
+            pn.link_drain(self.raw, deliveries)
+            self.endpoint.mark()
+
+    def end_drain(self):
+        if not self.is_gone:
+            pn.link_set_drain(self.raw, False)
+
+    @property
+    def is_drain_pending(self):
+        """We asked for a drain, and the sender still holds credit."""
+        return bool(pn.link_draining(self.raw))
+
+    @property
+    def current(self):
+        """The oldest delivery not advanced past, or None."""
+        cdef pn_delivery_t *delivery = self.current_now()
+        return None if delivery is NULL else <size_t>delivery
+
+    def recv(self, Py_ssize_t max_bytes):
+        """Take what has arrived of the current delivery; b"" when nothing is there now, or it ended."""
+        cdef bytes buffer = PyBytes_FromStringAndSize(NULL, max_bytes)
+        cdef ssize_t count = self.recv_into(PyBytes_AS_STRING(buffer), max_bytes)
+        return buffer if count == max_bytes else buffer[:count]
+
+    def advance(self):
+        self.advance_now()
+
+
+cdef class OutgoingCore(LinkCore):
+    cdef int credit_now(self) noexcept:
+        return pn.link_credit(self.raw)
+
+    cdef bint is_writable_now(self) noexcept:
+        return self.endpoint.has_room_now() and pn.session_remote_incoming_window(self.session.raw) > 0
+
+    cdef pn_delivery_t *start_now(self, const char *tag, size_t size) except NULL:
+        cdef pn_bytes_t name
+        cdef pn_delivery_t *delivery
+        name.size, name.start = size, tag
+        delivery = pn.delivery(self.raw, name)
+        if delivery is NULL:
+            raise MemoryError()
+        return delivery
+
+    cdef int send_now(self, const char *chunk, size_t size) except -1:
+        pn.link_send(self.raw, chunk, size)
+        self.endpoint.unsent_bytes += size
+        return self.endpoint.mark()
+
+    cdef int finish_now(self) except -1:
+        pn.link_advance(self.raw)
+        return self.endpoint.mark()
+
+    cdef int abort_now(self, pn_delivery_t *delivery) except -1:
+        pn.delivery_abort(delivery)
+        return self.endpoint.mark()
+
+    # The same for Python
+    @property
+    def credit(self):
+        """Deliveries we may still start. Counts a started one only when it is finished."""
+        return self.credit_now()
+
+    @property
+    def is_draining(self):
+        return bool(pn.link_get_drain(self.raw))
+
+    def drained(self):
+        """Give back all credit: there is nothing to send. [2.6.7]"""
+        if not self.is_gone:
+            pn.link_drained(self.raw)
+            self.endpoint.mark()
+
+    @property
+    def is_writable(self):
+        """Proton could put a chunk on the wire now: hand it nothing that would sit inside it."""
+        return self.is_writable_now()
+
+    def start(self, bytes tag):
+        """Begin a delivery; it becomes the current one."""
+        return <size_t>self.start_now(PyBytes_AS_STRING(tag), len(tag))
+
+    def send(self, chunk):
+        """Append to the current delivery."""
+        cdef Py_buffer view
+        PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
+        try:
+            self.send_now(<const char *>view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+
+    def finish(self):
+        """The current delivery is complete."""
+        self.finish_now()
+
+    def abort(self, size_t delivery):
+        """End a delivery that will never be complete; the receiver throws away what it has. [2.6.14]"""
+        self.abort_now(<pn_delivery_t *>delivery)

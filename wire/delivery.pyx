@@ -1,0 +1,143 @@
+"""Deliveries by their engine pointers, ints to Python: no object per delivery, only functions on it.
+
+Spec: AMQP 1.0 [3.4] delivery states; [2.6.12] transferring a message.
+Proton pools deliveries: a pointer kept after ``settle`` or after its link went is another, live delivery.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+
+from wire.proton cimport (
+    ACCEPTED_STATE,
+    MODIFIED_STATE,
+    RECEIVED_STATE,
+    REJECTED_STATE,
+    RELEASED_STATE,
+    pn,
+    pn_bytes_t,
+    pn_disposition_t,
+)
+
+from wire import condition, data
+from wire.engine import lib, pointer_to
+from wire.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected  # noqa: F401
+
+
+cdef size_t pending_now(pn_delivery_t *delivery) noexcept:
+    return 0 if pn.delivery_aborted(delivery) else pn.delivery_pending(delivery)
+
+
+def pending(size_t delivery):
+    """Bytes that can be read now. None of an aborted delivery can, though the engine still counts them."""
+    return pending_now(<pn_delivery_t *>delivery)
+
+
+def is_partial(size_t delivery):
+    return bool(pn.delivery_partial(<pn_delivery_t *>delivery))
+
+
+def is_aborted(size_t delivery):
+    return bool(pn.delivery_aborted(<pn_delivery_t *>delivery))
+
+
+def is_settled(size_t delivery):
+    """By the peer."""
+    return bool(pn.delivery_settled(<pn_delivery_t *>delivery))
+
+
+def is_buffered(size_t delivery):
+    """An outgoing one: some of it was not written yet."""
+    return bool(pn.delivery_buffered(<pn_delivery_t *>delivery))
+
+
+def remote_state(size_t delivery):
+    return pn.delivery_remote_state(<pn_delivery_t *>delivery)
+
+
+def settle(size_t delivery):
+    """Forget it. Never before an incoming one is complete or aborted: its later frames would shrink the window."""
+    pn.delivery_settle(<pn_delivery_t *>delivery)
+
+
+def tag(size_t delivery):
+    cdef pn_bytes_t value = pn.delivery_tag(<pn_delivery_t *>delivery)
+    return PyBytes_FromStringAndSize(value.start, value.size)
+
+
+cdef bint is_terminal(size_t state) noexcept:
+    return ACCEPTED_STATE <= state <= MODIFIED_STATE
+
+
+def has_outcome(size_t delivery):
+    """The peer gave a terminal state (or settled with none, which says nothing)."""
+    return is_terminal(pn.delivery_remote_state(<pn_delivery_t *>delivery))
+
+
+def remote_outcome(size_t delivery):
+    """The terminal state the peer gave; None while there is none, or for a state that is not an outcome."""
+    cdef size_t state = pn.delivery_remote_state(<pn_delivery_t *>delivery)
+    if state == ACCEPTED_STATE:
+        return ACCEPTED
+    if state == RELEASED_STATE:
+        return RELEASED
+    if not is_terminal(state):
+        return None
+    disposition = lib.pn_delivery_remote(pointer_to("pn_delivery_t", delivery))
+    if state == REJECTED_STATE:
+        return Outcome(Kind.REJECTED, condition.read(lib.pn_disposition_condition(disposition)))
+    return Outcome(
+        Kind.MODIFIED,
+        delivery_failed=bool(lib.pn_disposition_is_failed(disposition)),
+        undeliverable_here=bool(lib.pn_disposition_is_undeliverable(disposition)),
+        annotations=data.read_map(lib.pn_disposition_annotations(disposition)) or None,
+    )
+
+
+def set_outcome(size_t delivery, outcome):
+    """Tell the peer. A later ``settle`` tells it that we forgot."""
+    cdef size_t state = outcome.kind
+    if state == REJECTED_STATE or state == MODIFIED_STATE:
+        disposition = lib.pn_delivery_local(pointer_to("pn_delivery_t", delivery))
+        if state == REJECTED_STATE:
+            condition.write(lib.pn_disposition_condition(disposition), outcome.error)
+        else:
+            lib.pn_disposition_set_failed(disposition, outcome.delivery_failed)
+            lib.pn_disposition_set_undeliverable(disposition, outcome.undeliverable_here)
+            data.write_map(lib.pn_disposition_annotations(disposition), outcome.annotations)
+    pn.delivery_update(<pn_delivery_t *>delivery, state)
+
+
+cdef int set_failed(pn_delivery_t *delivery) noexcept:
+    """MODIFIED, delivery-failed: it was written, and what became of it is not known."""
+    cdef pn_disposition_t *local = pn.delivery_local(delivery)
+    pn.disposition_set_failed(local, True)
+    pn.disposition_set_undeliverable(local, False)
+    pn.delivery_update(delivery, MODIFIED_STATE)
+    return 0
+
+
+def copy_disposition(size_t origin, size_t goal):
+    """Give ``goal`` locally the state that ``origin`` has remotely, whatever it is. False when there is none."""
+    return copy_state(<pn_delivery_t *>origin, <pn_delivery_t *>goal)
+
+
+cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) noexcept:
+    cdef size_t state = pn.delivery_remote_state(origin)
+    cdef pn_disposition_t *remote
+    cdef pn_disposition_t *local
+    if not state:
+        return False
+    if state != ACCEPTED_STATE and state != RELEASED_STATE:
+        remote, local = pn.delivery_remote(origin), pn.delivery_local(goal)
+        if state == REJECTED_STATE:
+            pn.condition_copy(pn.disposition_condition(local), pn.disposition_condition(remote))
+        elif state == MODIFIED_STATE:
+            pn.disposition_set_failed(local, pn.disposition_is_failed(remote))
+            pn.disposition_set_undeliverable(local, pn.disposition_is_undeliverable(remote))
+            pn.data_copy(pn.disposition_annotations(local), pn.disposition_annotations(remote))
+        elif state == RECEIVED_STATE:
+            pn.disposition_set_section_number(local, pn.disposition_get_section_number(remote))
+            pn.disposition_set_section_offset(local, pn.disposition_get_section_offset(remote))
+        else:
+            pn.data_copy(pn.disposition_data(local), pn.disposition_data(remote))
+    pn.delivery_update(goal, state)
+    return True

@@ -1,0 +1,41 @@
+"""How can a delivery end? The terminal states, as values. [3.4]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from wire.errors import AmqpError
+
+
+class Kind(IntEnum):
+    """Descriptor codes of the delivery states. [3.4]"""
+
+    RECEIVED = 0x23
+    ACCEPTED = 0x24
+    REJECTED = 0x25
+    RELEASED = 0x26
+    MODIFIED = 0x27
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A terminal delivery state. [3.4]"""
+
+    kind: Kind
+    error: AmqpError | None = None
+    delivery_failed: bool = False
+    undeliverable_here: bool = False
+    annotations: Mapping[str, Any] | None = None
+
+
+ACCEPTED = Outcome(Kind.ACCEPTED)
+RELEASED = Outcome(Kind.RELEASED)
+MODIFIED_FAILED = Outcome(Kind.MODIFIED, delivery_failed=True)
+"""In doubt: it was written, and what became of it is not known."""
+
+
+def rejected(name: str, description: str) -> Outcome:
+    return Outcome(Kind.REJECTED, AmqpError(name, description))

@@ -1,0 +1,120 @@
+# Proton's engine as the compiled parts call it: own prototypes, since its headers are not installed.
+# Filled in `proton.pyx` from the very library that python-qpid-proton carries; there is never a second copy.
+
+cdef extern from *:
+    """
+    typedef struct pn_connection_t pn_connection_t;
+    typedef struct pn_transport_t pn_transport_t;
+    typedef struct pn_collector_t pn_collector_t;
+    typedef struct pn_session_t pn_session_t;
+    typedef struct pn_link_t pn_link_t;
+    typedef struct pn_delivery_t pn_delivery_t;
+    typedef struct pn_disposition_t pn_disposition_t;
+    typedef struct pn_condition_t pn_condition_t;
+    typedef struct pn_data_t pn_data_t;
+    typedef struct pn_event_t pn_event_t;
+    typedef struct { size_t size; const char *start; } pn_bytes_t;
+    """
+    ctypedef struct pn_connection_t:
+        pass
+    ctypedef struct pn_transport_t:
+        pass
+    ctypedef struct pn_collector_t:
+        pass
+    ctypedef struct pn_session_t:
+        pass
+    ctypedef struct pn_link_t:
+        pass
+    ctypedef struct pn_delivery_t:
+        pass
+    ctypedef struct pn_disposition_t:
+        pass
+    ctypedef struct pn_condition_t:
+        pass
+    ctypedef struct pn_data_t:
+        pass
+    ctypedef struct pn_event_t:
+        pass
+    ctypedef struct pn_bytes_t:
+        size_t size
+        const char *start
+
+ctypedef unsigned char cbool
+
+ctypedef struct Proton:
+    # Bytes
+    ssize_t (*transport_push)(pn_transport_t *, const char *, size_t) noexcept
+    ssize_t (*transport_pending)(pn_transport_t *) noexcept
+    const char *(*transport_head)(pn_transport_t *) noexcept
+    void (*transport_pop)(pn_transport_t *, size_t) noexcept
+    # Events
+    pn_event_t *(*collector_peek)(pn_collector_t *) noexcept
+    cbool (*collector_pop)(pn_collector_t *) noexcept
+    int (*event_type)(pn_event_t *) noexcept
+    pn_delivery_t *(*event_delivery)(pn_event_t *) noexcept
+    pn_link_t *(*event_link)(pn_event_t *) noexcept
+    # Sessions and links
+    size_t (*session_remote_incoming_window)(pn_session_t *) noexcept
+    void *(*link_get_context)(pn_link_t *) noexcept
+    void (*link_set_context)(pn_link_t *, void *) noexcept
+    cbool (*link_is_sender)(pn_link_t *) noexcept
+    int (*link_credit)(pn_link_t *) noexcept
+    int (*link_queued)(pn_link_t *) noexcept
+    int (*link_remote_credit)(pn_link_t *) noexcept
+    void (*link_flow)(pn_link_t *, int) noexcept
+    void (*link_drain)(pn_link_t *, int) noexcept
+    void (*link_set_drain)(pn_link_t *, cbool) noexcept
+    cbool (*link_get_drain)(pn_link_t *) noexcept
+    cbool (*link_draining)(pn_link_t *) noexcept
+    int (*link_drained)(pn_link_t *) noexcept
+    pn_delivery_t *(*link_current)(pn_link_t *) noexcept
+    ssize_t (*link_recv)(pn_link_t *, char *, size_t) noexcept
+    ssize_t (*link_send)(pn_link_t *, const char *, size_t) noexcept
+    cbool (*link_advance)(pn_link_t *) noexcept
+    # Deliveries
+    pn_delivery_t *(*delivery)(pn_link_t *, pn_bytes_t) noexcept
+    pn_bytes_t (*delivery_tag)(pn_delivery_t *) noexcept
+    void *(*delivery_get_context)(pn_delivery_t *) noexcept
+    void (*delivery_set_context)(pn_delivery_t *, void *) noexcept
+    pn_link_t *(*delivery_link)(pn_delivery_t *) noexcept
+    size_t (*delivery_pending)(pn_delivery_t *) noexcept
+    cbool (*delivery_partial)(pn_delivery_t *) noexcept
+    cbool (*delivery_aborted)(pn_delivery_t *) noexcept
+    cbool (*delivery_settled)(pn_delivery_t *) noexcept
+    cbool (*delivery_updated)(pn_delivery_t *) noexcept
+    cbool (*delivery_buffered)(pn_delivery_t *) noexcept
+    void (*delivery_update)(pn_delivery_t *, size_t) noexcept
+    void (*delivery_settle)(pn_delivery_t *) noexcept
+    void (*delivery_abort)(pn_delivery_t *) noexcept
+    void (*delivery_clear)(pn_delivery_t *) noexcept
+    size_t (*delivery_remote_state)(pn_delivery_t *) noexcept
+    pn_disposition_t *(*delivery_local)(pn_delivery_t *) noexcept
+    pn_disposition_t *(*delivery_remote)(pn_delivery_t *) noexcept
+    # Dispositions
+    pn_condition_t *(*disposition_condition)(pn_disposition_t *) noexcept
+    pn_data_t *(*disposition_data)(pn_disposition_t *) noexcept
+    pn_data_t *(*disposition_annotations)(pn_disposition_t *) noexcept
+    cbool (*disposition_is_failed)(pn_disposition_t *) noexcept
+    void (*disposition_set_failed)(pn_disposition_t *, cbool) noexcept
+    cbool (*disposition_is_undeliverable)(pn_disposition_t *) noexcept
+    void (*disposition_set_undeliverable)(pn_disposition_t *, cbool) noexcept
+    unsigned int (*disposition_get_section_number)(pn_disposition_t *) noexcept
+    void (*disposition_set_section_number)(pn_disposition_t *, unsigned int) noexcept
+    unsigned long long (*disposition_get_section_offset)(pn_disposition_t *) noexcept
+    void (*disposition_set_section_offset)(pn_disposition_t *, unsigned long long) noexcept
+    int (*condition_copy)(pn_condition_t *, pn_condition_t *) noexcept
+    int (*data_copy)(pn_data_t *, pn_data_t *) noexcept
+
+cdef Proton pn
+
+cdef enum:
+    PN_DELIVERY = 28
+    PN_LINK_FLOW = 26
+
+cdef enum:
+    # Descriptor codes of the delivery states. [3.4]
+    RECEIVED_STATE = 0x23
+    ACCEPTED_STATE = 0x24
+    REJECTED_STATE = 0x25
+    RELEASED_STATE = 0x26
+    MODIFIED_STATE = 0x27
