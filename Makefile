@@ -3,12 +3,13 @@
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup demo test check format peers clean
+.PHONY: help setup demo test check asan format peers clean
 
 help:
 	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
 	@echo 'make test    all tests (those that need another broker or client skip, and say how to get it)'
 	@echo 'make check   lint, types, dependency arrows, unit tests'
+	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
 	@echo 'make peers   install the brokers and clients of others that the interop tests talk to'
 	@echo 'make format  put the sources in the form that make check wants'
 
@@ -33,6 +34,9 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q -n auto mesh_tests/unit mesh_tests/sim $(ARGS)
 
+asan: $(READY)
+	@bash tools/asan.sh $(ARGS)
+
 format: $(READY)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -42,4 +46,4 @@ peers:
 	@$(MAKE) --no-print-directory -f mesh_tests/interop/peers.mk
 
 clean:
-	rm -rf .venv .peers build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-asan .peers build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

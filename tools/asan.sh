@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Runs the tests under AddressSanitizer: every use of freed memory, and every access beyond its bounds, ends the run.
+# Wants .venv; `make asan` sees to that. More words go to pytest: tools/asan.sh -n 1 -k vanish
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tools/asan/build.sh
+
+readonly REPORTS=$BUILD/reports
+readonly TESTS=(mesh_tests/unit mesh_tests/sim)
+
+# Reports go to files: pytest and xdist swallow what a dying worker says.
+sanitized() { # name of the reports, then a command
+    local -r log=$REPORTS/$1
+    shift
+    LD_PRELOAD=$runtime PYTHONMALLOC=malloc \
+        ASAN_OPTIONS="detect_leaks=0:halt_on_error=1:abort_on_error=1:log_path=$log" "$@"
+}
+
+# A sanitizer that sees nothing proves nothing: it must see this.
+check_it_sees() {
+    if PYTHONPATH=$COPY sanitized control "$PYTHON" tools/asan/stale_delivery.py >"$BUILD/last.log" 2>&1 ||
+        ! grep -qs heap-use-after-free "$REPORTS"/control.*; then
+        cat "$BUILD/last.log" >&2
+        fail 'AddressSanitizer does not see a delivery used after it was settled (tools/asan/stale_delivery.py)'
+    fi
+}
+
+show_reports() { # false when there are any
+    local file status=0
+    for file in "$REPORTS"/tests.*; do
+        [[ -e $file ]] || continue
+        printf '\n### %s\n' "$file" >&2
+        cat "$file" >&2
+        status=1
+    done
+    return $status
+}
+
+mkdir -p "$BUILD"
+runtime=$(find_runtime)
+build
+rm -rf "$REPORTS"
+mkdir -p "$REPORTS"
+cd "$COPY"
+check_it_sees
+status=0
+sanitized tests "$PYTHON" -m pytest -q -n 2 "${TESTS[@]}" "$@" || status=$?
+show_reports || fail 'AddressSanitizer found what is above'
+exit $status

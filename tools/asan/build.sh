@@ -1,0 +1,113 @@
+# Sourced by tools/asan.sh. `build`: proton and amqpmesh's compiled parts with AddressSanitizer, in .venv-asan.
+# The checkout's own compiled parts belong to .venv, so amqpmesh is built and tested in a copy.
+
+readonly FLAGS='-fsanitize=address -fno-omit-frame-pointer -O1 -g -UNDEBUG'
+readonly PATCH=$PWD/tools/asan/no-pools.patch
+readonly BUILD=$PWD/build/asan VENV=$PWD/.venv-asan
+readonly COPY=$BUILD/amqpmesh PYTHON=$VENV/bin/python
+
+fail() {
+    echo "make asan: $*" >&2
+    exit 1
+}
+
+quietly() { # a command whose output matters only when it fails
+    "$@" >"$BUILD/last.log" 2>&1 || {
+        cat "$BUILD/last.log" >&2
+        fail "this failed: $*"
+    }
+}
+
+run_pip() { quietly "$PYTHON" -m pip --disable-pip-version-check "$@"; }
+
+# Never through pip's cache: what is made here must not be handed to an ordinary build.
+compile_with_pip() {
+    CFLAGS=$FLAGS LDFLAGS=-fsanitize=address run_pip "$@" --no-cache-dir --no-deps --no-build-isolation
+}
+
+requirements() { .venv/bin/python tools/asan/requirements.py "$@"; }
+
+find_runtime() { # prints the file to preload
+    local runtime
+    runtime=$(cc -print-file-name=libasan.so)
+    [[ -e $runtime ]] || fail 'cc has no libasan.so. On Debian it comes with gcc: apt-get install gcc'
+    # shellcheck disable=SC2086 # flags are words
+    cc $FLAGS -x c -o "$BUILD/empty" - <<<'int main(void) { return 0; }' || fail 'cc cannot link with AddressSanitizer'
+    realpath "$runtime"
+}
+
+make_venv() {
+    local -a wanted
+    mapfile -t wanted < <(requirements)
+    ((${#wanted[@]})) || fail 'no requirements in setup.cfg'
+    if ! "$PYTHON" -m pip --version >/dev/null 2>&1; then
+        quietly .venv/bin/python -m venv --clear "$VENV"
+    fi
+    run_pip install "${wanted[@]}"
+}
+
+fetch_proton() { # prints the archive
+    local -r sources=$BUILD/sdist
+    local wanted
+    wanted=$(requirements --proton)
+    if [[ $(cat "$sources/wanted" 2>/dev/null) != "$wanted" ]]; then
+        rm -rf "$sources"
+        run_pip download --no-deps --no-build-isolation --no-binary python-qpid-proton --dest "$sources" "$wanted"
+        echo "$wanted" >"$sources/wanted"
+    fi
+    echo "$sources"/*.tar.gz
+}
+
+patch_proton() { # archive, goal
+    rm -rf "$2"
+    mkdir -p "$2"
+    tar -xzf "$1" -C "$2" --strip-components=1
+    # The ceiling: inside a repository git skips what is ignored there, without a word.
+    GIT_CEILING_DIRECTORIES=$(dirname "$2") git -C "$2" apply "$PATCH" ||
+        fail "$(basename "$1") is not what $PATCH was made for: see where it pools objects now, and renew the patch"
+}
+
+install_proton() {
+    local archive key wheel
+    archive=$(fetch_proton)
+    key=$(cat "$archive" "$PATCH" <(echo "$FLAGS"; cc --version; "$PYTHON" -VV) | sha256sum | cut -c1-16)
+    wheel=$BUILD/wheel-$key
+    if [[ ! -d $wheel ]]; then
+        echo "Compiling $(basename "$archive" .tar.gz) with AddressSanitizer"
+        patch_proton "$archive" "$BUILD/proton"
+        compile_with_pip wheel --wheel-dir "$wheel.new" "$BUILD/proton"
+        mv "$wheel.new" "$wheel"
+    fi
+    run_pip install --no-deps --force-reinstall "$wheel"/*.whl
+}
+
+source_files() { # tracked files and new ones, not those that were deleted
+    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+        [[ ! -e $file ]] || printf '%s\0' "$file"
+    done
+}
+
+install_amqpmesh() {
+    echo 'Compiling amqpmesh with AddressSanitizer'
+    rm -rf "$COPY"
+    mkdir -p "$COPY"
+    source_files | tar -c --null --files-from=- | tar -x -C "$COPY"
+    compile_with_pip install --editable "$COPY"
+}
+
+check_instrumented() {
+    local file count=0
+    while IFS= read -r -d '' file; do
+        grep -q __asan_report "$file" || fail "$file was built without AddressSanitizer"
+        count=$((count + 1))
+    done < <(find "$COPY" "$VENV"/lib/python*/site-packages/cproton_ffi* -name '*.so' -print0)
+    ((count > 1)) || fail "$COPY has no compiled parts"
+}
+
+build() {
+    mkdir -p "$BUILD"
+    make_venv
+    install_proton
+    install_amqpmesh
+    check_instrumented
+}
