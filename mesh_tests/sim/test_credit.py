@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from proton import Message
 
-from mesh_tests.sim.test_forwarding import line
-from mesh_tests.sim.world import Sender, SimMesh
+from mesh_tests.sim.clients import Sender
+from mesh_tests.sim.line import line
+from mesh_tests.sim.world import SimMesh
 from router.forwarding.credit import PERIOD_S
 from wire.delivery import RELEASED
 

@@ -7,22 +7,8 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh_tests.sim.world import SimMesh
+from mesh_tests.sim.line import line, ring
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
-
-ADDRESSES = {"rpc": "anycast", "near": {"type": "anycast", "distribution": "closest"}, "prices": "multicast"}
-
-
-def line(count: int = 3) -> SimMesh:
-    routers: dict[str, Any] = {f"r{n}": {"connect": [f"r{n + 1}"] if n < count else []} for n in range(1, count + 1)}
-    mesh = SimMesh({"mesh": "line", "node_tls": False, "routers": routers, "addresses": ADDRESSES})
-    mesh.converge()
-    return mesh
-
-
-@pytest.fixture(params=["r1", "r2", "r3"])
-def egress(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def test_anycast_reaches_a_consumer_over_any_number_of_hops(egress: str):
@@ -209,9 +195,7 @@ def test_pre_settled_deliveries_arrive_and_credit_returns(egress: str):
 
 
 def test_traffic_finds_another_path_when_the_transit_router_dies():
-    routers = {"r1": {"connect": ["r2", "r4"]}, "r2": {"connect": ["r3"]}, "r3": {"connect": ["r4"]}, "r4": {}}
-    mesh = SimMesh({"mesh": "ring", "node_tls": False, "routers": routers, "addresses": ADDRESSES})
-    mesh.converge()
+    mesh = ring()
     receiver = mesh.client("r3").receiver("rpc")
     sender = mesh.client("r1").sender("rpc")
     mesh.run_until(lambda: sender.link.credit > 0)

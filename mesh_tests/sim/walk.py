@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mesh_tests.sim.world import Receiver, Sender, SimClient, SimMesh
+from mesh_tests.sim.clients import Receiver, Sender, SimClient
+from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
 
 TOPOLOGY: dict[str, Any] = {

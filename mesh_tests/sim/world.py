@@ -9,23 +9,20 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from addressing.book import AddressBook
 from addressing.permissions import Permissions
-from addressing.topology import Topology
+from addressing.topology import Listener, Topology
 from broker.node import BrokerNode
 from broker.store.sqlite import SqliteStore
+from mesh_tests.sim.clients import Sender, SimClient
 from router.brokers import BrokerSettings
 from router.node import ListenerSettings, RouterNode, RouterSettings, node_endpoint_settings
-from wire import delivery as deliveries
-from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
-from wire.events import Closed, LinkAttached, LinkDetached, LinkEstablished, Opened
 from wire.node import ConnectorSpec, DropConnector, OpenConnector
-from wire.terminus import source, target
 
 
 @dataclass(eq=False)
@@ -138,6 +135,11 @@ class World:
             assert self.now < end, f"not within {seconds} s of virtual time"
             self.run(0.005)
 
+    def send(self, sender: Sender, body: bytes = b"x", *, settled: bool = False) -> int:
+        """Send one message as soon as there is credit for it; its number."""
+        self.run_until(lambda: sender.link.credit > 0)
+        return sender.send(body, settled=settled)
+
 
 class SimMesh(World):
     """Routers and brokers of a topology, joined as it says; brokers have real stores in ``folder``."""
@@ -166,7 +168,7 @@ class SimMesh(World):
             router_id=name,
             mesh=self.topology.mesh,
             instance=instance,
-            listeners={"clients": ListenerSettings(EndpointSettings(name))},
+            listeners={"clients": self._listener(name)},
             node_endpoint=node_endpoint_settings(name, instance, "0"),
             costs={edge.to if edge.dialer == name else edge.dialer: edge.cost for edge in edges},
             connectors={f"router:{edge.to}": edge.to for edge in edges if edge.dialer == name},
@@ -181,6 +183,12 @@ class SimMesh(World):
         self.routers[name] = node
         self.nodes.append(node)
         return node
+
+    def _listener(self, name: str) -> ListenerSettings:
+        """The first that the topology gives the router."""
+        declared = self.topology.routers[name].listeners
+        listener = declared[0] if declared else Listener()
+        return ListenerSettings(EndpointSettings(name), listener.link_capacity, listener.max_message_bytes)
 
     # Brokers
     def start_broker(self, name: str) -> None:
@@ -254,11 +262,14 @@ class SimMesh(World):
         for pipe in [pipe for pipe in self.pipes if any(end[0] is node for end in pipe.ends)]:
             self.cut(pipe)
 
-    def client(self, router: str, container_id: str = "client") -> SimClient:
+    def client(
+        self, router: str, container_id: str = "client", *, user: str | None = None, **settings: Any
+    ) -> SimClient:
+        """``settings``: those of its endpoint, such as ``window_frames``."""
         node = self.routers[router]
-        client = SimClient(self, container_id)
+        client = SimClient(self, container_id, **settings)
         self.nodes.append(client)
-        client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(), self.now)))
+        client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(user), self.now)))
         return client
 
     def converge(self) -> None:
@@ -302,152 +313,3 @@ class SimBroker(BrokerNode):
 def _broker_settings(name: str) -> BrokerSettings:
     endpoint = EndpointSettings("mesh")
     return BrokerSettings(name, endpoint, lambda connector: ConnectorSpec(connector, "sim", 1))
-
-
-@dataclass(eq=False)
-class Receiver:
-    """A consumer that takes all it gets, until told otherwise."""
-
-    link: Any
-    messages: list[bytes] = field(default_factory=list)
-    """All that it saw, in order."""
-    taken: list[bytes] = field(default_factory=list)
-    """What it took for good: accepted, rejected, or came settled."""
-    held: list[tuple[Any, bytes]] = field(default_factory=list)
-    accepts: bool = True
-    tops_up: bool = True
-    partial: bytearray = field(default_factory=bytearray)
-    error: Any = None
-
-    def settle(self, outcome: deliveries.Outcome = deliveries.ACCEPTED) -> None:
-        """Answer what is held."""
-        for delivery, message in self.held:
-            deliveries.set_outcome(delivery, outcome)
-            deliveries.settle(delivery)
-            if outcome.kind in (deliveries.Kind.ACCEPTED, deliveries.Kind.REJECTED):
-                self.taken.append(message)
-        self.held.clear()
-
-
-@dataclass(eq=False)
-class Sender:
-    link: Any
-    outcomes: dict[int, Any] = field(default_factory=dict)
-    open: dict[Any, int] = field(default_factory=dict)
-    error: Any = None
-    count: int = 0
-
-    def send(self, body: bytes, *, settled: bool = False) -> int:
-        """Send one message, credit or not; its number, by which ``outcomes`` has its outcome."""
-        self.count += 1
-        delivery = self.link.start(b"%d" % self.count)
-        self.link.send(body)
-        self.link.finish()
-        if settled:
-            deliveries.settle(delivery)
-        else:
-            self.open[delivery] = self.count
-        return self.count
-
-
-class SimClient:
-    """A client of one connection, as a node of the world."""
-
-    def __init__(self, world: World, container_id: str) -> None:
-        self.world = world
-        self.dirty = DirtyEndpoints()
-        self.endpoint = Endpoint(EndpointSettings(container_id), dirty=self.dirty)
-        self.endpoint.open()
-        self.pipe: Any = None
-        self.closed: Any = None
-        self._names = itertools.count(1)
-        self._session: Any = None
-
-    def next_deadline(self) -> float | None:
-        return None
-
-    def on_time(self, now: float) -> None: ...
-
-    def on_writable(self, endpoint: Endpoint, now: float) -> None: ...
-
-    def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        self.closed = self.closed or reason
-
-    def _begin(self) -> Any:
-        self._session = self._session or self.endpoint.begin()
-        return self._session
-
-    def receiver(self, address: str | None, credit: int = 10, *, dynamic: bool = False, **terminus: Any) -> Receiver:
-        link = self._begin().receiver(f"r{next(self._names)}")
-        link.set_source(source(address, is_dynamic=dynamic, **terminus))
-        link.set_target(target(None))
-        receiver = link.owner = Receiver(link)
-        link.open()
-        link.grant(credit)
-        self.world.flush()
-        return receiver
-
-    def sender(self, address: str | None, **terminus: Any) -> Sender:
-        link = self._begin().sender(f"s{next(self._names)}")
-        link.set_source(source(None))
-        link.set_target(target(address, **terminus))
-        sender = link.owner = Sender(link)
-        link.open()
-        self.world.flush()
-        return sender
-
-    def on_input(self, endpoint: Endpoint, now: float) -> None:
-        for event in endpoint.drain(self):
-            match event:
-                case Closed(error):
-                    self.closed = error or "closed"
-                case LinkDetached(link, _, error):
-                    link.owner.error = error or "detached"
-                    link.close()
-                case LinkAttached() | LinkEstablished() | Opened():
-                    pass
-
-    def on_delivery(self, link: Any, delivery: Any) -> None:
-        receiver: Receiver = link.owner
-        if link.has_left:
-            return  # the engine drops the bytes of what still comes
-        while size := deliveries.pending(delivery):
-            assert link.current == delivery, "a delivery began before the one before it ended"
-            receiver.partial += link.recv(size)
-        if deliveries.is_aborted(delivery):
-            receiver.partial.clear()
-            link.advance()
-            deliveries.settle(delivery)
-            return
-        if deliveries.is_partial(delivery):
-            return
-        message = bytes(receiver.partial)
-        receiver.messages.append(message)
-        receiver.partial.clear()
-        link.advance()
-        if deliveries.is_settled(delivery):
-            deliveries.settle(delivery)
-            receiver.taken.append(message)
-        elif receiver.accepts:
-            receiver.taken.append(message)
-            deliveries.set_outcome(delivery, deliveries.ACCEPTED)
-            deliveries.settle(delivery)
-            if receiver.tops_up:
-                link.grant(1)
-        else:
-            receiver.held.append((delivery, message))
-
-    def on_disposition(self, link: Any, delivery: Any) -> None:
-        number = link.owner.open.get(delivery) if isinstance(link.owner, Sender) else None
-        if number is None:
-            return
-        outcome = deliveries.remote_outcome(delivery)
-        if outcome is not None:
-            assert link.owner.outcomes.setdefault(number, outcome) == outcome, "a second, other outcome"
-        if deliveries.is_settled(delivery):
-            del link.owner.open[delivery]
-            deliveries.settle(delivery)
-
-    def on_flow(self, link: Any) -> None:
-        if not isinstance(link.owner, Receiver) and link.is_draining and link.credit:
-            link.drained()

@@ -1,0 +1,240 @@
+"""Clients of a simulated mesh: what they saw, what they hold, and what became of what they sent."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wire import delivery as deliveries
+from wire.core import DirtyEndpoints
+from wire.endpoint import Endpoint, EndpointSettings
+from wire.events import Closed, LinkAttached, LinkDetached, LinkEstablished, Opened
+from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED
+from wire.terminus import source, target
+
+if TYPE_CHECKING:
+    from mesh_tests.sim.world import World
+
+
+@dataclass(eq=False)
+class Receiver:
+    """A consumer that takes all it gets, until told otherwise."""
+
+    link: Any
+    messages: list[bytes] = field(default_factory=list)
+    """All that it saw, in order."""
+    came_settled: list[bool] = field(default_factory=list)
+    """Of each of those: had its sender settled it?"""
+    taken: list[bytes] = field(default_factory=list)
+    """What it took for good: accepted, rejected, or came settled."""
+    held: list[tuple[Any, bytes]] = field(default_factory=list)
+    accepts: bool = True
+    tops_up: bool = True
+    reads: bool = True
+    """False: bytes stay in the session, and its window fills."""
+    confirms: bool = False
+    """Receive-settle-mode second: gives its outcome, and settles when the sender has. [2.7.2]"""
+    unconfirmed: dict[Any, bytes] = field(default_factory=dict)
+    confirmed: list[bytes] = field(default_factory=list)
+    aborted: int = 0
+    partial: bytearray = field(default_factory=bytearray)
+    error: Any = None
+
+    def settle(self, outcome: deliveries.Outcome = deliveries.ACCEPTED) -> None:
+        """Answer what is held."""
+        held, self.held = self.held, []
+        for delivery, message in held:
+            self.answer(delivery, message, outcome)
+
+    def answer(self, delivery: Any, message: bytes, outcome: deliveries.Outcome) -> None:
+        deliveries.set_outcome(delivery, outcome)
+        if outcome.kind in (deliveries.Kind.ACCEPTED, deliveries.Kind.REJECTED):
+            self.taken.append(message)
+        if self.confirms:
+            self.unconfirmed[delivery] = message
+        else:
+            deliveries.settle(delivery)
+
+
+@dataclass(eq=False)
+class Sender:
+    link: Any
+    outcomes: dict[int, Any] = field(default_factory=dict)
+    open: dict[Any, int] = field(default_factory=dict)
+    """Those that are not settled by both."""
+    answers: bool = True
+    """Settles what it has an outcome for, as the sender of a settlement in two steps must. [2.6.12]"""
+    was_drained: bool = False
+    error: Any = None
+    count: int = 0
+
+    def begin(self, tag: bytes = b"") -> Any:
+        """Start a delivery that is to be sent piece by piece."""
+        self.count += 1
+        delivery = self.link.start(tag or b"%d" % self.count)
+        self.open[delivery] = self.count
+        return delivery
+
+    def abort(self, delivery: Any) -> None:
+        del self.open[delivery]
+        self.link.abort(delivery)
+
+    def send(self, body: bytes, *, settled: bool = False) -> int:
+        """Send one message, credit or not; its number, by which ``outcomes`` has its outcome."""
+        self.count += 1
+        delivery = self.link.start(b"%d" % self.count)
+        self.link.send(body)
+        self.link.finish()
+        if settled:
+            deliveries.settle(delivery)
+        else:
+            self.open[delivery] = self.count
+        return self.count
+
+
+class SimClient:
+    """A client of one connection, as a node of the world."""
+
+    def __init__(self, world: World, container_id: str, **settings: Any) -> None:
+        self.world = world
+        self.dirty = DirtyEndpoints()
+        self.endpoint = Endpoint(EndpointSettings(container_id, **settings), dirty=self.dirty)
+        self.endpoint.open()
+        self.pipe: Any = None
+        self.closed: Any = None
+        self._names = itertools.count(1)
+        self._session: Any = None
+
+    def next_deadline(self) -> float | None:
+        return None
+
+    def on_time(self, now: float) -> None: ...
+
+    def on_writable(self, endpoint: Endpoint, now: float) -> None: ...
+
+    def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
+        self.closed = self.closed or reason
+
+    def _begin(self) -> Any:
+        self._session = self._session or self.endpoint.begin()
+        return self._session
+
+    def receiver(
+        self,
+        address: str | None,
+        credit: int = 10,
+        *,
+        dynamic: bool = False,
+        name: str | None = None,
+        modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST),
+        max_message_bytes: int = 0,
+        **terminus: Any,
+    ) -> Receiver:
+        """``modes``: how it asks to be sent to, and how it settles."""
+        link = self._begin().receiver(name or f"r{next(self._names)}")
+        link.set_source(source(address, is_dynamic=dynamic, **terminus))
+        link.set_target(target(None))
+        link.set_settle_modes(*modes)
+        link.set_max_message_bytes(max_message_bytes)
+        receiver = link.owner = Receiver(link, confirms=modes[1] == RECEIVE_SECOND)
+        link.open()
+        link.grant(credit)
+        self.world.flush()
+        return receiver
+
+    def sender(
+        self,
+        address: str | None,
+        *,
+        name: str | None = None,
+        modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST),
+        **terminus: Any,
+    ) -> Sender:
+        """``modes``: how it sends, and how it asks the router to settle."""
+        link = self._begin().sender(name or f"s{next(self._names)}")
+        link.set_source(source(None))
+        link.set_target(target(address, **terminus))
+        link.set_settle_modes(*modes)
+        sender = link.owner = Sender(link)
+        link.open()
+        self.world.flush()
+        return sender
+
+    def resume(self, receiver: Receiver) -> None:
+        """Read what came while it did not."""
+        receiver.reads, before = True, None
+        while (delivery := receiver.link.current) not in (None, before):
+            self.on_delivery(receiver.link, delivery)
+            before = delivery
+        self.world.flush()
+
+    def on_input(self, endpoint: Endpoint, now: float) -> None:
+        for event in endpoint.drain(self):
+            match event:
+                case Closed(error):
+                    self.closed = error or "closed"
+                case LinkDetached(link, _, error):
+                    link.owner.error = error or "detached"
+                    link.close()
+                case LinkAttached() | LinkEstablished() | Opened():
+                    pass
+
+    def on_delivery(self, link: Any, delivery: Any) -> None:
+        receiver: Receiver = link.owner
+        if link.has_left or not receiver.reads:
+            return  # of what comes to a link that it left, the engine drops the bytes
+        while size := deliveries.pending(delivery):
+            assert link.current == delivery, "a delivery began before the one before it ended"
+            receiver.partial += link.recv(size)
+        if deliveries.is_aborted(delivery):
+            receiver.partial.clear()
+            receiver.aborted += 1
+            link.advance()
+            deliveries.settle(delivery)
+            return
+        if deliveries.is_partial(delivery):
+            return
+        message = bytes(receiver.partial)
+        receiver.messages.append(message)
+        receiver.came_settled.append(deliveries.is_settled(delivery))
+        receiver.partial.clear()
+        link.advance()
+        if deliveries.is_settled(delivery):
+            deliveries.settle(delivery)
+            receiver.taken.append(message)
+        elif receiver.accepts:
+            receiver.answer(delivery, message, deliveries.ACCEPTED)
+            if receiver.tops_up:
+                link.grant(1)
+        else:
+            receiver.held.append((delivery, message))
+
+    def on_disposition(self, link: Any, delivery: Any) -> None:
+        if isinstance(link.owner, Receiver):
+            _on_settled_by_sender(link.owner, delivery)
+        else:
+            _on_outcome(link.owner, delivery)
+
+    def on_flow(self, link: Any) -> None:
+        if not isinstance(link.owner, Receiver) and link.is_draining and link.credit:
+            link.owner.was_drained = True
+            link.drained()
+
+
+def _on_settled_by_sender(receiver: Receiver, delivery: Any) -> None:
+    if delivery in receiver.unconfirmed and deliveries.is_settled(delivery):
+        receiver.confirmed.append(receiver.unconfirmed.pop(delivery))
+        deliveries.settle(delivery)
+
+
+def _on_outcome(sender: Sender, delivery: Any) -> None:
+    number = sender.open.get(delivery)
+    if number is None:
+        return
+    outcome = deliveries.remote_outcome(delivery)
+    if outcome is not None:
+        assert sender.outcomes.setdefault(number, outcome) == outcome, "a second, other outcome"
+    if deliveries.is_settled(delivery) or (outcome is not None and sender.answers):
+        del sender.open[delivery]
+        deliveries.settle(delivery)

@@ -1,0 +1,35 @@
+"""How does a test get routers in a line, or in a ring, that know each other?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mesh_tests.sim.world import SimMesh
+
+ADDRESSES: dict[str, Any] = {
+    "rpc": "anycast",
+    "near": {"type": "anycast", "distribution": "closest"},
+    "prices": "multicast",
+    "work.#": "anycast",
+    "closed": "unavailable",
+}
+
+
+def line(count: int = 3, *, listener: dict[str, Any] | None = None, **more: Any) -> SimMesh:
+    """r1 - r2 - r3. ``listener``: what each grants its clients; ``more``: other keys of the topology."""
+    routers = {f"r{n}": {"connect": [f"r{n + 1}"] if n < count else []} for n in range(1, count + 1)}
+    return _converged("line", routers, listener, more)
+
+
+def ring(*, listener: dict[str, Any] | None = None, **more: Any) -> SimMesh:
+    """r1 - r2 - r3 - r4 - r1."""
+    routers = {"r1": {"connect": ["r2", "r4"]}, "r2": {"connect": ["r3"]}, "r3": {"connect": ["r4"]}, "r4": {}}
+    return _converged("ring", routers, listener, more)
+
+
+def _converged(name: str, routers: dict[str, Any], listener: dict[str, Any] | None, more: dict[str, Any]) -> SimMesh:
+    if listener is not None:
+        routers = {router: {**model, "listeners": [listener]} for router, model in routers.items()}
+    mesh = SimMesh({"mesh": name, "node_tls": False, "routers": routers, "addresses": ADDRESSES, **more})
+    mesh.converge()
+    return mesh
