@@ -15,10 +15,12 @@ from addressing.book import AddressBook, AddressKind, AddressPolicy, Distributio
 from router.brokers import Brokers
 from router.circuits import Circuits
 from router.events import CircuitRefused
-from router.forwarding.address import AddressGroup, AddressSnapshot, ForwardingSettings
+from router.forwarding.address import AddressGroup
 from router.forwarding.anycast import Anycast
 from router.forwarding.ends import Inlet, Taker
+from router.forwarding.move import Copies
 from router.forwarding.multicast import Multicast
+from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.routing.core import Routing
 from router.spec import NO_TAKER, PATH_LOST, CircuitKind, CircuitSpec, Tree, tree_of
 from router.timers import Timer, Timers
@@ -71,6 +73,7 @@ class Addresses:
         self._brokers = brokers
         self._timers = timers
         self._settings = settings
+        self._copies = Copies(settings.copies_bytes)
         self._advertise = advertise
         self._emit = emit
         self._entries: dict[tuple[str, int], Entry] = {}
@@ -98,6 +101,7 @@ class Addresses:
             self._timers,
             self._settings,
             self,
+            self._copies,
             closest=policy.distribution is Distribution.CLOSEST,
         )
         group.open_stream = lambda circuit, inlet: self._stream(group, circuit, inlet)
@@ -295,7 +299,7 @@ class Addresses:
             if taker is None:
                 return None
             entry.streams[egress, inlet] = taker
-            group.takers[taker] = None
+            group.add_stream(taker)
         return taker if taker.can_take else None
 
     def _retire(self, entry: Entry, taker: Taker, *, at_once: bool) -> None:
@@ -315,7 +319,7 @@ class Addresses:
             self._close_if_idle(entry, taker)
 
     def _close_if_idle(self, entry: Entry, taker: Taker) -> None:
-        if taker.unsettled:
+        if taker.unsettled_count:
             self._timers.after(1.0, lambda: self._close_if_idle(entry, taker))
             return
         _purge(entry, taker)

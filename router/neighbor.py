@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from router.connections import COST, RouterConnection, SessionPool
-from router.forwarding.ends import Unstitched
+from router.unstitched import Unstitched
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint
 from wire.engine import Pointer

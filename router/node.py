@@ -18,7 +18,7 @@ from router.brokers import Brokers, BrokerSettings, BrokerSnapshot, is_broker_co
 from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
 from router.connections import COST, INSTANCE, ROLE, ROUTER_ROLE, RouterConnection
-from router.forwarding.address import AddressSnapshot, ForwardingSettings
+from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.neighbor import NeighborConnection
 from router.routes import EgressRoute, RouteWays
 from router.routing import actions

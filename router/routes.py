@@ -15,12 +15,12 @@ from addressing.book import AddressKind, AddressPolicy
 from router.brokers import BrokerConnection, Brokers
 from router.circuits import Circuits, in_and_out, is_refusal
 from router.events import BrokerLinkRefused, RouteReattached
-from router.forwarding.ends import Unstitched
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
 from router.routing.core import Routing
 from router.spec import PATH_LOST, CircuitKind, CircuitSpec, path_lost
 from router.timers import Timer, Timers
+from router.unstitched import Unstitched
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit

@@ -72,6 +72,9 @@ cdef class LinkCore:
     cdef public bint has_peer_left
 
 
+    cdef bint is_open_now(self) noexcept
+
+
 cdef class IncomingCore(LinkCore):
     cdef int slack
     cdef readonly size_t read_bytes

@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.string cimport memcpy
 
-from wire.proton cimport PN_DELIVERY, PN_LINK_FLOW, pn, pn_bytes_t, pn_event_t
+from wire.proton cimport PN_DELIVERY, PN_LINK_FLOW, PN_LOCAL_ACTIVE, PN_REMOTE_ACTIVE, pn, pn_bytes_t, pn_event_t
 
 from wire.errors import LocalStateError
 
@@ -225,9 +225,11 @@ cdef class EndpointCore:
                 pn.collector_pop(self.collector)
         return events
 
+    # The owner in a local: what it does may take the link from it, or end the link.
     cdef int _on_flow(self, sink, LinkCore link) except -1:
-        if link.hot is not None:
-            link.hot.on_flow_event()
+        cdef DeliveryOwner hot = link.hot
+        if hot is not None:
+            hot.on_flow_event()
         else:
             sink.on_flow(link)
         return 0
@@ -235,6 +237,7 @@ cdef class EndpointCore:
     cdef int _on_delivery(self, sink, pn_delivery_t *delivery) except -1:
         cdef void *context = pn.link_get_context(pn.delivery_link(delivery))
         cdef LinkCore link
+        cdef DeliveryOwner hot
         if context is NULL:
             return 0
         link = <LinkCore><PyObject *>context
@@ -245,15 +248,17 @@ cdef class EndpointCore:
             self._on_disposition(sink, link, delivery)
         if not link.is_gone:
             (<IncomingCore>link).forgive_crossed_now()
-            if link.hot is not None:
-                link.hot.on_delivery_event(delivery)
+            hot = link.hot
+            if hot is not None:
+                hot.on_delivery_event(delivery)
             else:
                 sink.on_delivery(link, <size_t>delivery)
         return 0
 
     cdef int _on_disposition(self, sink, LinkCore link, pn_delivery_t *delivery) except -1:
-        if link.hot is not None:
-            link.hot.on_disposition_event(delivery)
+        cdef DeliveryOwner hot = link.hot
+        if hot is not None:
+            hot.on_disposition_event(delivery)
         else:
             sink.on_disposition(link, <size_t>delivery)
         return 0
@@ -291,6 +296,18 @@ cdef class LinkCore:
             self.is_gone = True
             if not self.endpoint.is_freed:
                 pn.link_set_context(self.raw, NULL)
+
+    cdef bint is_open_now(self) noexcept:
+        cdef int state
+        if self.is_gone or self.has_left or self.has_peer_left:
+            return False
+        state = pn.link_state(self.raw)
+        return bool(state & PN_LOCAL_ACTIVE) and bool(state & PN_REMOTE_ACTIVE)
+
+    @property
+    def is_open(self):
+        """Attached from both sides."""
+        return self.is_open_now()
 
     @property
     def address(self):

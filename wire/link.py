@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 SEND_UNSETTLED, SEND_SETTLED, SEND_MIXED = lib.PN_SND_UNSETTLED, lib.PN_SND_SETTLED, lib.PN_SND_MIXED
 RECEIVE_FIRST, RECEIVE_SECOND = lib.PN_RCV_FIRST, lib.PN_RCV_SECOND
 
-_LOCAL_ACTIVE = lib.PN_LOCAL_ACTIVE
-_REMOTE_ACTIVE = lib.PN_REMOTE_ACTIVE
-
 
 class Session(SessionCore):
     """One session; its incoming window bounds what its links may leave unread here."""
@@ -89,14 +86,6 @@ class Link(LinkCore):
     @property
     def pointer(self) -> Pointer:
         return pointer_to("pn_link_t", self.address)
-
-    @property
-    def is_open(self) -> bool:
-        """Attached from both sides."""
-        if self.is_gone or self.has_left or self.has_peer_left:
-            return False
-        state = lib.pn_link_state(self.pointer)
-        return bool(state & _LOCAL_ACTIVE and state & _REMOTE_ACTIVE)
 
     # What we say
     @_unless_gone

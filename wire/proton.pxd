@@ -58,6 +58,7 @@ ctypedef struct Proton:
     void *(*link_get_context)(pn_link_t *) noexcept
     void (*link_set_context)(pn_link_t *, void *) noexcept
     cbool (*link_is_sender)(pn_link_t *) noexcept
+    int (*link_state)(pn_link_t *) noexcept
     int (*link_credit)(pn_link_t *) noexcept
     int (*link_queued)(pn_link_t *) noexcept
     int (*link_remote_credit)(pn_link_t *) noexcept
@@ -106,6 +107,11 @@ ctypedef struct Proton:
     int (*data_copy)(pn_data_t *, pn_data_t *) noexcept
 
 cdef Proton pn
+
+cdef enum:
+    # [pn_state_t]
+    PN_LOCAL_ACTIVE = 2
+    PN_REMOTE_ACTIVE = 16
 
 cdef enum:
     PN_DELIVERY = 28

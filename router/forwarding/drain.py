@@ -35,7 +35,7 @@ class Drain:
             inlet.promised = inlet.link.credit
             return
         self._left.clear()
-        if self.taker.link.is_open and self.taker.link.credit > 0 and self.taker.moving is None:
+        if self.taker.link.is_open and self.taker.link.credit > 0 and not self.taker.is_moving:
             self.taker.link.drained()
             self.taker.sync_credit()
         self._done(self)

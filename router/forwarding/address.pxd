@@ -1,0 +1,30 @@
+from router.forwarding.credit cimport CreditSharing
+from router.forwarding.ends cimport Group, Inlet, Taker
+
+
+cdef class AddressGroup(Group):
+    cdef readonly str address
+    cdef readonly int phase
+    cdef readonly dict inlets
+    cdef readonly dict takers
+    cdef readonly unsigned long long released
+    cdef unsigned long long retried
+    cdef dict waiting
+    cdef object timers
+    cdef object settings
+    cdef object owner
+    cdef object despair
+    cdef bint is_dead
+    cdef unsigned long long deliveries_in_before
+    cdef unsigned long long deliveries_out_before
+    cdef unsigned long long missed_before
+    cdef CreditSharing sharing
+    cdef dict drains
+
+    cdef int credit_for(self, Inlet inlet) except? -2147483648
+    cdef int top_up_now(self, Inlet inlet) except -1
+    cdef int kick(self) except -1
+    cdef bint try_step(self, Inlet inlet) except -1
+    cdef bint step(self, Inlet inlet) except -1
+    cdef int wait_for_taker(self, Inlet inlet) except -1
+    cdef int on_changed(self) except -1

@@ -1,0 +1,252 @@
+"""What anycast and multicast share: who sends to an address here, who takes from it here, and the credit between them.
+
+Credit is over-committed by a float of one: every inlet with a reachable taker holds at least one credit, since AMQP
+cannot signal demand. What arrives without a taker's credit waits unread on its link. Counts are deliveries.
+"""
+
+from router.forwarding.credit cimport CreditSharing
+from router.forwarding.ends cimport Group, Inlet, Taker
+from wire.proton cimport pn
+
+from router.forwarding.drain import Drain
+from router.forwarding.settings import AddressSnapshot
+
+
+cdef class AddressGroup(Group):
+    """Inlets and takers of one address (and phase) at this router.
+
+    ``owner`` opens circuits, advertises takers, and drops a group that nobody uses: ``on_group_changed(group)`` when an
+    end came or went, ``on_end_lost(group, end, error)`` when the peer of an end left, or refused it.
+    """
+
+    def __init__(self, str address, int phase, timers, settings, owner):
+        self.address = address
+        self.phase = phase
+        self.inlets = {}
+        self.takers = {}
+        self.waiting = {}
+        self.drains = {}
+        self.timers = timers
+        self.settings = settings
+        self.owner = owner
+        self.sharing = CreditSharing(self.inlets, self.top_up, timers)
+
+    @property
+    def treatment(self):
+        return ""
+
+    # Ends come and go
+    cdef int on_changed(self) except -1:
+        self.version += 1
+        self.owner.on_group_changed(self)
+        return 0
+
+    def add_inlet(self, Inlet inlet):
+        self.inlets[inlet] = None
+        self.on_changed()
+        if not self.takers:
+            self._despair_later()
+        self.top_up_now(inlet)
+
+    def add_taker(self, Taker taker):
+        self.takers[taker] = None
+        taker.join()
+        self.is_dead = False
+        if self.despair is not None:
+            self.despair.cancel()
+            self.despair = None
+        self.on_changed()
+        self.on_credit(taker)
+
+    def add_stream(self, Taker taker):
+        """A taker of one inlet's large deliveries: it is no news to anybody else."""
+        self.takers[taker] = None
+        self.version += 1
+
+    def forget_inlet(self, Inlet inlet):
+        if self.inlets.pop(inlet, self) is self:
+            return
+        self.waiting.pop(inlet, None)
+        self.sharing.forget(inlet)
+        inlet.set_promised(0)
+        for drain in list(self.drains.values()):
+            drain.on_left(inlet)
+        self.deliveries_in_before += inlet.deliveries_in
+        self.on_changed()
+
+    def on_inlet_left(self, Inlet inlet, closed, error):
+        self.forget_inlet(inlet)
+        self.owner.on_end_lost(self, inlet, error)
+        if closed:
+            inlet.link.close()
+        else:
+            inlet.link.detach()
+
+    def on_taker_left(self, Taker taker, closed, error):
+        if self.takers.pop(taker, self) is not self:
+            self.deliveries_out_before += taker.deliveries_out
+            self.missed_before += taker.copies_missed
+        taker.leave()
+        self.version += 1
+        if taker in self.drains:
+            self.drains[taker].on_left(taker)
+        self.owner.on_end_lost(self, taker, error)
+        if closed:
+            taker.link.close()
+        else:
+            taker.link.detach()
+        if not self.takers:
+            self._despair_later()
+        self.on_changed()
+        self.kick()
+
+    def on_established(self, link):
+        """A circuit or broker link of ours is up: a taker's credit comes as flow, an inlet's sender waits for ours."""
+        if isinstance(link.owner, Inlet):
+            self.top_up_now(link.owner)
+
+    def _despair_later(self):
+        for inlet in self.inlets:
+            inlet.revoke()
+        if self.despair is None:
+            self.despair = self.timers.after(self.settings.path_wait_s, self.give_up)
+
+    def give_up(self):
+        """No taker came back in time: what is held is released, and so is what crosses the revoked credit."""
+        if self.despair is not None:
+            self.despair.cancel()
+            self.despair = None
+        if self.takers:
+            return
+        self.is_dead = True
+        for inlet in list(self.inlets):
+            self.pump(inlet)
+
+    # Credit
+    cdef int credit_for(self, Inlet inlet) except? -2147483648:
+        """Deliveries the takers would take now from this inlet, beyond what was promised already."""
+        raise NotImplementedError
+
+    cdef int top_up_now(self, Inlet inlet) except -1:
+        if self.takers:
+            return self.sharing.top_up(inlet, self.credit_for(inlet))
+        return 0
+
+    def top_up(self, Inlet inlet):
+        self.top_up_now(inlet)
+
+    cdef int on_returned(self, Inlet inlet) except -1:
+        if inlet in self.inlets:
+            self.top_up_now(inlet)
+        if self.waiting and inlet in self.waiting:
+            self.kick()
+        return 0
+
+    cdef int on_credit(self, Taker taker) except -1:
+        cdef Inlet inlet
+        if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
+            self.kick()
+            if taker not in self.drains:
+                self.drains[taker] = Drain(taker, self._drained_with(taker), self._on_drained)
+                self.drains[taker].go_on()
+            return 0
+        self.kick()
+        for inlet in list(self.inlets):
+            self.top_up_now(inlet)
+        return 0
+
+    def _drained_with(self, Taker taker):
+        """Whom a consumer's drain is offered to: brokers, whose messages it is after. Clients keep their own pace."""
+        if self.phase == 0:
+            return []
+        return [inlet for inlet in self.inlets if taker.cost == 0 or not inlet.is_circuit]
+
+    def _on_drained(self, drain):
+        self.drains.pop(drain.taker, None)
+        for inlet in self.inlets:
+            self.top_up_now(inlet)
+
+    def _tell_drains(self, Inlet inlet):
+        for drain in list(self.drains.values()):
+            drain.on_progress(inlet)
+
+    cdef int on_sender_flow(self, Inlet inlet) except -1:
+        """Of what a sender tells only the answer to a drain matters here."""
+        if self.drains:
+            self._tell_drains(inlet)
+        return 0
+
+    # Movement
+    cdef int on_moved(self, Taker taker) except -1:
+        return self.kick() if self.waiting else 0
+
+    cdef int wait_for_taker(self, Inlet inlet) except -1:
+        self.waiting[inlet] = None
+        return 0
+
+    cdef int kick(self) except -1:
+        """Let waiting inlets go on, one delivery each in turn, until none can."""
+        cdef Inlet inlet
+        cdef bint progress
+        while self.waiting:
+            waiting, self.waiting = self.waiting, {}
+            progress = False
+            for inlet in waiting:
+                if inlet in self.inlets and self.try_step(inlet):
+                    progress = True
+                    self.waiting.setdefault(inlet)
+            if not progress:
+                break
+        return 0
+
+    cdef int pump(self, Inlet inlet) except -1:
+        if self.is_dead:
+            if inlet.may_go_on_now():
+                self.released += inlet.release_held()
+            return 0
+        if self.waiting and inlet.moving is None and inlet not in self.waiting:
+            self.waiting[inlet] = None
+            return self.kick()
+        while self.try_step(inlet):
+            pass
+        if self.drains:
+            self._tell_drains(inlet)
+        return 0
+
+    cdef bint try_step(self, Inlet inlet) except -1:
+        return inlet.may_go_on_now() and self.step(inlet)
+
+    cdef bint step(self, Inlet inlet) except -1:
+        """Move one delivery to its end if possible. Registers the inlet as waiting when a taker is what it lacks."""
+        raise NotImplementedError
+
+    def snapshot(self):
+        cdef Inlet inlet
+        cdef Taker taker
+        cdef unsigned long long deliveries_in = self.deliveries_in_before
+        cdef unsigned long long deliveries_out = self.deliveries_out_before
+        cdef unsigned long long missed = self.missed_before
+        cdef int unsettled = 0, circuits = 0, credit = 0
+        for inlet in self.inlets:
+            unsettled += inlet.unsettled_count
+            deliveries_in += inlet.deliveries_in
+        for taker in self.takers:
+            circuits += taker.cost > 0
+            credit += taker.credit_count
+            deliveries_out += taker.deliveries_out
+            missed += taker.copies_missed
+        return AddressSnapshot(
+            address=self.address,
+            phase=self.phase,
+            treatment=self.treatment,
+            inlets=len(self.inlets),
+            takers=len(self.takers),
+            circuits=circuits,
+            credit=credit,
+            unsettled=unsettled,
+            deliveries_in=deliveries_in,
+            deliveries_out=deliveries_out,
+            released=self.released,
+            retried=self.retried,
+            copies_missed=missed,
+        )

@@ -1,0 +1,18 @@
+from collections.abc import Callable
+
+from router.forwarding.address import AddressGroup
+from router.forwarding.guard import Guard
+from wire.core import DeliveryOwner
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link
+
+class AnonymousProducer(DeliveryOwner):
+    link: IncomingLink
+    capacity: int
+    def __init__(
+        self, link: IncomingLink, capacity: int, find: Callable[[str], AddressGroup], guard: Guard
+    ) -> None: ...
+    def top_up(self) -> None: ...
+    def on_established(self, link: Link) -> None: ...
+    def on_left(self, closed: bool, error: AmqpError | None) -> None: ...
+    def forget(self, group: AddressGroup) -> None: ...

@@ -1,0 +1,235 @@
+"""A sender without an address: every message says where it goes. [ANONYMOUS-RELAY]
+
+It always has credit. Complete messages are read out and wait per `to`, so others overtake them; order holds per `to`.
+One that is not complete at 64 KiB streams from the link, and those behind it wait.
+"""
+
+from collections import deque
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+
+from router.forwarding.ends cimport Carrier, Inlet, carrier_at, release
+from router.forwarding.guard cimport Guard
+from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore
+from wire.delivery cimport pending_now
+from wire.proton cimport pn, pn_delivery_t
+
+from wire.delivery import rejected, set_outcome
+from wire.errors import AmqpError
+from wire.sections import Incomplete, scan
+
+
+cdef class AnonymousInlet(Inlet):
+    """What one anonymous sender has for one address: messages read already, the last perhaps not to its end."""
+
+    cdef AnonymousProducer producer
+    cdef object held  # deque of (delivery, bytes)
+    cdef pn_delivery_t *partial
+
+    def __init__(self, AnonymousProducer producer, group):
+        super().__init__(producer.link, group, producer.capacity)
+        self.producer = producer
+        self.held = deque()
+        producer.link.owner = producer
+
+    cdef pn_delivery_t *head_now(self) noexcept:
+        return <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
+
+    cdef bint has_prefix(self) noexcept:
+        return True
+
+    cdef bint needs_float(self) noexcept:
+        return False
+
+    cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept:
+        return delivery is self.partial
+
+    cdef bytes take_prefix(self):
+        return self.held.popleft()[1]
+
+    cdef int pop(self) except -1:
+        cdef AnonymousProducer producer = self.producer
+        self.moving = None
+        self.partial = NULL
+        return producer.on_head_done()
+
+    cdef int release_held(self) except -1:
+        cdef int count = 0
+        cdef pn_delivery_t *delivery
+        while (delivery := self.head_now()) is not NULL and delivery is not self.partial:
+            self.held.popleft()
+            release(delivery)
+            count += 1
+        if count:
+            self.link.endpoint.mark()
+            self.producer.top_up_now()
+        return count
+
+    cdef int top_up(self, int count) except -1:
+        """Its sender's credit is the producer's affair."""
+        return 0
+
+    cdef int reduce(self, int count) except -1:
+        """As above."""
+        return 0
+
+    def revoke(self):
+        """As above."""
+
+
+cdef class AnonymousProducer(DeliveryOwner):
+    """Owner of an incoming link whose target is null.
+
+    ``find(address)`` is the group of an address; it raises AmqpError when the user may not send there, or nobody
+    declared it.
+    """
+
+    cdef readonly IncomingCore link
+    cdef readonly int capacity
+    cdef readonly dict inlets
+    cdef Guard guard
+    cdef object find
+    cdef bytes prefix
+    cdef AnonymousInlet streaming
+
+    def __init__(self, IncomingCore link, int capacity, find, Guard guard):
+        self.link = link
+        self.guard = guard
+        self.capacity = capacity
+        self.inlets = {}
+        self.find = find
+        self.prefix = b""
+        link.owner = self
+
+    def top_up(self):
+        self.top_up_now()
+
+    cdef int top_up_now(self) except -1:
+        cdef AnonymousInlet inlet
+        cdef int held = 0, room
+        if not self.link.is_open_now():
+            return 0
+        for inlet in self.inlets.values():
+            held += len(inlet.held) + inlet.unsettled_count
+        room = self.capacity - held - self.link.credit_now() - pn.link_queued(self.link.raw)
+        return self.link.grant_now(room) if room * 2 >= self.capacity else 0
+
+    cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
+        if not self._may_go_on():
+            return 0
+        cdef AnonymousInlet streaming = self.streaming
+        return self._read() if streaming is None else streaming.group.pump(streaming)
+
+    cdef int on_head_done(self) except -1:
+        self.streaming = None
+        self.link.advance_now()
+        return self._read()
+
+    cdef int _read(self) except -1:
+        cdef pn_delivery_t *delivery
+        cdef bint is_partial
+        while self.streaming is None and self._may_go_on() and (delivery := self.link.current_now()) is not NULL:
+            self._take(delivery)
+            is_partial = pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery)
+            if is_partial and len(self.prefix) < CHUNK_BYTES:
+                return 0
+            message, self.prefix = self.prefix, b""
+            if not is_partial:
+                self.link.advance_now()
+            if pn.delivery_aborted(delivery):
+                pn.delivery_settle(delivery)
+                continue
+            self._pass_on(delivery, message, is_partial)
+            if self.link.has_left:
+                return 0
+        return self.top_up_now()
+
+    cdef int _take(self, pn_delivery_t *delivery) except -1:
+        """Read what is there of the message under way."""
+        cdef bytes piece
+        cdef size_t size
+        while (size := pending_now(delivery)):
+            piece = PyBytes_FromStringAndSize(NULL, size)
+            if not self.link.recv_into(PyBytes_AS_STRING(piece), size):
+                return 0
+            self.prefix = self.prefix + piece if self.prefix else piece
+        return 0
+
+    cdef bint _may_go_on(self) except -1:
+        if not self.guard.has_offended():
+            return True
+        error = self.guard.offence()
+        self.link.close(error)
+        self.on_left(True, error)
+        self.link.owner = None
+        return False
+
+    cdef int _pass_on(self, pn_delivery_t *delivery, bytes message, bint is_partial) except -1:
+        cdef AnonymousInlet inlet
+        try:
+            inlet = self._inlet_for(message)
+        except AmqpError as error:
+            self._reject(<size_t>delivery, error, is_partial)
+            return 0
+        inlet.held.append((<size_t>delivery, message))
+        if is_partial:
+            inlet.partial = delivery
+            self.streaming = inlet
+        return inlet.group.pump(inlet)
+
+    def _inlet_for(self, bytes message):
+        try:
+            to = scan(message).to
+        except Incomplete:
+            raise AmqpError("amqp:decode-error", "the message ends before its properties do") from None
+        if not to:
+            raise AmqpError("amqp:invalid-field", "sent without a target, and its properties name no address in `to`")
+        group = self.find(to)
+        inlet = self.inlets.get(group)
+        if inlet is None:
+            inlet = self.inlets[group] = AnonymousInlet(self, group)
+            group.add_inlet(inlet)
+        return inlet
+
+    def _reject(self, size_t delivery, error, bint is_partial):
+        if is_partial:
+            # Its end would have to be read first; a message that large with nowhere to go ends the link.
+            self.link.close(error)
+            self.on_left(True, error)
+            return
+        if not pn.delivery_settled(<pn_delivery_t *>delivery):
+            set_outcome(delivery, rejected(error.condition, error.description))
+        pn.delivery_settle(<pn_delivery_t *>delivery)
+        self.link.endpoint.mark()
+
+    cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
+        cdef Carrier carrier = carrier_at(delivery)
+        if carrier is not None:
+            carrier.on_sender_disposition()
+        return 0
+
+    cdef int on_flow_event(self) except -1:
+        return 0
+
+    cdef int on_room(self) except -1:
+        return 0
+
+    def on_established(self, link):
+        """The peer attached this link itself."""
+
+    def on_left(self, closed, error):
+        cdef AnonymousInlet inlet
+        inlets, self.inlets = self.inlets, {}
+        for group, inlet in inlets.items():
+            inlet.abandon()
+            inlet.held.clear()
+            group.forget_inlet(inlet)
+        self.streaming = None
+        if closed:
+            self.link.close()
+        else:
+            self.link.detach()
+
+    def forget(self, group):
+        """The group is gone (nobody uses its address any more)."""
+        self.inlets.pop(group, None)

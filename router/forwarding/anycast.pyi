@@ -1,0 +1,22 @@
+from collections.abc import Callable
+
+from router.forwarding.address import AddressGroup, GroupOwner
+from router.forwarding.ends import Inlet, Taker
+from router.forwarding.move import Copies
+from router.forwarding.settings import ForwardingSettings
+from router.timers import Timers
+
+class Anycast(AddressGroup):
+    is_closest: bool
+    open_stream: Callable[[Taker, Inlet], Taker | None]
+    def __init__(
+        self,
+        address: str,
+        phase: int,
+        timers: Timers,
+        settings: ForwardingSettings,
+        owner: GroupOwner,
+        copies: Copies,
+        *,
+        closest: bool = False,
+    ) -> None: ...

@@ -1,0 +1,203 @@
+"""To whom does a delivery go when one taker is enough: balanced over those with credit, or the closest.
+
+balanced: least (outstanding + path cost). closest: least path cost. Ties go round. What a taker gives back, or loses
+before it was written, is offered to the next best from the copy that the ingress keeps, at most once to each.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+
+from router.forwarding.address cimport AddressGroup
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.move cimport Copies, Move, start_move
+from wire.core cimport CHUNK_BYTES
+from wire.delivery cimport pending_now
+from wire.proton cimport pn, pn_delivery_t
+
+
+cdef class Anycast(AddressGroup):
+    """One address, one taker a delivery. Inlets that are circuits are served by local takers only: no loops."""
+
+    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, *, bint closest=False):
+        super().__init__(address, phase, timers, settings, owner)
+        self.is_closest = closest
+        self.copies = copies
+        self.retries = {}
+        # Asked when a large delivery would enter a shared circuit: a streaming one, or None until it is up.
+        self.open_stream = lambda taker, inlet: taker
+
+    @property
+    def treatment(self):
+        return "closest" if self.is_closest else "balanced"
+
+    # Credit
+    cdef int credit_for(self, Inlet inlet) except? -2147483648:
+        cdef int near = self.promised_to_producers, far = self.promised_to_circuits
+        if inlet.is_circuit:
+            return self.credit_of_locals - far - max(0, near - self.credit_of_circuits)
+        return self.credit_of_locals + self.credit_of_circuits - far - near
+
+    cdef bint has_local(self) noexcept:
+        cdef Taker taker
+        for taker in self.takers:
+            if taker.cost == 0:
+                return True
+        return False
+
+    cdef int top_up_now(self, Inlet inlet) except -1:
+        if inlet.is_circuit and not self.has_local():
+            return 0
+        return AddressGroup.top_up_now(self, inlet)
+
+    def on_taker_left(self, Taker taker, closed, error):
+        super().on_taker_left(taker, closed, error)
+        if not self.has_local():
+            self.timers.after(self.settings.path_wait_s, self._give_back)
+
+    def _give_back(self):
+        """What came over circuits for consumers that are gone was never written: their ingress may try elsewhere."""
+        cdef Inlet inlet
+        if self.has_local():
+            return
+        for inlet in list(self.inlets):
+            if inlet.is_circuit:
+                inlet.revoke()
+                self.waiting.pop(inlet, None)
+                self.released += inlet.release_held()
+
+    # Movement
+    cdef int on_moved(self, Taker taker) except -1:
+        return self.kick() if self.waiting or self.retries else 0
+
+    cdef bint step(self, Inlet inlet) except -1:
+        cdef Carrier move = inlet.moving
+        if move is None:
+            move = self.begin(inlet)
+            if move is None:
+                return False
+        return move.advance()
+
+    cdef Move begin(self, Inlet inlet):
+        cdef pn_delivery_t *delivery
+        cdef Taker taker
+        cdef Move move
+        cdef size_t size
+        cdef bint is_large = False
+        while (delivery := inlet.head_now()) is not NULL and pn.delivery_aborted(delivery):
+            inlet.pop()
+            inlet.count_in()
+            pn.delivery_settle(delivery)
+        if delivery is NULL:
+            return None
+        if inlet.is_head_partial(delivery):
+            # A delivery enters a link that others share only when complete, or it would stop them halfway.
+            if pending_now(delivery) < CHUNK_BYTES and not inlet.has_prefix():
+                return None
+            is_large = True
+        taker = self.choose(inlet, is_large)
+        if taker is None:
+            self.wait_for_taker(inlet)
+            return None
+        inlet.count_in()
+        move = start_move(inlet, delivery, taker, taker.start())
+        move.copy = inlet.take_prefix()
+        if move.copy is not None:
+            move.is_read = not is_large
+            if move.is_read:
+                inlet.moving = None
+        elif not is_large and not inlet.is_circuit and not pn.delivery_settled(delivery):
+            size = pending_now(delivery)
+            if size <= CHUNK_BYTES:
+                move.copy = PyBytes_FromStringAndSize(NULL, size)
+                inlet.link.recv_into(PyBytes_AS_STRING(move.copy), size)
+                move.is_read = True
+                inlet.pop()
+        if move.is_read and not inlet.is_circuit and not pn.delivery_settled(delivery):
+            move.keep(self.copies)
+        return move
+
+    cdef Taker choose(self, Inlet inlet, bint is_large):
+        cdef Taker best = self.best_of(inlet.is_circuit, None)
+        if best is None or best.cost == 0:
+            return best
+        if not inlet.may_stream(is_large):
+            return None
+        return self.open_stream(best, inlet) if is_large else best
+
+    cdef Taker best_of(self, bint locals_only, list tried):
+        cdef Taker taker, best = None
+        cdef int value, best_value = 0
+        for taker in self.takers:
+            if not taker.can_take_now() or taker.is_stream or (locals_only and taker.cost > 0):
+                continue
+            if tried is not None and taker in tried:
+                continue
+            value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
+            # Of equals, the one whose last turn is longest ago.
+            if best is None or value < best_value or (value == best_value and taker.last_turn < best.last_turn):
+                best, best_value = taker, value
+        if best is not None:
+            self.turn += 1
+            best.last_turn = self.turn
+        return best
+
+    # Retries
+    cdef bint retry(self, Carrier carrier) except -1:
+        cdef Move move = <Move>carrier
+        cdef Taker taker
+        if self.is_dead or move.copy is None:
+            return False
+        taker = self.best_of(False, move.tried)
+        if taker is not None:
+            self.retried += 1
+            move.offer(taker)
+            return True
+        if move.taker is not None and not self.has_untried(move.tried):
+            return False
+        if move.taker is not None:
+            move.let_go()
+        self.retries[move] = None
+        move.timer = self.timers.after(self.settings.path_wait_s, lambda: self._on_late(move))
+        return True
+
+    cdef bint has_untried(self, list tried):
+        cdef Taker taker
+        for taker in self.takers:
+            if not taker.is_stream and not taker.is_closing_now and taker not in tried:
+                return True
+        return False
+
+    def _on_late(self, Move move):
+        """Nobody else had room in time."""
+        self.retries.pop(move, None)
+        self.released += 1
+        move.give_back()
+
+    cdef int go_on_with_retries(self) except -1:
+        cdef Move move
+        cdef Taker taker
+        for move in list(self.retries):
+            # Each offer may free a taker, and so come back here.
+            if move not in self.retries:
+                continue
+            taker = self.best_of(False, move.tried) if move.is_waiting else None
+            if taker is not None or not move.is_waiting:
+                del self.retries[move]
+            if taker is not None:
+                self.retried += 1
+                move.offer(taker)
+        return 0
+
+    cdef int kick(self) except -1:
+        if self.retries:
+            self.go_on_with_retries()
+        return AddressGroup.kick(self)
+
+    def give_up(self):
+        cdef Move move
+        super().give_up()
+        if self.is_dead:
+            retries, self.retries = self.retries, {}
+            for move in retries:
+                if move.timer is not None:
+                    move.timer.cancel()
+                move.give_back()

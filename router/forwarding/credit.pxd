@@ -1,0 +1,13 @@
+from router.forwarding.ends cimport Inlet
+
+
+cdef class CreditSharing:
+    cdef dict inlets
+    cdef object again
+    cdef object timers
+    cdef dict hungry
+    cdef int in_use
+    cdef object timer
+
+    cdef int top_up(self, Inlet inlet, int room) except -1
+    cdef int _ration(self, Inlet inlet, int count) except? -1

@@ -1,0 +1,1 @@
+PERIOD_S: float

@@ -1,0 +1,74 @@
+"""How is the credit of an address's takers shared among its inlets: floats for all, the rest by recent use.
+
+An inlet that sends gets up to its limit as far as the takers' credit goes; what is scarce is shared evenly among
+those in use. Credit that an idle inlet holds while others are short is taken back to its float within ``PERIOD_S``.
+"""
+
+from wire.proton cimport pn
+
+PERIOD_S = 0.05
+
+cdef enum:
+    # AMQP cannot signal demand: an inlet without any credit could never say that it has something.
+    FLOAT = 1
+
+
+cdef class CreditSharing:
+    """``again(inlet)`` is called for each inlet that was short, at the end of the period."""
+
+    def __init__(self, dict inlets, again, timers):
+        self.inlets = inlets
+        self.again = again
+        self.timers = timers
+        self.hungry = {}
+
+    def forget(self, Inlet inlet):
+        self.hungry.pop(inlet, None)
+
+    cdef int top_up(self, Inlet inlet, int room) except -1:
+        """Grant what is worth a flow frame, and the float in any case.
+
+        ``room``: deliveries the takers would take from this inlet beyond all that was promised.
+        """
+        cdef int wanted, count
+        if inlet.is_draining or not inlet.link.is_open_now():
+            return 0
+        if inlet.idle_at == <long long>inlet.deliveries_in and not inlet.needs_float():
+            return 0
+        wanted = inlet.limit - inlet.promised_count - inlet.unsettled_count
+        count = min(wanted, room)
+        if room < wanted:
+            count = self._ration(inlet, count)
+        # By the half: a flow frame for each delivery would double the frames.
+        if count > 0 and count >= inlet.promised_count:
+            return inlet.top_up(count)
+        if inlet.needs_float():
+            return inlet.top_up(FLOAT)
+        return 0
+
+    cdef int _ration(self, Inlet inlet, int count) except? -1:
+        cdef int sharers = len(self.inlets)
+        if sharers <= 1:
+            return count
+        self.hungry[inlet] = None
+        if self.timer is None:
+            self.timer = self.timers.after(PERIOD_S, self.on_period)
+        return 0 if count <= 0 else max(1, count // (self.in_use or sharers))
+
+    def on_period(self):
+        """Take back what idle inlets hold, and serve those that were short."""
+        cdef Inlet inlet
+        cdef bint was_used
+        cdef int in_use = 0
+        self.timer = None
+        for inlet in self.inlets:
+            was_used = inlet.seen_at != <long long>inlet.deliveries_in or pn.link_queued(inlet.link.raw) > 0
+            inlet.seen_at = inlet.deliveries_in
+            in_use += was_used
+            if not was_used and inlet.promised_count >= FLOAT and inlet.link.is_open_now() and not inlet.is_draining:
+                inlet.idle_at = inlet.deliveries_in
+                inlet.reduce(FLOAT)
+        self.in_use = max(in_use, 1)
+        hungry, self.hungry = self.hungry, {}
+        for inlet in hungry:
+            self.again(inlet)

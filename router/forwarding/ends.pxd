@@ -1,0 +1,112 @@
+from router.forwarding.guard cimport Guard
+from wire.core cimport DeliveryOwner, IncomingCore, OutgoingCore, Waiter
+from wire.proton cimport pn_delivery_t
+
+
+cdef class Group:
+    # Sums over its members, kept as they change: deliveries.
+    cdef int promised_to_producers
+    cdef int promised_to_circuits
+    cdef int credit_of_locals
+    cdef int credit_of_circuits
+    # Raised whenever a taker comes, goes or is about to.
+    cdef unsigned int version
+
+    cdef int pump(self, Inlet inlet) except -1
+    cdef int on_moved(self, Taker taker) except -1
+    cdef int on_credit(self, Taker taker) except -1
+    cdef int on_blocked(self, Taker taker) except -1
+    cdef int on_returned(self, Inlet inlet) except -1
+    cdef int on_sender_flow(self, Inlet inlet) except -1
+    cdef bint retry(self, Carrier carrier) except -1
+
+
+cdef class Carrier(Waiter):
+    cdef Inlet inlet
+    cdef Taker taker
+    cdef pn_delivery_t *incoming
+    cdef pn_delivery_t *outgoing
+    cdef unsigned long long tie
+    cdef Carrier newer_in
+    cdef Carrier older_in
+    cdef Carrier newer_out
+    cdef Carrier older_out
+
+    cdef bint is_far(self) noexcept
+    cdef int advance(self) except -1
+    cdef int on_taker_disposition(self) except -1
+    cdef int on_sender_disposition(self) except -1
+    cdef int on_inlet_lost(self) except -1
+    cdef int on_taker_lost(self, bint is_unwritten) except -1
+
+
+cdef class Inlet(DeliveryOwner):
+    cdef readonly IncomingCore link
+    cdef readonly Group group
+    cdef Guard guard
+    cdef readonly int limit
+    cdef int promised_count
+    cdef readonly bint is_circuit
+    cdef public bint is_draining
+    cdef bint is_streaming
+    cdef Carrier moving
+    cdef Carrier newest
+    cdef readonly int unsettled_count
+    cdef readonly unsigned long long deliveries_in
+    # Credit sharing: deliveries_in when it was last looked at, and when its credit was taken back (-1: it was not).
+    cdef long long seen_at
+    cdef long long idle_at
+    # Multicast: its takers, as of this version of the group.
+    cdef list audience
+    cdef unsigned int audience_version
+
+    cdef int hold(self, Carrier carrier) except -1
+    cdef int drop(self, Carrier carrier) except -1
+    cdef int set_promised(self, int count) except -1
+    cdef bint may_go_on_now(self) except -1
+    cdef pn_delivery_t *head_now(self) noexcept
+    cdef bytes take_prefix(self)
+    cdef bint has_prefix(self) noexcept
+    cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept
+    cdef int pop(self) except -1
+    cdef int count_in(self) except -1
+    cdef bint may_stream(self, bint is_large) except -1
+    cdef int release_held(self) except -1
+    cdef int top_up(self, int count) except -1
+    cdef int reduce(self, int count) except -1
+    cdef bint needs_float(self) noexcept
+
+
+cdef class Taker(DeliveryOwner):
+    cdef readonly OutgoingCore link
+    cdef readonly Group group
+    cdef readonly int cost
+    cdef int credit_count
+    cdef public bint presettles
+    cdef bint is_closing_now
+    cdef readonly object upstream
+    cdef readonly bint is_stream
+    cdef bint is_member
+    cdef bint is_stalled
+    cdef bint had_credit
+    cdef object stall_timer
+    cdef readonly unsigned long long copies_missed
+    cdef Carrier moving
+    cdef Carrier newest
+    cdef readonly int unsettled_count
+    cdef readonly unsigned long long deliveries_out
+    cdef unsigned long long last_tag
+    cdef unsigned long long last_turn
+
+    cdef int hold(self, Carrier carrier) except -1
+    cdef int drop(self, Carrier carrier) except -1
+    cdef int set_credit(self, int credit) except -1
+    cdef int sync(self) except -1
+    cdef pn_delivery_t *start(self) except NULL
+    cdef bint can_take_now(self) noexcept
+    cdef int join(self) except -1
+    cdef int leave(self) except -1
+
+
+cdef Carrier carrier_at(pn_delivery_t *delivery)
+cdef int release(pn_delivery_t *delivery) except -1

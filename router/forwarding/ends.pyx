@@ -1,0 +1,485 @@
+"""The two ends of a stitch: an inlet wraps an incoming link, a taker an outgoing one; carriers are what is between.
+
+A local consumer, a circuit and a broker are all takers; a client's producer, a circuit and a broker all inlets. A
+carrier is one delivery under way: it is in the lists of both its ends until settled, and nothing else keeps it. The
+engine's deliveries know their carrier by a tie (`router.forwarding.ties`), so what is stale is found out.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from router.forwarding.ties cimport carrier_of, end_tie, new_tie
+from wire.core cimport CHUNK_BYTES, LinkCore, scratch
+from wire.delivery cimport pending_now
+from wire.proton cimport RELEASED_STATE, pn
+
+from wire.errors import LocalStateError
+from wire.link import SEND_SETTLED
+
+
+cdef int release(pn_delivery_t *delivery) except -1:
+    """Never written to a taker: the sender may try again."""
+    if not pn.delivery_settled(delivery):
+        pn.delivery_update(delivery, RELEASED_STATE)
+    pn.delivery_settle(delivery)
+    return 0
+
+
+cdef Carrier carrier_at(pn_delivery_t *delivery):
+    """The carrier that has this delivery at one of its ends; None for one that was not stitched."""
+    cdef unsigned long long tie = <unsigned long long>pn.delivery_get_context(delivery)
+    cdef void *found
+    if not tie:
+        return None
+    found = carrier_of(tie)
+    if found is NULL:
+        raise LocalStateError(f"a delivery with a stale tie {tie:#x}")
+    carrier = <Carrier><PyObject *>found
+    if carrier.incoming is not delivery and carrier.outgoing is not delivery:
+        raise LocalStateError(f"a delivery with the tie {tie:#x} of another")
+    return carrier
+
+
+cdef int _fasten(Carrier carrier, pn_delivery_t *delivery) except -1:
+    """The list of its ends keeps the carrier while it has a tie."""
+    if not carrier.tie:
+        carrier.tie = new_tie(<void *>carrier)
+        Py_INCREF(carrier)
+    pn.delivery_set_context(delivery, <void *>carrier.tie)
+    return 0
+
+
+cdef int _loosen(Carrier carrier, LinkCore link, pn_delivery_t *delivery) except -1:
+    if link.endpoint.is_freed:
+        return 0
+    if <unsigned long long>pn.delivery_get_context(delivery) != carrier.tie:
+        raise LocalStateError(f"the delivery of the tie {carrier.tie:#x} has become another")
+    pn.delivery_set_context(delivery, NULL)
+    return 0
+
+
+cdef int _end(Carrier carrier) except -1:
+    if carrier.inlet is None and carrier.taker is None and carrier.tie:
+        end_tie(carrier.tie)
+        carrier.tie = 0
+        Py_DECREF(carrier)
+    return 0
+
+
+cdef class Group:
+    """What ties inlets to takers: anycast, multicast or a relay."""
+
+    cdef int pump(self, Inlet inlet) except -1:
+        """Move what can be moved of this inlet's deliveries."""
+        raise NotImplementedError
+
+    cdef int on_moved(self, Taker taker) except -1:
+        """The taker's link is free for the next delivery."""
+        return 0
+
+    cdef int on_credit(self, Taker taker) except -1:
+        """The taker's credit or drain changed."""
+        raise NotImplementedError
+
+    cdef int on_blocked(self, Taker taker) except -1:
+        """A started copy waits for room at this taker."""
+        return 0
+
+    cdef int on_returned(self, Inlet inlet) except -1:
+        """One of the inlet's deliveries was settled: its credit may return."""
+        return 0
+
+    cdef int on_sender_flow(self, Inlet inlet) except -1:
+        """The inlet's sender sent a flow: perhaps it drained."""
+        return 0
+
+    cdef bint retry(self, Carrier carrier) except -1:
+        """Its taker gave it back, or was lost before it was written: True when another one has it, or will."""
+        return False
+
+    def on_inlet_left(self, inlet, closed, error):
+        raise NotImplementedError
+
+    def on_taker_left(self, taker, closed, error):
+        raise NotImplementedError
+
+    def on_established(self, link):
+        """The peer answered an attach of ours."""
+
+
+@cython.no_gc  # its cycles end with its ties
+cdef class Carrier(Waiter):
+    """One delivery under way. Always: in the list of ``inlet`` while that is set, in that of ``taker`` likewise."""
+
+    cdef bint is_far(self) noexcept:
+        """On a circuit, and not settled."""
+        return False
+
+    cdef int advance(self) except -1:
+        """Copy what can be copied. True when the incoming link is free for its next delivery."""
+        raise NotImplementedError
+
+    cdef int on_room(self) except -1:
+        return self.advance()
+
+    cdef int on_taker_disposition(self) except -1:
+        """The taker gave a state or settled."""
+        return 0
+
+    cdef int on_sender_disposition(self) except -1:
+        """The sender gave a state or settled."""
+        return 0
+
+    cdef int on_inlet_lost(self) except -1:
+        return 0
+
+    cdef int on_taker_lost(self, bint is_unwritten) except -1:
+        return 0
+
+
+cdef class Inlet(DeliveryOwner):
+    """An incoming link in a group.
+
+    Always: ``promised + unsettled_count <= limit`` but for the float of one. Counts are deliveries.
+    """
+
+    def __init__(self, IncomingCore link, Group group, int limit, *, bint is_circuit=False, Guard guard=None):
+        self.link = link
+        self.group = group
+        self.limit = limit
+        self.is_circuit = is_circuit
+        self.guard = guard
+        self.seen_at = self.idle_at = -1
+        link.owner = self
+
+    # Events
+    cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
+        return self.group.pump(self)
+
+    cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
+        cdef Carrier carrier = carrier_at(delivery)
+        if carrier is not None:
+            carrier.on_sender_disposition()
+        return 0
+
+    cdef int on_flow_event(self) except -1:
+        return self.group.on_sender_flow(self)
+
+    cdef int on_room(self) except -1:
+        return 0 if self.link.is_gone else self.group.pump(self)
+
+    def on_established(self, link):
+        self.group.on_established(link)
+
+    def on_left(self, closed, error):
+        """The link is going, by detach or with its connection: give up its deliveries, then tell the group."""
+        self.abandon()
+        self.group.on_inlet_left(self, closed, error)
+
+    # Rules
+    cdef bint may_go_on_now(self) except -1:
+        """False when its sender broke a rule: then the link has been ended."""
+        if self.guard is None or not self.guard.has_offended():
+            return True
+        self.expel(self.guard.offence())
+        return False
+
+    def expel(self, error):
+        """End the link for what its sender did. What it still sends is not looked at."""
+        self.link.close(error)
+        self.on_left(True, error)
+        self.link.owner = None
+
+    # Carriers
+    cdef int hold(self, Carrier carrier) except -1:
+        _fasten(carrier, carrier.incoming)
+        carrier.inlet = self
+        carrier.older_in = self.newest
+        if self.newest is not None:
+            self.newest.newer_in = carrier
+        self.newest = carrier
+        self.unsettled_count += 1
+        return 0
+
+    cdef int drop(self, Carrier carrier) except -1:
+        """Forget the carrier; the engine's delivery is the caller's to settle."""
+        _loosen(carrier, self.link, carrier.incoming)
+        if carrier.newer_in is not None:
+            carrier.newer_in.older_in = carrier.older_in
+        else:
+            self.newest = carrier.older_in
+        if carrier.older_in is not None:
+            carrier.older_in.newer_in = carrier.newer_in
+        carrier.newer_in = carrier.older_in = None
+        carrier.inlet = None
+        carrier.incoming = NULL
+        self.unsettled_count -= 1
+        if self.moving is carrier:
+            self.moving = None
+        return _end(carrier)
+
+    def abandon(self):
+        """Complete deliveries go on without their sender; the one under way is aborted downstream."""
+        cdef Carrier carrier
+        while (carrier := self.newest) is not None:
+            self.drop(carrier)
+            carrier.on_inlet_lost()
+
+    # What is at its head
+    cdef pn_delivery_t *head_now(self) noexcept:
+        """The oldest delivery that was not passed on."""
+        return self.link.current_now()
+
+    cdef bytes take_prefix(self):
+        """What was read of the head before; None when all of it is still on the link."""
+        return None
+
+    cdef bint has_prefix(self) noexcept:
+        return False
+
+    cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept:
+        return pn.delivery_partial(delivery)
+
+    cdef int pop(self) except -1:
+        """The delivery under way was read to its end: the link goes on to the next."""
+        self.moving = None
+        return self.link.advance_now()
+
+    cdef int count_in(self) except -1:
+        if self.promised_count > 0:
+            self.set_promised(self.promised_count - 1)
+        self.deliveries_in += 1
+        return 0
+
+    cdef bint may_stream(self, bint is_large) except -1:
+        """Change between shared and streaming circuits only when nothing is outstanding on the others: order."""
+        cdef Carrier carrier
+        if self.is_streaming != is_large:
+            carrier = self.newest
+            while carrier is not None:
+                if carrier.is_far():
+                    return False
+                carrier = carrier.older_in
+            self.is_streaming = is_large
+        return True
+
+    cdef int release_held(self) except -1:
+        """Answer every delivery at the head with RELEASED, reading each to its end; how many."""
+        cdef int count = 0
+        cdef pn_delivery_t *delivery
+        while self.moving is None and (delivery := self.link.current_now()) is not NULL:
+            while pending_now(delivery):
+                self.link.recv_into(scratch, CHUNK_BYTES)
+            if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
+                break
+            self.link.advance_now()
+            self.count_in()
+            release(delivery)
+            count += 1
+        return count
+
+    # Credit
+    @property
+    def promised(self):
+        """Deliveries that its sender may still start, as far as this router told it."""
+        return self.promised_count
+
+    @promised.setter
+    def promised(self, int count):
+        self.set_promised(count)
+
+    cdef int set_promised(self, int count) except -1:
+        if self.is_circuit:
+            self.group.promised_to_circuits += count - self.promised_count
+        else:
+            self.group.promised_to_producers += count - self.promised_count
+        self.promised_count = count
+        return 0
+
+    cdef int top_up(self, int count) except -1:
+        """Raise the sender's credit by ``count`` deliveries."""
+        self.set_promised(self.promised_count + count)
+        return self.link.grant_now(count)
+
+    cdef bint needs_float(self) noexcept:
+        """It holds no credit and nothing that waits."""
+        return self.promised_count == 0 and self.moving is None and pn.link_queued(self.link.raw) == 0
+
+    cdef int reduce(self, int count) except -1:
+        """Take back all credit but ``count``; deliveries that cross it still come."""
+        self.link.set_credit_now(count)
+        return self.set_promised(count)
+
+    def revoke(self):
+        """Take back all credit by flow; deliveries that cross it still come."""
+        if self.link.is_open_now():
+            self.reduce(0)
+
+    @property
+    def is_moving(self):
+        """A delivery is half read."""
+        return self.moving is not None
+
+
+cdef class Taker(DeliveryOwner):
+    """An outgoing link in a group. ``cost`` is the path's; 0 for a local one.
+
+    ``upstream`` is the one inlet whose deliveries may go here (a multicast branch), None for any.
+    """
+
+    def __init__(self, OutgoingCore link, Group group, int cost=0, *, upstream=None, bint is_stream=False):
+        self.link = link
+        self.group = group
+        self.cost = cost
+        self.upstream = upstream
+        self.is_stream = is_stream
+        self.credit_count = link.credit_now()
+        self.had_credit = self.credit_count > 0
+        self.presettles = link.remote_settle_modes[0] == SEND_SETTLED and cost == 0
+        link.owner = self
+
+    # Events
+    cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
+        raise AssertionError("an outgoing link has no deliveries of its peer's")
+
+    cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
+        cdef Carrier carrier = carrier_at(delivery)
+        if carrier is not None:
+            carrier.on_taker_disposition()
+        elif pn.delivery_settled(delivery):
+            pn.delivery_settle(delivery)
+        return 0
+
+    cdef int on_flow_event(self) except -1:
+        self.sync()
+        return self.group.on_credit(self)
+
+    cdef int on_room(self) except -1:
+        return 0
+
+    def on_established(self, link):
+        self.group.on_established(link)
+
+    def on_left(self, closed, error):
+        self.abandon()
+        self.group.on_taker_left(self, closed, error)
+
+    # Carriers
+    cdef int hold(self, Carrier carrier) except -1:
+        _fasten(carrier, carrier.outgoing)
+        carrier.taker = self
+        carrier.older_out = self.newest
+        if self.newest is not None:
+            self.newest.newer_out = carrier
+        self.newest = carrier
+        self.unsettled_count += 1
+        self.moving = carrier
+        return self.set_credit(self.credit_count - 1)
+
+    cdef int drop(self, Carrier carrier) except -1:
+        """Forget the carrier; the engine's delivery is the caller's to settle or abort."""
+        _loosen(carrier, self.link, carrier.outgoing)
+        if carrier.newer_out is not None:
+            carrier.newer_out.older_out = carrier.older_out
+        else:
+            self.newest = carrier.older_out
+        if carrier.older_out is not None:
+            carrier.older_out.newer_out = carrier.newer_out
+        carrier.newer_out = carrier.older_out = None
+        carrier.taker = None
+        carrier.outgoing = NULL
+        self.unsettled_count -= 1
+        if self.moving is carrier:
+            self.moving = None
+        return _end(carrier)
+
+    def abandon(self):
+        """What was handed to this link is in doubt: its senders are told so. It takes nothing more."""
+        cdef Carrier carrier
+        cdef bint is_unwritten
+        self.is_closing = True
+        self.set_credit(0)
+        while (carrier := self.newest) is not None:
+            is_unwritten = not self.link.endpoint.is_freed and pn.delivery_buffered(carrier.outgoing)
+            self.drop(carrier)
+            carrier.on_taker_lost(is_unwritten)
+
+    cdef pn_delivery_t *start(self) except NULL:
+        """A new delivery on its link, with a tag of our own: a number, as short as it goes."""
+        cdef unsigned char tag[8]
+        cdef unsigned long long number
+        cdef int size = 0
+        self.last_tag += 1
+        number = self.last_tag
+        while number:
+            size += 1
+            tag[8 - size] = number & 0xFF
+            number >>= 8
+        return self.link.start_now(<const char *>tag + 8 - size, size)
+
+    # Credit
+    @property
+    def credit(self):
+        """Deliveries it takes now."""
+        return self.credit_count
+
+    cdef int set_credit(self, int credit) except -1:
+        if self.is_member and not self.is_stream:
+            if self.cost:
+                self.group.credit_of_circuits += credit - self.credit_count
+            else:
+                self.group.credit_of_locals += credit - self.credit_count
+        self.credit_count = credit
+        return 0
+
+    cdef int sync(self) except -1:
+        """Read the engine's count; a delivery under way is in it until finished."""
+        if self.is_closing_now:
+            return 0
+        self.set_credit(self.link.credit_now() - (self.moving is not None))
+        if self.credit_count > 0:
+            self.had_credit = True
+        return 0
+
+    def sync_credit(self):
+        self.sync()
+
+    cdef bint can_take_now(self) noexcept:
+        return self.credit_count > 0 and self.moving is None and not self.is_closing_now
+
+    @property
+    def can_take(self):
+        return self.can_take_now()
+
+    @property
+    def is_moving(self):
+        """A delivery is half written."""
+        return self.moving is not None
+
+    # Membership: whose credit its group counts
+    cdef int join(self) except -1:
+        cdef int credit = self.credit_count
+        if not self.is_member:
+            self.set_credit(0)
+            self.is_member = True
+            self.set_credit(credit)
+        return 0
+
+    cdef int leave(self) except -1:
+        cdef int credit = self.credit_count
+        if self.is_member:
+            self.set_credit(0)
+            self.is_member = False
+            self.set_credit(credit)
+        return 0
+
+    @property
+    def is_closing(self):
+        """It is to end once nothing is outstanding on it: it takes nothing more."""
+        return self.is_closing_now
+
+    @is_closing.setter
+    def is_closing(self, bint value):
+        self.is_closing_now = value
+        self.group.version += 1

@@ -1,0 +1,43 @@
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from wire.proton cimport pn_delivery_t
+
+
+cdef class Copy(Carrier):
+    cdef Fan fan
+    cdef bint has_left
+    cdef bint is_done
+    cdef size_t sent_bytes
+    cdef size_t looked_bytes
+
+    cdef int send(self, const char *chunk, size_t size) except -1
+    cdef bint has_progressed(self) noexcept
+    cdef int _tell_fan(self, size_t state, object outcome) except -1
+    cdef int give_up(self) except -1
+    cdef int finish(self, bint is_settled) except -1
+    cdef int abort(self) except -1
+    cdef int forget(self) except -1
+
+
+cdef class Fan(Carrier):
+    cdef list copies
+    cdef int open_count
+    cdef bytes prefix
+    cdef bint is_read
+    cdef bint is_done
+    cdef object outcome
+    cdef int rank
+
+    cdef Copy blocked(self)
+    cdef int _begin(self, list takers) except -1
+    cdef int _send(self, const char *chunk, size_t size) except -1
+    cdef bint _is_at_end(self) noexcept
+    cdef int _complete(self) except -1
+    cdef int _abort(self) except -1
+    cdef int _abort_copies(self) except -1
+    cdef int _end(self) except -1
+    cdef int on_copy_done(self, Copy copy, size_t state, object outcome) except -1
+    cdef int _settle_if_done(self) except -1
+    cdef int _settle_incoming(self) except -1
+
+
+cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes prefix, bint is_whole)

@@ -1,0 +1,261 @@
+"""One delivery on its way to many takers: multicast.
+
+A chunk is read only when every taker under way has room for it: memory is bounded by one chunk, and the slowest sets
+the pace; a taker that stands still is left out by its group's stall timer.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+
+from wire.core cimport CHUNK_BYTES, scratch
+from wire.delivery cimport pending_now
+from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, REJECTED_STATE, RELEASED_STATE, pn
+
+from wire.delivery import remote_outcome, set_outcome
+from wire.outcome import MODIFIED_FAILED
+
+
+cdef int rank_of(size_t state) noexcept:
+    """[multicast outcome: REJECTED > ACCEPTED > MODIFIED > RELEASED]"""
+    if state == REJECTED_STATE:
+        return 3
+    if state == ACCEPTED_STATE:
+        return 2
+    return 1 if state == MODIFIED_STATE else 0
+
+
+@cython.final
+@cython.no_gc
+cdef class Copy(Carrier):
+    """The outgoing delivery of a fan at one taker."""
+
+    cdef bint is_far(self) noexcept:
+        return True
+
+    cdef int send(self, const char *chunk, size_t size) except -1:
+        self.taker.link.send_now(chunk, size)
+        self.sent_bytes += size
+        return 0
+
+    cdef bint has_progressed(self) noexcept:
+        """Bytes went out since this was last asked."""
+        cdef bint has = self.sent_bytes > self.looked_bytes
+        self.looked_bytes = self.sent_bytes
+        return has
+
+    cdef int _tell_fan(self, size_t state, object outcome) except -1:
+        # A local of its own: the fan lets go of its copies as they are done, and they are what keeps it.
+        cdef Fan fan = self.fan
+        return fan.on_copy_done(self, state, outcome) if fan is not None else 0
+
+    cdef int give_up(self) except -1:
+        """It stands still: the others go on without it."""
+        self.abort()
+        return self._tell_fan(MODIFIED_STATE, MODIFIED_FAILED)
+
+    cdef int finish(self, bint is_settled) except -1:
+        cdef Taker taker = self.taker
+        taker.link.finish_now()
+        taker.deliveries_out += 1
+        taker.moving = None
+        self.has_left = True
+        if is_settled or taker.presettles:
+            self.forget()
+            self._tell_fan(ACCEPTED_STATE, None)
+        return 0
+
+    cdef int abort(self) except -1:
+        cdef Taker taker = self.taker
+        cdef pn_delivery_t *outgoing = self.outgoing
+        taker.drop(self)
+        taker.link.abort_now(outgoing)
+        return taker.sync()
+
+    cdef int forget(self) except -1:
+        cdef Taker taker = self.taker
+        cdef pn_delivery_t *outgoing = self.outgoing
+        taker.drop(self)
+        pn.delivery_settle(outgoing)
+        return taker.link.endpoint.mark()
+
+    cdef int on_taker_disposition(self) except -1:
+        cdef size_t state = pn.delivery_remote_state(self.outgoing)
+        cdef bint is_settled = pn.delivery_settled(self.outgoing)
+        cdef bint is_terminal = ACCEPTED_STATE <= state <= MODIFIED_STATE
+        cdef object outcome = None
+        if not is_terminal and not is_settled:
+            return 0
+        if state == REJECTED_STATE or state == MODIFIED_STATE:
+            outcome = remote_outcome(<size_t>self.outgoing)
+        if not self.has_left:
+            if is_settled:
+                self.abort()
+                self._tell_fan(state if is_terminal else RELEASED_STATE, outcome)
+            return 0
+        self.forget()
+        return self._tell_fan(state if is_terminal else ACCEPTED_STATE, outcome)
+
+    cdef int on_taker_lost(self, bint is_unwritten) except -1:
+        return self._tell_fan(MODIFIED_STATE, MODIFIED_FAILED)
+
+
+cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes prefix, bint is_whole):
+    """``prefix``: what was taken off the incoming link already; with ``is_whole`` the whole message."""
+    cdef Fan fan = Fan.__new__(Fan)
+    fan.incoming = incoming
+    fan.prefix = prefix
+    fan.is_read = prefix is not None and is_whole
+    inlet.hold(fan)
+    if not fan.is_read:
+        inlet.moving = fan
+    fan._begin(takers)
+    return fan
+
+
+@cython.final
+@cython.no_gc
+cdef class Fan(Carrier):
+    """One incoming delivery and its copies, of which ``open_count`` have no outcome yet.
+
+    ``outcome`` is the one of ``rank``, None when its state says all.
+    """
+
+    cdef int _begin(self, list takers) except -1:
+        cdef Taker taker
+        cdef Copy copy
+        self.copies = []
+        for taker in takers:
+            copy = Copy.__new__(Copy)
+            copy.fan = self
+            copy.outgoing = taker.start()
+            taker.hold(copy)
+            self.copies.append(copy)
+        self.open_count = len(self.copies)
+        return 0
+
+    cdef bint is_far(self) noexcept:
+        return self.open_count > 0
+
+    cdef Copy blocked(self):
+        """A copy for which there is no room now."""
+        cdef Copy copy
+        for copy in self.copies:
+            if not copy.is_done and not copy.taker.link.is_writable_now():
+                return copy
+        return None
+
+    cdef int advance(self) except -1:
+        cdef Inlet inlet = self.inlet
+        cdef Copy blocked
+        cdef ssize_t size
+        if inlet is None or self.is_done:
+            return True
+        while True:
+            blocked = self.blocked()
+            if blocked is not None:
+                blocked.taker.link.endpoint.wait(self if self.is_read else inlet)
+                inlet.group.on_blocked(blocked.taker)
+                return self.is_read
+            if self.prefix is not None:
+                self._send(PyBytes_AS_STRING(self.prefix), PyBytes_GET_SIZE(self.prefix))
+                self.prefix = None
+            elif not self.is_read and pending_now(self.incoming):
+                size = inlet.link.recv_into(scratch, CHUNK_BYTES)
+                self._send(scratch, size)
+            elif not self.is_read and pn.delivery_aborted(self.incoming):
+                self._abort()
+                return True
+            elif not self.is_read and pn.delivery_partial(self.incoming):
+                return False
+            if self.prefix is None and (self.is_read or self._is_at_end()):
+                self._complete()
+                return True
+
+    cdef bint _is_at_end(self) noexcept:
+        return not pn.delivery_partial(self.incoming) and not pending_now(self.incoming) and not pn.delivery_aborted(
+            self.incoming
+        )
+
+    cdef int _send(self, const char *chunk, size_t size) except -1:
+        cdef Copy copy
+        for copy in self.copies:
+            if not copy.is_done:
+                copy.send(chunk, size)
+        return 0
+
+    cdef int _complete(self) except -1:
+        cdef Copy copy
+        cdef bint is_settled = pn.delivery_settled(self.incoming)
+        self._end()
+        for copy in self.copies:
+            if not copy.is_done:
+                copy.finish(is_settled)
+        return self._settle_if_done()
+
+    cdef int _abort(self) except -1:
+        self._abort_copies()
+        self._end()
+        return self._settle_if_done()
+
+    cdef int _abort_copies(self) except -1:
+        cdef Copy copy
+        for copy in self.copies:
+            if not copy.is_done:
+                copy.is_done = True
+                copy.abort()
+                copy.fan = None
+        self.copies = []
+        self.open_count = 0
+        return 0
+
+    cdef int _end(self) except -1:
+        cdef Inlet inlet = self.inlet
+        self.is_done = True
+        return 0 if self.is_read else inlet.pop()
+
+    cdef int on_copy_done(self, Copy copy, size_t state, object outcome) except -1:
+        cdef int rank = rank_of(state)
+        cdef Inlet inlet = self.inlet
+        if copy.is_done:
+            return 0
+        copy.is_done = True
+        copy.fan = None
+        self.open_count -= 1
+        if rank > self.rank:
+            self.rank, self.outcome = rank, outcome
+        if self.is_done:
+            self._settle_if_done()
+        elif self.is_read:
+            self.advance()
+        elif inlet is not None:
+            inlet.on_room()
+        return 0
+
+    cdef int _settle_if_done(self) except -1:
+        if self.inlet is None or self.open_count:
+            return 0
+        if not pn.delivery_settled(self.incoming):
+            if self.outcome is not None:
+                set_outcome(<size_t>self.incoming, self.outcome)
+            else:
+                pn.delivery_update(self.incoming, ACCEPTED_STATE if self.rank == 2 else RELEASED_STATE)
+        return self._settle_incoming()
+
+    cdef int _settle_incoming(self) except -1:
+        cdef Inlet inlet = self.inlet
+        cdef pn_delivery_t *incoming = self.incoming
+        inlet.drop(self)
+        pn.delivery_settle(incoming)
+        inlet.link.endpoint.mark()
+        return inlet.group.on_returned(inlet)
+
+    cdef int on_sender_disposition(self) except -1:
+        """The producer settled first: it wants no outcome; the copies go on."""
+        if self.is_done and pn.delivery_settled(self.incoming):
+            self._settle_incoming()
+        return 0
+
+    cdef int on_inlet_lost(self) except -1:
+        if not self.is_done:
+            self._abort_copies()
+        return 0

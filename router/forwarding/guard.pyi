@@ -1,0 +1,8 @@
+from collections.abc import Callable
+
+from wire.errors import LinkError
+from wire.link import IncomingLink
+
+class Guard:
+    def __init__(self, link: IncomingLink, max_message_bytes: int, tell: Callable[[LinkError], None]) -> None: ...
+    def offence(self) -> LinkError | None: ...

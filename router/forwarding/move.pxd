@@ -1,0 +1,37 @@
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from wire.proton cimport pn_delivery_t
+
+
+cdef class Move(Carrier):
+    cdef bytes copy
+    cdef bint is_copy_sent
+    cdef bint is_read
+    cdef Copies copies
+    cdef bint has_left
+    cdef object outcome
+    cdef list tried
+    cdef object timer
+
+    cdef bint keep(self, Copies copies) noexcept
+    cdef int forget_copy(self) except -1
+    cdef int _copy_chunk(self) except -1
+    cdef int _complete(self) except -1
+    cdef int _settle(self, size_t state) except -1
+    cdef int settle_incoming(self, size_t state) except -1
+    cdef int _settle_outgoing(self) except -1
+    cdef int _abort(self) except -1
+    cdef int _abort_outgoing(self) except -1
+    cdef int _discard(self) except -1
+    cdef int _give_up_partial(self, object outcome) except -1
+    cdef bint _is_retried(self) except -1
+    cdef int let_go(self) except -1
+    cdef int offer(self, Taker taker) except -1
+    cdef int give_back(self) except -1
+
+
+cdef class Copies:
+    cdef readonly size_t used_bytes
+    cdef readonly size_t limit_bytes
+
+
+cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_delivery_t *outgoing)

@@ -1,0 +1,280 @@
+"""One delivery on its way from an inlet to a taker.
+
+Bytes are copied from delivery to delivery as both sides allow; the message is not looked at. Two rules of the engine
+are kept here: an incoming delivery is never settled before its end was read; a partial outgoing one ends by abort.
+What was read whole may be kept until its outcome, and offered to another taker.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+
+from router.forwarding.ends cimport carrier_at
+from wire.core cimport CHUNK_BYTES, scratch
+from wire.delivery cimport copy_state, pending_now, set_failed
+from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
+
+from wire.delivery import remote_outcome, set_outcome
+from wire.outcome import MODIFIED_FAILED, RELEASED
+
+
+cdef class Copies:
+    """How much of what was not settled yet does this node keep, to offer it again? In bytes, of all its addresses."""
+
+    def __init__(self, size_t limit_bytes):
+        self.limit_bytes = limit_bytes
+
+
+cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_delivery_t *outgoing):
+    """Tie both deliveries. Nothing is read yet: the caller sets ``copy`` and ``is_read`` when something was."""
+    cdef Move move = Move.__new__(Move)
+    move.incoming = incoming
+    move.outgoing = outgoing
+    taker.hold(move)
+    inlet.hold(move)
+    inlet.moving = move
+    return move
+
+
+@cython.final
+@cython.no_gc
+cdef class Move(Carrier):
+    """One incoming delivery and the outgoing one that carries it on. ``copy`` is what was read of it before.
+
+    ``copies`` is set while the copy is whole and kept until the outcome is known.
+    """
+
+    cdef bint keep(self, Copies copies) noexcept:
+        """False when there is no room for it: then it cannot be offered again."""
+        cdef size_t size = PyBytes_GET_SIZE(self.copy)
+        if copies.used_bytes + size > copies.limit_bytes:
+            return False
+        copies.used_bytes += size
+        self.copies = copies
+        return True
+
+    cdef int forget_copy(self) except -1:
+        if self.copies is not None:
+            self.copies.used_bytes -= PyBytes_GET_SIZE(self.copy)
+            self.copies = None
+            if self.timer is not None:
+                self.timer.cancel()
+                self.timer = None
+        if self.is_copy_sent:
+            self.copy = None
+        return 0
+
+    cdef bint is_far(self) noexcept:
+        return self.taker is not None and self.taker.cost > 0
+
+    cdef int advance(self) except -1:
+        cdef Taker taker = self.taker
+        if taker is None:
+            return self._discard()
+        if self.has_left:
+            return True
+        while True:
+            if not taker.link.is_writable_now():
+                if self.inlet is not None or self.is_read:
+                    taker.link.endpoint.wait(self if self.is_read else self.inlet)
+                return self.is_read
+            if self.copy is not None and not self.is_copy_sent:
+                self.is_copy_sent = True
+                taker.link.send_now(PyBytes_AS_STRING(self.copy), PyBytes_GET_SIZE(self.copy))
+                if not self.is_read:
+                    self.copy = None
+            if self.is_read or self._copy_chunk():
+                break
+            if pn.delivery_aborted(self.incoming):
+                self._abort()
+                return True
+            if pn.delivery_partial(self.incoming) and not pending_now(self.incoming):
+                return False
+        self._complete()
+        return True
+
+    cdef int _copy_chunk(self) except -1:
+        """Copy one chunk; True at the end of a complete delivery."""
+        cdef ssize_t size
+        if pending_now(self.incoming):
+            size = self.inlet.link.recv_into(scratch, CHUNK_BYTES)
+            self.taker.link.send_now(scratch, size)
+            if pending_now(self.incoming):
+                return False
+        return not pn.delivery_partial(self.incoming) and not pn.delivery_aborted(self.incoming)
+
+    cdef int _complete(self) except -1:
+        cdef Inlet inlet = self.inlet
+        cdef Taker taker = self.taker
+        cdef bint is_settled = inlet is not None and pn.delivery_settled(self.incoming)
+        taker.link.finish_now()
+        self.has_left = True
+        taker.moving = None
+        taker.deliveries_out += 1
+        if inlet is not None and not self.is_read:
+            inlet.pop()
+        if taker.presettles or is_settled:
+            self._settle(0 if inlet is None or is_settled else ACCEPTED_STATE)
+        return taker.group.on_moved(taker)
+
+    # Settling
+    cdef int _settle(self, size_t state) except -1:
+        """Forget both sides, telling the sender ``state``, or nothing more than what it was told when that is 0."""
+        if self.taker is not None:
+            self._settle_outgoing()
+        if self.inlet is not None:
+            self.settle_incoming(state)
+        return 0
+
+    cdef int _settle_outgoing(self) except -1:
+        cdef Taker taker = self.taker
+        cdef pn_delivery_t *outgoing = self.outgoing
+        taker.drop(self)
+        pn.delivery_settle(outgoing)
+        return taker.link.endpoint.mark()
+
+    cdef int settle_incoming(self, size_t state) except -1:
+        cdef Inlet inlet = self.inlet
+        cdef pn_delivery_t *incoming = self.incoming
+        self.forget_copy()
+        inlet.drop(self)
+        if state == MODIFIED_STATE:
+            set_failed(incoming)
+        elif state:
+            pn.delivery_update(incoming, state)
+        pn.delivery_settle(incoming)
+        inlet.link.endpoint.mark()
+        return inlet.group.on_returned(inlet)
+
+    cdef int _abort(self) except -1:
+        """The sender aborted: so do we."""
+        cdef Inlet inlet = self.inlet
+        if self.taker is not None:
+            self._abort_outgoing()
+        inlet.pop()
+        return self.settle_incoming(0)
+
+    cdef int _abort_outgoing(self) except -1:
+        cdef Taker taker = self.taker
+        cdef pn_delivery_t *outgoing = self.outgoing
+        taker.drop(self)
+        taker.link.abort_now(outgoing)
+        taker.sync()
+        return taker.group.on_moved(taker)
+
+    cdef int _discard(self) except -1:
+        """Read to the end of a delivery nobody takes any more, then give its outcome."""
+        cdef Inlet inlet = self.inlet
+        if inlet is None or self.is_read:
+            return True
+        while pending_now(self.incoming):
+            inlet.link.recv_into(scratch, CHUNK_BYTES)
+        if pn.delivery_partial(self.incoming) and not pn.delivery_aborted(self.incoming):
+            return False
+        inlet.pop()
+        self._give(self.outcome)
+        return True
+
+    def _give(self, outcome):
+        cdef size_t incoming = <size_t>self.incoming
+        set_outcome(incoming, outcome)
+        self.settle_incoming(0)
+
+    # What the two peers say
+    cdef int on_taker_disposition(self) except -1:
+        """The taker gave a state, perhaps settling: the sender gets both unchanged."""
+        cdef bint is_settled = pn.delivery_settled(self.outgoing)
+        if not self.has_left:
+            if is_settled:
+                self._give_up_partial(remote_outcome(<size_t>self.outgoing) or RELEASED)
+            return 0
+        if self.copies is not None and is_settled and pn.delivery_remote_state(self.outgoing) == RELEASED_STATE:
+            if self._is_retried():
+                return 0
+        if self.inlet is not None:
+            copy_state(self.outgoing, self.incoming)
+            self.inlet.link.endpoint.mark()
+        if is_settled:
+            self._settle(0)
+        return 0
+
+    # Another taker
+    cdef bint _is_retried(self) except -1:
+        """Given back by its taker: somebody else may want it, before the producer hears of it."""
+        cdef Inlet inlet = self.inlet
+        if inlet is None or pn.delivery_settled(self.incoming):
+            return False
+        if self.tried is None:
+            self.tried = []
+        self.tried.append(self.taker)
+        return inlet.group.retry(self)
+
+    cdef int offer(self, Taker taker) except -1:
+        """Send the copy to another taker; what the one before had is settled."""
+        if self.taker is not None:
+            self._settle_outgoing()
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self.has_left = self.is_copy_sent = False
+        self.outgoing = taker.start()
+        taker.hold(self)
+        return self.advance()
+
+    cdef int let_go(self) except -1:
+        """Settle with the taker that gave it back; no other has it yet."""
+        return self._settle_outgoing()
+
+    cdef int give_back(self) except -1:
+        """Nobody else takes it: the producer may try again."""
+        self.timer = None
+        if self.inlet is not None and self.taker is None:
+            self.settle_incoming(0 if pn.delivery_settled(self.incoming) else RELEASED_STATE)
+        return 0
+
+    @property
+    def is_waiting(self):
+        """Given back by a taker, and no other has it yet."""
+        return self.inlet is not None and self.taker is None and self.copies is not None
+
+    cdef int _give_up_partial(self, object outcome) except -1:
+        """The taker wants no more of a message that is still coming."""
+        cdef Inlet inlet = self.inlet
+        self.outcome = outcome
+        if self.taker is not None:
+            self._abort_outgoing()
+        if inlet is not None:
+            if self.is_read:
+                self._give(outcome)
+            else:
+                inlet.on_room()
+        return 0
+
+    cdef int on_sender_disposition(self) except -1:
+        """The sender gave a state or settled, perhaps answering the taker's outcome. [2.6.12]"""
+        if self.is_waiting and pn.delivery_settled(self.incoming):
+            return self.give_back()
+        if not self.has_left or self.taker is None:
+            return 0
+        copy_state(self.incoming, self.outgoing)
+        self.taker.link.endpoint.mark()
+        if pn.delivery_settled(self.incoming):
+            self._settle(0)
+        return 0
+
+    cdef int on_inlet_lost(self) except -1:
+        self.forget_copy()
+        if self.taker is not None and not self.has_left and not self.is_read:
+            self._abort_outgoing()
+        return 0
+
+    cdef int on_taker_lost(self, bint is_unwritten) except -1:
+        """Never written: another taker may have it. Written or in doubt: the sender gets MODIFIED, delivery-failed."""
+        cdef Inlet inlet = self.inlet
+        self.outcome = RELEASED if is_unwritten else MODIFIED_FAILED
+        if inlet is None:
+            return 0
+        if self.copies is not None and is_unwritten and inlet.group.retry(self):
+            return 0
+        if self.has_left or self.is_read:
+            return self.settle_incoming(RELEASED_STATE if is_unwritten else MODIFIED_STATE)
+        return inlet.on_room()

@@ -1,0 +1,167 @@
+"""Every taker gets a copy: local consumers, and one circuit per branch of the tree.
+
+Producers are held back by the slowest taker; one without credit for ``stall_timeout_s`` is left out until it grants.
+"""
+
+from router.forwarding.address cimport AddressGroup
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.fan cimport Copy, Fan, start_fan
+from wire.core cimport CHUNK_BYTES
+from wire.delivery cimport pending_now
+from wire.proton cimport pn
+
+cdef enum:
+    PLENTY = 1 << 30
+
+# Pre-settled copies are not worth waiting for; this much only absorbs the float of several producers.
+cdef double _PRESETTLED_PATIENCE_S = 0.1
+
+
+cdef class Multicast(AddressGroup):
+    """One address, one copy for each taker. Inlets that are circuits feed the branches of their own tree only.
+
+    ``open_streams(inlet)`` is asked for the branches of an inlet's large deliveries, which have no credit at first.
+    """
+
+    def __init__(self, str address, int phase, timers, settings, owner):
+        super().__init__(address, phase, timers, settings, owner)
+        self.open_streams = lambda inlet: []
+
+    @property
+    def treatment(self):
+        return "multicast"
+
+    cdef list takers_for(self, Inlet inlet):
+        """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
+        cdef Taker taker
+        if inlet.audience is None or inlet.audience_version != self.version:
+            inlet.audience = []
+            inlet.audience_version = self.version
+            for taker in self.takers:
+                if taker.is_closing_now or taker.is_stream:
+                    continue
+                if taker.upstream is inlet or (taker.upstream is None and (taker.cost == 0 or not inlet.is_circuit)):
+                    inlet.audience.append(taker)
+        return inlet.audience
+
+    cdef list _takers_now(self, Inlet inlet, bint is_large):
+        """A large delivery takes branches of its own, so that it stops nobody else; None until they are there."""
+        cdef list takers = self.takers_for(inlet), locals_ = [], streams
+        cdef Taker taker
+        cdef int shared = 0
+        if inlet.is_circuit:
+            return takers
+        for taker in takers:
+            shared += taker.cost > 0
+        if not shared:
+            return takers
+        if not inlet.may_stream(is_large):
+            return None
+        if not is_large:
+            return takers
+        streams = self.open_streams(inlet)
+        if len(streams) < shared:
+            return None
+        for taker in streams:
+            if not taker.can_take_now():
+                return None
+        for taker in takers:
+            if taker.cost == 0:
+                locals_.append(taker)
+        return locals_ + streams
+
+    cdef int credit_for(self, Inlet inlet) except? -2147483648:
+        cdef Taker taker
+        cdef int least = PLENTY
+        for taker in self.takers_for(inlet):
+            if not taker.is_stalled:
+                least = min(least, taker.credit_count)
+        return (0 if least == PLENTY else least) - self.promised_to_circuits - self.promised_to_producers
+
+    cdef bint step(self, Inlet inlet) except -1:
+        cdef Carrier fan = inlet.moving
+        if fan is None:
+            fan = self.begin(inlet)
+            if fan is None:
+                return False
+        return fan.advance()
+
+    cdef Fan begin(self, Inlet inlet):
+        cdef pn_delivery_t *delivery = inlet.head_now()
+        cdef list takers
+        cdef bint is_whole
+        if delivery is NULL:
+            return None
+        is_whole = not inlet.is_head_partial(delivery)
+        if not is_whole and pending_now(delivery) < CHUNK_BYTES and not inlet.has_prefix():
+            return None
+        takers = self._takers_now(inlet, not is_whole)
+        if takers is None:
+            self.wait_for_taker(inlet)
+            return None
+        return self._begin_with(inlet, delivery, takers, is_whole)
+
+    cdef Fan _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole):
+        cdef Taker taker
+        cdef list ready = takers
+        cdef bint is_late = False
+        for taker in takers:
+            if taker.can_take_now():
+                continue
+            ready = None
+            if not taker.is_stalled:
+                is_late = True
+                self._watch(taker, self._patience_s(taker, pn.delivery_settled(delivery)))
+        if is_late or (not takers and not inlet.is_circuit):
+            self.wait_for_taker(inlet)
+            return None
+        inlet.count_in()
+        if ready is None:
+            ready = []
+            for taker in takers:
+                if taker.can_take_now():
+                    ready.append(taker)
+                else:
+                    taker.copies_missed += 1
+        return start_fan(inlet, delivery, ready, inlet.take_prefix(), is_whole)
+
+    cdef double _patience_s(self, Taker taker, bint is_settled) except -1:
+        if not is_settled:
+            return self.settings.stall_timeout_s
+        # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
+        return _PRESETTLED_PATIENCE_S if taker.had_credit else self.settings.path_wait_s
+
+    cdef int on_blocked(self, Taker taker) except -1:
+        """A started copy waits for room at this taker, and the other copies with it."""
+        return self._watch(taker, self.settings.stall_timeout_s)
+
+    cdef int _watch(self, Taker taker, double patience_s) except -1:
+        if taker.stall_timer is None:
+            taker.stall_timer = self.timers.after(patience_s, lambda: self._on_stalled(taker))
+        return 0
+
+    def _on_stalled(self, Taker taker):
+        cdef Copy copy
+        cdef Inlet inlet
+        taker.stall_timer = None
+        if taker not in self.takers or taker.can_take_now():
+            return
+        if isinstance(taker.moving, Copy):
+            copy = <Copy>taker.moving
+            # A copy that waits for its own producer is nobody's fault at the other end.
+            if copy.has_progressed() or taker.link.is_writable_now():
+                self._watch(taker, self.settings.stall_timeout_s)
+                return
+            copy.give_up()
+        taker.is_stalled = True
+        self.kick()
+        for inlet in list(self.inlets):
+            self.top_up_now(inlet)
+
+    cdef int on_credit(self, Taker taker) except -1:
+        if taker.credit_count > 0:
+            taker.is_stalled = False
+            if taker.stall_timer is not None:
+                taker.stall_timer.cancel()
+                taker.stall_timer = None
+        return AddressGroup.on_credit(self, taker)

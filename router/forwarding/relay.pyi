@@ -1,0 +1,19 @@
+from collections.abc import Callable
+
+from router.forwarding.ends import Group, Inlet, Taker
+from router.forwarding.guard import Guard
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link, OutgoingLink
+
+class Relay(Group):
+    inlet: Inlet
+    taker: Taker
+    def __init__(
+        self,
+        incoming: IncomingLink,
+        outgoing: OutgoingLink,
+        on_left: Callable[[Link, bool, AmqpError | None], None],
+        established: Callable[[Link], None],
+        guard: Guard | None = None,
+    ) -> None: ...
+    def replace(self, link: IncomingLink | OutgoingLink) -> None: ...
