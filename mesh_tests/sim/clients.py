@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mesh_tests.outcomes import told
 from wire import delivery as deliveries
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings
@@ -234,7 +235,7 @@ def _on_outcome(sender: Sender, delivery: Any) -> None:
         return
     outcome = deliveries.remote_outcome(delivery)
     if outcome is not None:
-        assert sender.outcomes.setdefault(number, outcome) == outcome, "a second, other outcome"
+        assert told(sender.outcomes.setdefault(number, outcome)) == told(outcome), "a second, other outcome"
     if deliveries.is_settled(delivery) or (outcome is not None and sender.answers):
         del sender.open[delivery]
         deliveries.settle(delivery)

@@ -1,10 +1,12 @@
-"""What simulations share: how many routers there are between a producer at r1 of a line and its consumer."""
+"""What simulations share: where the consumer is, in a line of routers whose first has the producer."""
 
 from __future__ import annotations
 
 import pytest
 
+from mesh_tests.egress import BETWEEN
 
-@pytest.fixture(params=["r1", "r2", "r3"], ids=["1 router", "2 routers", "3 routers"])
+
+@pytest.fixture(params=BETWEEN, ids=BETWEEN.values())
 def egress(request: pytest.FixtureRequest) -> str:
     return str(request.param)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mesh_tests.sim.clients import Sender, SimClient
 from mesh_tests.sim.world import SimMesh
+from wire.delivery import ACCEPTED
 
 ADDRESSES: dict[str, Any] = {
     "rpc": "anycast",
@@ -33,3 +35,19 @@ def _converged(name: str, routers: dict[str, Any], listener: dict[str, Any] | No
     mesh = SimMesh({"mesh": name, "node_tls": False, "routers": routers, "addresses": ADDRESSES, **more})
     mesh.converge()
     return mesh
+
+
+def one_written_and_one_not(egress: str) -> tuple[SimMesh, SimClient, Sender]:
+    """A consumer at ``egress`` holds delivery 2 of the producer; 3 came as far as it can without credit of his."""
+    mesh = line()
+    client = mesh.client(egress)
+    receiver = client.receiver("rpc", credit=2)
+    receiver.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    mesh.send(sender), mesh.send(sender, b"written")
+    mesh.run_until(lambda: len(receiver.held) == 2)
+    receiver.answer(*receiver.held.pop(0), ACCEPTED)
+    mesh.send(sender, b"unwritten")
+    mesh.run(0.1)
+    assert sender.outcomes == {1: ACCEPTED}
+    return mesh, client, sender

@@ -66,9 +66,9 @@ def test_credit_that_went_idle_far_away_comes_back_to_who_needs_it():
     assert working.link.credit + len(working.open) > 50
 
 
-def test_a_producer_never_holds_more_credit_than_its_listener_grants():
-    mesh = line(1)
-    mesh.client("r1").receiver("rpc", credit=1000)
+def test_a_producer_never_holds_more_credit_than_its_listener_grants(egress: str):
+    mesh = line()
+    mesh.client(egress).receiver("rpc", credit=1000)
     sender = mesh.client("r1").sender("rpc")
     mesh.run(1)
     assert sender.link.credit == 250

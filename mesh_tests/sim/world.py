@@ -56,8 +56,8 @@ class World:
         return pipe
 
     def cut(self, pipe: Pipe, *, silently: bool = False) -> None:
-        """The connection is gone; both nodes hear of it now, unless silently."""
-        if pipe.is_cut:
+        """The connection is gone; both nodes hear of it now, unless silently: then when it is cut once more."""
+        if pipe not in self.pipes:
             return
         pipe.is_cut = True
         if silently:

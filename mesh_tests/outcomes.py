@@ -1,0 +1,36 @@
+"""Are two outcomes the same, errors and annotations included? And one of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
+
+REFUSED = rejected("amqp:not-allowed", "no")
+EVERY_KIND = (
+    ACCEPTED,
+    RELEASED,
+    REFUSED,
+    rejected("com.example:custom", "a condition that AMQP does not define"),
+    Outcome(Kind.MODIFIED),
+    MODIFIED_FAILED,
+    Outcome(Kind.MODIFIED, undeliverable_here=True),
+    Outcome(Kind.MODIFIED, delivery_failed=True, annotations={"why": "broken", "times": 3}),
+    Outcome(Kind.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations={"why": "all of it"}),
+)
+
+
+def told(outcome: Outcome | None) -> tuple[Any, ...] | None:
+    """All that it says, to be compared: errors are equal only to themselves."""
+    if outcome is None:
+        return None
+    error = outcome.error and (outcome.error.condition, outcome.error.description)
+    annotations = dict(outcome.annotations or {})
+    return outcome.kind.name, outcome.delivery_failed, outcome.undeliverable_here, annotations, error
+
+
+def outcome_id(outcome: Outcome) -> str:
+    flags = {"failed": outcome.delivery_failed, "undeliverable here": outcome.undeliverable_here}
+    words = [outcome.kind.name, *(word for word, is_set in flags.items() if is_set)]
+    words += [outcome.error.condition] if outcome.error else []
+    return " ".join([*words, "annotated"] if outcome.annotations else words)

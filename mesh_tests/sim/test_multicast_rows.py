@@ -1,0 +1,148 @@
+"""What does a producer hear of a multicast, and what does a consumer that stands still do to it?"""
+
+from __future__ import annotations
+
+import pytest
+
+from mesh_tests.outcomes import REFUSED, told
+from mesh_tests.sim.clients import Receiver, Sender, SimClient
+from mesh_tests.sim.line import line
+from mesh_tests.sim.world import SimMesh
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
+
+STALL_S = 10.0
+FLOATS = 3
+"""One delivery more on every link from the producer to the consumer."""
+BY_RANK = (REFUSED, ACCEPTED, MODIFIED_FAILED, RELEASED)
+LARGE_BYTES = 8 << 20  # more than any window holds
+
+
+def two_consumers(egress: str) -> tuple[SimMesh, Receiver, Receiver, Sender]:
+    """One at r1, one at ``egress``; both hold what they get."""
+    mesh = line()
+    receivers = [mesh.client(router).receiver("prices", credit=100) for router in ("r1", egress)]
+    for receiver in receivers:
+        receiver.accepts = False
+    return mesh, *receivers, mesh.client("r1").sender("prices")
+
+
+@pytest.mark.parametrize("here", BY_RANK, ids=lambda outcome: f"{outcome.kind.name} here")
+@pytest.mark.parametrize("there", BY_RANK, ids=lambda outcome: f"{outcome.kind.name} there")
+def test_the_outcome_is_the_highest_once_every_consumer_settled(egress: str, here, there):
+    mesh, near, far, sender = two_consumers(egress)
+    mesh.send(sender)
+    mesh.run_until(lambda: bool(near.held and far.held))
+    far.settle(there)
+    mesh.run(1)
+    assert not sender.outcomes
+    near.settle(here)
+    mesh.run_until(lambda: not sender.open)
+    assert told(sender.outcomes[1]) == told(min(here, there, key=BY_RANK.index))
+
+
+def test_a_consumer_that_is_lost_counts_as_modified(egress: str):
+    mesh = line()
+    near, client = mesh.client("r1").receiver("prices"), mesh.client(egress)
+    far = client.receiver("prices")
+    near.accepts = far.accepts = False
+    sender = mesh.client("r1").sender("prices")
+    mesh.send(sender)
+    mesh.run_until(lambda: bool(near.held and far.held))
+    near.settle(RELEASED)
+    mesh.cut(client.pipe)
+    mesh.run_until(lambda: sender.outcomes == {1: MODIFIED_FAILED})
+
+
+def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(egress: str):
+    mesh = line()
+    moving = mesh.client("r2").receiver("prices", credit=1000)
+    still = mesh.client(egress).receiver("prices", credit=3)
+    still.tops_up = False
+    sender = mesh.client("r1").sender("prices")
+    before = mesh.now
+    for _ in range(50):
+        mesh.send(sender, settled=True)
+    mesh.run_until(lambda: len(moving.messages) == 50)
+    assert mesh.now - before < STALL_S / 2
+    assert len(still.messages) == 3
+    assert _copies_missed(mesh) == 47
+
+
+def test_unsettled_copies_wait_for_a_consumer_without_credit_before_it_is_left_out(egress: str):
+    mesh, moving, still, sender = _one_stands_still(egress)
+    _send_what_credit_allows(mesh, sender, STALL_S - 0.5)
+    assert sender.count <= 1 + FLOATS
+    mesh.run(1)
+    _send_what_credit_allows(mesh, sender, 1)
+    assert sender.count > 20, "nobody waits for it any more"
+    mesh.run_until(lambda: len(moving.messages) == sender.count)
+    assert len(still.messages) == 1
+    assert _copies_missed(mesh) == sender.count - 1
+
+
+def test_a_consumer_that_was_left_out_gets_copies_again_once_it_grants_credit(egress: str):
+    mesh, moving, still, sender = _one_stands_still(egress)
+    _send_what_credit_allows(mesh, sender, STALL_S + 1)
+    before = len(moving.messages)
+    still.link.grant(100)
+    mesh.run(0.1)
+    after = [b"after %d" % index for index in range(5)]
+    for body in after:
+        mesh.send(sender, body)
+    mesh.run_until(lambda: moving.messages[before:][-5:] == after)
+    mesh.run_until(lambda: still.messages[-5:] == after)
+
+
+def _send_what_credit_allows(mesh: SimMesh, sender: Sender, seconds: float) -> None:
+    end = mesh.now + seconds
+    while mesh.now < end:
+        while sender.link.credit > 0:
+            sender.send(b"x")
+        mesh.run(0.02)
+
+
+def _copies_missed(mesh: SimMesh) -> int:
+    return sum(address.copies_missed for router in mesh.routers.values() for address in router.snapshot().addresses)
+
+
+def _one_stands_still(egress: str) -> tuple[SimMesh, Receiver, Receiver, Sender]:
+    """At ``egress``: it has accepted one copy, which was all its credit."""
+    mesh = line()
+    moving = mesh.client("r2").receiver("prices", credit=1000)
+    still = mesh.client(egress).receiver("prices", credit=1)
+    still.tops_up = False
+    sender = mesh.client("r1").sender("prices")
+    mesh.send(sender)
+    mesh.run_until(lambda: len(still.messages) == len(moving.messages) == 1)
+    mesh.run(0.1)
+    return mesh, moving, still, sender
+
+
+def test_a_consumer_that_takes_no_byte_of_a_started_copy_loses_it_and_the_others_get_theirs(egress: str):
+    mesh = line()
+    client = mesh.client(egress)
+    still, moving = client.receiver("prices"), mesh.client("r1").receiver("prices")
+    still.reads = False
+    sender = mesh.client("r1").sender("prices")
+    mesh.run_until(lambda: sender.link.credit > 1)
+    body = bytes(LARGE_BYTES)
+    _stream(mesh, sender, body)
+    mesh.run_until(lambda: [len(message) for message in moving.messages] == [LARGE_BYTES])
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    _resume(mesh, client, still)
+    assert (still.messages, still.aborted) == ([], 1)
+
+
+def _stream(mesh: SimMesh, sender: Sender, body: bytes) -> None:
+    """Send as the window allows; it must not take much longer than the wait for one that stands still."""
+    sender.begin()
+    for start in range(0, len(body), 65536):
+        mesh.run_until(lambda: sender.link.is_writable, STALL_S + 2)
+        sender.link.send(body[start : start + 65536])
+        mesh.flush()
+    sender.link.finish()
+
+
+def _resume(mesh: SimMesh, client: SimClient, receiver: Receiver) -> None:
+    client.resume(receiver)
+    mesh.run(0.1)
