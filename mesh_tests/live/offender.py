@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import struct
 from types import TracebackType
 from typing import Any
 
@@ -16,11 +15,6 @@ AMQP = b"AMQP\x00\x01\x00\x00"
 SASL = b"AMQP\x03\x01\x00\x00"
 OPEN_BODY = b"\x00\x53\x10\xc0\x0b\x01\xa1\x08offender"
 BEGIN_BODY = b"\x00\x53\x11\xc0\x07\x04\x40\x43\x52\x7f\x52\x7f"
-
-
-def frame(body: bytes, channel: int = 0, kind: int = 0, size: int | None = None) -> bytes:
-    """``size``: what the frame says of itself, when that is to be wrong. [2.3.1]"""
-    return struct.pack(">IBBH", 8 + len(body) if size is None else size, 2, kind, channel) + body
 
 
 class Offender:

@@ -12,7 +12,8 @@ from proton.utils import BlockingConnection, LinkDetached
 
 from addressing.credentials import make_secret
 from mesh.certs import NodeRequest, ensure_pki
-from mesh_tests.live.offender import AMQP, OPEN_BODY, SASL, Offender, complaints, frame
+from mesh_tests.frames import frame
+from mesh_tests.live.offender import AMQP, OPEN_BODY, SASL, Offender, complaints
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.running_mesh import AMQPMESH
 from mesh_tests.waiting import wait_until

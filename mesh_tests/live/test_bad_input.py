@@ -8,8 +8,9 @@ import ssl
 import pytest
 
 from addressing.credentials import make_secret
+from mesh_tests.frames import frame
 from mesh_tests.live.bystander import Bystander
-from mesh_tests.live.offender import AMQP, BEGIN_BODY, OPEN_BODY, SASL, Offender, complaints, frame
+from mesh_tests.live.offender import AMQP, BEGIN_BODY, OPEN_BODY, SASL, Offender, complaints
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.waiting import wait_until
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.live.offender import complaints, frame
+from mesh_tests.frames import pretended_credit
+from mesh_tests.live.offender import complaints
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, Kind
@@ -216,7 +217,5 @@ def test_a_transfer_beyond_the_promise_ends_an_anonymous_link_too(producer, take
 
 def _pretend_credit(producer):
     """Let the engine hear of 1,000 credits for its first link that nobody gave. [2.7.4]"""
-    window, credit = b"\x70\x00\x00\x00\x80", b"\x70\x00\x00\x03\xe8"
-    fields = b"\x43" + window + b"\x43" + window + b"\x43\x43" + credit
-    producer.endpoint.receive(frame(b"\x00\x53\x13\xc0" + bytes([len(fields) + 1, 7]) + fields))
+    producer.endpoint.receive(pretended_credit())
     producer.endpoint.drain(producer)

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mesh_tests.frames import pretended_credit
 from mesh_tests.outcomes import told
 from wire import delivery as deliveries
 from wire.core import DirtyEndpoints
@@ -70,10 +71,10 @@ class Sender:
     error: Any = None
     count: int = 0
 
-    def begin(self, tag: bytes = b"") -> Any:
+    def begin(self) -> Any:
         """Start a delivery that is to be sent piece by piece."""
         self.count += 1
-        delivery = self.link.start(tag or b"%d" % self.count)
+        delivery = self.link.start(b"%d" % self.count)
         self.open[delivery] = self.count
         return delivery
 
@@ -161,6 +162,11 @@ class SimClient:
         link.open()
         self.world.flush()
         return sender
+
+    def overrun(self) -> None:
+        """Let its engine send over its first link without any credit of the router's."""
+        self.endpoint.receive(pretended_credit())
+        self.endpoint.drain(self)
 
     def resume(self, receiver: Receiver) -> None:
         """Read what came while it did not."""

@@ -112,28 +112,33 @@ def test_queue_clients_go_on_when_the_broker_restarts_and_nothing_accepted_is_lo
     assert (receiver.error, sender.error) == (None, None)
 
 
-def test_a_route_to_a_broker_that_does_not_come_back_ends_with_a_condition(tmp_path: Path):
-    mesh = mesh_of(tmp_path, b1=["r3"])
+def test_a_route_to_a_broker_that_does_not_come_back_ends_with_a_condition(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
     receiver = mesh.client("r1", "c").receiver("orders")
-    mesh.run_until(lambda: receiver.link.is_open)
+    sender = mesh.client("r1", "p").sender("orders")
+    mesh.run_until(lambda: receiver.link.is_open and sender.link.credit > 0)
     mesh.kill_broker("b1")
     mesh.run(9)
-    assert receiver.error is None
+    assert (receiver.error, sender.error) == (None, None)
     mesh.run(2)
-    assert receiver.error.condition == "amqp:link:detach-forced"
+    assert receiver.error.condition == sender.error.condition == "amqp:link:detach-forced"
 
 
-def test_a_durable_subscriber_comes_back_at_another_router(tmp_path: Path):
-    mesh = mesh_of(tmp_path, b1=["r3"])
-    durable = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
+@pytest.mark.parametrize(
+    "terminus",
+    [{"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}, {"expiry": Expiry.NEVER}],
+    ids=["durable", "never expires"],
+)
+def test_a_subscriber_that_means_to_comes_back_at_another_router(tmp_path: Path, egress: str, terminus: dict[str, Any]):
+    mesh = mesh_of(tmp_path, b1=[egress])
     first = mesh.client("r1", "me")
-    subscriber = first.receiver("news.sport", credit=5, **durable)
+    subscriber = first.receiver("news.sport", credit=5, **terminus)
     mesh.run_until(lambda: subscriber.link.is_open)
     mesh.cut(first.pipe)
     mesh.run(0.5)
     sender = mesh.client("r2", "p").sender("news.sport")
     send_all(mesh, sender, 5)
-    again = mesh.client("r4", "me").receiver("news.sport", credit=50, **durable)
+    again = mesh.client("r4", "me").receiver("news.sport", credit=50, **terminus)
     mesh.run_until(lambda: bodies(again) == list(range(5)))
 
 

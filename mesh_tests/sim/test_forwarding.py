@@ -171,14 +171,6 @@ def test_closest_prefers_the_local_consumer():
     assert (len(here.messages), len(there.messages)) == (20, 0)
 
 
-def test_an_unknown_address_is_refused_with_a_sentence():
-    mesh = line(1)
-    sender = mesh.client("r1").sender("nowhere")
-    mesh.run_until(lambda: sender.error is not None)
-    assert sender.error.condition == "amqp:not-found"
-    assert "nowhere" in sender.error.description
-
-
 def test_pre_settled_deliveries_arrive_and_credit_returns(egress: str):
     mesh = line()
     receiver = mesh.client(egress).receiver("rpc", credit=1000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mesh_tests.egress import egress_at
+from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.sim.line import line, one_written_and_one_not, ring
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
@@ -164,6 +164,23 @@ def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(egress
     mesh.run_until(lambda: not sender.open, PATH_WAIT_S + 1)
     assert list(sender.outcomes.values()) == [RELEASED] * 20
     assert sender.error is None
+
+
+@egress_at(
+    *BETWEEN, failing=["r2", "r3"], reason="the circuit to a dead dynamic address stays, and holds what was sent to it"
+)
+def test_what_is_sent_to_a_dynamic_address_whose_consumer_is_lost_is_released(egress: str):
+    mesh = line()
+    client = mesh.client(egress)
+    replies = client.receiver(None, dynamic=True)
+    mesh.run_until(lambda: replies.link.is_open)
+    sender = mesh.client("r1").sender(replies.link.remote_source.address)
+    mesh.send(sender)
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    mesh.cut(client.pipe)
+    sender.send(b"it crosses")
+    mesh.run_until(lambda: not sender.open and sender.link.credit == 0, PATH_WAIT_S + 1)
+    assert sender.outcomes == {1: ACCEPTED, 2: RELEASED}
 
 
 # The producer dies

@@ -1,0 +1,122 @@
+"""What does a sender without an address hear, wherever the takers of its messages are? One to three routers."""
+
+from __future__ import annotations
+
+import pytest
+from proton import Message
+
+from mesh_tests.egress import BETWEEN, egress_at
+from mesh_tests.sim.line import line
+from wire.delivery import ACCEPTED, RELEASED, Kind
+
+CAPACITY = 20
+
+
+def to(address: str, body: str = "x") -> bytes:
+    return Message(address=address, body=body).encode()
+
+
+@pytest.mark.parametrize("router", ["r1", "r2", "r3"])
+def test_it_has_credit_though_nobody_takes_anything(router: str):
+    mesh = line(listener={"link_capacity": CAPACITY})
+    sender = mesh.client(router).sender(None)
+    mesh.run_until(lambda: sender.link.credit == CAPACITY)
+
+
+@egress_at(*BETWEEN, failing=BETWEEN, reason="a settled delivery returns no credit to an anonymous sender")
+def test_its_credit_comes_back_as_its_messages_are_settled(egress: str):
+    mesh = line(listener={"link_capacity": CAPACITY})
+    mesh.client(egress).receiver("rpc", credit=CAPACITY)
+    sender = mesh.client("r1").sender(None)
+    mesh.run(0.5)
+    for _ in range(5 * CAPACITY):
+        mesh.send(sender, to("rpc"))
+    mesh.run_until(lambda: not sender.open)
+    assert list(sender.outcomes.values()) == [ACCEPTED] * 5 * CAPACITY
+
+
+def test_what_waits_for_one_address_is_overtaken_by_what_goes_to_others(egress: str):
+    mesh = line()
+    slow, quick = mesh.client(egress).receiver("work.slow", credit=0), mesh.client(egress).receiver("work.quick")
+    sender = mesh.client("r1").sender(None)
+    mesh.run(0.5)
+    for body in ("1", "2", "3"):
+        mesh.send(sender, to("work.slow", body))
+    mesh.send(sender, to("work.quick"))
+    mesh.run_until(lambda: sender.outcomes == {4: ACCEPTED})
+    assert slow.messages == []
+    slow.link.grant(10)
+    mesh.run_until(lambda: not sender.open)
+    assert slow.messages == [to("work.slow", body) for body in ("1", "2", "3")], "in order"
+    assert quick.messages == [to("work.quick")]
+
+
+def test_it_sends_no_more_than_its_capacity_while_nothing_moves(egress: str):
+    mesh = line(listener={"link_capacity": CAPACITY})
+    receiver = mesh.client(egress).receiver("rpc", credit=0)
+    sender = mesh.client("r1").sender(None)
+    mesh.run(0.5)
+    for _ in range(50):
+        while sender.link.credit > 0:
+            sender.send(to("rpc"))
+        mesh.run(0.01)
+    assert sender.count == CAPACITY
+    receiver.link.grant(100)
+    mesh.run_until(lambda: not sender.open)
+
+
+def test_a_message_whose_consumer_left_is_released(egress: str):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc", credit=10)
+    sender = mesh.client("r1").sender(None)
+    mesh.run(0.5)
+    mesh.send(sender, to("rpc"))
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    receiver.link.close()
+    mesh.run(0.5)
+    mesh.send(sender, to("rpc"))
+    mesh.run_until(lambda: sender.outcomes.get(2) == RELEASED, 3)
+
+
+@egress_at(
+    *BETWEEN, failing=BETWEEN, reason="the circuit to a dead dynamic address stays, and holds what was sent to it"
+)
+def test_a_dead_dynamic_address_is_released_at_once(egress: str):
+    mesh = line()
+    client = mesh.client(egress)
+    replies = client.receiver(None, dynamic=True)
+    mesh.run_until(lambda: replies.link.is_open)
+    address = replies.link.remote_source.address
+    sender = mesh.client("r1").sender(None)
+    mesh.send(sender, to(address))
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    mesh.cut(client.pipe)
+    mesh.run(0.5)
+    mesh.send(sender, to(address))
+    mesh.run_until(lambda: sender.outcomes.get(2) == RELEASED, 0.1)
+
+
+@pytest.mark.parametrize("router", ["r1", "r2", "r3"])
+@pytest.mark.parametrize(
+    ("address", "condition"),
+    [
+        ("nowhere", "amqp:not-found"),
+        ("closed", "amqp:not-found"),
+        ("rpc", "amqp:unauthorized-access"),
+        ("", "amqp:invalid-field"),
+    ],
+)
+def test_unknown_closed_and_forbidden_addresses_are_rejected_with_a_sentence(router: str, address: str, condition: str):
+    mesh = line(users={"anonymous": {"send": ["work.#", "closed", "nowhere"], "receive": ["#"]}})
+    mesh.client("r3").receiver("work.other")
+    sender = mesh.client(router).sender(None)
+    mesh.run(0.5)
+    mesh.send(sender, to(address))
+    mesh.send(sender, to("work.other"))
+    mesh.run_until(lambda: not sender.open)
+    refused, passed = sender.outcomes.values()
+    assert refused.kind is Kind.REJECTED
+    assert refused.error.condition == condition
+    assert refused.error.description
+    assert passed == ACCEPTED
+    assert sender.error is None

@@ -1,0 +1,182 @@
+"""What becomes of a client's link to a queue or topic when the broker or the client is lost? One to three routers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from proton import Message
+
+from mesh_tests.sim.test_broker_routes import bodies, mesh_of, send_all
+from mesh_tests.sim.world import SimMesh
+from wire import delivery as deliveries
+from wire.delivery import ACCEPTED, MODIFIED_FAILED
+from wire.terminus import Durability, Expiry
+
+REATTACH_S = 10.0
+DURABLE = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
+
+
+# The broker is lost
+def test_a_producer_keeps_its_link_and_what_was_under_way_is_in_doubt(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    sender = mesh.client("r1", "p").sender("orders")
+    send_all(mesh, sender, 1)
+    mesh.run_until(lambda: sender.link.credit > 5)
+    for _ in range(5):
+        sender.send(Message(body="1").encode())
+    mesh.run(0.0015)  # at r1, and not at the broker
+    mesh.kill_broker("b1")
+    mesh.run_until(lambda: not sender.open, 1)
+    assert [outcome for number, outcome in sender.outcomes.items() if number > 1] == [MODIFIED_FAILED] * 5
+    mesh.run_until(lambda: sender.link.credit == 0, 1)
+    mesh.start_broker("b1")
+    send_all(mesh, sender, 5)
+    assert list(sender.outcomes.values())[-5:] == [ACCEPTED] * 5
+    assert sender.error is None
+
+
+def test_a_consumer_keeps_its_link_and_gets_what_it_held_again(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    send_all(mesh, mesh.client("r1", "p").sender("orders"), 3)
+    receiver = mesh.client("r1", "c").receiver("orders")
+    receiver.accepts = False
+    mesh.run_until(lambda: len(receiver.held) == 3)
+    mesh.kill_broker("b1")
+    mesh.run(1)
+    receiver.held.clear()
+    receiver.accepts = True
+    mesh.start_broker("b1")
+    mesh.run_until(lambda: bodies(receiver) == [0, 1, 2, 0, 1, 2], REATTACH_S)
+    message = Message()
+    message.decode(receiver.messages[-1])
+    assert message.delivery_count == 1
+    assert receiver.error is None
+
+
+def test_a_drain_that_was_pending_when_the_broker_was_lost_is_answered_at_once(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    receiver = mesh.client("r1", "c").receiver("orders", credit=0)
+    mesh.run_until(lambda: receiver.link.is_open)
+    mesh.run(0.1)
+    for pipe in _pipes_of(mesh, "b1"):
+        mesh.cut(pipe, silently=True)
+    receiver.link.request_drain(10)
+    mesh.run(1)
+    assert receiver.link.is_drain_pending
+    mesh.kill_broker("b1")
+    mesh.run_until(lambda: not receiver.link.is_drain_pending, 0.5)
+    assert receiver.link.credit == 0
+
+
+def test_a_drain_that_is_asked_for_while_the_broker_is_away_is_answered_when_it_is_back(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    send_all(mesh, mesh.client("r1", "p").sender("orders"), 3)
+    receiver = mesh.client("r1", "c").receiver("orders", credit=0)
+    mesh.run_until(lambda: receiver.link.is_open)
+    mesh.kill_broker("b1")
+    mesh.run(1)
+    receiver.tops_up = False
+    receiver.link.request_drain(10)
+    mesh.run(1)
+    mesh.start_broker("b1")
+    mesh.run_until(lambda: not receiver.link.is_drain_pending, REATTACH_S)
+    assert bodies(receiver) == [0, 1, 2]
+    assert receiver.link.credit == 0
+
+
+def _pipes_of(mesh: SimMesh, broker: str):
+    node = mesh.brokers[broker]
+    return [pipe for pipe in mesh.pipes if any(end[0] is node for end in pipe.ends)]
+
+
+# The client is lost, or leaves
+@pytest.mark.parametrize("way", ["detaches", "is lost"])
+def test_a_durable_subscription_outlives_a_subscriber_that(tmp_path: Path, egress: str, way: str):
+    mesh, missed = _subscribe_and_leave(tmp_path, egress, way, durable=True)
+    again = mesh.client("r1", "me").receiver("news.sport", name="sub", credit=50, **DURABLE)
+    mesh.run_until(lambda: bodies(again) == missed)
+
+
+def test_a_durable_subscription_ends_with_a_close(tmp_path: Path, egress: str):
+    mesh, _ = _subscribe_and_leave(tmp_path, egress, "closes", durable=True)
+    _assert_gets_only_what_is_new(mesh, durable=True)
+
+
+@pytest.mark.parametrize("way", ["closes", "detaches", "is lost"])
+def test_a_passing_subscription_does_not_outlive_a_subscriber_that(tmp_path: Path, egress: str, way: str):
+    mesh, _ = _subscribe_and_leave(tmp_path, egress, way, durable=False)
+    _assert_gets_only_what_is_new(mesh, durable=False)
+
+
+def _subscribe_and_leave(folder: Path, egress: str, way: str, *, durable: bool) -> tuple[SimMesh, list[int]]:
+    """The mesh, and what was published since."""
+    mesh = mesh_of(folder, b1=[egress])
+    client = mesh.client("r1", "me")
+    subscriber = client.receiver("news.sport", name="sub", **DURABLE if durable else {})
+    sender = mesh.client("r3", "p").sender("news.sport")
+    mesh.run_until(lambda: subscriber.link.is_open)
+    send_all(mesh, sender, 1, first=100)
+    mesh.run_until(lambda: bodies(subscriber) == [100])
+    {
+        "closes": subscriber.link.close,
+        "detaches": subscriber.link.detach,
+        "is lost": lambda: mesh.cut(client.pipe),
+    }[way]()
+    mesh.run(0.5)
+    send_all(mesh, sender, 5)
+    return mesh, list(range(5))
+
+
+def _assert_gets_only_what_is_new(mesh: SimMesh, *, durable: bool) -> None:
+    again = mesh.client("r1", "me").receiver("news.sport", name="sub", credit=50, **DURABLE if durable else {})
+    mesh.run_until(lambda: again.link.is_open)
+    send_all(mesh, mesh.client("r3", "p2").sender("news.sport"), 1, first=200)
+    mesh.run_until(lambda: bool(again.messages))
+    assert bodies(again) == [200]
+
+
+@pytest.mark.parametrize("way", ["closes", "detaches", "is lost"])
+def test_the_links_at_the_broker_go_with_a_client_that(tmp_path: Path, egress: str, way: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    before = mesh.brokers["b1"].snapshot().link_count
+    client = mesh.client("r1", "me")
+    links = [client.sender("orders"), client.receiver("orders"), client.receiver("news.sport", **DURABLE)]
+    mesh.run_until(lambda: mesh.brokers["b1"].snapshot().link_count == before + len(links))
+    if way == "is lost":
+        mesh.cut(client.pipe)
+    else:
+        for each in links:
+            each.link.close() if way == "closes" else each.link.detach()
+    mesh.run_until(lambda: mesh.brokers["b1"].snapshot().link_count == before)
+
+
+def test_what_a_lost_consumer_held_goes_to_the_next(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    send_all(mesh, mesh.client("r1", "p").sender("orders"), 3)
+    client = mesh.client("r1", "c")
+    lost = client.receiver("orders", credit=2)
+    lost.accepts = False
+    mesh.run_until(lambda: len(lost.held) == 2)
+    mesh.cut(client.pipe)
+    following = mesh.client("r1", "d").receiver("orders")
+    mesh.run_until(lambda: sorted(bodies(following)) == [0, 1, 2])
+
+
+def test_every_outcome_of_a_consumer_reaches_the_broker(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    send_all(mesh, mesh.client("r1", "p").sender("orders"), 4)
+    receiver = mesh.client("r1", "c").receiver("orders", credit=4)
+    receiver.accepts = False
+    mesh.run_until(lambda: len(receiver.held) == 4)
+    outcomes = (ACCEPTED, deliveries.rejected("amqp:not-allowed", "no"), deliveries.RELEASED, MODIFIED_FAILED)
+    for (delivery, message), outcome in zip(receiver.held, outcomes, strict=True):
+        receiver.answer(delivery, message, outcome)
+    receiver.held.clear()
+    receiver.accepts = True
+    receiver.link.grant(10)
+    mesh.run_until(lambda: len(receiver.messages) == 6)
+    again = [Message() for _ in range(2)]
+    for message, data in zip(again, receiver.messages[4:], strict=True):
+        message.decode(data)
+    assert [(message.body, message.delivery_count) for message in again] == [("2", 0), ("3", 1)]
