@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from wire.endpoint import Endpoint, Peer
 from wire.errors import AmqpError
@@ -68,7 +68,9 @@ class Owner(Protocol):
 
     def check_password(self, check: PasswordCheck, done: Callable[[bool], None]) -> None: ...
 
-    def guard(self, connection: Connection, call: Callable[[], None]) -> None:
+    input_buffer: memoryview
+
+    def guard(self, connection: Connection, call: Callable[..., None], *arguments: Any) -> None:
         """Run ``call``; a fault in it ends this connection and no other."""
         ...
 
@@ -83,8 +85,18 @@ class Keeper(Protocol):
     def on_gone(self, connection: Connection, reason: str) -> None: ...
 
 
-class Connection(asyncio.Protocol):
-    """Always: ``endpoint`` is set from AMQP on; ``on_gone`` comes exactly once, and last."""
+class Connection(asyncio.BufferedProtocol):
+    """Always: ``endpoint`` is set from AMQP on; ``on_gone`` comes exactly once, and last.
+
+    What arrives is read into one buffer for all connections (``Owner.input_buffer``) and taken from it at once. Plain
+    AMQP is written from the engine straight to the socket; asyncio's buffer only gets what the socket did not take.
+    """
+
+    __slots__ = (
+        "_deadline", "_has_ended", "_has_peer_ended", "_is_open_seen", "_is_output_paused", "_layers", "_loop",
+        "_owner", "_phase", "_reason", "_socket", "_tick", "_transport", "endpoint", "is_clean", "keeper", "node", "origin",
+        "remote_address",
+    )  # fmt: skip
 
     def __init__(self, owner: Owner, keeper: Keeper, node: Node, origin: Origin) -> None:
         self.keeper = keeper
@@ -111,7 +123,7 @@ class Connection(asyncio.Protocol):
         # uvloop's transports are not instances of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self.remote_address = _remote_address(self._transport)
-        _tune(self._transport)
+        self._socket = _tune(self._transport)
         self._owner.on_made(self)
         if self._phase is not Phase.NEW:
             self._transport.abort()
@@ -120,9 +132,15 @@ class Connection(asyncio.Protocol):
         self._arm_deadline(self.origin.handshake_timeout_s, self._on_handshake_timeout)
         self._owner.guard(self, self._begin)
 
-    def data_received(self, data: bytes) -> None:
-        if self._phase in (Phase.HANDSHAKE, Phase.AMQP):
-            self._owner.guard(self, lambda: self._on_data(data))
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._owner.input_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._owner.input_buffer[:nbytes]
+        if self._phase is Phase.AMQP and not self._layers.is_encrypted:
+            self._owner.guard(self, self._on_amqp, data)
+        elif self._phase in (Phase.HANDSHAKE, Phase.AMQP):
+            self._owner.guard(self, self._on_data, bytes(data))
 
     def eof_received(self) -> bool:
         self._owner.guard(self, self._on_eof)
@@ -170,15 +188,39 @@ class Connection(asyncio.Protocol):
         endpoint = self.endpoint
         if endpoint is None or self._phase is not Phase.AMQP:
             return
-        while not self._is_output_paused and (data := endpoint.output()):
-            self._layers.send(data)
-            self._write_layers()
+        if not self._is_output_paused:
+            if self._layers.is_encrypted:
+                self._write_encrypted(endpoint)
+            else:
+                self._write_plain(endpoint)
         if self._is_open_seen and self._deadline is None and not endpoint.is_local_open:
             self._arm_deadline(CLOSE_TIMEOUT_S, self._on_close_timeout)
         if endpoint.is_finished and not self._is_output_paused:
             ending = endpoint.ending
             self.is_clean = self._reason is None and ending.is_clean
             self._end(ending.reason)
+
+    def _write_encrypted(self, endpoint: Endpoint) -> None:
+        while not self._is_output_paused and (data := endpoint.output()):
+            self._layers.send(data)
+            self._write_layers()
+
+    def _write_plain(self, endpoint: Endpoint) -> None:
+        """Straight to the socket; asyncio keeps what that does not take, and says when it is gone."""
+        if self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size():
+            return  # what the layers had to say; asyncio calls when it is written
+        try:
+            rest = endpoint.send_to(self._socket)
+            if rest:
+                self._transport.write(rest)
+        except OSError as error:
+            while endpoint.output():
+                pass
+            # What the peer said before it went is a better reason, if it said something.
+            if not endpoint.is_finished:
+                self.abort(describe_os_error(error))
 
     def close(self, error: AmqpError | None) -> None:
         """End in order: the peer is told, and has its say."""
@@ -270,13 +312,18 @@ class Connection(asyncio.Protocol):
             self._phase = Phase.AMQP
         elif not plain:
             return
-        if plain:
-            self.endpoint.receive(plain)
-            if self.endpoint.is_input_undecodable:
-                self._reason = "amqp:decode-error: the peer sent a frame that is not AMQP data"
-                self.endpoint.close(AmqpError("amqp:decode-error", "a frame that is not AMQP data"))
+        self._on_amqp(plain)
+
+    def _on_amqp(self, data: bytes | memoryview) -> None:
+        endpoint = self.endpoint
+        assert endpoint is not None
+        endpoint.receive(data)
+        if endpoint.has_stopped_reading and endpoint.is_input_undecodable:
+            self._reason = "amqp:decode-error: the peer sent a frame that is not AMQP data"
+            endpoint.close(AmqpError("amqp:decode-error", "a frame that is not AMQP data"))
         self._owner.on_input(self)
-        self._after_input()
+        if not self._is_open_seen:
+            self._after_input()
 
     def _after_input(self) -> None:
         remote = self.endpoint.remote if self.endpoint is not None else None
@@ -381,14 +428,16 @@ class Connection(asyncio.Protocol):
             self._tick = None
 
 
-def _tune(transport: asyncio.Transport) -> None:
-    transport.set_write_buffer_limits(high=OUTPUT_BUFFER_BYTES)
+def _tune(transport: asyncio.Transport) -> int:
+    """The number of its socket. Nothing is to wait in asyncio's buffer: what does, stops the output."""
+    transport.set_write_buffer_limits(high=0)
     sock = transport.get_extra_info("socket")
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         # Otherwise control frames wait behind megabytes in the kernel, and a slow trunk looks dead.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, OUTPUT_BUFFER_BYTES)
+    return int(sock.fileno())
 
 
 def _remote_address(transport: asyncio.Transport) -> str:

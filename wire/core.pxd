@@ -36,6 +36,7 @@ cdef class EndpointCore:
     cdef pn_collector_t *collector
     cdef readonly bint is_freed
     cdef public bint is_output_blocked
+    cdef readonly bint has_stopped_reading
     cdef bint is_dirty
     cdef size_t unsent_bytes
     cdef readonly unsigned long long bytes_in
@@ -49,6 +50,7 @@ cdef class EndpointCore:
     cdef int wait(self, object waiter) except -1
     cdef int _push(self, const char *bytes_, Py_ssize_t size) except -1
     cdef bint _prepare_output(self) except -1
+    cdef ssize_t _gather(self) except -1
     cdef int _on_flow(self, sink, LinkCore link) except -1
     cdef int _on_delivery(self, sink, pn_delivery_t *delivery) except -1
     cdef int _on_disposition(self, sink, LinkCore link, pn_delivery_t *delivery) except -1

@@ -21,7 +21,17 @@ cdef extern from "<sys/socket.h>" nogil:
     const int MSG_DONTWAIT
     const int MSG_NOSIGNAL
 
+cdef enum:
+    MAX_KIND = 128
+
 cdef char gathered[OUTPUT_BOUND_BYTES]
+cdef bint cold_kinds[MAX_KIND]
+
+
+def pass_on(kinds):
+    """Which events, by the engine's numbers, `Endpoint._on_cold_event` wants to hear of."""
+    for kind in kinds:
+        cold_kinds[kind] = True
 
 
 cdef class Waiter:
@@ -107,48 +117,45 @@ cdef class EndpointCore:
                 break
             bytes_ += taken
             size -= taken
+        self.has_stopped_reading = pn.transport_capacity(self.transport) < 0
         return self.mark()
 
     def output(self):
         """The next bytes for the socket, 64 KiB at most; b"" when there are none now."""
-        cdef size_t size = 0
-        cdef ssize_t pending
+        return PyBytes_FromStringAndSize(gathered, self._gather())
+
+    def send_to(self, int socket):
+        """Write what there is straight to a non-blocking socket; what it did not take, b"" when it took all.
+
+        Raises OSError as `socket.send` does.
+        """
+        cdef ssize_t size, sent
+        while (size := self._gather()):
+            sent = c_send(socket, gathered, size, MSG_DONTWAIT | MSG_NOSIGNAL)
+            if sent < 0:
+                if errno != EAGAIN and errno != EINTR:
+                    raise OSError(errno, "send")
+                sent = 0
+            if sent < size:
+                return PyBytes_FromStringAndSize(gathered + sent, size - sent)
+        return b""
+
+    cdef ssize_t _gather(self) except -1:
+        """Fill ``gathered`` with what the engine has: in one go, since it gives no more than a frame at a time."""
+        cdef ssize_t size = 0, pending
         if not self._prepare_output():
-            return b""
-        while size < sizeof(gathered):
+            return 0
+        while size < <ssize_t>sizeof(gathered):
             pending = pn.transport_pending(self.transport)
             if pending <= 0:
                 break
-            pending = min(pending, <ssize_t>(sizeof(gathered) - size))
+            pending = min(pending, <ssize_t>sizeof(gathered) - size)
             memcpy(gathered + size, pn.transport_head(self.transport), pending)
             pn.transport_pop(self.transport, pending)
             size += pending
         self.bytes_out += size
         self.unsent_bytes = 0
-        return PyBytes_FromStringAndSize(gathered, size)
-
-    def send_to(self, int socket):
-        """Write what there is straight to a non-blocking socket. False when it took less than all.
-
-        Raises OSError as `socket.send` does.
-        """
-        cdef ssize_t pending, sent
-        if not self._prepare_output():
-            return True
-        while True:
-            pending = pn.transport_pending(self.transport)
-            if pending <= 0:
-                self.unsent_bytes = 0
-                return True
-            sent = c_send(socket, pn.transport_head(self.transport), pending, MSG_DONTWAIT | MSG_NOSIGNAL)
-            if sent < 0:
-                if errno == EINTR:
-                    continue
-                if errno == EAGAIN:
-                    return False
-                raise OSError(errno, "send")
-            pn.transport_pop(self.transport, sent)
-            self.bytes_out += sent
+        return size
 
     cdef bint _prepare_output(self) except -1:
         cdef IncomingCore link
@@ -219,7 +226,7 @@ cdef class EndpointCore:
                 context = pn.link_get_context(pn.event_link(event))
                 if context is not NULL:
                     self._on_flow(sink, <LinkCore><PyObject *>context)
-            else:
+            elif 0 <= kind < MAX_KIND and cold_kinds[kind]:
                 self._on_cold_event(kind, <size_t>event, events)
             if not self.is_freed:
                 pn.collector_pop(self.collector)

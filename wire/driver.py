@@ -30,6 +30,7 @@ from wire.sasl import PasswordCheck
 
 __all__ = ["BindError", "Driver", "DriverSnapshot"]
 
+_INPUT_BYTES = 262_144
 _MIN_TIMER_S = 0.001
 _BUG_PAUSE_S = 1.0
 
@@ -48,6 +49,7 @@ class Driver:
         self, node: Node, log: Emit = emit, *, container_id: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.after_input: Callable[[], None] | None = None
+        self.input_buffer = memoryview(bytearray(_INPUT_BYTES))
         self._node = node
         self._log = log
         self._container_id = container_id
@@ -177,10 +179,10 @@ class Driver:
         future = self._loop.run_in_executor(self._passwords, check.is_right)
         future.add_done_callback(lambda future: done(not future.cancelled() and future.result()))
 
-    def guard(self, connection: Connection, call: Callable[[], None]) -> None:
+    def guard(self, connection: Connection, call: Callable[..., None], *arguments: Any) -> None:
         """Run ``call``: what the peer did wrong closes its connection, what we did wrong drops it. [2.8.16]"""
         try:
-            call()
+            call(*arguments)
         except AmqpError as fault:
             connection.close(fault)
         except Exception as bug:  # noqa: BLE001 (the one place, see style)

@@ -31,8 +31,7 @@ def read(connection: Pointer, transport: Pointer) -> Ending:
 
 
 def is_input_undecodable(connection: Pointer, transport: Pointer) -> bool:
-    """Did the engine give up reading without a word? It does so at a frame whose body is not AMQP data."""
-    has_stopped = lib.pn_transport_capacity(transport) < 0
+    """The engine reads no more: without a word? It does so at a frame whose body is not AMQP data."""
     is_closed_by_peer = bool(lib.pn_connection_state(connection) & lib.PN_REMOTE_CLOSED)
     has_condition = bool(lib.pn_condition_is_set(lib.pn_transport_condition(transport)))
-    return has_stopped and not is_closed_by_peer and not has_condition
+    return not is_closed_by_peer and not has_condition

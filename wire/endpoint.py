@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from wire import condition, data, ending
-from wire.core import DirtyEndpoints, EndpointCore
+from wire.core import DirtyEndpoints, EndpointCore, pass_on
 from wire.ending import Ending
 from wire.engine import (
     Pointer,
@@ -160,7 +160,9 @@ class Endpoint(EndpointCore):
     @property
     def is_input_undecodable(self) -> bool:
         """The engine reads no more and has not said why: what came is no AMQP."""
-        return not self.is_freed and ending.is_input_undecodable(self._connection, self._transport)
+        if self.is_freed or not self.has_stopped_reading:
+            return False
+        return ending.is_input_undecodable(self._connection, self._transport)
 
     def free(self) -> None:
         """Give the engine back; every link and delivery of it is gone. Idempotent.
@@ -243,9 +245,7 @@ class Endpoint(EndpointCore):
 
     # Events
     def _on_cold_event(self, kind: int, address: int, events: list[Event]) -> None:
-        handler = _COLD.get(kind)
-        if handler is not None:
-            handler(self, pointer_to("pn_event_t", address), events)
+        _COLD[kind](self, pointer_to("pn_event_t", address), events)
 
     def _on_open(self, event: Pointer, events: list[Event]) -> None:
         connection = self._connection
@@ -346,3 +346,4 @@ _COLD: dict[int, Callable[[Endpoint, Pointer, list[Event]], None]] = {
     lib.PN_LINK_REMOTE_CLOSE: Endpoint._on_link_closed,
     lib.PN_LINK_REMOTE_DETACH: Endpoint._on_link_detached,
 }
+pass_on(_COLD)

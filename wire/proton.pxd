@@ -44,6 +44,7 @@ ctypedef unsigned char cbool
 ctypedef struct Proton:
     # Bytes
     ssize_t (*transport_push)(pn_transport_t *, const char *, size_t) noexcept
+    ssize_t (*transport_capacity)(pn_transport_t *) noexcept
     ssize_t (*transport_pending)(pn_transport_t *) noexcept
     const char *(*transport_head)(pn_transport_t *) noexcept
     void (*transport_pop)(pn_transport_t *, size_t) noexcept

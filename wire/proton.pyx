@@ -28,6 +28,7 @@ cdef void *_need(name) except NULL:
 
 
 (<void **>&pn.transport_push)[0] = _need(b"pn_transport_push")
+(<void **>&pn.transport_capacity)[0] = _need(b"pn_transport_capacity")
 (<void **>&pn.transport_pending)[0] = _need(b"pn_transport_pending")
 (<void **>&pn.transport_head)[0] = _need(b"pn_transport_head")
 (<void **>&pn.transport_pop)[0] = _need(b"pn_transport_pop")

@@ -50,7 +50,7 @@ cdef unsigned long long new_tie(void *carrier) except 0:
 
 cdef void *carrier_of(unsigned long long tie) noexcept:
     """NULL for a tie that has ended."""
-    cdef unsigned int index = <unsigned int>(tie & 0xFFFFFFFF) - 1
+    cdef unsigned int index = <unsigned int>tie - 1
     if index >= _capacity or _slots[index].generation != <unsigned int>(tie >> 32):
         return NULL
     return _slots[index].carrier
@@ -58,7 +58,7 @@ cdef void *carrier_of(unsigned long long tie) noexcept:
 
 cdef void end_tie(unsigned long long tie) noexcept:
     global _free, _used
-    cdef unsigned int index = <unsigned int>(tie & 0xFFFFFFFF) - 1
+    cdef unsigned int index = <unsigned int>tie - 1
     if carrier_of(tie) is NULL:
         return
     _slots[index].carrier = NULL
