@@ -94,8 +94,8 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_deadline", "_has_ended", "_has_peer_ended", "_is_open_seen", "_is_output_paused", "_layers", "_loop",
-        "_owner", "_phase", "_reason", "_socket", "_tick", "_transport", "endpoint", "is_clean", "keeper", "node", "origin",
-        "remote_address",
+        "_owner", "_phase", "_reason", "_socket", "_tick", "_transport", "endpoint", "is_clean", "keeper", "node",
+        "origin", "remote_address",
     )  # fmt: skip
 
     def __init__(self, owner: Owner, keeper: Keeper, node: Node, origin: Origin) -> None:
