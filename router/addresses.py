@@ -69,6 +69,7 @@ class Addresses:
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = self._make(policy, phase)
+            entry.group.priority = policy.priority
             self._changed[key] = None
         return entry.group
 

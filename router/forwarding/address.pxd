@@ -5,6 +5,7 @@ from router.forwarding.ends cimport Group, Inlet, Taker
 cdef class AddressGroup(Group):
     cdef readonly str address
     cdef readonly int phase
+    cdef public int priority
     cdef readonly dict inlets
     cdef readonly dict takers
     cdef readonly unsigned long long released

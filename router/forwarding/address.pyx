@@ -8,6 +8,7 @@ from router.forwarding.credit cimport CreditSharing
 from router.forwarding.ends cimport Group, Inlet, Taker
 from wire.proton cimport pn
 
+from addressing.book import DEFAULT_PRIORITY
 from router.forwarding.drain import Drain
 from router.forwarding.settings import AddressSnapshot
 
@@ -22,6 +23,7 @@ cdef class AddressGroup(Group):
     def __init__(self, str address, int phase, timers, settings, owner):
         self.address = address
         self.phase = phase
+        self.priority = DEFAULT_PRIORITY
         self.inlets = {}
         self.takers = {}
         self.waiting = {}
@@ -239,6 +241,7 @@ cdef class AddressGroup(Group):
             address=self.address,
             phase=self.phase,
             treatment=self.treatment,
+            priority=self.priority,
             inlets=len(self.inlets),
             takers=len(self.takers),
             circuits=circuits,
