@@ -29,6 +29,7 @@ COMMANDS = {
     "send": ("send", "Send messages to an address."),
     "receive": ("receive", "Receive messages from an address."),
     "user": ("user", "Add users to a topology."),
+    "bench": ("bench", "Measure what messages, links and connections cost a router or broker."),
     "certs": ("certs", "Show, issue, renew and export the certificates of a mesh."),
     "doctor": ("doctor", "Tell what this machine lacks to run a mesh."),
     "schema": ("schema", "Print the JSON Schema of topology files, for editors."),

@@ -18,10 +18,10 @@ HEAD = """\
 
 Made from the commands by `python -m mesh.reference`; a test compares.
 
-Data goes to stdout, talk to stderr. With `--json`, stdout has one JSON document, or one a line for `receive`, with
-`"schema": "amqpmesh.<command>/1"`; a failure is `"schema": "amqpmesh.error/1"`. Within a version, fields are added and
-never changed. Every option can be set by the environment: `AMQPMESH_<COMMAND>_<OPTION>`, such as
-`AMQPMESH_SEND_TIMEOUT=1m`. Colours are off with `--no-color`, with `NO_COLOR`, and where no terminal is.
+Data goes to stdout, talk to stderr. With `--json`, stdout has one JSON document, one a line for `receive`, a list of
+them for `bench`, with `"schema": "amqpmesh.<command>/1"`; a failure is `"schema": "amqpmesh.error/1"`. Within a
+version, fields are added and never changed. Every option can be set by the environment: `AMQPMESH_<COMMAND>_<OPTION>`,
+such as `AMQPMESH_SEND_TIMEOUT=1m`. Colours are off with `--no-color`, with `NO_COLOR`, and where no terminal is.
 """
 
 

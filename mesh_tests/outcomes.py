@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
 
@@ -18,6 +18,9 @@ EVERY_KIND = (
     Outcome(Kind.MODIFIED, delivery_failed=True, annotations={"why": "broken", "times": 3}),
     Outcome(Kind.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations={"why": "all of it"}),
 )
+
+TRANSACTIONAL = Outcome(cast("Kind", 0x34))
+"""No outcome: the state of a delivery that belongs to a transaction, with no more than its descriptor. [4.5.8]"""
 
 
 def told(outcome: Outcome | None) -> tuple[Any, ...] | None:

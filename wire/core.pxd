@@ -60,6 +60,7 @@ cdef class SessionCore:
     cdef public object owner
     cdef pn_session_t *raw
     cdef readonly EndpointCore endpoint
+    cdef readonly bint is_gone
 
 
 cdef class LinkCore:
@@ -69,7 +70,7 @@ cdef class LinkCore:
     cdef readonly str name
     cdef object _owner
     cdef DeliveryOwner hot
-    cdef public bint is_gone
+    cdef readonly bint is_gone
     cdef public bint has_left
     cdef public bint has_peer_left
 

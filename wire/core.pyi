@@ -42,7 +42,9 @@ class EndpointCore:
 class SessionCore:
     owner: Any
     endpoint: Any
+    is_gone: bool
     def __init__(self, endpoint: EndpointCore, pointer: int) -> None: ...
+    def _lose(self) -> None: ...
     @property
     def address(self) -> int: ...
     @property

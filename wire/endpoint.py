@@ -171,9 +171,12 @@ class Endpoint(EndpointCore):
         """
         if self.is_freed:
             return
-        self._stop()
         for link in self._links.values():
-            link.is_gone = True
+            link._lose()
+            link.session._lose()
+        for session in self._sessions.values():
+            session._lose()
+        self._stop()
         self._links.clear()
         self._sessions.clear()
         free_engine(self._connection, self._transport, self._collector)
@@ -232,7 +235,8 @@ class Endpoint(EndpointCore):
     def _free_if_over(session: Session) -> None:
         if session.link_count:
             return
-        if session.is_over:
+        if session.is_over and not session.is_gone:
+            session._lose()
             lib.pn_session_free(session.pointer)
         elif session.ends_with_its_links:
             session.end()

@@ -42,6 +42,8 @@ cdef extern from *:
 ctypedef unsigned char cbool
 
 ctypedef struct Proton:
+    void *(*incref)(void *) noexcept
+    int (*decref)(void *) noexcept
     # Bytes
     ssize_t (*transport_push)(pn_transport_t *, const char *, size_t) noexcept
     ssize_t (*transport_capacity)(pn_transport_t *) noexcept

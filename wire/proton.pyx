@@ -27,6 +27,8 @@ cdef void *_need(name) except NULL:
     return found
 
 
+(<void **>&pn.incref)[0] = _need(b"pn_incref")
+(<void **>&pn.decref)[0] = _need(b"pn_decref")
 (<void **>&pn.transport_push)[0] = _need(b"pn_transport_push")
 (<void **>&pn.transport_capacity)[0] = _need(b"pn_transport_capacity")
 (<void **>&pn.transport_pending)[0] = _need(b"pn_transport_pending")

@@ -1,9 +1,10 @@
-"""Credit, settlement and the limits of a producer, as a client sees them on the wire; two routers apart and at one."""
+"""Credit, settlement and the limits of a producer, as a client sees them on the wire; one to three routers apart."""
 
 from __future__ import annotations
 
 import pytest
 
+from mesh_tests.egress import BETWEEN
 from mesh_tests.frames import pretended_credit
 from mesh_tests.live.offender import complaints
 from mesh_tests.live.wire_client import WireClient
@@ -23,7 +24,8 @@ routers:
       - {{link_capacity: {CAPACITY}}}
       - {{link_capacity: {CAPACITY}, max_message_bytes: {MOST_BYTES}}}
     connect: [r2]
-  r2:
+  r2: {{connect: [r3]}}
+  r3:
 brokers:
   b1: {{routers: [r2]}}
 addresses:
@@ -38,9 +40,9 @@ def mesh(start_module_mesh):
     return start_module_mesh(TOPOLOGY)
 
 
-@pytest.fixture(params=["r1", "r2"], ids=["at the same router", "behind another router"])
+@pytest.fixture(params=BETWEEN, ids=BETWEEN.values())
 def taker(mesh, request):
-    """A client at the router of the producer, or at another."""
+    """A client at the router of the producer, at its neighbor, or one further."""
     with WireClient(mesh.port(request.param), container_id="taker") as client:
         yield client
 
@@ -99,7 +101,7 @@ def test_the_outcome_of_the_consumer_reaches_the_producer_and_its_credit_returns
 
 
 def test_what_a_consumer_leaves_unsettled_when_it_dies_is_modified(mesh, producer, address):
-    for router in ("r1", "r2"):
+    for router in BETWEEN:
         taker = WireClient(mesh.port(router), container_id="mortal")
         taker.receiver(address, credit=10)
         sender = producer.sender(address)

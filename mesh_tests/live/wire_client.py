@@ -8,16 +8,17 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from mesh_tests.outcomes import TRANSACTIONAL
 from wire import delivery as deliveries
 from wire.delivery import Outcome
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.events import Closed, Event, LinkAttached, LinkDetached, LinkEstablished, SessionEnded
-from wire.link import SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
+from wire.link import RECEIVE_FIRST, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
 from wire.message import Message, decode, encode
 from wire.terminus import source, target
 
@@ -42,6 +43,10 @@ class Arrived:
         deliveries.set_outcome(self.pointer, outcome)
         deliveries.settle(self.pointer)
 
+    def propose(self, outcome: Outcome) -> None:
+        """Give the outcome, and wait for the sender to settle."""
+        deliveries.set_outcome(self.pointer, outcome)
+
 
 class WireClient:
     """Open from the constructor on, unless ``is_awaited`` is false. Nothing moves but inside ``wait`` and ``step``."""
@@ -52,10 +57,18 @@ class WireClient:
         self.events: list[Event] = []
         self.arrived: list[Arrived] = []
         self.outcomes: dict[int, Outcome | None] = {}
+        """Of what the peer settled; of what it did not, those that ``answers`` settled or would have."""
+        self.answers = True
+        """Settles what it has an outcome for, as the sender of a settlement in two steps must. [2.6.12]"""
+        self.reads = True
+        """False: what comes stays in the session, and its window fills."""
+        self.aborted = 0
+        self.confirmed: list[Arrived] = []
+        """Those with an outcome of ours that the peer settled after it."""
         self.has_ended = False
         self._parts: dict[IncomingLink, list[bytes]] = {}
         self._tag = 0
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[Any, tuple[int, OutgoingLink]] = {}
         self._pointers: dict[int, Any] = {}
         self.endpoint.open()
         if is_awaited:
@@ -85,10 +98,21 @@ class WireClient:
     def begin(self) -> Session:
         return self.endpoint.begin()
 
-    def sender(self, address: str | None, *, session: Session | None = None, is_awaited: bool = True) -> OutgoingLink:
-        link = (session or self.begin()).sender(f"to {address} {len(self.endpoint.links)}")
+    def sender(
+        self,
+        address: str | None,
+        *,
+        name: str | None = None,
+        session: Session | None = None,
+        is_awaited: bool = True,
+        modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST),
+        **terminus: Any,
+    ) -> OutgoingLink:
+        """``modes``: how it sends, and how it asks the router to settle."""
+        link = (session or self.begin()).sender(name or f"to {address} {len(self.endpoint.links)}")
         link.set_source(source(None))
-        link.set_target(target(address))
+        link.set_target(target(address, **terminus))
+        link.set_settle_modes(*modes)
         return self._opened(link, is_awaited)
 
     def receiver(
@@ -97,14 +121,18 @@ class WireClient:
         credit: int = 0,
         *,
         name: str | None = None,
+        session: Session | None = None,
         is_awaited: bool = True,
         send_mode: int = SEND_MIXED,
+        receive_mode: int = RECEIVE_FIRST,
+        max_message_bytes: int = 0,
         **terminus: Any,
     ) -> IncomingLink:
-        link = self.begin().receiver(name or f"from {address} {len(self.endpoint.links)}")
+        link = (session or self.begin()).receiver(name or f"from {address} {len(self.endpoint.links)}")
         link.set_source(source(address, **terminus))
         link.set_target(target(None))
-        link.set_settle_modes(send_mode, 0)
+        link.set_settle_modes(send_mode, receive_mode)
+        link.set_max_message_bytes(max_message_bytes)
         if credit:
             link.grant(credit)
         return self._opened(link, is_awaited)
@@ -146,13 +174,37 @@ class WireClient:
             link.finish()
         return number
 
+    def send_in_transaction(self, link: OutgoingLink, body: Any) -> int:
+        """As part of one that no coordinator ever declared. [4.5.8]"""
+        number = self.begin_delivery(link)
+        deliveries.set_outcome(self._pointers[number], TRANSACTIONAL)
+        link.send(encode(Message(body=body)))
+        link.finish()
+        return number
+
     def begin_delivery(self, link: OutgoingLink) -> int:
         """A number for ``outcomes``."""
         self._tag += 1
         pointer = link.start(self._tag.to_bytes(4, "big"))
-        self._numbers[pointer] = self._tag
+        self._numbers[pointer] = self._tag, link
         self._pointers[self._tag] = pointer
         return self._tag
+
+    def abort(self, number: int) -> None:
+        """Of a delivery that was begun and not finished."""
+        pointer = self._pointers.pop(number)
+        link = self._numbers.pop(pointer)[1]
+        link.abort(pointer)
+
+    def settle(self, number: int) -> None:
+        """Without waiting for the peer."""
+        pointer = self._pointers.pop(number)
+        del self._numbers[pointer]
+        deliveries.settle(pointer)
+
+    def is_unsettled(self, number: int) -> bool:
+        """By us: also what has an outcome, if nobody settled it."""
+        return number in self._pointers
 
     def wait_outcome(self, number: int, timeout_s: float = WAIT_S) -> Outcome | None:
         self.wait(lambda: number in self.outcomes, f"the outcome of delivery {number}", timeout_s)
@@ -204,12 +256,13 @@ class WireClient:
 
     # The sink of the endpoint
     def on_delivery(self, link: IncomingLink, delivery: Any) -> None:
-        while (current := link.current) is not None:
+        while self.reads and (current := link.current) is not None:
             parts = self._parts.setdefault(link, [])
             while size := deliveries.pending(current):
                 parts.append(link.recv(size))
             if deliveries.is_aborted(current):
                 parts.clear()
+                self.aborted += 1
                 link.advance()
                 deliveries.settle(current)
                 continue
@@ -222,12 +275,43 @@ class WireClient:
             if is_settled:
                 deliveries.settle(current)
 
+    def partial_bytes(self, link: IncomingLink) -> int:
+        """What came of a delivery that is not complete."""
+        return sum(map(len, self._parts.get(link, [])))
+
+    def resume(self, link: IncomingLink) -> None:
+        """Read what came while it did not."""
+        self.reads = True
+        self.on_delivery(link, None)
+
     def on_disposition(self, link: Link, delivery: Any) -> None:
-        if isinstance(link, OutgoingLink) and deliveries.is_settled(delivery):
-            number = self._numbers.pop(delivery)
-            del self._pointers[number]
-            self.outcomes[number] = deliveries.remote_outcome(delivery)
-            deliveries.settle(delivery)
+        if isinstance(link, IncomingLink):
+            self._on_settled_by_sender(delivery)
+            return
+        outcome, is_settled = deliveries.remote_outcome(delivery), deliveries.is_settled(delivery)
+        if delivery in self._numbers and (is_settled or outcome is not None):
+            number = self._numbers[delivery][0]
+            self.outcomes[number] = outcome
+            if is_settled or self.answers:
+                self.settle(number)
+
+    def _on_settled_by_sender(self, delivery: Any) -> None:
+        for each in reversed(self.arrived):
+            if each.pointer == delivery and not each.is_settled and deliveries.is_settled(delivery):
+                self.confirmed.append(each)
+                deliveries.settle(delivery)
+                return
 
     def on_flow(self, link: IncomingLink | OutgoingLink) -> None:
         """Credit is looked at by those who wait for it."""
+
+
+def wait_with(clients: Iterable[WireClient], holds: Callable[[], Any], what: str, timeout_s: float = WAIT_S) -> None:
+    """Move all of ``clients`` in turn until ``holds``: they wait for each other."""
+    deadline = time.monotonic() + timeout_s
+    moved = list(clients)
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
+        for client in moved:
+            assert not client.has_ended, f"the connection ended before {what}; so far {client.events}"
+            client.step(0.01 / len(moved))

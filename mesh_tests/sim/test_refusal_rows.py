@@ -6,14 +6,13 @@ import pytest
 from proton import Message
 
 from mesh_tests.egress import BETWEEN, egress_at
+from mesh_tests.outcomes import TRANSACTIONAL
 from mesh_tests.sim.line import line
 from wire import delivery as deliveries
-from wire.delivery import ACCEPTED, Kind, Outcome
+from wire.delivery import ACCEPTED, Kind
 
 CAPACITY = 20
 MOST_BYTES = 100_000
-TRANSACTIONAL: int = 0x34
-"""Descriptor code of the transactional state. [4.5.8]"""
 
 
 # Attaches
@@ -113,7 +112,7 @@ def test_a_delivery_of_a_transaction_is_rejected(egress: str, address: str | Non
     sender = mesh.client("r1").sender(address)
     mesh.run(0.5)
     delivery = sender.begin()
-    deliveries.set_outcome(delivery, Outcome(TRANSACTIONAL))  # type: ignore[arg-type]
+    deliveries.set_outcome(delivery, TRANSACTIONAL)
     sender.link.send(Message(address=address or "rpc").encode())
     sender.link.finish()
     mesh.run_until(lambda: not sender.open)

@@ -27,14 +27,14 @@ cdef int release(pn_delivery_t *delivery) except -1:
 
 
 cdef Carrier carrier_at(pn_delivery_t *delivery):
-    """The carrier that has this delivery at one of its ends; None for one that was not stitched."""
+    """The carrier that has this delivery at one of its ends; None for one that was not stitched, or is no more."""
     cdef unsigned long long tie = <unsigned long long>pn.delivery_get_context(delivery)
     cdef void *found
     if not tie:
         return None
     found = carrier_of(tie)
     if found is NULL:
-        raise LocalStateError(f"a delivery with a stale tie {tie:#x}")
+        return None  # settled since: what was told of it is old
     carrier = <Carrier><PyObject *>found
     if carrier.incoming is not delivery and carrier.outgoing is not delivery:
         raise LocalStateError(f"a delivery with the tie {tie:#x} of another")
@@ -55,7 +55,6 @@ cdef int _loosen(Carrier carrier, LinkCore link, pn_delivery_t *delivery) except
         return 0
     if <unsigned long long>pn.delivery_get_context(delivery) != carrier.tie:
         raise LocalStateError(f"the delivery of the tie {carrier.tie:#x} has become another")
-    pn.delivery_set_context(delivery, NULL)
     return 0
 
 

@@ -37,6 +37,14 @@ class Recorder:
         self.flows.append(link)
 
 
+def send(link: Any, body: bytes, tag: bytes = b"t") -> Any:
+    """One whole message, credit or not; its delivery."""
+    delivery = link.start(tag)
+    link.send(body)
+    link.finish()
+    return delivery
+
+
 class Pipe:
     """``a`` and ``b``, open, with the events each of them got."""
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.unit.wire.pipes import Pipe
+from mesh_tests.unit.wire.pipes import Pipe, send
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.engine import lib
 from wire.errors import AmqpError
 from wire.events import Closed, LinkAttached, LinkDetached, LinkEstablished, Opened, SessionEnded
 from wire.terminus import Durability, Expiry, source, target
-
-
-def send(link, body: bytes, tag: bytes = b"t"):
-    delivery = link.start(tag)
-    link.send(body)
-    link.finish()
-    return delivery
 
 
 def test_open_carries_container_properties_and_capabilities():

@@ -1,0 +1,1 @@
+"""`amqpmesh bench`: what does a message, a link, a connection cost a router or broker?"""

@@ -1,0 +1,270 @@
+"""How does a load generator hold many connections, or many links, that do nothing?
+
+hold_connections   each with a receiver; so many in their handshake at once
+hold_links         so many in each session, over a few connections; attached, kept, detached
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from mesh.bench import frames, performatives
+from mesh.bench.dialing import HANDSHAKE_TIMEOUT_S, READ_BYTES, Dialed, Place, beat_s, container_id, dial
+from mesh.bench.handshake import Handshake, LinkPlan, NoSaslLayer, PeerOpen
+from mesh.bench.performatives import ATTACH, CLOSE, DETACH, EMPTY_FRAME, END
+from mesh.bench.worker import Step
+from mesh.failure import CommandFailed, TimedOut, Unreachable
+from wire.os_errors import describe_os_error
+from wire.sasl import SaslClientSettings
+
+# Enough to keep a server busy, and no crowd at its door.
+HANDSHAKES_AT_ONCE = 64
+# Answers to that many attaches fit into a socket that nobody reads for a moment.
+ATTACHES_AT_ONCE = 512
+
+
+def hold_connections(plan: Mapping[str, Any]) -> Iterator[Step]:
+    place = Place(**plan["place"])
+    # A first one says in a sentence what is wrong, and whether there is a SASL layer.
+    probe = dial(place, [LinkPlan(address_of(plan["addresses"], 0), True)])
+    probe.close()
+    yield Step({"ready": True})
+    crowd = Crowd(place, plan["addresses"], plan["count"])
+    seconds = crowd.connect_all()
+    yield Step({"connected": plan["count"], "seconds": seconds}, crowd.keep_alive)
+    crowd.close()
+    yield Step({"closed": True})
+
+
+class Crowd:
+    """``addresses`` is a pattern with one %d, or none."""
+
+    def __init__(self, place: Place, addresses: str, count: int) -> None:
+        self._place = place
+        self._addresses = addresses
+        self._count = count
+        self._selector = selectors.DefaultSelector()
+        self._open: list[socket.socket] = []
+        self._beat_s = 0.0
+        self._said_at = time.monotonic()
+        self._has_sasl = True
+
+    def connect_all(self) -> float:
+        """Seconds until all were open, with their link. Raises Unreachable, Refused, TimedOut."""
+        started_at = time.monotonic()
+        begun = 0
+        moved_at = started_at
+        while len(self._open) < self._count:
+            while begun < self._count and begun - len(self._open) < HANDSHAKES_AT_ONCE:
+                self._begin(begun)
+                begun += 1
+            ready = self._selector.select(1.0)
+            moved_at = time.monotonic() if ready else moved_at
+            if time.monotonic() - moved_at > HANDSHAKE_TIMEOUT_S:
+                raise TimedOut(f"{self._place.name} stopped answering after {len(self._open)} connections")
+            for key, _ in ready:
+                self._go_on(key)
+            self.keep_alive()
+        return time.monotonic() - started_at
+
+    def _begin(self, number: int) -> None:
+        links = [LinkPlan(address_of(self._addresses, number), True)]
+        sasl = SaslClientSettings(self._place.user, self._place.password, hostname=self._place.host)
+        handshake = Handshake(container_id(), self._place.host, links, sasl if self._has_sasl else None)
+        connection = socket.socket()
+        connection.setblocking(False)
+        connection.connect_ex((self._place.host, self._place.port))
+        self._selector.register(connection, selectors.EVENT_WRITE, (handshake, number))
+
+    def _go_on(self, key: selectors.SelectorKey) -> None:
+        handshake, number = key.data
+        connection = key.fileobj
+        assert isinstance(connection, socket.socket)
+        try:
+            if key.events & selectors.EVENT_READ:
+                handshake.receive(self._read(connection))
+            connection.sendall(handshake.output())
+        except NoSaslLayer:
+            self._has_sasl = False
+            self._selector.unregister(connection)
+            connection.close()
+            self._begin(number)
+            return
+        except OSError as error:
+            raise Unreachable(f"{self._where()}: cannot connect: {describe_os_error(error)}") from None
+        except Unreachable as error:
+            raise Unreachable(f"{self._where()}: {error.message}") from None
+        if handshake.is_done:
+            self._selector.unregister(connection)
+            self._open.append(connection)
+            self._beat_s = beat_s(handshake.peer)
+        else:
+            self._selector.modify(connection, selectors.EVENT_READ, key.data)
+
+    @staticmethod
+    def _read(connection: socket.socket) -> bytes:
+        data = connection.recv(READ_BYTES)
+        if not data:
+            raise Unreachable("the peer closed it in the handshake")
+        return data
+
+    def _where(self) -> str:
+        return f"connection {len(self._open) + 1} to {self._place.name}"
+
+    def keep_alive(self) -> None:
+        """Say something on every connection before the peer takes it for dead."""
+        now = time.monotonic()
+        if self._beat_s and now - self._said_at > self._beat_s:
+            self._said_at = now
+            for connection in self._open:
+                say(connection, EMPTY_FRAME)
+
+    def close(self) -> None:
+        for connection in self._open:
+            say(connection, performatives.CLOSE_FRAME)
+        for connection in self._open:
+            connection.close()
+
+
+def hold_links(plan: Mapping[str, Any]) -> Iterator[Step]:
+    holders = [
+        LinkHolder(dial(Place(**plan["place"]), []), share, plan)
+        for share in shares(plan["count"], plan["connections"])
+    ]
+
+    def keep_alive() -> None:
+        for holder in holders:
+            holder.keep_alive()
+
+    def all_do(what: str) -> float:
+        started_at = time.monotonic()
+        for holder in holders:
+            getattr(holder, what)(keep_alive)
+        return time.monotonic() - started_at
+
+    yield Step({"ready": True}, keep_alive)
+    yield Step({"seconds": all_do("attach")}, keep_alive)
+    yield Step({"seconds": all_do("detach")}, keep_alive)
+    for holder in holders:
+        holder.close()
+    yield Step({"closed": True})
+
+
+def shares(count: int, parts: int) -> list[range]:
+    """The numbers from 0 to ``count``, split evenly; no empty part."""
+    bounds = [count * part // parts for part in range(parts + 1)]
+    return [range(first, last) for first, last in pairwise(bounds) if first < last]
+
+
+def address_of(pattern: str, number: int) -> str:
+    return pattern % number if "%d" in pattern else pattern
+
+
+class LinkHolder:
+    """The links of one connection. The n-th is in session n // per_session, with handle n % per_session."""
+
+    def __init__(self, dialed: Dialed, numbers: range, plan: Mapping[str, Any]) -> None:
+        self._connection = dialed.socket
+        self._numbers = numbers
+        self._per_session = plan["per_session"]
+        self._addresses = plan["addresses"]
+        self._is_receiver = plan["is_receiver"]
+        self._stall_s = plan["stall_s"]
+        self._container_id = container_id()
+        self._inbox = bytearray(dialed.leftover)
+        self._beat_s = beat_s(dialed.peer)
+        self._said_at = time.monotonic()
+        self._dialed = dialed
+        self._connection.setblocking(True)
+        self._connection.settimeout(self._stall_s)
+        check_sessions(-(-len(numbers) // self._per_session), dialed.peer)
+
+    def attach(self, keep_alive: Any) -> None:
+        """Raises Refused, with the reason, if one is refused."""
+        self._exchange(self._attach_frames, ATTACH, keep_alive)
+
+    def detach(self, keep_alive: Any) -> None:
+        self._exchange(self._detach_frames, DETACH, keep_alive)
+
+    def _exchange(self, frames_of: Any, answer: int, keep_alive: Any) -> None:
+        """Say it for all links, with not too many answers outstanding."""
+        said = heard = 0
+        while heard < len(self._numbers):
+            while said < len(self._numbers) and said - heard < ATTACHES_AT_ONCE:
+                some = range(said, min(said + self._per_session, len(self._numbers)))
+                self._send(b"".join(frames_of(index) for index in some))
+                said = some.stop
+            heard += self._hear(answer)
+            keep_alive()
+
+    def _attach_frames(self, index: int) -> bytes:
+        channel, handle = divmod(index, self._per_session)
+        number = self._numbers[index]
+        attach = performatives.attach_frame(
+            channel,
+            f"{self._container_id}-{number}",
+            is_receiver=self._is_receiver,
+            address=address_of(self._addresses, number),
+            handle=handle,
+        )
+        return performatives.begin_frame(channel) + attach if handle == 0 else attach
+
+    def _detach_frames(self, index: int) -> bytes:
+        return performatives.detach_frame(*divmod(index, self._per_session))
+
+    def _send(self, data: bytes) -> None:
+        self._said_at = time.monotonic()
+        try:
+            self._connection.sendall(data)
+        except OSError as error:
+            raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
+
+    def _hear(self, answer: int) -> int:
+        """How many such answers came with the next read."""
+        try:
+            data = self._connection.recv(READ_BYTES)
+        except TimeoutError:
+            raise TimedOut(f"no answer for {self._stall_s:g} s") from None
+        except OSError as error:
+            raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
+        if not data:
+            raise Unreachable("connection lost: the peer closed it without a word")
+        self._inbox += data
+        found, size = frames.codes(self._inbox)
+        for code, _, at in found:
+            if code != answer and code in (DETACH, END, CLOSE):
+                raise self._why_ended(at)
+        del self._inbox[:size]
+        return sum(code == answer for code, _, _ in found)
+
+    def _why_ended(self, at: int) -> CommandFailed:
+        link = LinkPlan(address_of(self._addresses, self._numbers[0]), self._is_receiver)
+        return performatives.why_ended(bytes(self._inbox[at:]), link.what)
+
+    def keep_alive(self) -> None:
+        if time.monotonic() - self._said_at > self._beat_s:
+            self._send(EMPTY_FRAME)
+
+    def close(self) -> None:
+        self._dialed.close()
+
+
+def check_sessions(count: int, peer: PeerOpen) -> None:
+    if count > peer.channel_max + 1:
+        raise CommandFailed(
+            f"{count} sessions are needed on a connection, and the peer allows {peer.channel_max + 1}",
+            fix="use more --connections, or more links --per-session.",
+        )
+
+
+def say(connection: socket.socket, frame: bytes) -> None:
+    try:
+        connection.send(frame, socket.MSG_DONTWAIT)
+    except OSError:
+        # Whoever is gone is missed by the figures, not here.
+        return

@@ -1,0 +1,154 @@
+"""How does a load generator get a connection with attached links, or a sentence that says why not?"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mesh.bench.carrier import Carrier
+from mesh.bench.handshake import Attached, Handshake, LinkPlan, NoSaslLayer, PeerOpen, Welcome
+from mesh.bench.performatives import CLOSE_FRAME
+from mesh.failure import TimedOut, Unreachable
+from wire.os_errors import describe_os_error
+from wire.sasl import SaslClientSettings
+
+HANDSHAKE_TIMEOUT_S = 10.0
+CLOSE_TIMEOUT_S = 2.0
+READ_BYTES = 65536
+# Heard by the peer at least twice in the time that it bears silence.
+BEAT_SHARE = 0.4
+LONGEST_BEAT_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to connect, and as whom."""
+
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = None
+
+    def to_map(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def name(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialed:
+    """A connection whose handshake is over, with non-blocking socket."""
+
+    socket: socket.socket
+    peer: PeerOpen
+    attached: list[Attached]
+    leftover: bytes
+
+    def carrier(self, unsent_bound_bytes: int = 0) -> Carrier:
+        if unsent_bound_bytes:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, unsent_bound_bytes)
+        return Carrier(self.socket.fileno(), self.peer.frame_bytes, beat_s(self.peer), unsent_bound_bytes)
+
+    def close(self) -> None:
+        """Say goodbye, and wait a moment for the answer: what was settled last shall reach the peer."""
+        with self.socket:
+            try:
+                self.socket.settimeout(CLOSE_TIMEOUT_S)
+                self.socket.sendall(CLOSE_FRAME)
+                while self.socket.recv(READ_BYTES):
+                    pass
+            except OSError:
+                return
+
+
+def beat_s(peer: PeerOpen) -> float:
+    return peer.idle_timeout_s * BEAT_SHARE or LONGEST_BEAT_S
+
+
+def container_id() -> str:
+    return f"amqpmesh-bench-{secrets.token_hex(4)}"
+
+
+def dial(place: Place, links: Sequence[LinkPlan]) -> Dialed:
+    """Raises Unreachable, TimedOut, Refused, each naming the place or the address."""
+    try:
+        return _dial(place, links, SaslClientSettings(place.user, place.password, hostname=place.host))
+    except NoSaslLayer:
+        return _dial(place, links, None)
+
+
+def _dial(place: Place, links: Sequence[LinkPlan], sasl: SaslClientSettings | None) -> Dialed:
+    connection = connect(place)
+    handshake = Handshake(container_id(), place.host, links, sasl)
+    try:
+        _converse(connection, handshake)
+    except TimeoutError:
+        connection.close()
+        raise TimedOut(f"{place.name} did not finish the handshake within {HANDSHAKE_TIMEOUT_S:g} s") from None
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, Unreachable):
+            raise Unreachable(f"{place.name}: {error.message}", fix=error.fix) from None
+        raise
+    connection.setblocking(False)
+    return Dialed(connection, handshake.peer, handshake.attached, handshake.leftover)
+
+
+def connect(place: Place) -> socket.socket:
+    try:
+        connection = socket.create_connection((place.host, place.port), HANDSHAKE_TIMEOUT_S)
+    except OSError as error:
+        raise Unreachable(f"{place.name}: cannot connect: {describe_os_error(error)}") from None
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def _converse(connection: socket.socket, handshake: Handshake) -> None:
+    deadline = time.monotonic() + HANDSHAKE_TIMEOUT_S
+    while not handshake.is_done:
+        try:
+            if data := handshake.output():
+                connection.sendall(data)
+            connection.settimeout(max(deadline - time.monotonic(), 0.001))
+            data = connection.recv(READ_BYTES)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
+        if not data:
+            raise Unreachable("connection lost: the peer closed it in the handshake")
+        handshake.receive(data)
+
+
+def welcome(listening: socket.socket) -> Dialed:
+    """Wait for the generator at the other end, and take the link that it attaches."""
+    listening.settimeout(HANDSHAKE_TIMEOUT_S)
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except TimeoutError:
+            raise TimedOut(f"no generator came within {HANDSHAKE_TIMEOUT_S:g} s") from None
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        hello = Welcome()
+        while not hello.is_over:
+            hello.receive(connection.recv(READ_BYTES))
+            connection.sendall(hello.output())
+        if hello.attached is not None:
+            connection.setblocking(False)
+            return Dialed(connection, hello.peer, [hello.attached], hello.leftover)
+        # It comes again without the SASL layer that is not here.
+        connection.close()
+
+
+def listen() -> socket.socket:
+    """A port of the kernel's choice on loopback, which a child process may inherit."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    os.set_inheritable(listening.fileno(), True)
+    return listening

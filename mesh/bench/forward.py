@@ -1,0 +1,212 @@
+"""`bench forward`: what does a message cost a router, and how many go through?"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from mesh.bench.dialing import listen
+from mesh.bench.figures import median
+from mesh.bench.line import LinePlan, running_line
+from mesh.bench.processes import Side, Sides
+from mesh.bench.rows import Row
+from mesh.bench.sides import EACH, PRESETTLED
+from mesh.bench.target import Target
+from mesh.bench.units import size_name
+from mesh.output import Output
+
+UNSETTLED = "unsettled"
+MODES = (UNSETTLED, PRESETTLED, EACH)
+WARM_UP_MESSAGES = 20_000
+ALONE = "generator alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``consumers`` 0: one, which competes with nobody; else every one gets each message. ``routers`` 0: not ours."""
+
+    mode: str = UNSETTLED
+    body_bytes: int = 100
+    routers: int = 1
+    consumers: int = 0
+
+    @property
+    def copies(self) -> int:
+        return max(self.consumers, 1)
+
+    def name(self, line: str) -> str:
+        fan = f"multicast to {self.consumers}" if self.consumers else "1 to 1"
+        each = ", per router" if self.routers > 1 else ""
+        each += ", per copy" if self.consumers else ""
+        return f"{line}, {fan}, {size_name(self.body_bytes)}{each}"
+
+
+STANDARD = (
+    Work(),
+    Work(PRESETTLED),
+    Work(EACH),
+    Work(body_bytes=1024),
+    Work(body_bytes=10240),
+    Work(consumers=10),
+    Work(PRESETTLED, consumers=10),
+    Work(routers=2),
+    Work(routers=3),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How each row is measured. ``messages`` counts copies where there are several."""
+
+    messages: int
+    window: int
+    repeat: int
+    is_tls: bool
+    is_durable: bool
+    stall_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One measurement. ``count`` is of what was to arrive, all copies."""
+
+    cpu_us: float | None
+    messages_per_s: float
+    sender_us: float
+    receiver_us: float
+    lost: int
+    wrongs: Mapping[str, int]
+
+
+def measure_ours(works: Sequence[Work], order: Order, out: Output) -> Iterator[Row]:
+    """On routers of our own, started anew for each length of line; and the generator without any."""
+    for routers, some in groupby(sorted(works, key=lambda work: work.routers), key=lambda work: work.routers):
+        plan = LinePlan(routers, order.is_tls)
+        with running_line(plan, out) as target:
+            yield from measure(target, plan.name, list(some), order, out)
+    yield measure_alone(order, out)
+
+
+def measure(target: Target, line: str, works: Iterable[Work], order: Order, out: Output) -> Iterator[Row]:
+    for work in works:
+        out.say(f"{work.name(line)}, {work.mode}")
+        warm_up = replace(order, messages=min(order.messages, WARM_UP_MESSAGES))
+        measure_once(target, work, warm_up)
+        runs = [measure_once(target, work, order) for _ in range(order.repeat)]
+        yield row_of(work.name(line), work.mode, runs)
+
+
+def measure_once(target: Target, work: Work, order: Order) -> Run:
+    plan = plan_of(work, order)
+    plan["address"] = f"{target.addresses.multicast if work.consumers else target.addresses.anycast}"
+    with Sides() as sides:
+        receiving = {**plan, "place": target.receiving_place.to_map(), "connections": work.copies}
+        consumer = sides.start("consume", receiving)
+        consumer.step()
+        consumer.go_on()
+        producer = sides.start("produce", {**plan, "place": target.sending_place.to_map()})
+        producer.step()
+        before = target.meter.cpu_s() if target.meter is not None else []
+        sent, received = exchange(producer, consumer)
+        after = target.meter.cpu_s() if target.meter is not None else []
+        used = [later - earlier for later, earlier in zip(after, before, strict=True)]
+        dismiss(producer, consumer)
+    cpu_us = target.per_router(used) * 1e6 / (plan["count"] * work.copies) if used else None
+    return run_of(plan["count"] * work.copies, cpu_us, sent, received)
+
+
+def measure_alone(order: Order, out: Output) -> Row:
+    """Sender and receiver connected to each other: what they cost themselves, and the most that they could show."""
+    out.say(ALONE)
+    work = Work()
+    return row_of(
+        f"{ALONE}, 1 to 1, {size_name(work.body_bytes)}", work.mode, [alone(work, order) for _ in range(order.repeat)]
+    )
+
+
+def alone(work: Work, order: Order) -> Run:
+    plan = plan_of(work, order)
+    with Sides() as sides, listen() as listening:
+        consumer = sides.start("sink", {**plan, "listen_fd": listening.fileno()}, [listening.fileno()])
+        consumer.step()
+        consumer.go_on()
+        port = listening.getsockname()[1]
+        place = {"host": "127.0.0.1", "port": port}
+        producer = sides.start("produce", {**plan, "address": "sink", "place": place})
+        producer.step()
+        consumer.step()
+        consumer.go_on()
+        sent, received = exchange(producer, consumer)
+        dismiss(producer, consumer)
+    return run_of(plan["count"], None, sent, received)
+
+
+def plan_of(work: Work, order: Order) -> dict[str, Any]:
+    return {
+        "run": secrets.randbits(32),
+        "count": max(order.messages // work.copies, 1),
+        "body_bytes": work.body_bytes,
+        "mode": work.mode,
+        "window": order.window,
+        "is_durable": order.is_durable,
+        "stall_s": order.stall_s,
+    }
+
+
+def exchange(producer: Side, consumer: Side) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Let them go, and return what each says at the end; both are still connected."""
+    producer.go_on()
+    sent = producer.step()
+    consumer.go_on()
+    received = consumer.step()
+    consumer.step()
+    return sent, received
+
+
+def dismiss(*sides: Side) -> None:
+    for side in sides:
+        side.go_on()
+    for side in sides:
+        side.end()
+
+
+def run_of(count: int, cpu_us: float | None, sent: Mapping[str, Any], received: Mapping[str, Any]) -> Run:
+    seconds = max(sent["ended_at"], received["ended_at"]) - sent["started_at"]
+    others = {f"{name} to the sender": n for name, n in sent["outcomes"].items() if name != "accepted"}
+    wrongs = {key: received[key] for key in ("doubled", "reordered", "damaged")}
+    wrongs |= {"unsettled": sent["unsettled"], "settled twice": sent["settled_twice"], **others}
+    return Run(
+        cpu_us,
+        received["received"] / seconds if seconds > 0 else 0.0,
+        sent["cpu_s"] * 1e6 / count,
+        received["cpu_s"] * 1e6 / count,
+        received["lost"],
+        {what: number for what, number in wrongs.items() if number},
+    )
+
+
+def row_of(work: str, mode: str, runs: Sequence[Run]) -> Row:
+    cpu = [run.cpu_us for run in runs if run.cpu_us is not None]
+    rates = [run.messages_per_s for run in runs]
+    figures = {
+        "cpu_us_per_message": median(cpu) if cpu else None,
+        "cpu_us_spread": [min(cpu), max(cpu)] if len(cpu) > 1 else None,
+        "messages_per_s": median(rates),
+        "messages_per_s_spread": [min(rates), max(rates)] if len(rates) > 1 else None,
+        "lost": sum(run.lost for run in runs),
+        "sender_us_per_message": median([run.sender_us for run in runs]),
+        "receiver_us_per_message": median([run.receiver_us for run in runs]),
+    }
+    return Row(work, mode, figures, tuple(sentences(work, mode, runs)))
+
+
+def sentences(work: str, mode: str, runs: Sequence[Run]) -> Iterator[str]:
+    """Loss is a figure; all else is a wrong, and so is loss of what was not pre-settled."""
+    lost = sum(run.lost for run in runs)
+    if lost and mode != PRESETTLED:
+        yield f"{work}, {mode}: {lost} messages did not arrive"
+    for what in sorted({what for run in runs for what in run.wrongs}):
+        yield f"{work}, {mode}: {sum(run.wrongs.get(what, 0) for run in runs)} messages {what}"

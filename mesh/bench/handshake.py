@@ -1,0 +1,269 @@
+"""From the first byte of a connection to attached links: what does each side of a load generator say? Sans-IO.
+
+    Handshake   the client: SASL, open, and each link in a session of its own, all in one go
+    Welcome     the other side, for a generator that is measured alone: takes whatever link is attached
+
+Feed ``receive``, send ``output``. Once ``is_done``, ``leftover`` is the first input of what follows.
+Spec: AMQP 1.0 [2.4] connections, [2.5.1] sessions, [2.6.3] attaching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mesh.bench import performatives
+from mesh.bench.performatives import ATTACH, BEGIN, CLOSE, DETACH, END, HEADER, OPEN, Performative, decode
+from mesh.bench.values import Described
+from mesh.failure import Unreachable
+from wire.sasl import Refused as SaslRefused
+from wire.sasl import SaslClient, SaslClientSettings
+from wire.sasl import headers as protocols
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlan:
+    address: str
+    is_receiver: bool
+    settle_mode: int = performatives.SEND_MIXED
+
+    @property
+    def what(self) -> str:
+        return f"cannot {'receive from' if self.is_receiver else 'send to'} {self.address}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """One link that the peer has answered, and its session."""
+
+    plan: LinkPlan
+    channel: int
+    peer_channel: int
+    remote_window: int
+    next_incoming_id: int
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeerOpen:
+    frame_bytes: int = 0xFFFFFFFF
+    channel_max: int = 65535
+    idle_timeout_s: float = 0.0
+
+
+class NoSaslLayer(Exception):
+    """The peer wants AMQP at once, and we have nobody to log in as."""
+
+
+@dataclass(slots=True)
+class _Session:
+    peer_channel: int
+    next_incoming_id: int
+    remote_window: int
+
+
+@dataclass(slots=True)
+class _Frames:
+    """Bytes to performatives; what is not of the handshake is kept as it came."""
+
+    buffer: bytearray = field(default_factory=bytearray)
+    kept: bytearray = field(default_factory=bytearray)
+    is_header_read: bool = False
+
+    def take(self) -> Performative | None:
+        if not self.is_header_read and not self._read_header():
+            return None
+        performative = decode(self.buffer)
+        if performative is not None:
+            if performative.code not in (OPEN, BEGIN, ATTACH, DETACH, END, CLOSE):
+                self.kept += self.buffer[: performative.frame_bytes]
+            del self.buffer[: performative.frame_bytes]
+        return performative
+
+    def _read_header(self) -> bool:
+        seen = bytes(self.buffer[: len(HEADER)])
+        if protocols.is_prefix_of_header(seen):
+            return False
+        if seen != HEADER:
+            raise Unreachable(f"expected AMQP 1.0, but the peer speaks {protocols.name_of(bytes(self.buffer))}")
+        del self.buffer[: len(HEADER)]
+        self.is_header_read = True
+        return True
+
+
+class Handshake:
+    def __init__(
+        self, container_id: str, hostname: str, links: Sequence[LinkPlan], sasl: SaslClientSettings | None
+    ) -> None:
+        """Without ``sasl`` AMQP begins at once."""
+        self._links = list(links)
+        self._sasl = SaslClient(sasl) if sasl is not None else None
+        self._is_nobody = sasl is not None and sasl.user is None
+        self._hello = HEADER + performatives.open_frame(container_id, hostname) + self._attaches(container_id)
+        self._output = bytearray(self._sasl.output() if self._sasl is not None else self._hello)
+        self._frames = _Frames()
+        self._sessions: dict[int, _Session] = {}
+        self._attached: dict[int, Attached] = {}
+        self._is_open = False
+        self.peer = PeerOpen()
+
+    def _attaches(self, container_id: str) -> bytes:
+        frames = bytearray()
+        for channel, link in enumerate(self._links):
+            name = f"{container_id}-{channel}"
+            frames += performatives.begin_frame(channel)
+            frames += performatives.attach_frame(
+                channel, name, is_receiver=link.is_receiver, address=link.address, settle_mode=link.settle_mode
+            )
+        return bytes(frames)
+
+    @property
+    def is_done(self) -> bool:
+        return self._is_open and len(self._attached) == len(self._links)
+
+    @property
+    def attached(self) -> list[Attached]:
+        """In the order of the plans."""
+        return [self._attached[channel] for channel in range(len(self._links))]
+
+    @property
+    def leftover(self) -> bytes:
+        return bytes(self._frames.kept + self._frames.buffer)
+
+    def output(self) -> bytes:
+        data = bytes(self._output)
+        self._output.clear()
+        return data
+
+    def receive(self, data: bytes) -> None:
+        """Raises Unreachable, Refused, Malformed; NoSaslLayer if it is worth trying again without."""
+        if self._sasl is not None and self._sasl.verdict is None:
+            data = self._receive_sasl(self._sasl, data)
+        self._frames.buffer += data
+        while not self.is_done and (performative := self._frames.take()) is not None:
+            self._on(performative)
+
+    def _receive_sasl(self, sasl: SaslClient, data: bytes) -> bytes:
+        if self._is_nobody and data.startswith(HEADER):
+            raise NoSaslLayer
+        sasl.receive(data)
+        self._output += sasl.output()
+        if isinstance(sasl.verdict, SaslRefused):
+            raise Unreachable(sasl.verdict.reason)
+        if sasl.verdict is not None:
+            self._output += self._hello
+        return sasl.leftover
+
+    def _on(self, performative: Performative) -> None:
+        match performative.code:
+            case performatives.OPEN:
+                self.peer = read_open(performative)
+                self._is_open = True
+            case performatives.BEGIN:
+                self._on_begin(performative)
+            case performatives.ATTACH:
+                self._on_attach(performative)
+            case performatives.DETACH | performatives.END | performatives.CLOSE:
+                raise self._why_ended(performative)
+
+    def _on_begin(self, begin: Performative) -> None:
+        session = _Session(begin.channel, begin.field(1, 0), begin.field(2, 0))
+        self._sessions[begin.field(0, begin.channel)] = session
+
+    def _on_attach(self, attach: Performative) -> None:
+        """A null terminus announces a refusal, whose reason comes with the detach. [2.6.3]"""
+        channel = self._channel_of(attach)
+        if channel is None:
+            return
+        plan, session = self._links[channel], self._sessions[channel]
+        if is_answered(attach, plan):
+            self._attached[channel] = Attached(
+                plan,
+                channel,
+                session.peer_channel,
+                session.remote_window,
+                session.next_incoming_id,
+                attach.field(9, 0),
+            )
+
+    def _why_ended(self, performative: Performative) -> Exception:
+        channel = self._channel_of(performative)
+        what = self._links[channel].what if channel is not None else "session"
+        error = performative.field(2 if performative.code == DETACH else 0)
+        return performatives.ended(performative.code, error, what)
+
+    def _channel_of(self, performative: Performative) -> int | None:
+        """Ours, of what came over the peer's."""
+        found = (ours for ours, session in self._sessions.items() if session.peer_channel == performative.channel)
+        return next(found, None)
+
+
+class Welcome:
+    """Accepts one link of whatever kind; ``attached`` is the peer's link as seen from here."""
+
+    def __init__(self) -> None:
+        self._frames = _Frames()
+        self._output = bytearray()
+        self.is_over = False
+        self._session = _Session(0, 0, 0)
+        self.peer = PeerOpen()
+        self.attached: Attached | None = None
+
+    @property
+    def leftover(self) -> bytes:
+        return bytes(self._frames.kept + self._frames.buffer)
+
+    def output(self) -> bytes:
+        data = bytes(self._output)
+        self._output.clear()
+        return data
+
+    def receive(self, data: bytes) -> None:
+        """``is_over`` without ``attached``: the peer is gone, or wants a SASL layer and is told what we speak. [2.2]"""
+        self._frames.buffer += data
+        if not data or self._frames.buffer.startswith(protocols.SASL):
+            self._output += HEADER
+            self.is_over = True
+            return
+        while self.attached is None and (performative := self._frames.take()) is not None:
+            self._on(performative)
+
+    def _on(self, performative: Performative) -> None:
+        match performative.code:
+            case performatives.OPEN:
+                self.peer = read_open(performative)
+                self._output += HEADER + performatives.open_frame("amqpmesh-bench-sink", "localhost")
+            case performatives.BEGIN:
+                self._session = _Session(performative.channel, performative.field(1, 0), performative.field(2, 0))
+                self._output += performatives.begin_frame(0, performative.channel)
+            case performatives.ATTACH:
+                self._on_attach(performative)
+
+    def _on_attach(self, attach: Performative) -> None:
+        is_receiver = not attach.field(2, False)
+        address = terminus_address(attach.field(6 if is_receiver else 5)) or ""
+        plan = LinkPlan(address, is_receiver, attach.field(3, performatives.SEND_MIXED))
+        self._output += performatives.attach_frame(
+            0, attach.field(0, ""), is_receiver=is_receiver, address=address, settle_mode=plan.settle_mode
+        )
+        session = self._session
+        self.is_over = True
+        self.attached = Attached(
+            plan, 0, session.peer_channel, session.remote_window, session.next_incoming_id, attach.field(9, 0)
+        )
+
+
+def read_open(performative: Performative) -> PeerOpen:
+    return PeerOpen(performative.field(2, 0xFFFFFFFF), performative.field(3, 65535), performative.field(4, 0) / 1000.0)
+
+
+def is_answered(attach: Performative, plan: LinkPlan) -> bool:
+    """Whether the peer's attach is more than the announcement of a refusal."""
+    return attach.field(5 if plan.is_receiver else 6) is not None
+
+
+def terminus_address(terminus: Any) -> str | None:
+    if isinstance(terminus, Described) and isinstance(terminus.value, list) and terminus.value:
+        return str(terminus.value[0]) if terminus.value[0] is not None else None
+    return None

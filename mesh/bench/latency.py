@@ -1,0 +1,144 @@
+"""`bench latency`: how long is a message under way, alone and beside large ones on the same connection?"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mesh.bench.dialing import Place, listen
+from mesh.bench.figures import median
+from mesh.bench.line import LinePlan, running_line
+from mesh.bench.processes import Side, Sides
+from mesh.bench.rows import Row
+from mesh.bench.target import Target
+from mesh.bench.units import size_name
+from mesh.output import Output
+
+MODE = "unsettled"
+FLOOR = "a relay of bytes, no router: the floor"
+WARM_UP_S = 1.0
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    rate_per_s: float
+    seconds: float
+    repeat: int
+    body_bytes: int
+    streams: int
+    stream_bytes: int
+    is_tls: bool
+    stall_s: float
+
+
+def measure_ours(routers: Sequence[int], order: Order, out: Output) -> Iterator[Row]:
+    out.say(FLOOR)
+    yield row_of(f"{FLOOR}, {size_name(order.body_bytes)}", order, [floor(order) for _ in range(order.repeat)])
+    for count in routers:
+        plan = LinePlan(count, order.is_tls)
+        with running_line(plan, out) as target:
+            yield from measure(target, plan.name, order, out)
+
+
+def measure(target: Target, line: str, order: Order, out: Output) -> Iterator[Row]:
+    """Alone, then beside the streams if there are any."""
+    for streams in sorted({0, order.streams}):
+        work = f"{line}, {size_name(order.body_bytes)}"
+        if streams:
+            work += f" beside {streams} x {size_name(order.stream_bytes)}"
+        out.say(work)
+        measure_once(target, order, 0, WARM_UP_S)
+        yield row_of(work, order, [measure_once(target, order, streams, order.seconds) for _ in range(order.repeat)])
+
+
+def measure_once(target: Target, order: Order, streams: int, seconds: float) -> dict[str, Any]:
+    plan = plan_of(order, target.sending_place, seconds)
+    plan["address"] = target.addresses.anycast
+    plan["stream_addresses"] = [target.addresses.more(f"stream{number}") for number in range(streams)]
+    with Sides() as sides:
+        pair = sides.start("pair", {**plan, "receiving_place": target.receiving_place.to_map()})
+        return metered(pair, target, streams)
+
+
+def metered(pair: Side, target: Target, streams: int) -> dict[str, Any]:
+    meter = target.meter
+    pair.step()
+    if meter is None:
+        return finish(pair)
+    meter.forget_peaks()
+    resident, before_s = meter.peak_bytes(), meter.cpu_s()
+    report = finish(pair)
+    if streams:
+        growth = zip(meter.peak_bytes(), resident, strict=True)
+        report["grown_bytes"] = max(peak - idle for peak, idle in growth)
+    else:
+        used_s = [later - earlier for later, earlier in zip(meter.cpu_s(), before_s, strict=True)]
+        report["cpu_us"] = target.per_router(used_s) * 1e6 / report["sent"]
+    return report
+
+
+def floor(order: Order) -> dict[str, Any]:
+    """The same pair, with nothing between them that knows AMQP."""
+    with Sides() as sides, listen() as front, listen() as back:
+        relay = sides.start("forward_bytes", {"listen_fd": front.fileno(), "port": port_of(back)}, [front.fileno()])
+        relay.step()
+        relay.go_on()
+        plan = plan_of(order, Place(LOOPBACK, port_of(front)), order.seconds)
+        plan |= {"address": "floor", "stream_addresses": [], "listen_fd": back.fileno()}
+        pair = sides.start("pair", plan, [back.fileno()])
+        pair.step()
+        return finish(pair)
+
+
+def port_of(listening: Any) -> int:
+    port: int = listening.getsockname()[1]
+    return port
+
+
+def plan_of(order: Order, place: Place, seconds: float) -> dict[str, Any]:
+    return {
+        "run": secrets.randbits(32),
+        "sending_place": place.to_map(),
+        "listen_fd": None,
+        "rate_per_s": order.rate_per_s,
+        "seconds": seconds,
+        "body_bytes": order.body_bytes,
+        "stream_bytes": order.stream_bytes,
+        "stall_s": order.stall_s,
+    }
+
+
+def finish(pair: Side) -> dict[str, Any]:
+    pair.go_on()
+    report = pair.step()
+    pair.go_on()
+    pair.end()
+    return report
+
+
+def row_of(work: str, order: Order, reports: Sequence[Mapping[str, Any]]) -> Row:
+    figures: dict[str, Any] = {
+        "cpu_us_per_message": middle(reports, "cpu_us"),
+        "messages_per_s": middle(reports, "messages_per_s"),
+    }
+    for key in ("p50_us", "p95_us", "p99_us", "max_us"):
+        figures[key] = middle([report["percentiles"] for report in reports], key)
+    figures["lost"] = sum(report["lost"] for report in reports)
+    figures["stream_s"] = middle(reports, "stream_s")
+    figures["grown_bytes"] = max((report.get("grown_bytes", 0) for report in reports), default=0) or None
+    return Row(work, f"{MODE}, {order.rate_per_s:,.0f}/s", figures, tuple(sentences(work, reports)))
+
+
+def middle(reports: Sequence[Mapping[str, Any]], key: str) -> float | None:
+    values = [report[key] for report in reports if report.get(key) is not None]
+    return median(values) if values else None
+
+
+def sentences(work: str, reports: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for what in ("lost", "unsettled", "doubled", "reordered", "damaged"):
+        total = sum(report[what] for report in reports)
+        if total:
+            yield f"{work}: {total} messages {what}"

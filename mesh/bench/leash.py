@@ -1,0 +1,29 @@
+"""How is a process of the benchmark sure to end with it, however that ends?"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1
+
+
+def leash(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel send us ``number`` when ``parent`` is gone."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def main() -> None:
+    """`python -m mesh.bench.leash PARENT ARGUMENTS`: `amqpmesh ARGUMENTS`, stopped in order when PARENT is gone."""
+    leash(int(sys.argv[1]), signal.SIGTERM)
+    sys.argv[:2] = ["amqpmesh"]
+    runpy.run_module("mesh", run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""Routers in line on loopback, for as long as a context is open: started, proven ready, stopped, and nothing left.
+
+    producers -> r1 -> r2 -> r3 -> consumers
+
+In a temporary folder. Each process ends with this one, however that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from addressing.loader import load_topology
+from mesh import log_tail
+from mesh.bench.dialing import Place
+from mesh.bench.meter import Meter
+from mesh.bench.target import Addresses, Target
+from mesh.control import ask_async
+from mesh.demo import free_ports
+from mesh.failure import CommandFailed, TimedOut
+from mesh.node_process import describe_exit, node_environment
+from mesh.output import Output
+from mesh.pki import make_pki
+from mesh.polling import wait_until
+from mesh.readiness import MeshReadiness
+from mesh.workdir import WorkDir
+
+MESH = "bench"
+START_TIMEOUT_S = 60.0
+STOP_GRACE_S = 15.0
+ADDRESSES = Addresses("bench.anycast", "bench.multicast")
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlan:
+    routers: int
+    is_tls: bool = False
+    """Mutual TLS between the routers; clients connect in plain text all the same."""
+    max_connections: int = 10_000
+    max_links: int = 10_000
+
+    @property
+    def name(self) -> str:
+        if self.routers == 1:
+            return "1 router"
+        return f"{self.routers} routers in line" + (", TLS between them" if self.is_tls else "")
+
+
+@contextmanager
+def running_line(plan: LinePlan, out: Output) -> Iterator[Target]:
+    folder = Path(tempfile.mkdtemp(prefix="amqpmesh-bench-"))
+    try:
+        line = Line(plan, folder)
+        out.say(f"starting {plan.name}")
+        with line.started():
+            yield line.target()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Line:
+    def __init__(self, plan: LinePlan, folder: Path) -> None:
+        self._file = folder / "amqpmesh.yml"
+        # YAML holds JSON.
+        self._file.write_text(json.dumps(topology_of(plan)))
+        self._topology = load_topology(self._file)
+        self._workdir = WorkDir(self._topology.work_dir)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        self._workdir.make()
+        make_pki(self._topology)
+        try:
+            for name in self._topology.routers:
+                self._processes[name] = self._start(name)
+            asyncio.run(self._become_ready())
+            yield
+        except CommandFailed as failed:
+            # What a side says of a router that died is that its connection was lost.
+            raise self._death() or failed from None
+        finally:
+            self._stop()
+
+    def target(self) -> Target:
+        routers = list(self._topology.routers)
+        pids = [process.pid for process in self._processes.values()]
+        return Target(self._place(routers[0]), self._place(routers[-1]), Meter(pids), len(routers), ADDRESSES)
+
+    def _place(self, router: str) -> Place:
+        return Place(HOST, self._topology.routers[router].listeners[0].port)
+
+    def _start(self, name: str) -> subprocess.Popen[bytes]:
+        arguments = [str(os.getpid()), "node", name, "--topology", str(self._file)]
+        with self._workdir.log_file(name).open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "mesh.bench.leash", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+                env=node_environment(),
+            )
+
+    async def _become_ready(self) -> None:
+        ready = asyncio.create_task(self._wait_ready())
+        died = asyncio.create_task(self._wait_death())
+        done, pending = await asyncio.wait({ready, died}, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        for task in done:
+            task.result()
+
+    async def _wait_ready(self) -> None:
+        readiness = MeshReadiness(self._topology, self._workdir)
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await wait_until(self._do_all_answer)
+                await readiness.wait_linked()
+                await readiness.wait_probed()
+        except TimeoutError:
+            raise TimedOut(f"the routers were not ready after {START_TIMEOUT_S:g} s: {readiness.missing()}") from None
+
+    async def _do_all_answer(self) -> bool:
+        try:
+            for name in self._topology.routers:
+                await ask_async(self._workdir.control_socket(name), "snapshot")
+        except OSError:
+            return False
+        return True
+
+    async def _wait_death(self) -> None:
+        async def has_died() -> bool:
+            return self._death() is not None
+
+        await wait_until(has_died)
+        raise self._death() or CommandFailed("a router died")
+
+    def _death(self) -> CommandFailed | None:
+        """Why a router is not there any more."""
+        for name, process in self._processes.items():
+            exit_code = process.poll()
+            if exit_code is not None:
+                cause = log_tail.first_cause(self._workdir.log_file(name))
+                return CommandFailed(f"router {name} {describe_exit(exit_code)}" + (f": {cause}" if cause else ""))
+        return None
+
+    def _stop(self) -> None:
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self._processes.values():
+            try:
+                process.wait(STOP_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def topology_of(plan: LinePlan) -> dict[str, Any]:
+    ports = free_ports()
+    limits = {"max_connections": plan.max_connections, "max_links": plan.max_links}
+
+    def router(number: int) -> dict[str, Any]:
+        listener = {"host": HOST, "port": next(ports), **limits}
+        return {
+            "port": next(ports),
+            "listeners": [listener],
+            "connect": [f"r{number - 1}"] if number > 1 else [],
+        }
+
+    return {
+        "mesh": MESH,
+        "node_tls": plan.is_tls,
+        "routers": {f"r{number}": router(number) for number in range(1, plan.routers + 1)},
+        "addresses": {f"{ADDRESSES.anycast}.#": "anycast", f"{ADDRESSES.multicast}.#": "multicast"},
+    }

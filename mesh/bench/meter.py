@@ -1,0 +1,110 @@
+"""What did the processes under load use: CPU of all their threads, resident memory? From /proc; children count."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+
+PROC = Path("/proc")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+IDLE_SHARE = 0.05
+IDLE_WINDOW_S = 0.5
+IDLE_TIMEOUT_S = 60.0
+
+
+class Meter:
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._pids = list(pids)
+
+    @property
+    def count(self) -> int:
+        return len(self._pids)
+
+    def only(self, index: int) -> Meter:
+        return Meter([self._pids[index]])
+
+    def cpu_s(self) -> list[float]:
+        """Of each process since it began, with its children."""
+        parents = parents_of_all()
+        return [sum(cpu_ns(each) for each in tree(pid, parents)) / 1e9 for pid in self._pids]
+
+    def resident_bytes(self) -> list[int]:
+        parents = parents_of_all()
+        return [sum(resident_bytes(each) for each in tree(pid, parents)) for pid in self._pids]
+
+    def forget_peaks(self) -> None:
+        for pid in self._pids:
+            try:
+                (PROC / str(pid) / "clear_refs").write_text("5")
+            except OSError:
+                continue
+
+    def peak_bytes(self) -> list[int]:
+        """The most that was resident since `forget_peaks`, of the processes themselves."""
+        return [status_bytes(pid, "VmHWM") for pid in self._pids]
+
+    def wait_idle(self) -> None:
+        """Until they have worked off what they were given, or it is clear that they never rest."""
+        deadline = time.monotonic() + IDLE_TIMEOUT_S
+        before_s = sum(self.cpu_s())
+        while time.monotonic() < deadline:
+            time.sleep(IDLE_WINDOW_S)
+            now_s = sum(self.cpu_s())
+            if now_s - before_s < IDLE_SHARE * IDLE_WINDOW_S * self.count:
+                return
+            before_s = now_s
+
+
+def check_pid(pid: int) -> int:
+    if not (PROC / str(pid) / "task").exists():
+        raise click.UsageError(f"--pid {pid}: there is no such process on this machine")
+    return pid
+
+
+def tree(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    yield pid
+    for child, parent in parents.items():
+        if parent == pid:
+            yield from tree(child, parents)
+
+
+def parents_of_all() -> dict[int, int]:
+    """Process id -> that of its parent."""
+    found = {}
+    for path in PROC.glob("[0-9]*/stat"):
+        try:
+            # The name, in brackets, may hold anything.
+            found[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def cpu_ns(pid: int) -> int:
+    """schedstat counts nanoseconds; what ended threads used is not in it."""
+    total = 0
+    for path in (PROC / str(pid) / "task").glob("*/schedstat"):
+        try:
+            total += int(path.read_text().split()[0])
+        except OSError:
+            continue
+    return total
+
+
+def resident_bytes(pid: int) -> int:
+    try:
+        return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE_BYTES
+    except OSError:
+        return 0
+
+
+def status_bytes(pid: int, key: str) -> int:
+    try:
+        lines = (PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key + ":")), 0)

@@ -1,0 +1,21 @@
+"""May this process, and the routers it starts, have that many connections open?"""
+
+from __future__ import annotations
+
+import resource
+
+from mesh.failure import CommandFailed
+
+
+def make_room(files: int) -> None:
+    """Raise the limit for this process and its children. Raises CommandFailed, saying what to do."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files <= soft:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, max(hard, files)))
+    except (ValueError, OSError):
+        raise CommandFailed(
+            f"{files:,} open files are needed in one process, and this user may have {hard:,}",
+            fix="raise the limit (`ulimit -Hn`, or LimitNOFILE of systemd), or ask for fewer --connections.",
+        ) from None

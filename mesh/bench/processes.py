@@ -1,0 +1,122 @@
+"""The processes of a benchmark: sides of a measurement, told and asked over pipes. None outlives the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
+
+from mesh.exit_codes import ExitCode
+from mesh.failure import CommandFailed
+from mesh.node_process import describe_exit, node_environment
+
+END_TIMEOUT_S = 10.0
+
+
+class Side:
+    """One role of `mesh.bench.worker` in a process of its own."""
+
+    def __init__(self, role: str, plan: Mapping[str, Any], inherited: Sequence[int] = ()) -> None:
+        self._role = role
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "mesh.bench.worker", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
+            pass_fds=inherited,
+            env=node_environment(),
+        )
+        self._say(json.dumps({**plan, "role": role}))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def go_on(self) -> None:
+        """Whatever comes next, after the last step it told of."""
+        self._say("go on")
+
+    def step(self) -> dict[str, Any]:
+        """The next step it takes. Raises CommandFailed with what it failed of."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise CommandFailed(f"the process that was to {self._role} {describe_exit(self._process.wait())}")
+        told: dict[str, Any] = json.loads(line)
+        if "failed" in told:
+            raise failure(told["failed"])
+        return told
+
+    def end(self) -> None:
+        """Let it close what it has open."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+            self._process.wait(END_TIMEOUT_S)
+        except (BrokenPipeError, subprocess.TimeoutExpired):
+            self.kill()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue
+
+    def _say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            # Why it ended is what it said last.
+            self.step()
+
+
+class Sides:
+    """All sides of one measurement; those still there when the context ends are killed."""
+
+    def __init__(self) -> None:
+        self._sides: list[Side] = []
+
+    def __enter__(self) -> Sides:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for side in self._sides:
+            side.kill()
+
+    def start(self, role: str, plan: Mapping[str, Any], inherited: Sequence[int] = ()) -> Side:
+        self._sides.append(Side(role, plan, inherited))
+        return self._sides[-1]
+
+
+def failure(told: Mapping[str, Any]) -> CommandFailed:
+    return CommandFailed(
+        told["message"], exit_code=ExitCode(told["exit_code"]), fix=told.get("fix"), code=told.get("code")
+    )
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP unwind like Ctrl-C, so that what was started is stopped."""
+
+    def unwind(number: int, _: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, unwind) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,45 @@
+from mesh.bench.carrier import Link
+
+MIN_BODY_BYTES: int
+
+class Producer(Link):
+    count: int
+    sent: int
+    settled: int
+    settled_twice: int
+    def __init__(
+        self,
+        channel: int,
+        what: str,
+        remote_window: int,
+        *,
+        run: int,
+        count: int,
+        body_bytes: int,
+        frame_bytes: int,
+        is_presettled: bool = False,
+        is_durable: bool = False,
+    ) -> None: ...
+    @property
+    def outcomes_counted(self) -> dict[str, int]: ...
+    @property
+    def has_credit(self) -> bool: ...
+
+class PacedProducer(Producer):
+    is_ended: bool
+    def __init__(
+        self,
+        channel: int,
+        what: str,
+        remote_window: int,
+        *,
+        rate_per_s: float,
+        seconds: float,
+        most_seconds: float,
+        companions: list[Link],
+        run: int,
+        body_bytes: int,
+        frame_bytes: int,
+        is_presettled: bool = False,
+        is_durable: bool = False,
+    ) -> None: ...

@@ -1,0 +1,264 @@
+"""How does a load generator send messages, and know that each was settled once?
+
+Producer        as fast as credit and window allow
+PacedProducer   one each interval, with the time in its body
+
+The body: run, number, nanoseconds, and filler. Run tells the messages of one measurement from whatever else is on an
+address; a receiver checks the numbers. A message that fits into a frame is one copied template.
+"""
+
+from libc.math cimport INFINITY
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+from mesh.bench.carrier cimport OUT_BOUND_BYTES, Link
+from mesh.bench.frames cimport (
+    CONTINUED_HEAD_BYTES, Disposition, Flow, SMALL_FRAME_BYTES, STAMP_BYTES, TRANSFER_HEAD_BYTES, u8, u32, u64,
+    write32, write64, write_disposition, write_transfer_head,
+)
+
+from mesh.bench.faults import PeerGone
+
+cdef enum:
+    # Where a template has what differs from message to message.
+    ID_AT = 16
+    TAG_AT = 22
+    ACCEPTED = 0x24
+    MODIFIED = 0x27
+    NO_STATE = 1
+    FILLER_BYTES = 65536
+
+MIN_BODY_BYTES = STAMP_BYTES
+OUTCOMES = {0x24: "accepted", 0x25: "rejected", 0x26: "released", 0x27: "modified"}
+
+cdef u8 filler[FILLER_BYTES]
+memset(filler, c"x", FILLER_BYTES)
+
+
+cdef class Producer(Link):
+    """Always: ``settled <= sent <= count``, and pre-settled ones count as settled."""
+
+    def __init__(self, channel, what, remote_window, *, u32 run, u32 count, size_t body_bytes, u32 frame_bytes,
+                 bint is_presettled=False, bint is_durable=False):
+        """``frame_bytes``: the largest frame that the peer takes."""
+        super().__init__(channel, what, remote_window, 0)
+        if body_bytes < STAMP_BYTES:
+            raise ValueError(f"a body of {body_bytes} bytes, expected at least {STAMP_BYTES}")
+        self.run, self.count, self.body_bytes = run, count, body_bytes
+        self.is_presettled = is_presettled
+        self.outcomes = <u8 *>calloc(count + 1, 1)
+        if self.outcomes is NULL:
+            raise MemoryError
+        self._make_prefix(is_durable)
+        self.payload_bytes = self.prefix_bytes + body_bytes - STAMP_BYTES
+        if TRANSFER_HEAD_BYTES + self.payload_bytes <= frame_bytes and self.payload_bytes <= FILLER_BYTES:
+            self._make_frame()
+
+    def __dealloc__(self):
+        free(self.frame)
+        free(self.outcomes)
+        free(self.stamps)
+
+    def _make_prefix(self, bint is_durable):
+        """The sections and the first bytes of the body. [3.2.1] header, [3.2.6] data"""
+        cdef bytes head = b"\x00\x53\x70\xc0\x02\x01\x41" if is_durable else b""
+        if self.body_bytes < 256:
+            head += b"\x00\x53\x75\xa0" + self.body_bytes.to_bytes(1, "big")
+        else:
+            head += b"\x00\x53\x75\xb0" + self.body_bytes.to_bytes(4, "big")
+        head += self.run.to_bytes(4, "big") + bytes(STAMP_BYTES - 4)
+        self.prefix_bytes = len(head)
+        memcpy(self.prefix, <const u8 *>head, len(head))
+
+    def _make_frame(self):
+        self.frame_bytes = TRANSFER_HEAD_BYTES + self.payload_bytes
+        self.frame = <u8 *>malloc(self.frame_bytes)
+        if self.frame is NULL:
+            raise MemoryError
+        write_transfer_head(self.frame, self.channel, 0, True, self.is_presettled, False, self.payload_bytes)
+        self._copy_payload(self.frame + TRANSFER_HEAD_BYTES, self.payload_bytes)
+
+    @property
+    def outcomes_counted(self):
+        """Name -> how many; `none` is settled without an outcome."""
+        names = {**OUTCOMES, NO_STATE: "none"}
+        return {names.get(code, f"0x{code:02x}"): self.tally[code] for code in range(256) if self.tally[code]}
+
+    @property
+    def has_credit(self):
+        return self.credit > 0
+
+    cdef u32 limit(self, double now) except? 0xFFFFFFFF:
+        """How many messages may have been sent by now."""
+        return self.count
+
+    cdef bint produce(self, double now) except -1:
+        cdef u32 limit = self.limit(now)
+        if self.frame is not NULL:
+            return self._produce_whole(limit, now)
+        return self._produce_part(limit, now)
+
+    cdef bint _produce_whole(self, u32 limit, double now) except -1:
+        cdef u8 *at
+        cdef size_t size = self.frame_bytes
+        cdef size_t stamp_at = TRANSFER_HEAD_BYTES + self.prefix_bytes - STAMP_BYTES
+        while self.sent < limit and self.credit > 0 and self.remote_window > 0:
+            if self.carrier.outbox_to - self.carrier.outbox_from >= OUT_BOUND_BYTES:
+                return True
+            at = self.carrier.room(size)
+            memcpy(at, self.frame, size)
+            write32(at + ID_AT, self.sent)
+            write32(at + TAG_AT, self.sent)
+            write32(at + stamp_at + 4, self.sent)
+            if self.stamps is not NULL:
+                write64(at + stamp_at + 8, self.stamps[self.sent])
+            self.carrier.wrote(size)
+            self.next_outgoing_id += 1
+            self.remote_window -= 1
+            self._count_sent(now)
+        return False
+
+    cdef bint _produce_part(self, u32 limit, double now) except -1:
+        """One frame of a message that needs several."""
+        cdef u8 *at
+        cdef bint is_first = self.payload_at == 0
+        cdef size_t left, size, head
+        if self.remote_window <= 0 or (is_first and (self.sent >= limit or self.credit <= 0)):
+            return False
+        if is_first:
+            self._stamp_prefix()
+        left = self.payload_bytes - self.payload_at
+        head = TRANSFER_HEAD_BYTES if is_first else CONTINUED_HEAD_BYTES
+        size = min(left, <size_t>self.carrier.peer_frame_bytes - head)
+        at = self.carrier.room(head + size)
+        write_transfer_head(at, self.channel, self.sent, is_first, self.is_presettled, size < left, size)
+        self._copy_payload(at + head, size)
+        self.carrier.wrote(head + size)
+        self.next_outgoing_id += 1
+        self.remote_window -= 1
+        self.carrier.moved_at = now
+        if self.started_at == 0:
+            self.started_at = now
+        self.payload_at = 0 if size == left else self.payload_at + size
+        if size == left:
+            self._count_sent(now)
+        return True
+
+    def _stamp_prefix(self):
+        write32(self.prefix + self.prefix_bytes - STAMP_BYTES + 4, self.sent)
+        if self.stamps is not NULL:
+            write64(self.prefix + self.prefix_bytes - STAMP_BYTES + 8, self.stamps[self.sent])
+
+    cdef void _copy_payload(self, u8 *to, size_t size) noexcept:
+        """``size`` bytes of the payload from ``payload_at`` on: the prefix, then filler."""
+        cdef size_t from_prefix = 0
+        if self.payload_at < self.prefix_bytes:
+            from_prefix = min(size, self.prefix_bytes - self.payload_at)
+            memcpy(to, self.prefix + self.payload_at, from_prefix)
+        memcpy(to + from_prefix, filler, size - from_prefix)
+
+    cdef void _count_sent(self, double now) noexcept:
+        if self.started_at == 0:
+            self.started_at = now
+        self.carrier.moved_at = now
+        self.sent += 1
+        self.credit -= 1
+        self.delivery_count += 1
+        if self.is_presettled:
+            self.settled += 1
+            self._look_done(now)
+
+    cdef void _look_done(self, double now) noexcept:
+        if self.settled == self.count:
+            self.ended_at = now
+            self.is_done = True
+
+    cdef int on_flow(self, Flow *flow, double now) except -1:
+        cdef u32 seen = flow.delivery_count if flow.has_delivery_count else 0
+        self.credit = <long long>flow.credit + <int>(seen - self.delivery_count)
+        if flow.wants_drain and self.credit > 0 and self.payload_at == 0:
+            self.delivery_count += <u32>self.credit
+            self.credit = 0
+            self.say_flow(0, True)
+        elif flow.wants_echo:
+            self.say_flow(<u32>max(self.credit, 0), False)
+        return 0
+
+    cdef int on_disposition(self, Disposition *disposition, double now) except -1:
+        """Settle what the peer gave an outcome but did not settle: this sender remembers nothing. [2.6.12]"""
+        cdef u32 number = disposition.first
+        cdef int state = disposition.state
+        cdef bint is_terminal = ACCEPTED <= state <= MODIFIED
+        if not disposition.is_from_receiver or not (disposition.is_settled or is_terminal):
+            return 0
+        if disposition.last >= self.sent or disposition.first > disposition.last:
+            raise PeerGone(
+                f"{self.what}: the peer settled messages {disposition.first} to {disposition.last} "
+                f"when {self.sent} had been sent"
+            )
+        while number <= disposition.last:
+            self._settle(number, state if state else NO_STATE)
+            number += 1
+        if not disposition.is_settled:
+            self.carrier.wrote(
+                write_disposition(
+                    self.carrier.room(SMALL_FRAME_BYTES), self.channel, False, disposition.first, disposition.last, state
+                )
+            )
+        self._look_done(now)
+        return 0
+
+    cdef void _settle(self, u32 number, int state) noexcept:
+        if self.outcomes[number]:
+            self.settled_twice += 1
+            return
+        self.outcomes[number] = <u8>state
+        self.tally[state & 255] += 1
+        self.settled += 1
+
+
+cdef class PacedProducer(Producer):
+    """Sends at ``rate_per_s`` for ``seconds``, or until its ``companions`` are done if that takes longer.
+
+    A message's time is when this loop saw that it was due. So what waits for credit grows old, as it would in the
+    application, and the generator's own lateness is not the router's.
+    """
+
+    def __init__(self, channel, what, remote_window, *, double rate_per_s, double seconds, double most_seconds,
+                 list companions, **options):
+        super().__init__(channel, what, remote_window, count=<u32>(rate_per_s * most_seconds), **options)
+        self.interval_s = 1 / rate_per_s
+        self.seconds = seconds
+        self.companions = companions
+        self.stamps = <u64 *>calloc(self.count + 1, sizeof(u64))
+        if self.stamps is NULL:
+            raise MemoryError
+
+    cdef u32 limit(self, double now) except? 0xFFFFFFFF:
+        if self.started_at == 0:
+            self.started_at = now
+        if not self.is_ended:
+            self._see(now)
+        return self.seen
+
+    cdef int _see(self, double now) except -1:
+        cdef double elapsed_s = now - self.started_at
+        cdef u32 due = min(self.count, <u32>(elapsed_s / self.interval_s) + 1)
+        while self.seen < due:
+            self.stamps[self.seen] = <u64>(now * 1e9)
+            self.seen += 1
+        if self.seen == self.count or (elapsed_s >= self.seconds and self._are_companions_done()):
+            self.is_ended = True
+            self.count = self.seen
+            self._look_done(now)
+        return 0
+
+    cdef bint _are_companions_done(self) except -1:
+        cdef Link companion
+        for companion in self.companions:
+            if not companion.is_done:
+                return False
+        return True
+
+    cdef double due_at(self, double now) noexcept:
+        return INFINITY if self.is_ended else self.started_at + self.seen * self.interval_s

@@ -1,0 +1,86 @@
+"""What a benchmark found, one row a line: a table for people, a list of objects for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from mesh.bench.figures import rounded
+from mesh.output import Output
+
+# Key of a figure -> its head in the table. A figure that applies to no row has no column.
+COLUMNS = {
+    "cpu_us_per_message": "CPU/MSG",
+    "cpu_us_spread": "(SPREAD)",
+    "messages_per_s": "MSG/S",
+    "messages_per_s_spread": "(SPREAD)",
+    "p50_us": "P50",
+    "p95_us": "P95",
+    "p99_us": "P99",
+    "max_us": "MAX",
+    "bytes_each": "BYTES EACH",
+    "cpu_us_each": "CPU EACH",
+    "connections_per_s": "CONNECTIONS/S",
+    "attaches_per_s": "ATTACHES/S",
+    "detaches_per_s": "DETACHES/S",
+    "cpu_us_per_detach": "CPU/DETACH",
+    "lost": "LOST",
+    "sender_us_per_message": "SENDER",
+    "receiver_us_per_message": "RECEIVER",
+    "stream_s": "STREAMS TOOK",
+    "grown_bytes": "GROWN BY",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``figures`` that are None do not apply. ``wrongs`` says what a right server would not have done."""
+
+    work: str
+    mode: str
+    figures: Mapping[str, Any]
+    wrongs: tuple[str, ...] = ()
+
+    def to_map(self) -> dict[str, Any]:
+        told = {key: round_all(value) for key, value in self.figures.items() if value is not None}
+        return {"work": self.work, "mode": self.mode, **told, **({"wrongs": list(self.wrongs)} if self.wrongs else {})}
+
+
+def round_all(value: Any) -> Any:
+    if isinstance(value, float):
+        return rounded(value)
+    return [round_all(each) for each in value] if isinstance(value, list) else value
+
+
+def show(rows: Sequence[Row], out: Output) -> None:
+    if out.is_json:
+        listed = [{"schema": f"amqpmesh.{out.schema}/1", **row.to_map()} for row in rows]
+        click.echo(json.dumps(listed, ensure_ascii=False))
+        return
+    keys = [key for key in COLUMNS if any(row.figures.get(key) is not None for row in rows)]
+    cells = [[row.work, row.mode, *(cell(key, row.figures.get(key)) for key in keys)] for row in rows]
+    out.table(["WORK", "MODE", *(COLUMNS[key] for key in keys)], cells)
+
+
+def cell(key: str, value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return f"{number(key, value[0])} to {number(key, value[1])}"
+    return number(key, value) + unit(key)
+
+
+def number(key: str, value: float) -> str:
+    if key in ("bytes_each", "grown_bytes"):
+        return f"{value:,.0f}"
+    if isinstance(value, int) or value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def unit(key: str) -> str:
+    return " us" if "us" in key.split("_") else " s" if key.endswith("_s") and "per" not in key else ""

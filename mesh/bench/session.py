@@ -1,0 +1,57 @@
+"""One `amqpmesh bench` command: measure, show what was found, say what was wrong, and clean up whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import click
+
+from mesh.bench import rows
+from mesh.bench.dialing import Place
+from mesh.bench.meter import Meter, check_pid
+from mesh.bench.processes import ended_by_signals
+from mesh.bench.rows import Row
+from mesh.bench.target import Addresses, Target
+from mesh.exit_codes import ExitCode
+from mesh.failure import CommandFailed
+from mesh.output import Output
+from mesh.passwords import find_password
+from mesh.url import DEFAULT_PORTS, AmqpUrl
+
+
+def run(measure: Callable[[], Iterable[Row]], out: Output) -> int:
+    found: list[Row] = []
+    with ended_by_signals():
+        try:
+            found.extend(measure())
+        except CommandFailed:
+            if found and not out.is_json:
+                rows.show(found, out)
+            raise
+    rows.show(found, out)
+    wrongs = [wrong for row in found for wrong in row.wrongs]
+    for wrong in wrongs:
+        out.say(f"wrong: {wrong}")
+    return ExitCode.FAILED if wrongs else ExitCode.OK
+
+
+def target_at(url: AmqpUrl, pids: Sequence[int]) -> Target:
+    """A router or broker that runs already. Raises UsageError."""
+    if url.host is None or not url.address:
+        raise click.UsageError("--url needs host and address: amqp://[user[:password]@]host[:port]/address")
+    if url.is_tls:
+        raise click.UsageError("--url amqps://...: clients are measured in plain text; give an amqp:// listener")
+    place = Place(url.host, url.port or DEFAULT_PORTS["amqp"], url.user, password_of(url))
+    meter = Meter([check_pid(pid) for pid in pids]) if pids else None
+    return Target(place, place, meter, 1, Addresses(url.address, url.address))
+
+
+def password_of(url: AmqpUrl) -> str | None:
+    if url.user is None or url.password is not None:
+        return url.password
+    return find_password(url.user, None)
+
+
+def name_of(url: AmqpUrl) -> str:
+    """For rows: never with a password in it."""
+    return f"{url.host}/{url.address}"

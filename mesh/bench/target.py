@@ -1,0 +1,34 @@
+"""What is measured: where to connect, which addresses to use, whose CPU and memory count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mesh.bench.dialing import Place
+from mesh.bench.meter import Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``meter`` is None where the processes are not known. ``router_count`` routers stand in line, each of which does
+    the same work for a message; a server of others counts as one, however many processes it has."""
+
+    sending_place: Place
+    receiving_place: Place
+    meter: Meter | None
+    router_count: int
+    addresses: Addresses
+
+    def per_router(self, cpu_s: list[float]) -> float:
+        return sum(cpu_s) / self.router_count
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """``anycast`` gives each message to one receiver, ``multicast`` to all. ``more`` makes others of the kind."""
+
+    anycast: str
+    multicast: str
+
+    def more(self, name: str) -> str:
+        return f"{self.anycast}.{name}"

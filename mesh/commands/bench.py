@@ -1,0 +1,235 @@
+"""`amqpmesh bench forward|latency|links|connections`"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mesh.connection_options import Url
+from mesh.options import Command, output_options
+from mesh.output import Output
+from mesh.units import DURATION, RATE, SIZE
+
+if TYPE_CHECKING:
+    from mesh.bench.forward import Work
+    from mesh.url import AmqpUrl
+
+MODES = ("unsettled", "presettled", "each")
+STAMP_BYTES = 16
+
+
+class BodySize(click.ParamType[int]):
+    """A size that has room for what the generator writes into each body."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        size = int(SIZE.convert(value, param, ctx))
+        if not STAMP_BYTES <= size < 2**32:
+            self.fail(f"{value}: a body has {STAMP_BYTES} bytes at least, and less than 4 GiB", param, ctx)
+        return size
+
+
+def target_options(command: Command) -> Command:
+    for option in reversed(
+        (
+            click.option(
+                "--url",
+                type=Url(),
+                metavar="URL",
+                help="Measure the router or broker at amqp://[user[:password]@]host[:port]/address. "
+                "[default: routers of its own]",
+            ),
+            click.option(
+                "--pid",
+                "pids",
+                multiple=True,
+                type=click.IntRange(1),
+                help="Process of that router or broker, for CPU and memory; repeat for several.",
+            ),
+            click.option("--tls", "is_tls", is_flag=True, help="Mutual TLS between routers in line."),
+            click.option(
+                "--timeout", "stall_s", type=DURATION, default="10s", help="Give up when nothing moves for that long."
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@click.group("bench")
+def command() -> None:
+    """Measure what messages, links and connections cost a router or broker.
+
+    Without --url, routers are started on loopback, measured and stopped. With it, any AMQP 1.0 server is measured with
+    the same generator. CPU is that of the server's processes, all threads; a figure is a median where there are runs.
+    """
+
+
+@command.command("forward", context_settings={"show_default": True})
+@click.option("-c", "--messages", type=click.IntRange(1), default=300_000, help="Messages, or copies, in each run.")
+@click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), help="How they are settled; repeatable.")
+@click.option("-s", "--body", "bodies", multiple=True, type=BodySize(), help="Bytes of a body, as 10k; repeatable.")
+@click.option("--routers", multiple=True, type=click.IntRange(1, 3), help="Routers in line; repeatable.")
+@click.option("-y", "--consumers", type=click.IntRange(1), help="Multicast to so many, instead of one to one.")
+@click.option("--window", type=click.IntRange(1), default=1000, help="Credit that a receiver keeps up.")
+@click.option("-n", "--repeat", type=click.IntRange(1), default=5, help="Runs of each row, after one to warm up.")
+@click.option("--durable", "is_durable", is_flag=True, help="Ask brokers to store the messages.")
+@target_options
+@output_options
+def forward_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure CPU per message and messages per second.
+
+    Modes: `unsettled`, settled by the receiver in ranges, as messages come in; `each`, one disposition for each;
+    `presettled`. The receiver checks that every message came once, whole and in order, the sender that each was
+    settled and accepted. Exit code 1 if not; pre-settled messages may be lost, and are counted.
+
+    With none of --mode, --body, --routers, --consumers and --url: the standard rows. In line, CPU is per router; with
+    several consumers, per copy, and the address at --url must give every consumer each message. SENDER and RECEIVER
+    are what the generator itself uses; `generator alone` is what it could show at most.
+
+    \b
+    Examples:
+      amqpmesh bench forward
+      amqpmesh bench forward --routers 3 --tls --mode presettled --json
+      amqpmesh bench forward --url amqp://guest:guest@localhost/%2Fqueue%2Fbench --pid 4711
+    """
+    from mesh.bench import forward, session
+
+    check(url, pids, options, options["routers"])
+    order = forward.Order(
+        messages=options["messages"],
+        window=options["window"],
+        repeat=options["repeat"],
+        is_tls=options["is_tls"],
+        is_durable=options["is_durable"],
+        stall_s=options["stall_s"],
+    )
+    works = works_of(options, is_url=url is not None)
+    if url is None:
+        return session.run(lambda: forward.measure_ours(works, order, out), out)
+    target = session.target_at(url, pids)
+    return session.run(lambda: forward.measure(target, session.name_of(url), works, order, out), out)
+
+
+def works_of(options: dict[str, Any], *, is_url: bool) -> list[Work]:
+    """The standard rows, or every combination of what is asked for."""
+    from mesh.bench.forward import STANDARD, Work
+
+    asked = [options[name] for name in ("modes", "bodies", "routers", "consumers")]
+    if not is_url and not any(asked):
+        return list(STANDARD)
+    return [
+        Work(mode, body, routers, options["consumers"] or 0)
+        for routers in options["routers"] or (1,)
+        for body in options["bodies"] or (100,)
+        for mode in options["modes"] or MODES[:1]
+    ]
+
+
+@command.command("latency", context_settings={"show_default": True})
+@click.option("-r", "--rate", type=RATE, default="10000/s", help="Messages sent, as 500/s.")
+@click.option("-d", "--seconds", type=DURATION, default="10s", help="How long, as 30s.")
+@click.option("-s", "--body", type=BodySize(), default="100", help="Bytes of a body.")
+@click.option("--routers", multiple=True, type=click.IntRange(1, 3), default=(1,), help="Routers in line; repeatable.")
+@click.option("--streams", type=click.IntRange(0), default=0, help="Large messages beside, all at once.")
+@click.option("--stream-bytes", type=BodySize(), default="1g", help="Bytes of each of them.")
+@click.option("-n", "--repeat", type=click.IntRange(1), default=1, help="Runs of each row; figures are medians.")
+@target_options
+@output_options
+def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure how long messages are under way, sent at an even rate.
+
+    Sender and receiver are one process. A message's time begins when it was due, so what waits for credit grows old.
+    The first row is the same pair with a relay of bytes between them: the floor of this machine.
+
+    --streams N adds a row: N large messages at once, over the same two connections, on other addresses, and the
+    latency of the small ones meanwhile. STREAMS TOOK is the time of all of them, GROWN BY the memory of the worst
+    router.
+
+    \b
+    Examples:
+      amqpmesh bench latency
+      amqpmesh bench latency --routers 3 --streams 10 --stream-bytes 1g
+    """
+    from mesh.bench import latency, session
+
+    check(url, pids, options, options["routers"] != (1,))
+    order = latency.Order(
+        rate_per_s=options["rate"],
+        seconds=options["seconds"],
+        repeat=options["repeat"],
+        body_bytes=options["body"],
+        streams=options["streams"],
+        stream_bytes=options["stream_bytes"],
+        is_tls=options["is_tls"],
+        stall_s=options["stall_s"],
+    )
+    if url is None:
+        return session.run(lambda: latency.measure_ours(options["routers"], order, out), out)
+    target = session.target_at(url, pids)
+    return session.run(lambda: latency.measure(target, session.name_of(url), order, out), out)
+
+
+@command.command("links", context_settings={"show_default": True})
+@click.option("-c", "--links", type=click.IntRange(2), default=100_000, help="How many links.")
+@click.option("--per-session", type=click.IntRange(1, 65536), default=64, help="Links in each session.")
+@click.option("--connections", type=click.IntRange(1), default=10, help="Connections to spread them over.")
+@target_options
+@output_options
+def links_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure what it costs to attach, keep and detach links that are idle.
+
+    Receivers on one address, then on an address each, then circuits: senders at one end of a line of three routers,
+    receivers at the other, seen from the router between. With --url: receivers on that address.
+
+    \b
+    Examples:
+      amqpmesh bench links
+      amqpmesh bench links --links 10000 --connections 1 --json
+    """
+    from mesh.bench import holding, session
+
+    check(url, pids, options, False)
+    order = holding.LinksOrder(
+        options["links"], options["per_session"], options["connections"], options["is_tls"], options["stall_s"]
+    )
+    if url is None:
+        return session.run(lambda: holding.measure_our_links(order, out), out)
+    target = session.target_at(url, pids)
+    name = session.name_of(url)
+    return session.run(lambda: [holding.measure_links(target, name, order, out, is_shared=True)], out)
+
+
+@command.command("connections", context_settings={"show_default": True})
+@click.option("-c", "--connections", type=click.IntRange(1), default=10_000, help="How many connections.")
+@target_options
+@output_options
+def connections_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
+    """Measure what it costs to open and keep connections that are idle, with one link each.
+
+    The limit of open files is raised as far as this user may.
+
+    \b
+    Examples:
+      amqpmesh bench connections
+      amqpmesh bench connections --connections 500 --url amqp://localhost/orders --pid 4711
+    """
+    from mesh.bench import holding, session
+
+    check(url, pids, options, False)
+    order = holding.ConnectionsOrder(options["connections"], options["is_tls"], options["stall_s"])
+    if url is None:
+        return session.run(lambda: holding.measure_our_connections(order, out), out)
+    target = session.target_at(url, pids)
+    name = session.name_of(url)
+    return session.run(lambda: [holding.measure_connections(target, name, order, out)], out)
+
+
+def check(url: AmqpUrl | None, pids: tuple[int, ...], options: dict[str, Any], has_routers: object) -> None:
+    """Raise UsageError for options that mean nothing together."""
+    if url is None and pids:
+        raise click.UsageError("--pid goes with --url: routers of its own are known")
+    if url is not None and (options["is_tls"] or has_routers):
+        raise click.UsageError("--routers and --tls are for routers of its own: they do not go with --url")

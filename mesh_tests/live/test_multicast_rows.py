@@ -1,0 +1,138 @@
+"""What does a producer hear of a multicast, and what does a consumer that stands still do to it? Through sockets."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from mesh_tests.live.conftest import new_address
+from mesh_tests.live.wire_client import WireClient, wait_with
+from mesh_tests.outcomes import REFUSED, told
+from mesh_tests.waiting import wait_until
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
+
+STALL_S = 10.0
+BY_RANK = (REFUSED, ACCEPTED, MODIFIED_FAILED, RELEASED)
+FLOATS = 3
+COPIES = 50
+
+
+@pytest.fixture
+def near(rows):
+    """A consumer at the producer's router."""
+    with WireClient(rows.port("r1"), container_id="near") as client:
+        yield client
+
+
+def wait_takers(rows, address, count):
+    """Until so many links lead out of all routers: to consumers, and to the next router."""
+
+    def takers():
+        snapshots = [rows.snapshot(router)["node"]["addresses"] for router in ("r1", "r2", "r3")]
+        return sum(each["takers"] for addresses in snapshots for each in addresses if each["address"] == address)
+
+    wait_until(lambda: takers() == count, 10, f"{count} takers")
+
+
+@pytest.mark.parametrize("here", BY_RANK, ids=lambda outcome: f"{outcome.kind.name} here")
+@pytest.mark.parametrize("there", BY_RANK, ids=lambda outcome: f"{outcome.kind.name} there")
+def test_the_outcome_is_the_highest_once_every_consumer_settled(
+    rows, producer, near, consumer, egress, news, here, there
+):
+    for client in (near, consumer):
+        client.receiver(news, credit=10)
+    sender = producer.sender(news)
+    wait_takers(rows, news, 2 + ["r1", "r2", "r3"].index(egress))
+    producer.wait(lambda: sender.credit > 0, "credit")
+    number = producer.send(sender, "news")
+    wait_with((producer, near, consumer), lambda: near.arrived and consumer.arrived, "both copies")
+    consumer.arrived.pop().settle(there)
+    consumer.step()
+    assert number not in producer.outcomes
+    near.arrived.pop().settle(here)
+    near.step()
+    assert told(producer.wait_outcome(number)) == told(min(here, there, key=BY_RANK.index))
+
+
+def test_a_consumer_that_is_lost_counts_as_modified(rows, producer, near, egress, news):
+    mortal = WireClient(rows.port(egress), container_id="mortal")
+    for client in (near, mortal):
+        client.receiver(news, credit=10)
+    sender = producer.sender(news)
+    wait_takers(rows, news, 2 + ["r1", "r2", "r3"].index(egress))
+    producer.wait(lambda: sender.credit > 0, "credit")
+    number = producer.send(sender, "news")
+    wait_with((producer, near, mortal), lambda: near.arrived and mortal.arrived, "both copies")
+    near.arrived.pop().settle(RELEASED)
+    near.step()
+    mortal.kill()
+    assert producer.wait_outcome(number) == MODIFIED_FAILED
+
+
+def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(rows, producer, consumer, egress, news):
+    still = consumer.receiver(news, credit=3)
+    with WireClient(rows.port("r2"), container_id="moving") as moving:
+        moving.receiver(news, credit=1000)
+        sender = producer.sender(news)
+        wait_takers(rows, news, {"r1": 3, "r2": 3, "r3": 4}[egress])
+        for number in range(COPIES):
+            producer.wait(lambda: sender.credit > 0, "credit", STALL_S / 2)
+            producer.send(sender, number, is_settled=True)
+        wait_with((producer, moving), lambda: len(moving.arrived) == COPIES, "all copies", STALL_S / 2)
+    assert len(consumer.wait_arrived(3)) == 3
+    assert still.credit == 0
+    assert copies_missed(rows, news) == COPIES - 3
+
+
+def copies_missed(rows, address):
+    snapshots = [rows.snapshot(router)["node"]["addresses"] for router in ("r1", "r2", "r3")]
+    return sum(each["copies_missed"] for addresses in snapshots for each in addresses if each["address"] == address)
+
+
+def stand_still(rows, egress):
+    """How many deliveries got out while a consumer was waited for, and how many it had when it was left out."""
+    address = new_address("news")
+    with (
+        WireClient(rows.port("r1")) as producer,
+        WireClient(rows.port("r2")) as moving,
+        WireClient(rows.port(egress)) as still,
+    ):
+        moving.receiver(address, credit=1000)
+        receiver = still.receiver(address, credit=1)
+        sender = producer.sender(address)
+        wait_takers(rows, address, {"r1": 3, "r2": 3, "r3": 4}[egress])
+        counts = {producer: 0, moving: 0, still: 0}
+
+        def go_on():
+            while sender.credit > 0:
+                counts[producer] += 1
+                producer.send(sender, counts[producer])
+            for client in (moving, still):
+                counts[client] += len(client.arrived)
+                _settle_all(client)
+            return counts
+
+        def wait(holds, timeout_s):
+            wait_with((producer, moving, still), lambda: holds(go_on()), "the stream to go on", timeout_s)
+
+        end = time.monotonic() + STALL_S - 1
+        wait(lambda _: time.monotonic() > end, STALL_S)
+        while_waiting = counts[producer]
+        wait(lambda counts: counts[moving] >= COPIES, STALL_S)
+        left_out = counts[still]
+        receiver.grant(1000)
+        wait(lambda counts: counts[still] > 10, STALL_S)
+        return while_waiting, left_out
+
+
+def _settle_all(client):
+    arrived, client.arrived = client.arrived, []
+    for each in arrived:
+        each.settle(ACCEPTED)
+
+
+def test_unsettled_copies_wait_for_a_consumer_without_credit_until_it_is_left_out(at_once, egress):
+    while_waiting, left_out = at_once(stand_still, egress)
+    assert while_waiting <= 1 + FLOATS
+    assert left_out == 1

@@ -1,0 +1,135 @@
+"""What is a client refused, and what does a sender without an address hear, through real sockets? One to three routers.
+
+Transfers beyond the promise and messages too large: `test_credit_over_sockets.py`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mesh_tests.egress import BETWEEN, egress_at
+from mesh_tests.live.conftest import CAPACITY, new_address
+from mesh_tests.live.wire_client import WireClient, wait_with
+from mesh_tests.waiting import wait_until
+from wire.delivery import ACCEPTED, RELEASED, Kind
+
+
+# Attaches
+@pytest.mark.parametrize("router", BETWEEN)
+@pytest.mark.parametrize("direction", ["sender", "receiver"])
+@pytest.mark.parametrize(
+    ("address", "condition"),
+    [("unknown", "amqp:not-found"), ("closed", "amqp:not-found"), ("secret", "amqp:unauthorized-access")],
+)
+def test_an_attach_is_refused_with_a_sentence_and_other_links_stay(rows, router, direction, address, condition):
+    with WireClient(rows.port(router)) as client:
+        other = client.sender("work.other")
+        refused = getattr(client, direction)(address)
+        error = client.wait_detached(refused).error
+        assert error.condition == condition
+        assert address in error.description
+        assert (refused.remote_target if direction == "sender" else refused.remote_source).is_null
+        assert other.is_open
+
+
+# Anonymous senders
+@pytest.fixture
+def anonymous(producer):
+    """A sender with all its credit."""
+    sender = producer.sender(None)
+    producer.wait(lambda: sender.credit == CAPACITY, "credit, though nobody takes anything")
+    return sender
+
+
+def _wait_known(rows, address):
+    """Until a producer at r1 would have credit: it knows of the consumer."""
+    with WireClient(rows.port("r1")) as client:
+        sender = client.sender(address)
+        client.wait(lambda: sender.credit > 0, "credit")
+
+
+def _wait_unknown(rows, address):
+    """Until r1 knows that the consumer left."""
+
+    def takers():
+        return sum(each["takers"] for each in rows.snapshot("r1")["node"]["addresses"] if each["address"] == address)
+
+    wait_until(lambda: takers() == 0, 10, "r1 to know that the consumer left")
+
+
+def _settle_all(client):
+    arrived, client.arrived = client.arrived, []
+    for each in arrived:
+        each.settle(ACCEPTED)
+    client.step()
+    return arrived
+
+
+def test_what_waits_for_one_address_is_overtaken_by_what_goes_to_others(rows, producer, consumer, anonymous):
+    slow, quick = new_address("work"), new_address("work")
+    receiver = consumer.receiver(slow)
+    consumer.receiver(quick, credit=10)
+    for address in (slow, quick):
+        _wait_known(rows, address)
+    waiting = [producer.send(anonymous, number, to=slow) for number in range(3)]
+    overtaking = producer.send(anonymous, "quick", to=quick)
+    producer.step()
+    assert [each.body for each in consumer.wait_arrived(1)] == ["quick"]
+    _settle_all(consumer)
+    assert producer.wait_outcome(overtaking) == ACCEPTED
+    receiver.grant(10)
+    assert [each.body for each in consumer.wait_arrived(3)] == [0, 1, 2], "in order"
+    _settle_all(consumer)
+    assert [producer.wait_outcome(number) for number in waiting] == [ACCEPTED] * 3
+
+
+@egress_at(*BETWEEN, failing=BETWEEN, reason="a settled delivery returns no credit to an anonymous sender")
+def test_its_credit_comes_back_as_its_messages_are_settled(rows, producer, consumer, anonymous, work):
+    consumer.receiver(work, credit=1000)
+    _wait_known(rows, work)
+    for _ in range(CAPACITY):
+        producer.send(anonymous, "x", to=work)
+    producer.step()
+    consumer.wait_arrived(CAPACITY)
+    _settle_all(consumer)
+    wait_with((producer, consumer), lambda: len(producer.outcomes) == CAPACITY, "all outcomes")
+    producer.wait(lambda: anonymous.credit > 0, "credit", 1)
+
+
+def test_a_message_whose_consumer_left_is_released(rows, producer, consumer, anonymous, work):
+    receiver = consumer.receiver(work, credit=10)
+    _wait_known(rows, work)
+    number = producer.send(anonymous, "x", to=work)
+    producer.step()
+    consumer.wait_arrived(1)
+    _settle_all(consumer)
+    assert producer.wait_outcome(number) == ACCEPTED
+    receiver.close()
+    consumer.step()
+    _wait_unknown(rows, work)
+    assert producer.wait_outcome(producer.send(anonymous, "x", to=work)) == RELEASED
+
+
+@pytest.mark.parametrize(
+    ("address", "condition"),
+    [
+        ("unknown", "amqp:not-found"),
+        ("closed", "amqp:not-found"),
+        ("secret", "amqp:unauthorized-access"),
+        ("", "amqp:invalid-field"),
+    ],
+)
+@pytest.mark.parametrize("router", BETWEEN)
+def test_unknown_closed_and_forbidden_addresses_are_rejected_with_a_sentence(rows, router, address, condition):
+    with WireClient(rows.port(router)) as client:
+        sender = client.sender(None)
+        client.wait(lambda: sender.credit > 0, "credit")
+        outcome = client.wait_outcome(client.send(sender, "x", to=address))
+        assert (outcome.kind, outcome.error.condition) == (Kind.REJECTED, condition)
+        assert outcome.error.description
+        assert sender.is_open
+
+
+def test_what_nobody_takes_is_released_at_once(producer, anonymous):
+    for to in ("work.nobody", "news.nobody", "amqp:/_topo/0/r9/temp.gone"):
+        assert producer.wait_outcome(producer.send(anonymous, "x", to=to), 1) == RELEASED

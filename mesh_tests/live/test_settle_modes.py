@@ -1,0 +1,121 @@
+"""Does everybody settle as it was agreed at attach, in one step or in two, through sockets? [2.7.3], [2.8.2]"""
+
+from __future__ import annotations
+
+import pytest
+
+from mesh_tests.egress import BETWEEN, egress_at
+from mesh_tests.live.wire_client import WireClient, wait_with
+from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
+from wire.delivery import ACCEPTED
+from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
+
+SEND_MODES = {SEND_MIXED: "mixed", SEND_UNSETTLED: "unsettled", SEND_SETTLED: "settled"}
+RECEIVE_MODES = {RECEIVE_FIRST: "first", RECEIVE_SECOND: "second"}
+TWO_STEPS = (SEND_MIXED, RECEIVE_SECOND)
+
+sends = pytest.mark.parametrize("sends", SEND_MODES, ids=lambda mode: f"sends {SEND_MODES[mode]}")
+wants = pytest.mark.parametrize("wants", SEND_MODES, ids=lambda mode: f"wants {SEND_MODES[mode]}")
+settles = pytest.mark.parametrize("settles", RECEIVE_MODES, ids=lambda mode: f"settles {RECEIVE_MODES[mode]}")
+
+
+def send(client, link, **more):
+    client.wait(lambda: link.credit > 0, "credit")
+    return client.send(link, "x", **more)
+
+
+@sends
+@wants
+@settles
+def test_messages_pass_between_any_two_modes_and_nothing_stays_unsettled(
+    producer, consumer, work, sends, wants, settles
+):
+    consumer.receiver(work, credit=10, send_mode=wants, receive_mode=settles)
+    sender = producer.sender(work, modes=(sends, RECEIVE_FIRST))
+    kinds = {SEND_MIXED: [False, True], SEND_UNSETTLED: [False], SEND_SETTLED: [True]}[sends]
+    numbers = [send(producer, sender, is_settled=is_settled) for is_settled in kinds]
+    wait_with((producer, consumer), lambda: len(consumer.arrived) == len(kinds), "all messages")
+    came_settled = [each.is_settled for each in consumer.arrived]
+    if wants != SEND_UNSETTLED:
+        assert came_settled == (kinds if wants == SEND_MIXED else [True] * len(kinds))
+    unsettled = [each for each in consumer.arrived if not each.is_settled]
+    for each in unsettled:
+        each.propose(ACCEPTED) if settles == RECEIVE_SECOND else each.settle(ACCEPTED)
+    wait_with(
+        (producer, consumer), lambda: not any(map(producer.is_unsettled, numbers[: kinds.count(False)])), "an end"
+    )
+    if settles == RECEIVE_SECOND:
+        wait_with((producer, consumer), lambda: consumer.confirmed == unsettled, "the last word")
+
+
+@pytest.mark.parametrize("outcome", EVERY_KIND, ids=outcome_id)
+def test_the_consumer_settles_after_the_producer_has(producer, consumer, work, outcome):
+    producer.answers = False
+    consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
+    number = send(producer, producer.sender(work, modes=TWO_STEPS))
+    producer.step()
+    (arrived,) = consumer.wait_arrived(1)
+    arrived.propose(outcome)
+    consumer.step()
+    assert told(producer.wait_outcome(number)) == told(outcome)
+    consumer.step(0.05)
+    assert producer.is_unsettled(number)
+    assert not consumer.confirmed
+    producer.settle(number)
+    wait_with((producer, consumer), lambda: consumer.confirmed == [arrived], "the last word")
+
+
+@egress_at(*BETWEEN, failing=BETWEEN, reason="the send mode that a consumer asks for is promised to it, and not kept")
+def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(producer, consumer, work):
+    receiver = consumer.receiver(work, credit=10, send_mode=SEND_UNSETTLED)
+    send(producer, producer.sender(work), is_settled=True)
+    producer.step()
+    (arrived,) = consumer.wait_arrived(1)
+    assert receiver.remote_settle_modes[0] == SEND_MIXED or not arrived.is_settled
+
+
+@egress_at(*BETWEEN, failing=BETWEEN, reason="nobody settles for a producer that is lost")
+def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(rows, consumer, work):
+    consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
+    dying = WireClient(rows.port("r1"), container_id="dying")
+    send(dying, dying.sender(work, modes=TWO_STEPS))
+    dying.step()
+    (arrived,) = consumer.wait_arrived(1)
+    dying.kill()
+    arrived.propose(ACCEPTED)
+    consumer.wait(lambda: consumer.confirmed == [arrived], "the last word", 1)
+
+
+@egress_at(*BETWEEN, failing=BETWEEN, reason="the router says that it settles first, and waits")
+def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_its_router(producer, consumer, work):
+    producer.answers = False
+    consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
+    number = send(producer, producer.sender(work, modes=(SEND_UNSETTLED, RECEIVE_FIRST)))
+    producer.step()
+    (arrived,) = consumer.wait_arrived(1)
+    arrived.propose(ACCEPTED)
+    wait_with((producer, consumer), lambda: not producer.is_unsettled(number), "the router to settle", 1)
+    wait_with((producer, consumer), lambda: consumer.confirmed == [arrived], "the last word", 1)
+
+
+@egress_at(*BETWEEN, failing=BETWEEN, reason="the router says that it settles second, and settles first")
+def test_a_producer_that_wants_the_last_word_has_it_or_was_told_that_it_has_not(producer, consumer, work):
+    producer.answers = False
+    consumer.receiver(work, credit=10)
+    sender = producer.sender(work, modes=TWO_STEPS)
+    number = send(producer, sender)
+    producer.step()
+    consumer.wait_arrived(1).pop().settle(ACCEPTED)
+    consumer.step()
+    assert producer.wait_outcome(number) == ACCEPTED
+    assert producer.is_unsettled(number) or sender.remote_settle_modes[1] == RECEIVE_FIRST
+
+
+def test_a_consumer_of_a_multicast_that_waits_is_told_too(producer, consumer, news):
+    consumer.receiver(news, credit=10, receive_mode=RECEIVE_SECOND)
+    number = send(producer, producer.sender(news))
+    producer.step()
+    (arrived,) = consumer.wait_arrived(1)
+    arrived.propose(ACCEPTED)
+    wait_with((producer, consumer), lambda: consumer.confirmed == [arrived], "the last word")
+    assert producer.wait_outcome(number) == ACCEPTED
