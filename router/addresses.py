@@ -30,6 +30,7 @@ from wire.log import Emit
 
 MAX_CIRCUITS = 8
 IDLE_S = 10.0
+BURIAL_S = 0.5
 RETRY_S = {PATH_LOST: 0.05}
 _RETRY_DEFAULT_S = 2.0
 
@@ -210,11 +211,26 @@ class Addresses:
             self._settle_circuits(entry)
         if group.takers:
             entry.had_taker = True
+        elif entry.had_taker and router_of(entry.policy.address) == self._router_id:
+            self._bury(group)
         elif not entry.had_taker and not entry.policy.kind.is_stored and not self._is_announced(entry):
             # Nobody takes from it and nobody ever said he would: anonymous senders hear so at once.
             group.give_up()
         if not group.inlets and not group.takers and not self._is_awaited(entry):
             del self._entries[key]
+
+    def _bury(self, group: AddressGroup) -> None:
+        """The consumer of a dynamic address is gone, and with it the address: who sends to it hears so at once."""
+        group.give_up()
+        # What is on its way is still answered one by one, as never written; then the circuits end.
+        self._timers.after(BURIAL_S, lambda: self._end_circuits(group))
+
+    @staticmethod
+    def _end_circuits(group: AddressGroup) -> None:
+        if group.takers:
+            return
+        for inlet in [inlet for inlet in group.inlets if inlet.is_circuit]:
+            inlet.expel(AmqpError(NO_TAKER, f"nobody listens to {group.address!r} any more"))
 
     def _is_announced(self, entry: Entry) -> bool:
         takers = self._remote_takers(entry)

@@ -23,7 +23,7 @@ def test_it_has_credit_though_nobody_takes_anything(router: str):
     mesh.run_until(lambda: sender.link.credit == CAPACITY)
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="a settled delivery returns no credit to an anonymous sender")
+@egress_at(*BETWEEN)
 def test_its_credit_comes_back_as_its_messages_are_settled(egress: str):
     mesh = line(listener={"link_capacity": CAPACITY})
     mesh.client(egress).receiver("rpc", credit=CAPACITY)
@@ -78,9 +78,7 @@ def test_a_message_whose_consumer_left_is_released(egress: str):
     mesh.run_until(lambda: sender.outcomes.get(2) == RELEASED, 3)
 
 
-@egress_at(
-    *BETWEEN, failing=BETWEEN, reason="the circuit to a dead dynamic address stays, and holds what was sent to it"
-)
+@egress_at(*BETWEEN)
 def test_a_dead_dynamic_address_is_released_at_once(egress: str):
     mesh = line()
     client = mesh.client(egress)

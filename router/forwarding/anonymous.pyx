@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at, release
 from router.forwarding.guard cimport Guard
-from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore
+from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport pn, pn_delivery_t
 
@@ -25,6 +25,7 @@ cdef class AnonymousInlet(Inlet):
     cdef AnonymousProducer producer
     cdef object held  # deque of (delivery, bytes)
     cdef pn_delivery_t *partial
+    cdef bint is_partial_discarded
 
     def __init__(self, AnonymousProducer producer, group):
         super().__init__(producer.link, group, producer.capacity)
@@ -35,8 +36,9 @@ cdef class AnonymousInlet(Inlet):
     cdef pn_delivery_t *head_now(self) noexcept:
         return <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
 
-    cdef bint has_prefix(self) noexcept:
-        return True
+    cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
+        cdef size_t size = len(self.held[0][1])
+        return size + pending_now(delivery) if delivery is self.partial else size
 
     cdef bint needs_float(self) noexcept:
         return False
@@ -53,17 +55,34 @@ cdef class AnonymousInlet(Inlet):
         self.partial = NULL
         return producer.on_head_done()
 
-    cdef int release_held(self) except -1:
-        cdef int count = 0
-        cdef pn_delivery_t *delivery
-        while (delivery := self.head_now()) is not NULL and delivery is not self.partial:
+    cdef bint is_discarding(self) noexcept:
+        return self.is_partial_discarded
+
+    cdef bint release_head(self) except -1:
+        cdef pn_delivery_t *delivery = <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
+        if delivery is NULL or self.moving is not None:
+            return False
+        if delivery is self.partial:
+            self.is_partial_discarded = True
+            while pending_now(delivery):
+                self.link.recv_into(scratch, CHUNK_BYTES)
+            if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
+                return False
+            self.is_partial_discarded = False
             self.held.popleft()
-            release(delivery)
-            count += 1
-        if count:
-            self.link.endpoint.mark()
-            self.producer.top_up_now()
-        return count
+            self.pop()
+        else:
+            self.held.popleft()
+        self.count_in()
+        release(delivery)
+        self.link.endpoint.mark()
+        self.producer.on_settled()
+        return True
+
+    cdef int on_settled(self) except -1:
+        cdef AnonymousProducer producer = self.producer
+        self.group.on_returned(self)
+        return producer.on_settled()
 
     cdef int top_up(self, int count) except -1:
         """Its sender's credit is the producer's affair."""
@@ -91,6 +110,7 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef object find
     cdef bytes prefix
     cdef AnonymousInlet streaming
+    cdef int outstanding  # taken from the link and not settled
 
     def __init__(self, IncomingCore link, int capacity, find, Guard guard):
         self.link = link
@@ -105,14 +125,15 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.top_up_now()
 
     cdef int top_up_now(self) except -1:
-        cdef AnonymousInlet inlet
-        cdef int held = 0, room
+        cdef int room
         if not self.link.is_open_now():
             return 0
-        for inlet in self.inlets.values():
-            held += len(inlet.held) + inlet.unsettled_count
-        room = self.capacity - held - self.link.credit_now() - pn.link_queued(self.link.raw)
+        room = self.capacity - self.outstanding - self.link.credit_now() - pn.link_queued(self.link.raw)
         return self.link.grant_now(room) if room * 2 >= self.capacity else 0
+
+    cdef int on_settled(self) except -1:
+        self.outstanding -= 1
+        return self.top_up_now()
 
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
         if not self._may_go_on():
@@ -171,6 +192,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         except AmqpError as error:
             self._reject(<size_t>delivery, error, is_partial)
             return 0
+        self.outstanding += 1
         inlet.held.append((<size_t>delivery, message))
         if is_partial:
             inlet.partial = delivery
