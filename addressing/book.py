@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 # Anonymous senders look an address up for each message; the cache turns most of these into one C call.
 _CACHED_ADDRESSES = 4096
 
+DEFAULT_PRIORITY = 4
+"""Of ten, 9 the most urgent."""
+
 
 class AddressKind(StrEnum):
     """What an address does; the words of the topology file."""
@@ -43,7 +46,8 @@ class Distribution(StrEnum):
 class AddressPolicy:
     """How the mesh treats one address.
 
-    Always: ``brokers`` is empty unless ``kind`` is QUEUE or TOPIC; a TOPIC has one broker.
+    Always: ``brokers`` is empty unless ``kind`` is QUEUE or TOPIC; a TOPIC has one broker. ``fallback`` is the
+    address of a QUEUE, or "" for none, as for all that are not ANYCAST.
     """
 
     address: str
@@ -54,6 +58,8 @@ class AddressPolicy:
     address_prefixes: tuple[str, ...] = ()
     pattern: str = ""
     is_internal: bool = False
+    fallback: str = ""
+    priority: int = DEFAULT_PRIORITY
 
     @property
     def is_sharded(self) -> bool:
@@ -96,7 +102,14 @@ class AddressBook:
             broker_address=entry.broker_address,
             address_prefixes=tuple(self._topology.brokers[broker].address_prefix for broker in brokers),
             pattern=pattern,
+            fallback=entry.fallback or "",
+            priority=entry.priority,
         )
+
+    def with_fallback(self) -> tuple[AddressPolicy, ...]:
+        """Return the policies of all addresses that have a fallback; such are declared by name, not by pattern."""
+        found = (self.resolve(address) for address, entry in self._topology.addresses.items() if entry.fallback)
+        return tuple(policy for policy in found if policy is not None)
 
     def _resolve_internal(self, address: str) -> AddressPolicy | None:
         if is_dynamic_topic(address):

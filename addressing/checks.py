@@ -6,30 +6,18 @@ Each check yields what it finds and stops at nothing, so that one run reports ev
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from addressing.book import AddressKind
+from addressing.address_checks import check_addresses
+from addressing.declared import Declared, unknown
 from addressing.names import ANONYMOUS
-from addressing.pattern import is_pattern
-from addressing.problem import Path, Problem, hint_for, nearest
-from addressing.topology import Address, Authentication, Broker, Topology
+from addressing.problem import Path, Problem
+from addressing.topology import Authentication, Broker, Topology
 
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
 _EMBEDDED_ONLY = ("host", "port")
 _EXISTING_ONLY = ("address_prefix", "hostname", "tls")
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """The names of the file, also of routers and brokers that are wrong in themselves and so not in the topology.
-
-    None where the section itself is unreadable: then nothing can be said about names that refer to it.
-    """
-
-    routers: Collection[str] | None
-    brokers: Collection[str] | None
-    is_complete: bool
 
 
 def check(topology: Topology, declared: Declared) -> Iterator[Problem]:
@@ -39,7 +27,7 @@ def check(topology: Topology, declared: Declared) -> Iterator[Problem]:
     yield from _check_ports(topology)
     yield from _check_listeners(topology)
     yield from _check_brokers(topology, declared)
-    yield from _check_addresses(topology, declared)
+    yield from check_addresses(topology, declared)
     yield from _check_users(topology)
     if declared.is_complete:
         yield from _check_authentication(topology)
@@ -53,26 +41,12 @@ def _check_names(declared: Declared) -> Iterator[Problem]:
         yield Problem(("brokers", name), "AM108", f"{name!r} is the name of a router already", at_key=True)
 
 
-def _unknown(kind: str, path: Path, name: str, known: Collection[str] | None, subject: str) -> Iterator[Problem]:
-    """Yield a problem if ``name`` is not among the ``known`` routers or brokers."""
-    if known is None or name in known:
-        return
-    yield Problem(
-        path,
-        {"router": "AM103", "broker": "AM104"}[kind],
-        f"{subject} unknown {kind} {name!r}",
-        hint=hint_for(name, known),
-        fix=f"add a {kind} named {name}, or correct the name.",
-        suggestion=nearest(name, known),
-    )
-
-
 def _check_connections(topology: Topology, declared: Declared) -> Iterator[Problem]:
     declarers: dict[frozenset[str], str] = {}
     for name, router in topology.routers.items():
         for i, connection in enumerate(router.connect):
             path: Path = ("routers", name, "connect", i, "to")
-            yield from _unknown("router", path, connection.to, declared.routers, f"router {name!r}: connector to")
+            yield from unknown("router", path, connection.to, declared.routers, f"router {name!r}: connector to")
             pair = frozenset((name, connection.to))
             if len(pair) == 1:
                 yield Problem(path, "AM201", f"router {name!r}: connector to itself")
@@ -177,7 +151,7 @@ def _check_brokers(topology: Topology, declared: Declared) -> Iterator[Problem]:
         if broker.url is not None:
             yield from _check_pair((*path, "tls"), f"broker {name!r}", broker.tls.cert, broker.tls.key)
         for i, router in enumerate(broker.routers):
-            yield from _unknown(
+            yield from unknown(
                 "router", (*path, "routers", i), router, declared.routers, f"broker {name!r}: attached to"
             )
         if broker.data is not None:
@@ -187,7 +161,7 @@ def _check_brokers(topology: Topology, declared: Declared) -> Iterator[Problem]:
                 yield Problem((*path, "data"), "AM304", message)
     if topology.default_broker is not None:
         known = declared.brokers
-        yield from _unknown("broker", ("default_broker",), topology.default_broker, known, "default_broker:")
+        yield from unknown("broker", ("default_broker",), topology.default_broker, known, "default_broker:")
 
 
 def _check_kind_of_broker(path: Path, name: str, broker: Broker) -> Iterator[Problem]:
@@ -200,61 +174,6 @@ def _check_kind_of_broker(path: Path, name: str, broker: Broker) -> Iterator[Pro
     for key in foreign:
         if key in broker.model_fields_set:
             yield Problem((*path, key), "AM303", f"{key!r} has no meaning for an {kind} broker", at_key=True)
-
-
-def _check_addresses(topology: Topology, declared: Declared) -> Iterator[Problem]:
-    for pattern, address in topology.addresses.items():
-        path: Path = ("addresses", pattern)
-        subject = f"address {pattern!r}:"
-        for key, broker in _named_brokers(address):
-            yield from _unknown("broker", (*path, *key), broker, declared.brokers, subject)
-        yield from _check_options(path, subject, pattern, address)
-        if address.type.is_stored:
-            yield from _check_home(path, subject, address, topology, declared)
-
-
-def _named_brokers(address: Address) -> Iterator[tuple[Path, str]]:
-    if address.broker is not None:
-        yield ("broker",), address.broker
-    for i, broker in enumerate(address.brokers):
-        yield ("brokers", i), broker
-
-
-def _check_options(path: Path, subject: str, pattern: str, address: Address) -> Iterator[Problem]:
-    kind = address.type
-    refused = () if kind.is_stored else ("broker", "brokers", "broker_address")
-    if kind is not AddressKind.ANYCAST:
-        refused = (*refused, "distribution")
-    for key in refused:
-        if key in address.model_fields_set:
-            yield Problem((*path, key), "AM405", f"{subject} {key!r} has no meaning for type {kind}", at_key=True)
-    if address.broker is not None and address.brokers:
-        yield Problem((*path, "broker"), "AM406", f"{subject} both 'broker' and 'brokers'", at_key=True)
-    if address.broker_address and is_pattern(pattern):
-        message = f"{subject} 'broker_address' would fold every address of the pattern into one"
-        yield Problem((*path, "broker_address"), "AM406", message, at_key=True)
-    for i, broker in enumerate(address.brokers):
-        if broker in address.brokers[:i]:
-            yield Problem((*path, "brokers", i), "AM406", f"{subject} broker {broker!r} is listed twice")
-
-
-def _check_home(
-    path: Path, subject: str, address: Address, topology: Topology, declared: Declared
-) -> Iterator[Problem]:
-    if address.type is AddressKind.TOPIC and len(address.brokers) > 1:
-        yield Problem((*path, "brokers"), "AM404", f"{subject} a topic on {len(address.brokers)} brokers, expected one")
-    known = declared.brokers
-    if known is None or address.broker or address.brokers or topology.default_broker or len(known) == 1:
-        return
-    if known:
-        message = f"{subject} a {address.type} needs a broker, and there are {len(known)} to choose from"
-        fix = f"name the broker: {{type: {address.type}, broker: NAME}}, or set default_broker."
-        yield Problem(path, "AM403", message, hint=hint_for("", known), fix=fix, at_key=True)
-    else:
-        fix = "add a broker: 'brokers: {b1: {data: ./data/b1}}'."
-        yield Problem(
-            path, "AM403", f"{subject} a {address.type} needs a broker, and there is none", fix=fix, at_key=True
-        )
 
 
 def _check_users(topology: Topology) -> Iterator[Problem]:

@@ -205,15 +205,36 @@ _ALL = (
     Code(
         "AM405",
         "an option that this type of address does not have",
-        "'distribution' is for anycast; 'broker', 'brokers' and 'broker_address' are for queue and topic.",
+        "'distribution' and 'fallback' are for anycast; 'broker', 'brokers' and 'broker_address' are for queue and "
+        "topic; 'priority' is for all but unavailable.",
         "remove the option, or change the type.",
     ),
     Code(
         "AM406",
         "options that exclude each other",
-        "'broker' and 'brokers' say the same twice. 'broker_address' on a pattern would fold every address that "
-        "matches into one queue.",
+        "'broker' and 'brokers' say the same twice. 'broker_address' or 'fallback' on a pattern would fold every "
+        "address that matches into one queue.",
         "keep one of them.",
+    ),
+    Code(
+        "AM407",
+        "unknown fallback",
+        "The fallback of an address is the address of a queue, and nothing declares this one.",
+        "declare the queue under 'addresses', or correct the name.",
+    ),
+    Code(
+        "AM408",
+        "a fallback that is no queue",
+        "Only a queue keeps messages until somebody takes them. A topic, a multicast or another anycast does not, and "
+        "a pattern stands for many queues.",
+        "name a queue.",
+    ),
+    Code(
+        "AM409",
+        "two addresses with one fallback",
+        "What comes back from a fallback goes to the takers of its address. From a queue that two addresses share "
+        "nobody could tell which message belongs to which.",
+        "give each address a queue of its own.",
     ),
     Code(
         "AM501",

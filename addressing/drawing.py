@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from addressing.book import AddressKind
+from addressing.book import DEFAULT_PRIORITY, AddressKind
 from addressing.topology import Address, Listener, Router, Topology
 
 _MOST_IN_A_ROW = 8
@@ -185,7 +185,12 @@ def _broker_row(name: str, topology: Topology) -> list[str]:
 
 def _address_row(name: str, topology: Topology) -> list[str]:
     address = topology.addresses[name]
-    return [name, str(address.type), _treatment(address, topology)]
+    parts = [_treatment(address, topology)]
+    if address.fallback:
+        parts.append(f"fallback {address.fallback}")
+    if address.priority != DEFAULT_PRIORITY:
+        parts.append(f"priority {address.priority}")
+    return [name, str(address.type), ", ".join(part for part in parts if part)]
 
 
 def _treatment(address: Address, topology: Topology) -> str:

@@ -12,8 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from addressing.checks import Declared, check
+from addressing.checks import check
 from addressing.codes import CODES
+from addressing.declared import Declared
 from addressing.document import Document, parse_document
 from addressing.errors import ConfigError, TopologyErrors
 from addressing.problem import Path, Problem
@@ -162,7 +163,7 @@ def _remove(data: Any, path: Path) -> None:
 
 
 def _declared(data: dict[str, Any], *, is_complete: bool) -> Declared:
-    return Declared(_names(data, "routers"), _names(data, "brokers"), is_complete)
+    return Declared(_names(data, "routers"), _names(data, "brokers"), _names(data, "addresses"), is_complete)
 
 
 def _names(data: dict[str, Any], section: str) -> Collection[str] | None:

@@ -6,6 +6,7 @@ from wire.proton cimport pn_delivery_t
 cdef class AddressGroup(Group):
     cdef readonly str address
     cdef readonly int phase
+    cdef public int priority
     cdef readonly dict inlets
     cdef readonly dict takers
     cdef readonly unsigned long long released

@@ -12,6 +12,7 @@ class GroupOwner(Protocol):
 class AddressGroup(Group):
     address: str
     phase: int
+    priority: int
     inlets: dict[Inlet, None]
     takers: dict[Taker, None]
     released: int

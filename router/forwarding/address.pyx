@@ -9,6 +9,7 @@ from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport Move, start_refusal
 from wire.proton cimport pn, pn_delivery_t
 
+from addressing.book import DEFAULT_PRIORITY
 from router.forwarding.drain import Drain
 from router.forwarding.settings import AddressSnapshot
 from wire.outcome import rejected
@@ -26,6 +27,7 @@ cdef class AddressGroup(Group):
     def __init__(self, str address, int phase, timers, settings, owner):
         self.address = address
         self.phase = phase
+        self.priority = DEFAULT_PRIORITY
         self.inlets = {}
         self.takers = {}
         self.waiting = {}
@@ -270,6 +272,7 @@ cdef class AddressGroup(Group):
             address=self.address,
             phase=self.phase,
             treatment=self.treatment,
+            priority=self.priority,
             inlets=len(self.inlets),
             takers=len(self.takers),
             circuits=circuits,

@@ -6,17 +6,24 @@ One that is not complete at 64 KiB streams from the link, and those behind it wa
 
 from collections import deque
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at, release
 from router.forwarding.guard cimport Guard
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport pn, pn_delivery_t
+from wire.sections cimport CUT, WHOLE, Head, fault_in, scan_head
 
 from wire.delivery import rejected, set_outcome
 from wire.errors import AmqpError
-from wire.sections import Incomplete, scan
+
+cdef enum:
+    # Addresses that a sender has inlets for before those with nothing under way are looked for, and forgotten.
+    MANY_INLETS = 1000
+    # Spellings of addresses that are known without being looked up.
+    MANY_SPELLINGS = 4000
+    LONG_SPELLING_BYTES = 1024
 
 
 cdef class AnonymousInlet(Inlet):
@@ -55,34 +62,48 @@ cdef class AnonymousInlet(Inlet):
         self.partial = NULL
         return producer.on_head_done()
 
+    cdef int drop_head(self) except -1:
+        self.held.popleft()
+        self.producer.outstanding -= 1
+        return self.pop()
+
+    cdef int drop(self, Carrier carrier) except -1:
+        Inlet.drop(self, carrier)
+        self.producer.outstanding -= 1
+        return self.producer.top_up_now()
+
     cdef bint is_discarding(self) noexcept:
         return self.is_partial_discarded
 
     cdef bint release_head(self) except -1:
+        cdef AnonymousProducer producer = self.producer
         cdef pn_delivery_t *delivery = <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
         if delivery is NULL or self.moving is not None:
             return False
+        if delivery is self.partial and not self._is_read_out(delivery):
+            return False
+        self.held.popleft()
         if delivery is self.partial:
-            self.is_partial_discarded = True
-            while pending_now(delivery):
-                self.link.recv_into(scratch, CHUNK_BYTES)
-            if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
-                return False
-            self.is_partial_discarded = False
-            self.held.popleft()
             self.pop()
-        else:
-            self.held.popleft()
         self.count_in()
         release(delivery)
         self.link.endpoint.mark()
-        self.producer.on_settled()
+        producer.outstanding -= 1
+        producer.top_up_now()
         return True
 
-    cdef int on_settled(self) except -1:
-        cdef AnonymousProducer producer = self.producer
-        self.group.on_returned(self)
-        return producer.on_settled()
+    cdef bint _is_read_out(self, pn_delivery_t *delivery) except -1:
+        """Throw away what is here of the large one at the head; False while its end has not come."""
+        self.is_partial_discarded = True
+        while pending_now(delivery):
+            self.link.recv_into(scratch, CHUNK_BYTES)
+        if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
+            return False
+        self.is_partial_discarded = False
+        return True
+
+    cdef bint is_idle(self) noexcept:
+        return not self.held and self.moving is None and self.unsettled_count == 0
 
     cdef int top_up(self, int count) except -1:
         """Its sender's credit is the producer's affair."""
@@ -105,18 +126,22 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     cdef readonly IncomingCore link
     cdef readonly int capacity
-    cdef readonly dict inlets
+    cdef dict inlets  # by group
+    cdef dict known  # the same, by `to` as it was spelled
+    cdef size_t many_inlets
+    cdef int outstanding  # deliveries that were read, or begun, and are not settled
     cdef Guard guard
     cdef object find
     cdef bytes prefix
     cdef AnonymousInlet streaming
-    cdef int outstanding  # taken from the link and not settled
 
     def __init__(self, IncomingCore link, int capacity, find, Guard guard):
         self.link = link
         self.guard = guard
         self.capacity = capacity
         self.inlets = {}
+        self.known = {}
+        self.many_inlets = MANY_INLETS
         self.find = find
         self.prefix = b""
         link.owner = self
@@ -130,10 +155,6 @@ cdef class AnonymousProducer(DeliveryOwner):
             return 0
         room = self.capacity - self.outstanding - self.link.credit_now() - pn.link_queued(self.link.raw)
         return self.link.grant_now(room) if room * 2 >= self.capacity else 0
-
-    cdef int on_settled(self) except -1:
-        self.outstanding -= 1
-        return self.top_up_now()
 
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
         if not self._may_go_on():
@@ -192,26 +213,53 @@ cdef class AnonymousProducer(DeliveryOwner):
         except AmqpError as error:
             self._reject(<size_t>delivery, error, is_partial)
             return 0
-        self.outstanding += 1
         inlet.held.append((<size_t>delivery, message))
+        self.outstanding += 1
         if is_partial:
             inlet.partial = delivery
             self.streaming = inlet
         return inlet.group.pump(inlet)
 
-    def _inlet_for(self, bytes message):
-        try:
-            to = scan(message).to
-        except Incomplete:
-            raise AmqpError("amqp:decode-error", "the message ends before its properties do") from None
-        if not to:
+    cdef AnonymousInlet _inlet_for(self, bytes message):
+        cdef const unsigned char *raw = <const unsigned char *>PyBytes_AS_STRING(message)
+        cdef Head head
+        cdef bytes to
+        cdef AnonymousInlet inlet
+        if scan_head(raw, PyBytes_GET_SIZE(message), &head) != WHOLE:
+            if head.finding == CUT:
+                raise AmqpError("amqp:decode-error", "the message ends before its properties do")
+            raise fault_in(&head)
+        if not head.to.size_bytes:
             raise AmqpError("amqp:invalid-field", "sent without a target, and its properties name no address in `to`")
-        group = self.find(to)
+        to = PyBytes_FromStringAndSize(<const char *>raw + head.to.start, head.to.size_bytes)
+        inlet = self.known.get(to)
+        return self._look_up(to) if inlet is None else inlet
+
+    cdef AnonymousInlet _look_up(self, bytes to):
+        group = self.find(to.decode())
         inlet = self.inlets.get(group)
         if inlet is None:
+            self._forget_idle()
             inlet = self.inlets[group] = AnonymousInlet(self, group)
             group.add_inlet(inlet)
+        if len(to) <= LONG_SPELLING_BYTES:
+            if len(self.known) >= MANY_SPELLINGS:
+                self.known.clear()
+            self.known[to] = inlet
         return inlet
+
+    cdef int _forget_idle(self) except -1:
+        """Who answers requests sends to one address after the other, and to most of them never again."""
+        cdef AnonymousInlet inlet
+        if len(self.inlets) < self.many_inlets:
+            return 0
+        self.known.clear()
+        for group, inlet in list(self.inlets.items()):
+            if inlet.is_idle():
+                del self.inlets[group]
+                group.forget_inlet(inlet)
+        self.many_inlets = max(<size_t>MANY_INLETS, 2 * <size_t>len(self.inlets))
+        return 0
 
     def _reject(self, size_t delivery, error, bint is_partial):
         if is_partial:
@@ -242,6 +290,7 @@ cdef class AnonymousProducer(DeliveryOwner):
     def on_left(self, closed, error):
         cdef AnonymousInlet inlet
         inlets, self.inlets = self.inlets, {}
+        self.known.clear()
         for group, inlet in inlets.items():
             inlet.abandon()
             inlet.held.clear()
@@ -251,7 +300,3 @@ cdef class AnonymousProducer(DeliveryOwner):
             self.link.close()
         else:
             self.link.detach()
-
-    def forget(self, group):
-        """The group is gone (nobody uses its address any more)."""
-        self.inlets.pop(group, None)

@@ -82,11 +82,9 @@ cdef class Anycast(AddressGroup):
         cdef size_t size
         cdef bint is_large = False
         while (delivery := inlet.head_now()) is not NULL and pn.delivery_aborted(delivery):
-            inlet.take_prefix()
-            inlet.pop()
+            inlet.drop_head()
             inlet.count_in()
             pn.delivery_settle(delivery)
-            inlet.on_settled()
         if delivery is NULL:
             return None
         if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:

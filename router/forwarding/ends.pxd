@@ -72,6 +72,7 @@ cdef class Inlet(DeliveryOwner):
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0
     cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept
     cdef int pop(self) except -1
+    cdef int drop_head(self) except -1
     cdef int count_in(self) except -1
     cdef bint may_stream(self, bint is_large) except -1
     cdef bint is_discarding(self) noexcept

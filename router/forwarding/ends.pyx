@@ -258,6 +258,10 @@ cdef class Inlet(DeliveryOwner):
         self.moving = None
         return self.link.advance_now()
 
+    cdef int drop_head(self) except -1:
+        """The head was aborted before it had a taker."""
+        return self.pop()
+
     cdef int count_in(self) except -1:
         if self.promised_count > 0:
             self.set_promised(self.promised_count - 1)

@@ -21,6 +21,7 @@ class AddressSnapshot:
     address: str
     phase: int
     treatment: str
+    priority: int
     inlets: int
     takers: int
     circuits: int

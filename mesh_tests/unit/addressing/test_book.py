@@ -21,6 +21,7 @@ addresses:
   news.#: topic
   news.local: {type: anycast, distribution: closest}
   rpc: anycast
+  jobs: {type: anycast, fallback: legacy.jobs, priority: 7}
   prices: multicast
   secret.#: unavailable
 """)
@@ -71,6 +72,18 @@ def test_each_broker_knows_an_address_by_its_own_prefix() -> None:
     assert policy("legacy.x").at_broker("rabbit") == "/queue/legacy.x"
     assert policy("mixed").at_broker("b2") == "elsewhere"
     assert policy("mixed").at_broker("rabbit") == "/queue/elsewhere"
+
+
+def test_an_anycast_may_have_a_fallback_which_is_a_queue() -> None:
+    assert policy("jobs").fallback == "legacy.jobs"
+    assert policy(policy("jobs").fallback).kind is AddressKind.QUEUE
+    assert policy("rpc").fallback == ""
+    assert BOOK.with_fallback() == (policy("jobs"),)
+
+
+def test_the_priority_of_an_address_is_4_unless_declared() -> None:
+    assert policy("jobs").priority == 7
+    assert policy("rpc").priority == policy("_topo/0/r1/temp.x").priority == 4
 
 
 def test_distribution_is_balanced_unless_declared() -> None:

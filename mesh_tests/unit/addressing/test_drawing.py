@@ -57,6 +57,20 @@ def test_a_line_too_long_for_a_row_is_drawn_all_the_same() -> None:
     assert len(shape(f"{{{routers}, {names[-1]}: }}")) == 1500
 
 
+def test_an_address_is_listed_with_its_fallback_and_a_priority_that_is_not_the_usual_one() -> None:
+    text = draw_topology(
+        parse_topology(
+            "mesh: m\nrouters: {r1: }\nbrokers: {b1: {data: x}}\n"
+            "addresses: {q: queue, a: {type: anycast, fallback: q}, b: {type: multicast, priority: 9}}\n"
+        )
+    )
+    assert text.splitlines()[-3:] == [
+        "    q  queue      on b1",
+        "    a  anycast    balanced, fallback q",
+        "    b  multicast  priority 9",
+    ]
+
+
 def test_plain_text_between_nodes_is_pointed_out() -> None:
     text = draw_topology(parse_topology("mesh: m\nnode_tls: false\nrouters: {r1: }\n"))
     assert text.splitlines()[0] == "mesh m: 1 router; plain text between nodes"

@@ -197,6 +197,21 @@ EXAMPLES = [
     (TWO + "addresses: {a: {type: queue, broker: b1, brokers: b2}}", "4:30 AM406"),
     (TWO + "addresses: {a: {type: queue, brokers: [b1, b1]}}", "4:44 AM406"),
     (TWO + "addresses: {a.*: {type: queue, broker: b1, broker_address: x}}", "4:44 AM406"),
+    (TWO + "addresses: {q: {type: queue, broker: b1}, a: {type: queue, broker: b1, fallback: q}}", "4:72 AM405"),
+    (TWO + "addresses: {q: {type: queue, broker: b1}, a: {type: multicast, fallback: q}}", "4:64 AM405"),
+    (R + "addresses: {a: {type: unavailable, priority: 7}}", "3:36 AM405"),
+    (TWO + "addresses: {q: {type: queue, broker: b1}, a.#: {type: anycast, fallback: q}}", "4:64 AM406"),
+    (R + "addresses: {a: {type: anycast, fallback: q}}", "3:42 AM407"),
+    (R + "addresses: {a: {type: anycast, fallback: amqp:/q}}", "3:42 AM401"),
+    (R + "addresses: {a: {type: anycast, fallback: a}}", "3:42 AM408"),
+    (TWO + "addresses: {q: {type: topic, broker: b1}, a: {type: anycast, fallback: q}}", "4:72 AM408"),
+    (TWO + "addresses: {q.#: {type: queue, broker: b1}, a: {type: anycast, fallback: q.#}}", "4:74 AM408"),
+    (
+        TWO
+        + "addresses: {q: {type: queue, broker: b1}, a: {type: anycast, fallback: q}, b: {type: anycast, fallback: q}}",
+        "4:105 AM409",
+    ),
+    (R + "addresses: {a: {type: anycast, priority: 10}}", "3:42 AM106"),
     (R + "users: {a: {password: hunter2}}", "3:23 AM501"),
     (R + "users: {anonymous: {password: '" + SECRET + "'}}", "3:21 AM502"),
     ("mesh: m\nrouters: {r1: {listeners: [{authentication: required}]}}", "2:45 AM503"),
@@ -228,6 +243,24 @@ def test_every_error_says_how_to_mend_it(example: tuple[str, ...]) -> None:
 def test_a_syntax_error_at_the_end_of_the_file_shows_its_last_line() -> None:
     (error,) = errors_of("mesh: [\n")
     assert str(error).splitlines()[1:3] == ["    1 | mesh: [", "      |        ^"]
+
+
+def test_a_fallback_that_nobody_declared_suggests_a_queue_that_somebody_did() -> None:
+    queues = "addresses:\n  store: {type: queue, broker: b1}\n  rpc: {type: anycast, fallback: stroe}\n"
+    (error,) = errors_of(TWO + queues)
+    assert str(error).splitlines() == [
+        "mesh.yml:6:34  AM407  address 'rpc': the fallback 'stroe' is no address of this mesh",
+        "    6 |   rpc: {type: anycast, fallback: stroe}",
+        "      |                                  ^^^^^ did you mean 'store'?  queues: store",
+        "fix: add the queue, 'stroe: queue', or correct the name.      amqpmesh explain AM407",
+    ]
+
+
+def test_a_fallback_whose_queue_is_wrong_in_itself_is_not_called_unknown() -> None:
+    assert found_in(R + "addresses: {q: {type: queue, broker: [b1]}, a: {type: anycast, fallback: q}}") == [
+        "3:38 AM105"
+    ]
+    assert found_in(R + "addresses: {'q.#': topik, a: {type: anycast, fallback: q.x}}") == ["3:20 AM106"]
 
 
 @pytest.mark.parametrize("kind", ["queue", "topic"])

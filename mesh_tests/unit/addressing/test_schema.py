@@ -68,6 +68,7 @@ def _allows_object(value: dict[str, Any], schema: dict[str, Any]) -> bool:
         "mesh: m\nrouters: {r1: {listeners: [5672, {port: 1, tls: true}, {tls: {cert: c, key: k}, x-a: 1}]}}\n",
         "mesh: m\nrouters: {r1: {connect: [r2, {to: r3, cost: 4}]}}\n",
         HEAD + "addresses: {a: queue, 'b.#': {type: anycast, distribution: closest}, c: {type: queue, brokers: b1}}\n",
+        HEAD + "addresses: {q: queue, a: {type: anycast, fallback: q, priority: 9}}\n",
         HEAD + "brokers: {b1: {data: x, routers: r1}, b2: {url: 'amqp://h', routers: [r1], tls: {ca: x}}}\n",
         HEAD + "users: {a: , b: {send: x, receive: [y]}}\n",
     ],
@@ -86,6 +87,7 @@ def test_right_files_are_right_in_an_editor_too(text: str) -> None:
         "mesh: m\nrouters: {-r: }\n",
         "mesh: m\nrouters: {r1: {connect: [{to: r2, cost: 0}]}}\n",
         HEAD + "addresses: {a: topik}\n",
+        HEAD + "addresses: {a: {type: anycast, priority: 10}}\n",
         HEAD + "brokers: {b1: {data: x, port: 70000}}\n",
     ],
 )

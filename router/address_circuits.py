@@ -1,0 +1,67 @@
+"""Which circuits does this router keep for an anycast address: one to each of the cheapest egresses, streams beside it.
+
+Spec of a circuit: `router.spec`. A stream carries the deliveries of one inlet that are too large to share a link.
+"""
+
+from __future__ import annotations
+
+from router.circuits import Circuits
+from router.entries import Entry
+from router.forwarding.ends import Inlet, Taker
+from router.reach import Reach
+from router.spec import CircuitKind, CircuitSpec
+from router.upkeep import Upkeep
+from wire.errors import AmqpError
+
+
+class AddressCircuits:
+    def __init__(self, reach: Reach, circuits: Circuits, upkeep: Upkeep) -> None:
+        self._reach = reach
+        self._circuits = circuits
+        self._upkeep = upkeep
+
+    def settle(self, entry: Entry) -> None:
+        """Open those that are missing, retire those whose egress has no takers any more."""
+        has_producer = entry.has_producer
+        wanted = self._reach.cheapest(self._reach.takers(entry)) if has_producer else {}
+        for egress, taker in list(entry.circuits.items()):
+            if egress not in wanted:
+                self._upkeep.retire(entry, taker, at_once=has_producer)
+        for egress, path in wanted.items():
+            if egress not in entry.circuits and self._upkeep.may_try(entry, egress):
+                self._add(entry, egress, path)
+
+    def _add(self, entry: Entry, egress: str, path: tuple[str, ...]) -> None:
+        taker = self._open(entry, CircuitKind.ANYCAST, path)
+        if taker is None:
+            self._upkeep.on_refused(entry, egress, None)
+            return
+        entry.circuits[egress] = taker
+        entry.group.add_taker(taker)
+
+    def _open(self, entry: Entry, kind: CircuitKind, path: tuple[str, ...]) -> Taker | None:
+        group = entry.group
+        spec = CircuitSpec(kind, group.address, self._reach.router_id, group.phase, path)
+        try:
+            link = self._circuits.sender(spec, path[1])
+        except AmqpError:
+            return None
+        cost = self._reach.routing.cost_to(path[-1]) or 1
+        taker = Taker(link, group, cost, is_stream=kind is CircuitKind.STREAM)
+        link.open()
+        return taker
+
+    def stream(self, entry: Entry, circuit: Taker, inlet: Inlet) -> Taker | None:
+        """The streaming circuit of this inlet towards the egress of ``circuit``: opened when first asked for."""
+        egress = next((name for name, taker in entry.circuits.items() if taker is circuit), None)
+        if egress is None:
+            return None
+        taker = entry.streams.get((egress, inlet))
+        if taker is None:
+            path = self._reach.routing.path(egress)
+            taker = self._open(entry, CircuitKind.STREAM, path) if path else None
+            if taker is None:
+                return None
+            entry.streams[egress, inlet] = taker
+            entry.group.add_stream(taker)
+        return taker if taker.can_take else None

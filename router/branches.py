@@ -1,0 +1,95 @@
+"""Over which branches do deliveries of a multicast leave this router: its own tree's, and those it passes on?
+
+The ingress computes the tree and sends each neighbor what lies behind it; who gets such a circuit makes the branches
+that it names, for that inlet alone.
+"""
+
+from __future__ import annotations
+
+from router.circuits import Circuits
+from router.entries import Entry
+from router.forwarding.address import AddressGroup
+from router.forwarding.ends import Inlet, Taker
+from router.reach import Reach
+from router.spec import CircuitKind, CircuitSpec, Tree, tree_of
+from router.upkeep import Upkeep
+from wire.errors import AmqpError
+
+
+class Branches:
+    def __init__(self, reach: Reach, circuits: Circuits, upkeep: Upkeep) -> None:
+        self._reach = reach
+        self._circuits = circuits
+        self._upkeep = upkeep
+
+    # The tree of this ingress
+    def settle(self, entry: Entry) -> None:
+        """Make the branches those of the tree as it is now."""
+        has_producer = entry.has_producer
+        targets = self._reach.takers(entry) if has_producer else frozenset()
+        wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(targets).items()}
+        self._retire(entry, wanted, at_once=has_producer)
+        for hop, tree in wanted.items():
+            if hop not in entry.branches and self._upkeep.may_try(entry, hop):
+                self._add(entry, hop, tree)
+
+    def _retire(self, entry: Entry, wanted: dict[str, Tree], *, at_once: bool) -> None:
+        for hop, (tree, taker) in list(entry.branches.items()):
+            if wanted.get(hop) == tree:
+                continue
+            if at_once:
+                entry.branches.pop(hop)
+            self._upkeep.retire(entry, taker, at_once=at_once)
+            for key, stream in list(entry.streams.items()):
+                if key[0] == hop:
+                    self._upkeep.retire(entry, stream, at_once=True)
+
+    def _add(self, entry: Entry, hop: str, tree: Tree) -> None:
+        branch = self._open(entry.group, CircuitKind.MULTICAST, hop, tree, self._reach.router_id, None)
+        if branch is None:
+            self._upkeep.on_refused(entry, hop, None)
+        else:
+            entry.branches[hop] = (tree, branch)
+
+    def _open(
+        self,
+        group: AddressGroup,
+        kind: CircuitKind,
+        hop: str,
+        tree: Tree,
+        ingress: str,
+        upstream: Inlet | None,
+    ) -> Taker | None:
+        router_id = self._reach.router_id
+        spec = CircuitSpec(kind, group.address, ingress, path=(router_id, hop), tree=tree)
+        try:
+            link = self._circuits.sender(spec, hop)
+        except AmqpError:
+            return None
+        is_own_stream = kind is CircuitKind.MULTICAST_STREAM and ingress == router_id
+        taker = Taker(link, group, cost=1, upstream=upstream, is_stream=is_own_stream)
+        link.open()
+        group.add_taker(taker)
+        return taker
+
+    def streams(self, entry: Entry, inlet: Inlet) -> list[Taker]:
+        """For the large deliveries of this inlet: a branch of its own beside each that is shared."""
+        for hop, (tree, _) in entry.branches.items():
+            if (hop, inlet) not in entry.streams:
+                kind, router_id = CircuitKind.MULTICAST_STREAM, self._reach.router_id
+                taker = self._open(entry.group, kind, hop, tree, router_id, inlet)
+                if taker is not None:
+                    entry.streams[hop, inlet] = taker
+        return [taker for (hop, owner), taker in entry.streams.items() if owner is inlet and hop in entry.branches]
+
+    # The trees of others
+    def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:
+        """Go on with the tree of another ingress, as its circuit says."""
+        for hop, tree in spec.tree.items():
+            self._open(group, spec.kind, hop, tree, spec.ingress, upstream)
+
+    @staticmethod
+    def close(group: AddressGroup, upstream: Inlet) -> None:
+        """The circuit that these branches went on from is gone."""
+        for taker in [taker for taker in group.takers if taker.upstream is upstream]:
+            taker.on_left(True, None)

@@ -1,0 +1,53 @@
+"""Which links to brokers does this router keep for a queue or topic: to send to each, to receive from each shard?"""
+
+from __future__ import annotations
+
+from router.brokers import Brokers
+from router.entries import Entry
+from router.forwarding.ends import Inlet, Taker
+from router.reach import Reach
+from router.upkeep import Upkeep
+
+
+class BrokerLinks:
+    def __init__(self, reach: Reach, brokers: Brokers, upkeep: Upkeep, link_capacity: int) -> None:
+        self._reach = reach
+        self._brokers = brokers
+        self._upkeep = upkeep
+        self._link_capacity = link_capacity
+
+    def settle(self, entry: Entry) -> None:
+        """Phase 0 goes to the brokers; in phase 1 what a sharded queue holds comes back from them."""
+        if entry.group.phase == 0:
+            self._settle_takers(entry)
+        elif entry.policy.is_sharded:
+            self._settle_inlets(entry)
+
+    def _may_attach(self, entry: Entry, broker: str) -> bool:
+        return self._brokers.is_up(broker) and self._upkeep.may_try(entry, broker)
+
+    def _settle_takers(self, entry: Entry) -> None:
+        group = entry.group
+        for broker in entry.policy.brokers:
+            taker = entry.broker_takers.get(broker)
+            if taker is None and group.inlets and self._may_attach(entry, broker):
+                link = self._brokers.sender(broker, entry.policy.at_broker(broker), entry.policy.kind)
+                entry.broker_takers[broker] = taker = Taker(link, group)
+                link.open()
+                group.add_taker(taker)
+            elif taker is not None and not group.inlets:
+                self._upkeep.close_if_idle(entry, taker)
+
+    def _settle_inlets(self, entry: Entry) -> None:
+        group = entry.group
+        is_needed = bool(group.takers) or bool(self._reach.cheapest(self._reach.takers(entry)))
+        for broker in entry.policy.brokers:
+            inlet = entry.broker_inlets.get(broker)
+            if inlet is None and is_needed and self._may_attach(entry, broker):
+                link = self._brokers.receiver(broker, entry.policy.at_broker(broker))
+                entry.broker_inlets[broker] = inlet = Inlet(link, group, self._link_capacity)
+                link.open()
+                group.add_inlet(inlet)
+            elif inlet is not None and not is_needed:
+                del entry.broker_inlets[broker]
+                inlet.on_left(True, None)

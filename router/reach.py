@@ -1,0 +1,55 @@
+"""Where else does an address have takers, and what is the way there?
+
+Keys that routers advertise to each other: M<phase><address> takers of an anycast or sharded queue, X0<address> takers
+of a multicast, B:<broker> a broker that the router is connected to.
+"""
+
+from __future__ import annotations
+
+from addressing.address import router_of
+from addressing.book import AddressKind
+from router.entries import Entry
+from router.routing.core import Routing
+
+MAX_CIRCUITS = 8
+
+
+def key_of(entry: Entry) -> str:
+    """What a router advertises that has takers for it."""
+    letter = "X" if entry.policy.kind is AddressKind.MULTICAST else "M"
+    return f"{letter}{entry.group.phase}{entry.policy.address}"
+
+
+def broker_key(broker: str) -> str:
+    return f"B:{broker}"
+
+
+class Reach:
+    """What the link state says, in terms of addresses."""
+
+    def __init__(self, router_id: str, routing: Routing) -> None:
+        self.router_id = router_id
+        self.routing = routing
+
+    def takers(self, entry: Entry) -> frozenset[str]:
+        """Routers to which a circuit of this address could go, whether reachable or not."""
+        policy, phase = entry.policy, entry.group.phase
+        owner = router_of(policy.address)
+        if owner is not None:
+            found = frozenset({owner})
+        elif policy.kind.is_stored and phase == 0:
+            found = frozenset().union(*(self.routing.routers_with(broker_key(broker)) for broker in policy.brokers))
+        else:
+            found = self.routing.routers_with(key_of(entry))
+        return found - {self.router_id}
+
+    def is_announced(self, entry: Entry) -> bool:
+        takers = self.takers(entry)
+        # A dynamic address announces itself, also when its router is gone or never was.
+        return bool(self.cheapest(takers) if router_of(entry.policy.address) else takers)
+
+    def cheapest(self, routers: frozenset[str]) -> dict[str, tuple[str, ...]]:
+        """The paths to those of them that are worth a circuit."""
+        reachable = [(cost, router) for router in routers if (cost := self.routing.cost_to(router)) is not None]
+        paths = {router: self.routing.path(router) for _, router in sorted(reachable)[:MAX_CIRCUITS]}
+        return {router: path for router, path in paths.items() if path is not None}

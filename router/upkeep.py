@@ -1,0 +1,66 @@
+"""When is an end that we made for an address tried again, and when is it closed?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from router.entries import Entry
+from router.events import CircuitRefused
+from router.forwarding.address import AddressGroup
+from router.forwarding.ends import Taker
+from router.spec import NO_TAKER, PATH_LOST
+from router.timers import Timers
+from wire.errors import AmqpError
+from wire.log import Emit
+
+IDLE_S = 10.0
+RETRY_S = {PATH_LOST: 0.05}
+_RETRY_DEFAULT_S = 2.0
+_LOOK_AGAIN_S = 1.0
+
+
+class Upkeep:
+    """``look_again(group)`` is called when it may be. ``name`` is that of the router or broker at the other end."""
+
+    def __init__(self, timers: Timers, look_again: Callable[[AddressGroup], None], emit: Emit) -> None:
+        self._timers = timers
+        self._look_again = look_again
+        self._emit = emit
+
+    # Again
+    def may_try(self, entry: Entry, name: str) -> bool:
+        return entry.not_before.get(name, 0.0) <= self._timers.now
+
+    def on_refused(self, entry: Entry, name: str, error: AmqpError | None) -> None:
+        """It ended, or never was: for a while it is not tried again."""
+        delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
+        entry.not_before[name] = self._timers.now + delay_s
+        group = entry.group
+        self._timers.after(delay_s, lambda: self._look_again(group))
+        if error is not None and error.condition not in (PATH_LOST, NO_TAKER):
+            self._emit(CircuitRefused(group.address, name, error.condition, error.description))
+
+    # No more
+    def retire(self, entry: Entry, taker: Taker, *, at_once: bool) -> None:
+        """Close a circuit nobody needs: at once when its egress has no takers, else when it stays idle."""
+        if at_once or taker.is_closing:
+            taker.is_closing = True
+            self.close_if_idle(entry, taker)
+        elif entry.idle_timer is None:
+            entry.idle_timer = self._timers.after(IDLE_S, lambda: self._on_idle(entry))
+
+    def _on_idle(self, entry: Entry) -> None:
+        entry.idle_timer = None
+        if entry.has_producer:
+            return
+        for taker in [*entry.circuits.values(), *(taker for _, taker in entry.branches.values())]:
+            taker.is_closing = True
+            self.close_if_idle(entry, taker)
+
+    def close_if_idle(self, entry: Entry, taker: Taker) -> None:
+        if taker.unsettled_count:
+            self._timers.after(_LOOK_AGAIN_S, lambda: self.close_if_idle(entry, taker))
+            return
+        entry.forget(taker)
+        if taker in entry.group.takers:
+            taker.on_left(True, None)
