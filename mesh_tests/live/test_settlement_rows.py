@@ -187,7 +187,7 @@ def cross_the_last_taker(rows, egress):
 
 
 # Not strict: the reduction of credit may be there first. In the simulation it is strict.
-@egress_at(*BETWEEN, failing=["r3"], reason="what a transit router holds without credit stays there", strict=False)
+@egress_at(*BETWEEN)
 def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(at_once, egress):
     assert at_once(cross_the_last_taker, egress) == [RELEASED] * 10
 
@@ -209,7 +209,7 @@ def send_to_a_dead_dynamic_address(rows, egress):
         return alive, dead
 
 
-@egress_at(*BETWEEN, failing=["r2", "r3"], reason="the circuit to a dead dynamic address stays")
+@egress_at(*BETWEEN)
 def test_what_is_sent_to_a_dynamic_address_whose_consumer_is_lost_is_given_back(at_once, egress):
     alive, dead = at_once(send_to_a_dead_dynamic_address, egress)
     assert alive == ACCEPTED
@@ -266,7 +266,7 @@ def test_pre_settled_deliveries_are_held_back_by_credit_and_none_is_lost(produce
 
 
 # Transactions
-@egress_at(*BETWEEN, failing=BETWEEN, reason="nobody looks at the state that comes with a delivery")
+@egress_at(*BETWEEN)
 @pytest.mark.parametrize("kind", ["work", "news"])
 def test_a_delivery_of_a_transaction_is_rejected(rows, consumer, work, news, kind):
     """Through the other listener: it is no different there."""

@@ -133,9 +133,7 @@ def test_a_message_whose_consumer_left_is_released(egress: str):
     mesh.run_until(lambda: sender.outcomes.get(2) == RELEASED, 3)
 
 
-@egress_at(
-    *BETWEEN, failing=BETWEEN, reason="the circuit to a dead dynamic address stays, and holds what was sent to it"
-)
+@egress_at(*BETWEEN)
 def test_a_dead_dynamic_address_is_released_at_once(egress: str):
     mesh = line()
     client = mesh.client(egress)

@@ -151,7 +151,7 @@ def test_credit_goes_by_flow_when_the_last_taker_leaves_and_nobody_is_drained(eg
     assert sender.error is None
 
 
-@egress_at("r1", "r2", "r3", failing=["r3"], reason="what a transit router holds without credit stays there for good")
+@egress_at("r1", "r2", "r3")
 def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(egress: str):
     mesh = line()
     receiver = mesh.client(egress).receiver("rpc", credit=100)
@@ -166,9 +166,7 @@ def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(egress
     assert sender.error is None
 
 
-@egress_at(
-    *BETWEEN, failing=["r2", "r3"], reason="the circuit to a dead dynamic address stays, and holds what was sent to it"
-)
+@egress_at(*BETWEEN)
 def test_what_is_sent_to_a_dynamic_address_whose_consumer_is_lost_is_released(egress: str):
     mesh = line()
     client = mesh.client(egress)

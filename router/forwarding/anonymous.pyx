@@ -32,6 +32,7 @@ cdef class AnonymousInlet(Inlet):
     cdef AnonymousProducer producer
     cdef object held  # deque of (delivery, bytes)
     cdef pn_delivery_t *partial
+    cdef bint is_partial_discarded
 
     def __init__(self, AnonymousProducer producer, group):
         super().__init__(producer.link, group, producer.capacity)
@@ -42,8 +43,9 @@ cdef class AnonymousInlet(Inlet):
     cdef pn_delivery_t *head_now(self) noexcept:
         return <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
 
-    cdef bint has_prefix(self) noexcept:
-        return True
+    cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
+        cdef size_t size = len(self.held[0][1])
+        return size + pending_now(delivery) if delivery is self.partial else size
 
     cdef bint needs_float(self) noexcept:
         return False
@@ -56,51 +58,49 @@ cdef class AnonymousInlet(Inlet):
 
     cdef int pop(self) except -1:
         cdef AnonymousProducer producer = self.producer
-        if self.moving is None:
-            # Aborted before it had a taker.
-            self.held.popleft()
-            producer.outstanding -= 1
         self.moving = None
         self.partial = NULL
         return producer.on_head_done()
+
+    cdef int drop_head(self) except -1:
+        self.held.popleft()
+        self.producer.outstanding -= 1
+        return self.pop()
 
     cdef int drop(self, Carrier carrier) except -1:
         Inlet.drop(self, carrier)
         self.producer.outstanding -= 1
         return self.producer.top_up_now()
 
-    cdef int release_held(self) except -1:
-        cdef int count = 0
-        cdef pn_delivery_t *delivery
-        while self.moving is None and (delivery := self.head_now()) is not NULL:
-            if delivery is self.partial:
-                count += self._release_partial(delivery)
-                break
-            self._release(delivery)
-            count += 1
-        self.producer.top_up_now()
-        return count
+    cdef bint is_discarding(self) noexcept:
+        return self.is_partial_discarded
 
-    cdef int _release(self, pn_delivery_t *delivery) except -1:
-        self.held.popleft()
-        self.count_in()
-        self.producer.outstanding -= 1
-        release(delivery)
-        return self.link.endpoint.mark()
-
-    cdef int _release_partial(self, pn_delivery_t *delivery) except -1:
-        """Read it to its end first; 0 while that has not come."""
+    cdef bint release_head(self) except -1:
         cdef AnonymousProducer producer = self.producer
+        cdef pn_delivery_t *delivery = <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
+        if delivery is NULL or self.moving is not None:
+            return False
+        if delivery is self.partial and not self._is_read_out(delivery):
+            return False
+        self.held.popleft()
+        if delivery is self.partial:
+            self.pop()
+        self.count_in()
+        release(delivery)
+        self.link.endpoint.mark()
+        producer.outstanding -= 1
+        producer.top_up_now()
+        return True
+
+    cdef bint _is_read_out(self, pn_delivery_t *delivery) except -1:
+        """Throw away what is here of the large one at the head; False while its end has not come."""
+        self.is_partial_discarded = True
         while pending_now(delivery):
             self.link.recv_into(scratch, CHUNK_BYTES)
         if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
-            return 0
-        self.partial = NULL
-        self.link.advance_now()
-        self._release(delivery)
-        producer.streaming = None
-        producer._read()
-        return 1
+            return False
+        self.is_partial_discarded = False
+        return True
 
     cdef bint is_idle(self) noexcept:
         return not self.held and self.moving is None and self.unsettled_count == 0
