@@ -202,6 +202,8 @@ cdef class Move(Carrier):
     cdef int settle_incoming(self, size_t state) except -1:
         cdef Inlet inlet = self.inlet
         cdef pn_delivery_t *incoming = self.incoming
+        if inlet is None:
+            return 0
         self.forget_copy()
         if state == MODIFIED_STATE:
             set_failed(incoming)
@@ -216,12 +218,23 @@ cdef class Move(Carrier):
         return inlet.on_settled()
 
     cdef int _abort(self) except -1:
-        """The sender aborted: so do we."""
+        """The sender aborted: so do we. Both sides are let go of before anybody else is told that they are free."""
         cdef Inlet inlet = self.inlet
-        if self.taker is not None:
-            self._abort_outgoing()
+        cdef Taker taker = self.taker
+        cdef pn_delivery_t *incoming = self.incoming
+        cdef pn_delivery_t *outgoing = self.outgoing
+        self.forget_copy()
+        inlet.drop(self)
+        if taker is not None:
+            taker.drop(self)
+            taker.link.abort_now(outgoing)
+            taker.sync()
         inlet.pop()
-        return self.settle_incoming(0)
+        if not inlet.link.is_gone:
+            pn.delivery_settle(incoming)
+            inlet.link.endpoint.mark()
+        inlet.on_settled()
+        return taker.group.on_moved(taker) if taker is not None else 0
 
     cdef int _abort_outgoing(self) except -1:
         cdef Taker taker = self.taker
@@ -249,9 +262,10 @@ cdef class Move(Carrier):
         return True
 
     def _give(self, outcome):
-        if not pn.delivery_settled(self.incoming):
-            set_outcome(<size_t>self.incoming, outcome)
-        self.settle_incoming(0)
+        if self.inlet is not None:
+            if not pn.delivery_settled(self.incoming):
+                set_outcome(<size_t>self.incoming, outcome)
+            self.settle_incoming(0)
 
     # What the two peers say
     cdef int on_taker_disposition(self) except -1:
