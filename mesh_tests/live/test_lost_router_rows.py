@@ -73,7 +73,7 @@ def forced(mesh, broker):
                     when.setdefault(link, time.monotonic() - start)
             return len(when) == len(flat)
 
-        client.wait(are_all_detached, "all links to be detached", REATTACH_S + 5)
+        client.wait(are_all_detached, "all links to be detached", REATTACH_S + 5, outlasts_detach=True)
         return {router: [(when[link], client.detached(link)) for link in pair] for router, pair in links.items()}
 
 
