@@ -49,7 +49,7 @@ class Circuits:
         link.set_target(target(spec.address))
         # The last word is the producer's: its router gives it for those that leave it to their receiver.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
-        link.set_properties({CIRCUIT: spec.to_map()})
+        link.set_properties({CIRCUIT: spec.to_text()})
         return link
 
     def like(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
@@ -62,7 +62,7 @@ class Circuits:
         link.copy_target(near)
         link.set_settle_modes(*near.remote_settle_modes)
         link.set_max_message_bytes(near.remote_max_message_bytes)
-        link.set_properties({CIRCUIT: spec.to_map()})
+        link.set_properties({CIRCUIT: spec.to_text()})
         return link
 
     def pass_on(self, near: Link, spec: CircuitSpec) -> None:

@@ -299,7 +299,7 @@ class RouterNode:
 
     def on_circuit(self, connection: NeighborConnection, link: Link) -> None:
         try:
-            spec = CircuitSpec.from_map(link.remote_properties.get(CIRCUIT))
+            spec = CircuitSpec.from_text(link.remote_properties.get(CIRCUIT))
             self._place_circuit(link, spec)
         except AmqpError as error:
             link.refuse(error)

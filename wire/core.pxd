@@ -11,8 +11,9 @@ cdef enum:
 
 
 cdef class Waiter:
-    """Whoever holds something back until an endpoint has room."""
+    """Whoever holds something back until an endpoint has room; the higher his ``rank``, the sooner he has a turn."""
 
+    cdef int rank
     cdef int on_room(self) except -1
 
 
@@ -43,8 +44,9 @@ cdef class EndpointCore:
     cdef readonly unsigned long long bytes_out
     cdef readonly DirtyEndpoints dirty
     cdef list reduced
-    cdef object waiters  # OrderedDict: whole deliveries
-    cdef object bulk  # OrderedDict: pieces of large ones
+    cdef dict waiters  # of whole deliveries
+    cdef dict bulk  # of pieces of large ones
+    cdef bint is_ranked
     cdef unsigned long long outputs
 
     cdef int mark(self) except -1
@@ -53,6 +55,7 @@ cdef class EndpointCore:
     cdef int wait_with_bulk(self, object waiter) except -1
     cdef bint has_others_waiting(self, object waiter) except -1
     cdef int _wake(self, queue) except -1
+    cdef int _rank(self, object waiter) except -1
     cdef int _push(self, const char *bytes_, Py_ssize_t size) except -1
     cdef bint _prepare_output(self) except -1
     cdef ssize_t _gather(self) except -1

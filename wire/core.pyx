@@ -13,8 +13,6 @@ from libc.string cimport memcpy
 
 from wire.proton cimport PN_DELIVERY, PN_LINK_FLOW, PN_LOCAL_ACTIVE, PN_REMOTE_ACTIVE, pn, pn_bytes_t, pn_event_t
 
-from collections import OrderedDict
-
 from wire.errors import LocalStateError
 
 
@@ -42,6 +40,10 @@ def pass_on(kinds):
 cdef class Waiter:
     cdef int on_room(self) except -1:
         raise NotImplementedError
+
+
+def _rank_of(waiter):
+    return (<Waiter>waiter).rank if isinstance(waiter, Waiter) else 0
 
 
 cdef class DeliveryOwner(Waiter):
@@ -84,8 +86,8 @@ cdef class EndpointCore:
     """One connection's engine."""
 
     def __cinit__(self):
-        self.waiters = OrderedDict()
-        self.bulk = OrderedDict()
+        self.waiters = {}
+        self.bulk = {}
         self.reduced = []
 
     def _drive(self, size_t transport, size_t collector, DirtyEndpoints dirty):
@@ -196,11 +198,11 @@ cdef class EndpointCore:
 
     cdef int wait(self, object waiter) except -1:
         self.waiters[waiter] = None
-        return 0
+        return self._rank(waiter)
 
     cdef int wait_with_bulk(self, object waiter) except -1:
         self.bulk[waiter] = None
-        return 0
+        return self._rank(waiter)
 
     cdef bint has_others_waiting(self, object waiter) except -1:
         return bool(self.waiters) or len(self.bulk) > (waiter in self.bulk)
@@ -216,20 +218,32 @@ cdef class EndpointCore:
     def wake_waiters(self):
         """One after the other while there is room: whole deliveries first, then pieces of large ones, each in turn.
 
-        Who waits again does so behind the others.
+        Of those that wait for the same, the higher rank goes first. Who waits again does so behind the others.
         """
         self._wake(self.waiters)
         self._wake(self.bulk)
 
     cdef int _wake(self, queue) except -1:
-        cdef Py_ssize_t left = len(queue)
-        while left > 0 and queue and self.has_room_now():
-            left -= 1
-            waiter, _ = queue.popitem(last=False)
+        cdef list turns
+        if not queue or not self.has_room_now():
+            return 0
+        turns = list(queue)
+        if self.is_ranked:
+            turns.sort(key=_rank_of, reverse=True)
+        for waiter in turns:
+            if not self.has_room_now():
+                break
+            if queue.pop(waiter, self) is self:
+                continue  # it had its turn on the way
             if isinstance(waiter, Waiter):
                 (<Waiter>waiter).on_room()
             else:
                 waiter.on_writable()
+        return 0
+
+    cdef int _rank(self, object waiter) except -1:
+        if isinstance(waiter, Waiter) and (<Waiter>waiter).rank != 0:
+            self.is_ranked = True
         return 0
 
     # Events

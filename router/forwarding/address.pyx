@@ -48,6 +48,7 @@ cdef class AddressGroup(Group):
         return 0
 
     def add_inlet(self, Inlet inlet):
+        inlet.rank = self.priority - DEFAULT_PRIORITY
         self.inlets[inlet] = None
         self.on_changed()
         if not self.takers:

@@ -206,6 +206,7 @@ cdef class Inlet(DeliveryOwner):
     cdef int hold(self, Carrier carrier) except -1:
         _fasten(carrier, carrier.incoming)
         carrier.inlet = self
+        carrier.rank = self.rank
         carrier.older_in = self.newest
         if self.newest is not None:
             self.newest.newer_in = carrier
