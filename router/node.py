@@ -18,6 +18,7 @@ from router.brokers import Brokers, BrokerSettings, BrokerSnapshot, is_broker_co
 from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
 from router.connections import COST, INSTANCE, ROLE, ROUTER_ROLE, RouterConnection
+from router.forwarding.records import set_now
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.neighbor import NeighborConnection
 from router.routes import EgressRoute, RouteWays
@@ -184,6 +185,7 @@ class RouterNode:
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
         self._timers.now = now
+        set_now(now)
         connection: RouterConnection = endpoint.owner
         if isinstance(connection, NeighborConnection):
             self._routing.on_heard(connection.number, now)

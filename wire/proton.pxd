@@ -92,6 +92,7 @@ ctypedef struct Proton:
     void (*delivery_settle)(pn_delivery_t *) noexcept
     void (*delivery_abort)(pn_delivery_t *) noexcept
     void (*delivery_clear)(pn_delivery_t *) noexcept
+    size_t (*delivery_local_state)(pn_delivery_t *) noexcept
     size_t (*delivery_remote_state)(pn_delivery_t *) noexcept
     pn_disposition_t *(*delivery_local)(pn_delivery_t *) noexcept
     pn_disposition_t *(*delivery_remote)(pn_delivery_t *) noexcept

@@ -73,6 +73,7 @@ cdef void *_need(name) except NULL:
 (<void **>&pn.delivery_settle)[0] = _need(b"pn_delivery_settle")
 (<void **>&pn.delivery_abort)[0] = _need(b"pn_delivery_abort")
 (<void **>&pn.delivery_clear)[0] = _need(b"pn_delivery_clear")
+(<void **>&pn.delivery_local_state)[0] = _need(b"pn_delivery_local_state")
 (<void **>&pn.delivery_remote_state)[0] = _need(b"pn_delivery_remote_state")
 (<void **>&pn.delivery_local)[0] = _need(b"pn_delivery_local")
 (<void **>&pn.delivery_remote)[0] = _need(b"pn_delivery_remote")

@@ -42,6 +42,7 @@ cdef class Carrier(Waiter):
 
 
 cdef class Inlet(DeliveryOwner):
+    cdef readonly unsigned int number
     cdef readonly IncomingCore link
     cdef readonly Group group
     cdef Guard guard
@@ -85,6 +86,7 @@ cdef class Inlet(DeliveryOwner):
 
 
 cdef class Taker(DeliveryOwner):
+    cdef readonly unsigned int number
     cdef readonly OutgoingCore link
     cdef readonly Group group
     cdef readonly int cost

@@ -26,6 +26,16 @@ cdef int release(pn_delivery_t *delivery) except -1:
     return 0
 
 
+cdef unsigned int _numbers = 0
+
+
+cdef unsigned int _next_number():
+    """Of an end, for records: never used again in this process."""
+    global _numbers
+    _numbers += 1
+    return _numbers
+
+
 cdef Carrier carrier_at(pn_delivery_t *delivery):
     """The carrier that has this delivery at one of its ends; None for one that was not stitched, or is no more."""
     cdef unsigned long long tie = <unsigned long long>pn.delivery_get_context(delivery)
@@ -154,6 +164,7 @@ cdef class Inlet(DeliveryOwner):
         self.is_circuit = is_circuit
         self.guard = guard
         self.seen_at = self.idle_at = -1
+        self.number = _next_number()
         link.owner = self
 
     # Events
@@ -365,6 +376,7 @@ cdef class Taker(DeliveryOwner):
         self.cost = cost
         self.upstream = upstream
         self.is_stream = is_stream
+        self.number = _next_number()
         self.credit_count = link.credit_now()
         self.had_credit = self.credit_count > 0
         self.presettles = link.remote_settle_modes[0] == SEND_SETTLED and cost == 0

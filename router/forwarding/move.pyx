@@ -8,7 +8,7 @@ What was read whole may be kept until its outcome, and offered to another taker.
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
-from router.forwarding.ends cimport carrier_at
+from router.forwarding.records cimport recorder
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
@@ -50,6 +50,8 @@ cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_deliv
     cdef Move move = Move.__new__(Move)
     move.incoming = incoming
     move.outgoing = outgoing
+    move.start_us = recorder.now_us
+    move.taker_number = taker.number
     taker.hold(move)
     inlet.hold(move)
     inlet.moving = move
@@ -214,8 +216,15 @@ cdef class Move(Carrier):
             self.copy = None
             return 0
         inlet.drop(self)
+        if recorder.capacity:
+            self._record(inlet, incoming, state)
         pn.delivery_settle(incoming)
         return inlet.on_settled()
+
+    cdef int _record(self, Inlet inlet, pn_delivery_t *incoming, size_t state) except -1:
+        state = state or pn.delivery_local_state(incoming)
+        recorder.write(self.start_us, self.sent_bytes, inlet.number, self.taker_number, state)
+        return 0
 
     cdef int _abort(self) except -1:
         """The sender aborted: so do we. Both sides are let go of before anybody else is told that they are free."""
@@ -312,6 +321,7 @@ cdef class Move(Carrier):
         self.has_left = self.is_copy_sent = False
         self.sent_bytes = 0
         self.outgoing = taker.start()
+        self.taker_number = taker.number
         taker.hold(self)
         return self.advance()
 
