@@ -207,9 +207,7 @@ cdef class AddressGroup(Group):
 
     cdef int pump(self, Inlet inlet) except -1:
         if self.is_dead:
-            if inlet.may_go_on_now():
-                self.released += inlet.release_held()
-            return 0
+            return self._turn_away(inlet) if inlet.may_go_on_now() else 0
         if self.waiting and inlet.moving is None and inlet not in self.waiting:
             self.waiting[inlet] = None
             return self.kick()
@@ -217,6 +215,14 @@ cdef class AddressGroup(Group):
             pass
         if self.drains:
             self._tell_drains(inlet)
+        return 0
+
+    cdef int _turn_away(self, Inlet inlet) except -1:
+        """Of a message whose taker was lost in the middle the end may come only now."""
+        cdef Carrier moving = inlet.moving
+        if moving is not None:
+            moving.advance()
+        self.released += inlet.release_held()
         return 0
 
     cdef bint try_step(self, Inlet inlet) except -1:

@@ -195,9 +195,16 @@ class Rig:
         return producer
 
     def consumer(
-        self, group: Any, credit: int = 10, *, cost: int = 0, upstream: Any = None, modes: tuple[int, int] | None = None,
+        self,
+        group: Any,
+        credit: int = 10,
+        *,
+        cost: int = 0,
+        upstream: Any = None,
+        modes: tuple[int, int] | None = None,
         **settings: Any,
-    ) -> Consumer:  # fmt: skip
+    ) -> Consumer:
+        """``cost``: above 0 it is a circuit. ``settings``: those of the client's endpoint."""
         consumer, link = self.outgoing(self.connect(**settings), modes)
         consumer.taker = Taker(link, group, cost, upstream=upstream)
         group.add_taker(consumer.taker)
@@ -208,8 +215,11 @@ class Rig:
     # Time and bytes
     def run(self) -> None:
         """Move bytes until nobody has more to say."""
-        while any([self._step(connection) for connection in self.connections if not connection.is_cut]):
-            pass
+        moved = True
+        while moved:
+            moved = False
+            for connection in self.connections:
+                moved |= not connection.is_cut and self._step(connection)
 
     def _step(self, connection: Connection) -> bool:
         client, router = connection.client, connection.router
