@@ -221,6 +221,10 @@ class Rig:
             for connection in self.connections:
                 moved |= not connection.is_cut and self._step(connection)
 
+    def carry_to_router(self, client: Producer | Consumer) -> None:
+        """What this one says comes before all that others say."""
+        self._carry(client.connection.client, client.connection.router, client.connection)
+
     def _step(self, connection: Connection) -> bool:
         client, router = connection.client, connection.router
         moved = self._carry(client, router, connection)
