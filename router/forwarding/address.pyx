@@ -177,10 +177,15 @@ cdef class AddressGroup(Group):
             drain.on_progress(inlet)
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
-        """Of what a sender tells only the answer to a drain matters here."""
+        """Of what a sender tells only that it gave credit back matters here, perhaps when nobody drains any more."""
+        cdef int held
         if self.drains:
             self._tell_drains(inlet)
-        return 0
+        held = max(0, pn.link_credit(inlet.link.raw))
+        if inlet.promised_count <= held or inlet.is_draining:
+            return 0
+        inlet.set_promised(held)
+        return self.top_up_now(inlet)
 
     # Movement
     cdef int on_moved(self, Taker taker) except -1:
