@@ -80,14 +80,15 @@ def test_forward_counts_copies_of_a_multicast() -> None:
 
 def test_latency_has_a_floor_and_shows_what_streams_do() -> None:
     streams = ["--streams", "2", "--stream-bytes", "3m"]
-    floor, alone, beside = rows("latency", "--rate", "1000/s", "--seconds", "1s", *streams)
+    floor, floor_beside, alone, beside = rows("latency", "--rate", "1000/s", "--seconds", "1s", *streams)
     assert floor["work"] == "a relay of bytes, no router: the floor, 100 B"
     assert alone["work"] == "1 router, 100 B"
     assert beside["work"] == "1 router, 100 B beside 2 x 3 MiB"
-    for row in (floor, alone, beside):
+    for row in (floor, floor_beside, alone, beside):
         assert 0 < row["p50_us"] <= row["p95_us"] <= row["p99_us"] <= row["max_us"]
         assert row["lost"] == 0
     assert beside["stream_s"] > 0
+    assert beside["grown_bytes"] > 0
 
 
 def test_links_are_attached_kept_and_detached() -> None:
@@ -121,7 +122,7 @@ def test_a_table_is_for_people() -> None:
 def test_a_running_router_is_measured_as_a_user_of_it(mesh: RunningMesh) -> None:
     pid = str(mesh.pid("r1"))
     (row,) = rows("forward", "--messages", "2000", "--repeat", "1", "--url", at(mesh), "--pid", pid)
-    assert row["work"] == "127.0.0.1/load.a, 1 to 1, 100 B"
+    assert row["work"] == "load.a at 127.0.0.1, 1 to 1, 100 B"
     assert row["cpu_us_per_message"] > 0
     (without,) = rows("forward", "--messages", "2000", "--repeat", "1", "--url", at(mesh))
     assert without["messages_per_s"] > 0

@@ -26,6 +26,7 @@ cdef class AddressGroup(Group):
     cdef int credit_for(self, Inlet inlet) except? -2147483648
     cdef int top_up_now(self, Inlet inlet) except -1
     cdef int kick(self) except -1
+    cdef int _turn_away(self, Inlet inlet) except -1
     cdef bint try_step(self, Inlet inlet) except -1
     cdef bint step(self, Inlet inlet) except -1
     cdef int wait_for_taker(self, Inlet inlet) except -1

@@ -178,10 +178,15 @@ cdef class AddressGroup(Group):
             drain.on_progress(inlet)
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
-        """Of what a sender tells only the answer to a drain matters here."""
+        """Of what a sender tells only that it gave credit back matters here, perhaps when nobody drains any more."""
+        cdef int held
         if self.drains:
             self._tell_drains(inlet)
-        return 0
+        held = max(0, pn.link_credit(inlet.link.raw))
+        if inlet.promised_count <= held or inlet.is_draining:
+            return 0
+        inlet.set_promised(held)
+        return self.top_up_now(inlet)
 
     # Movement
     cdef int on_moved(self, Taker taker) except -1:
@@ -208,9 +213,7 @@ cdef class AddressGroup(Group):
 
     cdef int pump(self, Inlet inlet) except -1:
         if self.is_dead:
-            if inlet.may_go_on_now():
-                self.released += inlet.release_held()
-            return 0
+            return self._turn_away(inlet) if inlet.may_go_on_now() else 0
         if self.waiting and inlet.moving is None and inlet not in self.waiting:
             self.waiting[inlet] = None
             return self.kick()
@@ -218,6 +221,14 @@ cdef class AddressGroup(Group):
             pass
         if self.drains:
             self._tell_drains(inlet)
+        return 0
+
+    cdef int _turn_away(self, Inlet inlet) except -1:
+        """Of a message whose taker was lost in the middle the end may come only now."""
+        cdef Carrier moving = inlet.moving
+        if moving is not None:
+            moving.advance()
+        self.released += inlet.release_held()
         return 0
 
     cdef bint try_step(self, Inlet inlet) except -1:

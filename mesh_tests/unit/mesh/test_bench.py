@@ -224,7 +224,7 @@ def test_what_cannot_be_measured_is_said_before_anything_starts(arguments: list[
 def test_a_password_is_never_part_of_a_row() -> None:
     from mesh.url import parse_url
 
-    assert session.name_of(parse_url("amqp://u:secret@h:1/a")) == "h/a"
+    assert session.name_of(parse_url("amqp://u:secret@h:1/a")) == "a at h"
 
 
 def test_the_password_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

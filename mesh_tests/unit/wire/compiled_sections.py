@@ -5,26 +5,15 @@ from __future__ import annotations
 import ctypes
 import mmap
 from types import TracebackType
-from typing import Any
 
+from mesh_tests.compiled import exported
 from wire import sections
 
 _PAGE_BYTES = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-_name_of = ctypes.pythonapi.PyCapsule_GetName
-_name_of.restype, _name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
-_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-
-
-def _exported(name: str, *arguments: Any) -> Any:
-    capsule = sections.__pyx_capi__[name]  # type: ignore[attr-defined]
-    return ctypes.CFUNCTYPE(ctypes.c_int, *arguments)(_pointer_of(capsule, _name_of(capsule)))
-
-
-_priority_of = _exported("priority_of", ctypes.c_void_p, ctypes.c_size_t)
-_scan_head = _exported("scan_head", ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+_priority_of = exported(sections, "priority_of", ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+_scan_head = exported(sections, "scan_head", ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 
 class Edge:

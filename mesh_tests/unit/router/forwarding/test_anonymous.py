@@ -1,0 +1,194 @@
+"""A sender without an address by itself: how its messages find their groups, and what it waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from proton import Message
+
+from mesh_tests.outcomes import told
+from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
+from router.forwarding.anonymous import AnonymousProducer
+from router.forwarding.guard import Guard
+from wire.delivery import ACCEPTED, RELEASED, Kind
+from wire.errors import AmqpError
+
+
+def to(address: str | None, body: str = "x", **fields: Any) -> bytes:
+    return bytes(Message(address=address, body=body, **fields).encode())
+
+
+@dataclass
+class Post:
+    """An anonymous sender, and groups that are made as they are asked for."""
+
+    rig: Rig
+    treatment: str = "anycast"
+    groups: dict[str, Any] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def find(self, address: str) -> Any:
+        self.asked.append(address)
+        if address.startswith("unknown"):
+            raise AmqpError("amqp:not-found", f"no {address}")
+        return self.group(address)
+
+    def group(self, address: str) -> Any:
+        if address not in self.groups:
+            self.groups[address] = getattr(self.rig, self.treatment)()
+        return self.groups[address]
+
+    def sender(self, capacity: int = 10) -> Producer:
+        producer, link = self.rig.incoming()
+        guard = Guard(link, 0, self.rig.offences.append)
+        producer.inlet = AnonymousProducer(link, capacity, self.find, guard)
+        producer.inlet.top_up()
+        self.rig.run()
+        return producer
+
+    def consumer(self, address: str, credit: int = 10) -> Consumer:
+        return self.rig.consumer(self.group(address), credit)
+
+
+@pytest.fixture
+def post(rig: Rig) -> Post:
+    return Post(rig)
+
+
+def test_an_address_is_looked_up_once_for_each_way_it_is_spelled(post: Post):
+    consumer, sender = post.consumer("a", credit=100), post.sender(capacity=100)
+    for _ in range(10):
+        sender.send(to("a"), to("a", reply_to="r", subject="s", id="m"), to("b"))
+    post.rig.run()
+    assert len(consumer.messages) == 20
+    assert post.asked == ["a", "b"]
+
+
+def test_an_address_in_any_script_is_found(post: Post):
+    consumer, sender = post.consumer("приказы/données"), post.sender()
+    sender.send(to("приказы/données"))
+    post.rig.run()
+    assert consumer.messages == [to("приказы/données")]
+
+
+def test_what_waits_keeps_its_order_and_is_overtaken_by_others(post: Post):
+    slow, quick, sender = post.consumer("slow", credit=0), post.consumer("quick"), post.sender()
+    sender.send(to("slow", "1"), to("quick", "2"), to("slow", "3"))
+    post.rig.run()
+    assert (slow.messages, quick.messages) == ([], [to("quick", "2")])
+    slow.link.grant(2)
+    post.rig.run()
+    assert slow.messages == [to("slow", "1"), to("slow", "3")]
+
+
+@pytest.mark.parametrize("treatment", ["anycast", "multicast"])
+def test_its_credit_is_its_capacity_less_what_is_not_settled(post: Post, treatment: str):
+    post.treatment = treatment
+    consumer, sender = post.consumer("a", credit=1000), post.sender(capacity=10)
+    for _ in range(20):
+        sender.send(*[to("a")] * sender.link.credit)
+        post.rig.run()
+        assert len(consumer.held) <= 10
+        assert sender.link.credit + len(consumer.held) <= 10
+        consumer.answer()
+        post.rig.run()
+        assert sender.link.credit >= 5
+    assert len(sender.outcomes) >= 150
+
+
+def test_what_is_for_nobody_is_refused_with_a_sentence_and_costs_no_credit(post: Post):
+    sender = post.sender(capacity=4)
+    wrong = [to("unknown"), to(None), to(""), b"no message", to("a")[:9]]
+    for message in wrong * 3:
+        sender.send(message)
+        post.rig.run()
+        assert sender.link.credit >= 2
+    conditions = [outcome.error.condition for _, outcome in sender.outcomes]
+    assert conditions == [
+        "amqp:not-found", "amqp:invalid-field", "amqp:invalid-field", "amqp:decode-error", "amqp:decode-error",
+    ] * 3  # fmt: skip
+    assert all(outcome.kind is Kind.REJECTED and outcome.error.description for _, outcome in sender.outcomes)
+    assert sender.error is None
+
+
+def test_what_is_refused_is_asked_about_each_time(post: Post):
+    sender = post.sender()
+    sender.send(to("unknown"), to("unknown"))
+    post.rig.run()
+    assert post.asked == ["unknown"] * 2
+
+
+def test_a_large_message_streams_and_the_next_one_follows(post: Post):
+    consumer, sender = post.consumer("a"), post.sender()
+    message = to("a", "x" * 500_000)
+    sender.begin(message[:200_000])
+    post.rig.run()
+    assert len(consumer.partial) > 100_000
+    sender.link.send(message[200_000:])
+    sender.link.finish()
+    sender.send(to("a"))
+    post.rig.run()
+    assert consumer.messages == [message, to("a")]
+
+
+@pytest.mark.parametrize("treatment", ["anycast", "multicast"])
+def test_a_large_message_to_where_nobody_is_stops_nobody(post: Post, treatment: str):
+    post.treatment = treatment
+    consumer, sender = post.consumer("a"), post.sender()
+    message = to("empty", "x" * 500_000)
+    sender.begin(message[:200_000])
+    post.rig.advance(post.rig.settings.path_wait_s + 1)
+    sender.link.send(message[200_000:])
+    sender.link.finish()
+    sender.send(to("a"))
+    post.rig.run()
+    consumer.answer()
+    post.rig.run()
+    assert [told(outcome) for _, outcome in sender.outcomes] == [told(RELEASED), told(ACCEPTED)]
+
+
+@pytest.mark.parametrize("treatment", ["anycast", "multicast"])
+def test_a_large_message_aborted_where_it_waits_stops_nobody(post: Post, treatment: str):
+    post.treatment = treatment
+    consumer, sender = post.consumer("a", credit=0), post.sender()
+    delivery = sender.begin(to("a", "x" * 500_000)[:200_000])
+    post.rig.run()
+    sender.link.abort(delivery)
+    sender.send(to("a", "whole"))
+    post.rig.run()
+    consumer.link.grant(10)
+    post.rig.advance(1.0)
+    assert (consumer.messages, consumer.partial) == ([to("a", "whole")], b"")
+    consumer.answer()
+    post.rig.run()
+    assert [told(outcome) for _, outcome in sender.outcomes] == [told(ACCEPTED)]
+
+
+def test_when_it_is_lost_what_was_passed_on_goes_on_and_what_waits_is_forgotten(post: Post):
+    consumer, sender = post.consumer("a", credit=1), post.sender()
+    sender.send(to("a", "1"), to("a", "2"))
+    post.rig.run()
+    post.rig.cut(sender.connection)
+    consumer.link.grant(10)
+    post.rig.run()
+    assert consumer.messages == [to("a", "1")]
+    assert post.groups["a"].inlets == {}
+
+
+def test_groups_that_it_sends_nothing_to_any_more_lose_it(post: Post):
+    sender, consumer = post.sender(), post.consumer("kept")
+    sender.send(to("kept"))
+    post.rig.run()
+    for number in range(1200):
+        sender.send(to(f"unused/{number}"), settled=True)
+        if number % 5 == 0:
+            post.rig.advance(post.rig.settings.path_wait_s)
+    consumer.answer()
+    post.rig.run()
+    assert sum(bool(group.inlets) for group in post.groups.values()) <= 1000
+    assert [told(outcome) for _, outcome in sender.outcomes] == [told(ACCEPTED)]
+    sender.send(to("kept"))
+    post.rig.run()
+    assert consumer.messages == [to("kept")] * 2

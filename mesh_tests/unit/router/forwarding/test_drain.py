@@ -1,0 +1,118 @@
+"""A consumer asks to use or give back its credit: who is asked before it is answered? Spec: AMQP 1.0 [2.6.7]."""
+
+from __future__ import annotations
+
+from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
+
+
+def drain(rig: Rig, consumer: Consumer, credit: int) -> None:
+    consumer.link.request_drain(credit)
+    rig.run()
+
+
+def is_answered(consumer: Consumer) -> bool:
+    return not consumer.link.is_drain_pending
+
+
+def asked(*brokers: Producer) -> list[bool]:
+    """Which of them are asked to use their credit or give it back."""
+    return [broker.link.is_draining and broker.link.credit > 0 for broker in brokers]
+
+
+def test_with_nothing_to_send_it_is_answered_at_once(rig: Rig):
+    group = rig.anycast()
+    rig.producer(group)
+    consumer = rig.consumer(group, credit=0)
+    drain(rig, consumer, 5)
+    assert is_answered(consumer)
+    assert consumer.link.credit == 0
+
+
+def test_what_waits_comes_before_the_answer(rig: Rig):
+    group = rig.anycast()
+    consumer, producer = rig.consumer(group, credit=0), rig.producer(group)
+    producer.send(b"1")
+    rig.run()
+    drain(rig, consumer, 5)
+    assert consumer.messages == [b"1"]
+    assert is_answered(consumer)
+
+
+def test_a_taker_has_no_credit_after_its_drain_and_gets_more_by_a_grant(rig: Rig):
+    group = rig.anycast()
+    consumer, producer = rig.consumer(group, credit=0), rig.producer(group)
+    drain(rig, consumer, 5)
+    assert consumer.taker.credit == 0
+    producer.send(b"1")
+    rig.run()
+    assert consumer.messages == []
+    consumer.link.end_drain()
+    consumer.link.grant(1)
+    rig.run()
+    assert consumer.messages == [b"1"]
+
+
+def test_brokers_are_asked_one_after_the_other(rig: Rig):
+    group = rig.anycast(phase=1)
+    brokers = [rig.producer(group) for _ in range(3)]
+    consumer = rig.consumer(group, credit=0)
+    drain(rig, consumer, 5)
+    for left in (2, 1, 0):
+        assert not is_answered(consumer)
+        assert asked(*brokers).count(True) == 1
+        brokers[asked(*brokers).index(True)].link.drained()
+        rig.run()
+        assert asked(*brokers).count(True) == (left > 0)
+    assert is_answered(consumer)
+
+
+def test_no_other_broker_is_asked_once_the_credit_is_used_up(rig: Rig):
+    group = rig.anycast(phase=1)
+    brokers = [rig.producer(group) for _ in range(2)]
+    consumer = rig.consumer(group, credit=0)
+    drain(rig, consumer, 1)
+    first = brokers[asked(*brokers).index(True)]
+    first.send(b"the last")
+    rig.run()
+    assert consumer.messages == [b"the last"]
+    assert is_answered(consumer)
+    assert asked(*brokers).count(True) == 0
+
+
+def test_a_broker_that_is_lost_is_not_waited_for(rig: Rig):
+    group = rig.anycast(phase=1)
+    brokers = [rig.producer(group) for _ in range(2)]
+    consumer = rig.consumer(group, credit=0)
+    drain(rig, consumer, 5)
+    lost = brokers[asked(*brokers).index(True)]
+    other = brokers[1 - brokers.index(lost)]
+    rig.cut(lost.connection)
+    assert asked(other) == [True]
+    other.link.drained()
+    rig.run()
+    assert is_answered(consumer)
+
+
+def test_when_the_consumer_is_lost_the_broker_is_used_as_before(rig: Rig):
+    group = rig.anycast(phase=1)
+    broker = rig.producer(group)
+    consumer, other = rig.consumer(group, credit=0), rig.consumer(group, credit=0)
+    drain(rig, consumer, 5)
+    assert asked(broker) == [True]
+    rig.cut(consumer.connection)
+    assert not broker.inlet.is_draining
+    broker.link.drained()  # its answer comes too late for anybody
+    other.link.grant(5)
+    rig.run()
+    broker.send(b"1")
+    rig.run()
+    assert other.messages == [b"1"]
+
+
+def test_a_drain_is_none_of_a_clients_affairs(rig: Rig):
+    group = rig.anycast(phase=0)
+    producer = rig.producer(group)
+    consumer = rig.consumer(group, credit=0)
+    drain(rig, consumer, 5)
+    assert asked(producer) == [False]
+    assert is_answered(consumer)

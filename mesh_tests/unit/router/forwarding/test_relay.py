@@ -1,0 +1,190 @@
+"""One link stitched to one link: what passes through, and what stays when one of them is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from mesh_tests.outcomes import EVERY_KIND, TRANSACTIONAL, outcome_id, told
+from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
+from router.forwarding.relay import Relay
+from wire import delivery as deliveries
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, Outcome
+
+
+@dataclass
+class Stitched:
+    """``left``: what the relay told of ends whose peer left, and whether they closed."""
+
+    rig: Rig
+    relay: Any
+    producer: Producer
+    consumer: Consumer
+    left: list[tuple[Any, bool]] = field(default_factory=list)
+
+
+@pytest.fixture
+def stitched(rig: Rig) -> Stitched:
+    producer, incoming = rig.incoming()
+    consumer, outgoing = rig.outgoing()
+    left: list[tuple[Any, bool]] = []
+    relay = Relay(incoming, outgoing, lambda link, closed, error: left.append((link, closed)), lambda link: None)
+    return Stitched(rig, relay, producer, consumer, left)
+
+
+def grant(stitched: Stitched, credit: int) -> None:
+    stitched.consumer.link.grant(credit)
+    stitched.rig.run()
+
+
+def test_the_takers_credit_is_the_producers(stitched: Stitched):
+    assert stitched.producer.link.credit == 0
+    grant(stitched, 7)
+    assert stitched.producer.link.credit == 7
+    stitched.producer.send(b"1", b"2")
+    stitched.rig.run()
+    assert stitched.consumer.link.credit == stitched.producer.link.credit == 5
+    grant(stitched, 3)
+    assert stitched.producer.link.credit == 8
+    stitched.consumer.link.set_credit(1)
+    stitched.rig.run()
+    assert stitched.producer.link.credit == 1
+
+
+@pytest.mark.parametrize("outcome", EVERY_KIND, ids=outcome_id)
+def test_a_message_passes_with_its_tag_and_its_outcome_comes_back(stitched: Stitched, outcome: Outcome):
+    grant(stitched, 1)
+    stitched.producer.send(b"1")
+    stitched.rig.run()
+    assert stitched.consumer.messages == [b"1"]
+    assert deliveries.tag(stitched.consumer.held[0]) == b"1"
+    stitched.consumer.answer(outcome)
+    stitched.rig.run()
+    assert [told(each) for _, each in stitched.producer.outcomes] == [told(outcome)]
+
+
+def test_the_state_that_a_producer_gives_passes_too(stitched: Stitched):
+    grant(stitched, 1)
+    delivery = stitched.producer.begin(b"1")
+    deliveries.set_outcome(delivery, TRANSACTIONAL)
+    stitched.producer.link.finish()
+    stitched.rig.run()
+    deliveries.set_outcome(delivery, TRANSACTIONAL)
+    stitched.producer.connection.client.mark_dirty()
+    stitched.rig.run()
+    assert deliveries.remote_state(stitched.consumer.held[0]) == 0x34
+
+
+def test_a_message_streams_through_as_it_comes(stitched: Stitched):
+    grant(stitched, 1)
+    stitched.producer.begin(b"beginning ")
+    stitched.rig.run()
+    assert stitched.consumer.partial == b"beginning "
+    stitched.producer.link.send(b"end")
+    stitched.producer.link.finish()
+    stitched.rig.run()
+    assert stitched.consumer.messages == [b"beginning end"]
+
+
+def test_a_drain_passes_and_so_does_its_answer(stitched: Stitched):
+    grant(stitched, 3)
+    stitched.consumer.link.request_drain(2)
+    stitched.rig.run()
+    producer = stitched.producer
+    assert (producer.link.is_draining, producer.link.credit) == (True, 5)
+    producer.send(b"1")
+    stitched.rig.run()
+    assert stitched.consumer.link.is_drain_pending
+    producer.link.drained()
+    stitched.rig.run()
+    assert not stitched.consumer.link.is_drain_pending
+    assert stitched.consumer.messages == [b"1"]
+    assert stitched.consumer.link.credit == producer.link.credit == 0
+
+
+def test_a_drain_is_answered_only_behind_what_came_before_the_answer(stitched: Stitched):
+    grant(stitched, 10)
+    stitched.consumer.connection.is_stalled = True
+    stitched.consumer.link.request_drain(0)
+    stitched.rig.run()
+    stitched.producer.send(bytes(60_000), bytes(60_000), bytes(60_000))
+    stitched.producer.link.drained()
+    stitched.rig.run()
+    stitched.consumer.connection.is_stalled = False
+    stitched.rig.run()
+    assert len(stitched.consumer.messages) == 3
+    assert not stitched.consumer.link.is_drain_pending
+
+
+@pytest.mark.parametrize("closes", [True, False])
+@pytest.mark.parametrize("end", ["producer", "consumer"])
+def test_it_is_told_which_end_left_and_how(stitched: Stitched, end: str, closes: bool):
+    link = getattr(stitched, end).link
+    link.close() if closes else link.detach()
+    stitched.rig.run()
+    expected = stitched.relay.inlet.link if end == "producer" else stitched.relay.taker.link
+    assert stitched.left == [(expected, closes)]
+
+
+def test_another_taker_in_the_place_of_a_lost_one_gives_its_credit_and_gets_what_comes(stitched: Stitched):
+    grant(stitched, 5)
+    stitched.producer.send(b"1")
+    stitched.rig.run()
+    stitched.rig.cut(stitched.consumer.connection)
+    assert [told(outcome) for _, outcome in stitched.producer.outcomes] == [told(MODIFIED_FAILED)]
+    other, outgoing = stitched.rig.outgoing()
+    stitched.relay.replace(outgoing)
+    other.link.grant(2)
+    stitched.rig.run()
+    assert stitched.producer.link.credit == 2
+    stitched.producer.send(b"2")
+    stitched.rig.run()
+    assert other.messages == [b"2"]
+
+
+def test_another_producer_in_the_place_of_a_lost_one_may_use_its_tags_again(stitched: Stitched):
+    grant(stitched, 5)
+    stitched.producer.send(b"1")
+    stitched.rig.run()
+    stitched.rig.cut(stitched.producer.connection)
+    other, incoming = stitched.rig.incoming()
+    stitched.relay.replace(incoming)
+    stitched.rig.run()
+    assert other.link.credit == 4
+    other.send(b"2")
+    stitched.rig.run()
+    tags = [deliveries.tag(delivery) for delivery in stitched.consumer.held]
+    assert len(set(tags)) == 2
+    stitched.consumer.answer(ACCEPTED)
+    stitched.rig.run()
+    assert [message for message, _ in other.outcomes] == [b"2"]
+    assert stitched.producer.outcomes == []
+
+
+def test_what_crosses_a_reduction_of_credit_waits_for_more(stitched: Stitched):
+    grant(stitched, 2)
+    stitched.producer.send(b"1", b"2")
+    stitched.consumer.link.set_credit(0)
+    stitched.rig.carry_to_router(stitched.consumer)
+    stitched.rig.run()
+    assert stitched.consumer.messages == []
+    grant(stitched, 2)
+    assert stitched.consumer.messages == [b"1", b"2"]
+
+
+def test_what_it_holds_for_too_long_is_given_back(rig: Rig):
+    producer, incoming = rig.incoming()
+    consumer, outgoing = rig.outgoing()
+    Relay(incoming, outgoing, lambda *_: None, lambda _: None, timers=rig.timers, hold_s=2.0)
+    consumer.link.grant(2)
+    rig.run()
+    producer.send(b"1")
+    consumer.link.set_credit(0)
+    rig.carry_to_router(consumer)
+    rig.run()
+    assert producer.outcomes == []
+    rig.advance(2.1)
+    assert [told(outcome) for _, outcome in producer.outcomes] == [told(deliveries.RELEASED)]
+    assert consumer.messages == []
