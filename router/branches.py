@@ -67,7 +67,7 @@ class Branches:
         except AmqpError:
             return None
         is_own_stream = kind is CircuitKind.MULTICAST_STREAM and ingress == router_id
-        taker = Taker(link, group, cost=1, upstream=upstream, is_stream=is_own_stream)
+        taker = Taker(link, group, cost=1 + _depth(tree), upstream=upstream, is_stream=is_own_stream)
         link.open()
         group.add_taker(taker)
         return taker
@@ -93,3 +93,8 @@ class Branches:
         """The circuit that these branches went on from is gone."""
         for taker in [taker for taker in group.takers if taker.upstream is upstream]:
             taker.on_left(True, None)
+
+
+def _depth(tree: Tree) -> int:
+    """Routers in line behind the one that the tree is for."""
+    return max((1 + _depth(branch) for branch in tree.values()), default=0)

@@ -14,7 +14,7 @@ from addressing.book import AddressBook
 from addressing.permissions import Permissions
 from router import events
 from router.addresses import Addresses
-from router.brokers import Brokers, BrokerSettings, BrokerSnapshot, is_broker_connector
+from router.brokers import BrokerConnection, Brokers, BrokerSettings, BrokerSnapshot, is_broker_connector
 from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
 from router.connections import COST, INSTANCE, ROLE, ROUTER_ROLE, RouterConnection
@@ -207,11 +207,15 @@ class RouterNode:
         if isinstance(connection, NeighborConnection):
             # Before the links: what they carried looks for another path at once.
             self._act(self._routing.on_connection_lost(connection.number, now))
+        elif isinstance(connection, BrokerConnection):
+            # Likewise: a route that is told would be attached again over what is just being lost.
+            connection.on_lost(reason)
         error = path_lost(f"connection to {connection.describe()} lost: {reason}")
         for link in endpoint.links:
             if link.owner is not None and not link.is_gone:
                 link.owner.on_left(False, error)
-        connection.on_lost(reason)
+        if not isinstance(connection, BrokerConnection):
+            connection.on_lost(reason)
         self._settle()
 
     def on_time(self, now: float) -> None:

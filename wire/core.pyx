@@ -440,17 +440,17 @@ cdef class IncomingCore(LinkCore):
     @property
     def credit(self):
         """Deliveries the sender may still start; negative when it started more than it was promised."""
-        return self.credit_now()
+        return 0 if self.is_gone else self.credit_now()
 
     @property
     def excess(self):
         """Deliveries the sender started beyond all credit it ever had; above 0 it broke the rules. [2.6.7]"""
-        return self.excess_now()
+        return 0 if self.is_gone else self.excess_now()
 
     @property
     def queued(self):
         """Deliveries here that were not advanced past."""
-        return pn.link_queued(self.raw)
+        return 0 if self.is_gone else pn.link_queued(self.raw)
 
     def grant(self, int deliveries):
         """Raise the sender's credit."""
@@ -476,12 +476,12 @@ cdef class IncomingCore(LinkCore):
     @property
     def is_drain_pending(self):
         """We asked for a drain, and the sender still holds credit."""
-        return bool(pn.link_draining(self.raw))
+        return not self.is_gone and bool(pn.link_draining(self.raw))
 
     @property
     def current(self):
         """The oldest delivery not advanced past, or None."""
-        cdef pn_delivery_t *delivery = self.current_now()
+        cdef pn_delivery_t *delivery = NULL if self.is_gone else self.current_now()
         return None if delivery is NULL else <size_t>delivery
 
     def recv(self, Py_ssize_t max_bytes):
@@ -533,11 +533,11 @@ cdef class OutgoingCore(LinkCore):
     @property
     def credit(self):
         """Deliveries we may still start. Counts a started one only when it is finished."""
-        return self.credit_now()
+        return 0 if self.is_gone else self.credit_now()
 
     @property
     def is_draining(self):
-        return bool(pn.link_get_drain(self.raw))
+        return not self.is_gone and bool(pn.link_get_drain(self.raw))
 
     def drained(self):
         """Give back all credit: there is nothing to send. [2.6.7]"""
@@ -548,7 +548,7 @@ cdef class OutgoingCore(LinkCore):
     @property
     def is_writable(self):
         """Proton could put a chunk on the wire now: hand it nothing that would sit inside it."""
-        return self.is_writable_now()
+        return not self.is_gone and self.is_writable_now()
 
     def start(self, bytes tag):
         """Begin a delivery; it becomes the current one."""

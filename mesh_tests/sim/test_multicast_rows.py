@@ -69,7 +69,7 @@ def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(egress: st
     assert _copies_missed(mesh) == 47
 
 
-@egress_at(*BETWEEN, failing=["r2", "r3"], reason="routers stop waiting at the same time, each for the next one")
+@egress_at(*BETWEEN)
 def test_only_the_consumer_without_credit_loses_pre_settled_copies_of_many_producers(egress: str):
     mesh = line()
     moving = mesh.client(egress).receiver("prices", credit=10_000)

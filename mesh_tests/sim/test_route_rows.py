@@ -55,7 +55,7 @@ def test_a_consumer_keeps_its_link_and_gets_what_it_held_again(tmp_path: Path, e
     assert receiver.error is None
 
 
-@egress_at(*BETWEEN, failing=["r1"], reason="a link is attached again over the connection that is just being lost")
+@egress_at(*BETWEEN)
 def test_links_go_on_when_only_their_own_connection_to_the_broker_is_lost(tmp_path: Path, egress: str):
     mesh = mesh_of(tmp_path, b1=[egress])
     before = _pipes_of(mesh, "b1")

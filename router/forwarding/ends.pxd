@@ -111,7 +111,7 @@ cdef class Taker(DeliveryOwner):
 
     cdef int hold(self, Carrier carrier) except -1
     cdef int drop(self, Carrier carrier) except -1
-    cdef bint _end_outgoing(self, Carrier carrier) except -1
+    cdef bint _let_go(self, Carrier carrier) except -1
     cdef int set_credit(self, int credit) except -1
     cdef int sync(self) except -1
     cdef pn_delivery_t *start(self) except NULL

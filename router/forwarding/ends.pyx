@@ -46,9 +46,11 @@ cdef Carrier carrier_at(pn_delivery_t *delivery):
     if found is NULL:
         return None  # settled since: what was told of it is old
     carrier = <Carrier><PyObject *>found
-    if carrier.incoming is not delivery and carrier.outgoing is not delivery:
-        raise LocalStateError(f"a delivery with the tie {tie:#x} of another")
-    return carrier
+    if carrier.incoming is delivery or carrier.outgoing is delivery:
+        return carrier
+    if carrier.inlet is None or carrier.taker is None:
+        return None  # that end let go of its delivery, and the other goes on
+    raise LocalStateError(f"a delivery with the tie {tie:#x} of another")
 
 
 cdef int _fasten(Carrier carrier, pn_delivery_t *delivery) except -1:
@@ -442,22 +444,22 @@ cdef class Taker(DeliveryOwner):
     def abandon(self):
         """What was handed to this link is in doubt: its senders are told so. It takes nothing more."""
         cdef Carrier carrier
-        cdef bint is_unwritten
         self.is_closing = True
         self.set_credit(0)
         while (carrier := self.newest) is not None:
-            is_unwritten = self._end_outgoing(carrier)
-            self.drop(carrier)
-            carrier.on_taker_lost(is_unwritten)
+            carrier.on_taker_lost(self._let_go(carrier))
 
-    cdef bint _end_outgoing(self, Carrier carrier) except -1:
+    cdef bint _let_go(self, Carrier carrier) except -1:
         """True when it was not written to its end. One that is not complete is aborted, or it would end as if it were."""
-        cdef bint is_unwritten
-        if self.link.is_gone or self.link.endpoint.is_freed:
-            return False
-        is_unwritten = self.moving is carrier or pn.delivery_buffered(carrier.outgoing)
-        if self.moving is carrier:
-            self.link.abort_now(carrier.outgoing)
+        cdef pn_delivery_t *outgoing = carrier.outgoing
+        cdef bint is_open = not self.link.is_gone and not self.link.endpoint.is_freed
+        cdef bint is_partial = is_open and self.moving is carrier
+        cdef bint is_unwritten = is_partial or (is_open and pn.delivery_buffered(outgoing))
+        self.drop(carrier)
+        if is_partial:
+            self.link.abort_now(outgoing)
+            # Carried out now: after its link and session were freed the engine would trip over it.
+            pn.transport_pending(self.link.endpoint.transport)
         return is_unwritten
 
     cdef pn_delivery_t *start(self) except NULL:

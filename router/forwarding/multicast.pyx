@@ -129,14 +129,16 @@ cdef class Multicast(AddressGroup):
         return start_fan(inlet, delivery, ready, inlet.take_prefix(), is_whole)
 
     cdef double _patience_s(self, Taker taker, bint is_settled) except -1:
-        if not is_settled:
-            return self.settings.stall_timeout_s
-        # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
-        return _PRESETTLED_PATIENCE_S if taker.had_credit else self.settings.path_wait_s
+        cdef double patience_s = self.settings.stall_timeout_s
+        if is_settled:
+            # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
+            patience_s = _PRESETTLED_PATIENCE_S if taker.had_credit else self.settings.path_wait_s
+        # Who is behind a branch gives up on its own first, or all would be left out for the sake of one.
+        return patience_s * (1 + taker.cost)
 
     cdef int on_blocked(self, Taker taker) except -1:
         """A started copy waits for room at this taker, and the other copies with it."""
-        return self._watch(taker, self.settings.stall_timeout_s)
+        return self._watch(taker, self._patience_s(taker, False))
 
     cdef int _watch(self, Taker taker, double patience_s) except -1:
         if taker.stall_timer is None:
@@ -153,7 +155,7 @@ cdef class Multicast(AddressGroup):
             copy = <Copy>taker.moving
             # A copy that waits for its own producer is nobody's fault at the other end.
             if copy.has_progressed() or taker.link.is_writable_now():
-                self._watch(taker, self.settings.stall_timeout_s)
+                self._watch(taker, self._patience_s(taker, False))
                 return
             copy.give_up()
         taker.is_stalled = True
