@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh_tests.egress import BETWEEN, egress_at
-from mesh_tests.live.conftest import CAPACITY
+from mesh_tests.live.row_mesh import CAPACITY
 from mesh_tests.live.wire_client import WireClient, wait_with
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
 from wire.message import Message, encode

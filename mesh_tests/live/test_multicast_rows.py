@@ -7,16 +7,21 @@ import time
 import pytest
 
 from mesh_tests.egress import BETWEEN, egress_at
-from mesh_tests.live.conftest import new_address
+from mesh_tests.live.row_mesh import new_address, slow
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.outcomes import REFUSED, told
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
 STALL_S = 10.0
+STALL_TWICE_S = 2 * STALL_S + 5
+"""It is looked at every 10 s: one that takes the last of its bytes just after a look has nearly two."""
 BY_RANK = (REFUSED, ACCEPTED, MODIFIED_FAILED, RELEASED)
 FLOATS = 3
 COPIES = 50
+CHUNK_BYTES = 65536
+LARGE_CHUNKS = 512
+"""32 MiB: more than windows and sockets hold."""
 
 
 @pytest.fixture
@@ -93,6 +98,7 @@ def copies_missed(rows, address):
     return sum(each["copies_missed"] for addresses in snapshots for each in addresses if each["address"] == address)
 
 
+@slow
 def stand_still(rows, egress):
     """How many deliveries got out while a consumer was waited for, and how many it had when it was left out."""
     address = new_address("news")
@@ -139,3 +145,49 @@ def test_unsettled_copies_wait_for_a_consumer_without_credit_until_it_is_left_ou
     while_waiting, left_out = at_once(stand_still, egress)
     assert while_waiting <= 1 + FLOATS
     assert left_out == 1
+
+
+def stop_reading(rows, egress, is_alive):
+    """Sizes of what a consumer got beside one that takes no more bytes, and what the producer was told."""
+    address = new_address("news")
+    with WireClient(rows.port("r1")) as producer, WireClient(rows.port("r1")) as moving:
+        still = WireClient(rows.port(egress), idle_timeout_s=0)
+        moving.receiver(address, credit=10)
+        still.receiver(address, credit=10)
+        still.reads = False
+        clients = (producer, moving, still) if is_alive else (producer, moving)
+        sender = producer.sender(address)
+        wait_takers(rows, address, 2 + ["r1", "r2", "r3"].index(egress))
+        producer.wait(lambda: sender.credit > 0, "credit")
+        number = producer.begin_delivery(sender)
+        for _ in range(LARGE_CHUNKS):
+            wait_with(clients, lambda: sender.is_writable, "room", STALL_TWICE_S)
+            sender.send(bytes(CHUNK_BYTES))
+        sender.finish()
+        wait_with(clients, lambda: moving.arrived, "the message", STALL_TWICE_S)
+        sizes = [len(each.data) for each in moving.arrived]
+        _settle_all(moving)
+        wait_with(clients, lambda: number in producer.outcomes, "the outcome", STALL_TWICE_S)
+        still.kill()
+        return sizes, producer.outcomes[number]
+
+
+@slow
+def shut_the_window(rows, egress):
+    """It goes on reading its socket, and its session's window fills."""
+    return stop_reading(rows, egress, is_alive=True)
+
+
+@slow
+def stand_like_dead(rows, egress):
+    """As a process that was stopped: its socket fills."""
+    return stop_reading(rows, egress, is_alive=False)
+
+
+def test_a_consumer_whose_window_is_shut_loses_a_started_copy_and_the_others_get_theirs(at_once, egress):
+    assert at_once(shut_the_window, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED)
+
+
+@egress_at(*BETWEEN, failing=["r1"], reason="a producer of this router waits for room in a full socket for good")
+def test_a_consumer_whose_socket_is_full_loses_a_started_copy_and_the_others_get_theirs(at_once, egress):
+    assert at_once(stand_like_dead, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from mesh_tests.egress import BETWEEN
-from mesh_tests.live.conftest import CAPACITY, new_address
+from mesh_tests.live.row_mesh import CAPACITY, new_address, slow
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED, RELEASED, Kind
@@ -95,18 +95,27 @@ def test_its_credit_comes_back_as_its_messages_are_settled(rows, producer, consu
     producer.wait(lambda: anonymous.credit > 0, "credit", 1)
 
 
-def test_a_message_whose_consumer_left_is_released(rows, producer, consumer, anonymous, work):
-    receiver = consumer.receiver(work, credit=10)
-    _wait_known(rows, work)
-    number = producer.send(anonymous, "x", to=work)
-    producer.step()
-    consumer.wait_arrived(1)
-    _settle_all(consumer)
-    assert producer.wait_outcome(number) == ACCEPTED
-    receiver.close()
-    consumer.step()
-    _wait_unknown(rows, work)
-    assert producer.wait_outcome(producer.send(anonymous, "x", to=work)) == RELEASED
+@slow
+def lose_the_consumer_of_an_anonymous_sender(rows, egress):
+    """Outcomes while it was there, and when it was gone."""
+    address = new_address("work")
+    with WireClient(rows.port("r1")) as producer, WireClient(rows.port(egress)) as consumer:
+        sender = producer.sender(None)
+        receiver = consumer.receiver(address, credit=10)
+        _wait_known(rows, address)
+        number = producer.send(sender, "x", to=address)
+        producer.step()
+        consumer.wait_arrived(1)
+        _settle_all(consumer)
+        before = producer.wait_outcome(number)
+        receiver.close()
+        consumer.step()
+        _wait_unknown(rows, address)
+        return before, producer.wait_outcome(producer.send(sender, "x", to=address))
+
+
+def test_a_message_whose_consumer_left_is_released(at_once, egress):
+    assert at_once(lose_the_consumer_of_an_anonymous_sender, egress) == (ACCEPTED, RELEASED)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import dataclass
 
 import pytest
 
 from mesh_tests.egress import BETWEEN, egress_at
-from mesh_tests.live.conftest import new_address
+from mesh_tests.live.row_mesh import new_address, slow
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
@@ -90,6 +91,7 @@ class Loss:
     """What a drain brought that was asked for while the broker was away."""
 
 
+@slow
 def lose_the_broker(rows, egress):
     """It is stopped first, so that it answers nothing before it dies; it comes back by itself."""
     broker = egress.replace("r", "b")
@@ -142,6 +144,32 @@ def test_a_consumer_keeps_its_link_and_gets_what_it_held_again(at_once, egress):
 @may_fail_at_r1
 def test_drains_are_answered_whether_asked_for_before_the_loss_or_after(at_once, egress):
     assert at_once(lose_the_broker, egress).drained == [0, 1, 2]
+
+
+@slow
+def lose_the_broker_for_good(rows, egress):
+    """After how many seconds a producer and a consumer were detached, and why."""
+    with WireClient(rows.port("r1"), container_id="client") as client:
+        links = [client.sender(f"doomed.{egress}"), client.receiver(f"doomed.{egress}")]
+        rows.all_attached.wait(REATTACH_S)
+        start = time.monotonic()
+        when = {}
+
+        def are_detached():
+            for link in links:
+                if client.detached(link):
+                    when.setdefault(link, time.monotonic() - start)
+            return len(when) == len(links)
+
+        client.wait(are_detached, "both to be detached", REATTACH_S + 5, outlasts_detach=True)
+        return [(when[link], client.detached(link)) for link in links]
+
+
+def test_links_to_a_broker_that_does_not_come_back_are_kept_for_a_while_and_then_detached(at_once, egress):
+    for seconds, detached in at_once(lose_the_broker_for_good, egress):
+        assert REATTACH_S - 1 < seconds < REATTACH_S + 3
+        assert detached.error.condition == "amqp:link:detach-forced"
+        assert not detached.closed
 
 
 # The client is lost, or leaves

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from mesh_tests.egress import BETWEEN, egress_at
-from mesh_tests.live.conftest import CAPACITY, LIMITED, new_address
+from mesh_tests.live.row_mesh import CAPACITY, IMPATIENT, LIMITED, new_address, slow
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
 from mesh_tests.waiting import wait_until
@@ -17,6 +17,9 @@ from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 GIVEN_BACK_S = 7.0
 """What nobody takes waits 2 s for somebody who does."""
 LARGE_BYTES = 200_000
+CHUNK_BYTES = 65536
+SILENCE_S = 10.0
+"""Ten times the idle timeout of that listener."""
 ELSEWHERE = {"r1": "r2", "r2": "r3", "r3": "r1"}
 
 
@@ -90,6 +93,7 @@ def test_every_outcome_reaches_the_producer_unchanged(producer, consumer, work, 
 
 
 # A consumer is lost, or gives back
+@slow
 def lose_a_consumer(rows, egress):
     """Outcomes of what it had, and of what it never got; nobody else takes it."""
     with WireClient(rows.port("r1")) as producer:
@@ -102,6 +106,7 @@ def test_what_a_lost_consumer_never_got_is_released_and_what_it_had_is_modified(
     assert at_once(lose_a_consumer, egress) == (MODIFIED_FAILED, RELEASED)
 
 
+@slow
 def lose_a_consumer_beside_another(rows, egress):
     """The same, when another takes it; and what that got."""
     address = new_address("work")
@@ -130,6 +135,55 @@ def _one_written_and_one_not(rows, producer, egress, address):
     mortal.step()
     assert producer.wait_outcome(first) == ACCEPTED
     return mortal, written, send(producer, sender, "unwritten")
+
+
+@slow
+def let_a_consumer_fall_silent(rows, egress):
+    """What a producer hears of a delivery that it holds."""
+    address = new_address("work")
+    with WireClient(rows.port("r1")) as producer:
+        silent = WireClient(rows.port(egress, IMPATIENT), idle_timeout_s=0)
+        silent.receiver(address, credit=1)
+        number = send(producer, producer.sender(address))
+        silent.wait_arrived(1)
+        outcome = producer.wait_outcome(number, SILENCE_S)
+        silent.kill()
+        return outcome
+
+
+def test_what_a_consumer_had_that_falls_silent_is_modified_after_its_idle_timeout(at_once, egress):
+    assert at_once(let_a_consumer_fall_silent, egress) == MODIFIED_FAILED
+
+
+@slow
+def lose_a_consumer_in_silence(rows, egress):
+    """What a producer hears of a message to a consumer that falls silent, and whose socket is full."""
+    address = new_address("work")
+    with WireClient(rows.port("r1")) as producer:
+        silent = WireClient(rows.port(egress, IMPATIENT), idle_timeout_s=0)
+        silent.receiver(address, credit=1)
+        sender = producer.sender(address)
+        producer.wait(lambda: sender.credit > 0, "credit")
+        number = producer.begin_delivery(sender)
+
+        def is_answered():
+            if number not in producer.outcomes and sender.is_writable:
+                sender.send(bytes(CHUNK_BYTES))
+            return not _connections(rows, egress, silent) or number in producer.outcomes
+
+        wait_with([producer], is_answered, "the router to take the consumer for dead", SILENCE_S)
+        producer.abort(number)
+        silent.kill()
+
+
+def _connections(rows, router, client):
+    known = rows.snapshot(router)["node"]["connections"]
+    return [each for each in known if each["remote_address"] == f"127.0.0.1:{client.local_port}"]
+
+
+@egress_at(*BETWEEN, failing=BETWEEN, reason="a connection whose socket is full is not ended by its idle timeout")
+def test_a_consumer_that_falls_silent_with_a_full_socket_is_taken_for_dead(at_once, egress):
+    at_once(lose_a_consumer_in_silence, egress)
 
 
 def test_what_a_taker_released_is_offered_to_another_before_the_producer_hears(rows, producer, consumer, other, work):
@@ -171,6 +225,7 @@ def _wait_takers(rows, address, count):
 
 
 # The last taker leaves
+@slow
 def cross_the_last_taker(rows, egress):
     """Outcomes of deliveries that are sent with credit that is being taken back."""
     address = new_address("work")
@@ -193,6 +248,7 @@ def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(at_onc
     assert at_once(cross_the_last_taker, egress) == [RELEASED] * 10
 
 
+@slow
 def send_to_a_dead_dynamic_address(rows, egress):
     """Outcomes while its consumer lives, and when it is dead."""
     mortal = WireClient(rows.port(egress), container_id="mortal")
