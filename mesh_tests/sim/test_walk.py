@@ -20,6 +20,7 @@ def test_after_any_faults_every_delivery_is_answered_and_no_accepted_one_is_lost
         walk.step()
     ledger = walk.finish()
     assert walk.unanswered() == []
+    assert walk.strangers() == []
     for address in QUEUES:
         missing = ledger.accepted[address] - ledger.taken[address]
         assert not missing, f"{len(missing)} of {len(ledger.accepted[address])} accepted by {address} are lost"

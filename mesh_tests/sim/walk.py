@@ -1,7 +1,8 @@
 """A random life of a mesh: clients come, send and go; trunks, routers and brokers fail and return. Seeded.
 
 What must hold: a delivery never has two outcomes. And at the end, once everything is healed: every delivery of a
-producer that is still there has one; every message that a queue accepted was taken by a consumer for good.
+producer that is still there has one; every message that a queue accepted was taken by a consumer for good; nobody saw a
+message that was not sent like that to the address it came from.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
+from wire.link import Link
 
 TOPOLOGY: dict[str, Any] = {
     "mesh": "walk",
@@ -39,9 +41,24 @@ QUEUES = ("orders", "sharded")
 OUTCOMES = (ACCEPTED, ACCEPTED, RELEASED, MODIFIED_FAILED, rejected("amqp:not-allowed", "no"))
 
 
+PAUSES_S = (0.0005, 0.002, 0.01, 0.1, 0.5)
+
+
+def data_section(number: int, padding: int) -> bytes:
+    text = b"no=%012d" % number
+    body = text + (text * (padding // len(text) + 1))[:padding]
+    return b"\x00\x53\x75\xb0" + len(body).to_bytes(4, "big") + body
+
+
 def number_in(message: bytes) -> int:
     """A message that comes again has another header, so messages are told apart by what they say."""
     return int(message[message.index(b"no=") + 3 :][:12])
+
+
+@dataclass(frozen=True)
+class Sent:
+    address: str
+    body: bytes
 
 
 @dataclass
@@ -59,12 +76,26 @@ class Walk:
         self.mesh.converge()
         self.senders: list[tuple[str, SimClient, Sender]] = []
         self.receivers: list[tuple[str, SimClient, Receiver]] = []
-        self.bodies: dict[Sender, dict[int, bytes]] = {}
+        self.sent: dict[int, Sent] = {}
+        """By the number that the message says."""
+        self.numbers: dict[Sender, dict[int, int]] = {}
+        """That number, by the sender's own count."""
         self.trace: list[str] = []
         self._count = 0
 
     def step(self) -> None:
-        acts: list[tuple[int, Callable[[], None]]] = [
+        acts = self.acts()
+        act = self.random.choices([act for _, act in acts], [weight for weight, _ in acts])[0]
+        self.trace.append(f"{self.mesh.now:.3f} {act.__name__}")
+        act()
+        self.pause()
+
+    def pause(self) -> None:
+        self.mesh.run(self.random.choice(PAUSES_S))
+
+    def acts(self) -> list[tuple[int, Callable[[], None]]]:
+        """What may happen, each with its weight."""
+        return [
             (4, self.add_receiver),
             (4, self.add_sender),
             (30, self.send),
@@ -77,10 +108,6 @@ class Walk:
             (1, self.kill_broker),
             (4, self.heal),
         ]
-        act = self.random.choices([act for _, act in acts], [weight for weight, _ in acts])[0]
-        self.trace.append(f"{self.mesh.now:.3f} {act.__name__}")
-        act()
-        self.mesh.run(self.random.choice((0.0005, 0.002, 0.01, 0.1, 0.5)))
 
     # Clients
     def client(self) -> SimClient:
@@ -97,27 +124,35 @@ class Walk:
         address = self.random.choice(ADDRESSES)
         sender = (client := self.client()).sender(address)
         self.senders.append((address, client, sender))
-        self.bodies[sender] = {}
+        self.numbers[sender] = {}
+
+    def message(self, address: str, padding: int) -> bytes:
+        self._count += 1
+        body = data_section(self._count, padding)
+        self.sent[self._count] = Sent(address, body)
+        return body
+
+    def can_begin(self, client: SimClient, sender: Sender) -> bool:
+        return not client.closed and sender.link.is_open and sender.link.credit > 0
 
     def send(self) -> None:
         if not self.senders:
             return
-        _, client, sender = self.random.choice(self.senders)
+        address, client, sender = self.random.choice(self.senders)
         for _ in range(self.random.randint(1, 20)):
-            if not sender.link.is_open or client.closed or sender.link.credit <= 0:
+            if not self.can_begin(client, sender):
                 return
-            self._count += 1
             padding = 200_000 if self.random.random() < 0.03 else self.random.randint(0, 300)
-            body = b"\x00\x53\x75\xb0" + (padding + 15).to_bytes(4, "big") + b"no=%012d" % self._count + bytes(padding)
-            number = sender.send(body, settled=self.random.random() < 0.1)
-            self.bodies[sender][number] = body
+            message = self.message(address, padding)
+            number = sender.send(message, settled=self.random.random() < 0.1)
+            self.numbers[sender][number] = number_in(message)
 
     def abort(self) -> None:
         """Begin a message, small or large, that never comes to its end."""
         if not self.senders:
             return
         _, client, sender = self.random.choice(self.senders)
-        if not sender.link.is_open or client.closed or sender.link.credit <= 0:
+        if not self.can_begin(client, sender):
             return
         delivery = sender.link.start(b"aborted")
         sender.link.send(bytes(self.random.choice((10, 1000, 100_000))))
@@ -138,9 +173,12 @@ class Walk:
         if clients:
             self.mesh.cut(self.random.choice(clients).pipe)
 
+    def open_links(self) -> list[Link]:
+        ends = (*self.receivers, *self.senders)
+        return [end.link for _, client, end in ends if end.link.is_open and not client.closed]
+
     def close_link(self) -> None:
-        links = [each.link for _, _, each in (*self.receivers, *self.senders) if each.link.is_open]
-        if links:
+        if links := self.open_links():
             self.random.choice(links).close()
             self.mesh.flush()
 
@@ -193,10 +231,10 @@ class Walk:
 
     def _ledger(self) -> Ledger:
         ledger = Ledger({address: set() for address in ADDRESSES}, {address: set() for address in ADDRESSES})
-        for address, _, sender in self.senders:
-            for number, outcome in sender.outcomes.items():
+        for sender, numbers in self.numbers.items():
+            for count, outcome in sender.outcomes.items():
                 if outcome.kind is Kind.ACCEPTED:
-                    ledger.accepted[address].add(number_in(self.bodies[sender][number]))
+                    ledger.accepted[self.sent[numbers[count]].address].add(numbers[count])
         for address, _, receiver in self.receivers:
             ledger.taken[address].update(map(number_in, receiver.taken))
         return ledger
@@ -209,3 +247,15 @@ class Walk:
             if not client.closed and sender.link.is_open
             for number in sender.open.values()
         ]
+
+    def strangers(self) -> list[tuple[str, bytes]]:
+        """What consumers saw that nobody sent to them, or not like that. Brokers write a header before it."""
+        return [
+            (address, message[:60])
+            for address, _, receiver in self.receivers
+            for message in receiver.messages
+            if (sent := self._sent_as(message)) is None or sent.address != address or not message.endswith(sent.body)
+        ]
+
+    def _sent_as(self, message: bytes) -> Sent | None:
+        return self.sent.get(number_in(message)) if b"no=" in message else None

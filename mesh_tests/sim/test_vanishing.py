@@ -1,0 +1,74 @@
+"""What vanishes halfway: random lives by seed, and what they found, step by step."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mesh_tests.sim.line import line
+from mesh_tests.sim.vanishing import VanishingWalk
+from mesh_tests.sim.walk import QUEUES
+from wire.delivery import Kind
+
+FIRST = int(os.environ.get("VANISH_FIRST_SEED", "1"))
+SEEDS = range(FIRST, FIRST + int(os.environ.get("VANISH_SEEDS", "40")))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_vanishes_halfway_harms_no_other_delivery(tmp_path: Path, seed: int):
+    walk = VanishingWalk(seed, tmp_path)
+    for _ in range(150):
+        walk.step()
+    ledger = walk.finish()
+    assert walk.unanswered() == []
+    assert walk.strangers() == []
+    assert walk.untrue() == []
+    for address in QUEUES:
+        missing = ledger.accepted[address] - ledger.taken[address]
+        assert not missing, f"{len(missing)} of {len(ledger.accepted[address])} accepted by {address} are lost"
+    walk.leave()
+    assert walk.kept() == []
+
+
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_a_session_may_end_with_a_message_half_written_into_it(address: str):
+    mesh = line(1)
+    client = mesh.client("r1", "consumer", max_frame_bytes=512, window_frames=4)
+    consumer = client.receiver(address)
+    producer = mesh.client("r1", "producer").sender(address)
+    consumer.reads = False
+    mesh.send(producer, bytes(100_000))
+    mesh.run(0.1)
+    consumer.link.session.end()
+    mesh.run(0.1)
+    # What the engine still has to say of that session is heard with what comes next.
+    client.endpoint.begin()
+    mesh.run_until(lambda: len(producer.outcomes) == 1)
+    assert producer.outcomes[1].kind in (Kind.MODIFIED, Kind.RELEASED)
+    another = mesh.client("r1", "another").receiver(address)
+    mesh.send(producer, b"whole")
+    mesh.run_until(lambda: another.messages == [b"whole"])
+    assert consumer.messages == []
+
+
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_of_a_message_whose_beginning_nobody_took_nobody_gets_the_end(address: str):
+    mesh = line(1)
+    first = mesh.client("r1", "first").receiver(address)
+    producer = mesh.client("r1", "producer").sender(address)
+    mesh.run_until(lambda: producer.link.credit > 0)
+    producer.begin()
+    producer.link.send(b"beginning")
+    mesh.run(0.1)
+    first.link.close()
+    mesh.run(3)
+    second = mesh.client("r1", "second").receiver(address)
+    mesh.run(0.1)
+    producer.link.send(b"end")
+    producer.link.finish()
+    mesh.flush()
+    mesh.run_until(lambda: len(producer.outcomes) == 1)
+    assert producer.outcomes[1].kind is Kind.RELEASED
+    assert second.messages == []
