@@ -70,7 +70,7 @@ def new_address(kind: str) -> str:
 
 
 class RowMesh(RunningMesh):
-    """``doomed`` is a broker that nobody starts again; it is killed when ``all_attached`` was reached by every egress."""
+    """``doomed`` is a broker that nobody starts again; killed when ``all_attached`` was reached by every egress."""
 
     def __init__(self, directory: Path) -> None:
         self.doomed = BrokerProcess(directory)
