@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import Any
 
 from mesh_tests.crash.broker_process import BrokerProcess
@@ -76,6 +76,8 @@ class RowMesh(RunningMesh):
         self.doomed = BrokerProcess(directory)
         self.doomed.start()
         self.all_attached = Barrier(len(BETWEEN), self.doomed.kill)
+        self.restart = Lock()
+        """Held by who kills a broker, until it is back: three that start at once are slow."""
         self._pool = ThreadPoolExecutor(max(1, len(_slow) * len(BETWEEN)))
         super().__init__(TOPOLOGY.replace("DOOMED", str(self.doomed.port)), directory)
         self._runs: dict[tuple[Scenario, str], Future[Any]] = {

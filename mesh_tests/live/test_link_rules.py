@@ -16,21 +16,6 @@ LARGE_BYTES = 200_000
 MANY = 2000
 
 
-def send(client, link, body="x", **more):
-    client.wait(lambda: link.credit > 0, "credit")
-    number = client.send(link, body, **more)
-    client.step()
-    return number
-
-
-def settle_all(client, outcome=ACCEPTED):
-    arrived, client.arrived = client.arrived, []
-    for each in arrived:
-        each.settle(outcome)
-    client.step()
-    return arrived
-
-
 def sized(size):
     """A message of so many bytes."""
     overhead = len(encode(Message(body=bytes(300)))) - 300
@@ -41,14 +26,14 @@ def sized(size):
 def test_a_drain_brings_what_waits_and_gives_the_rest_of_the_credit_back(rows, consumer, egress, work):
     receiver = consumer.receiver(work)
     with WireClient(rows.port(egress), container_id="producer at the same router") as producer:
-        numbers = [send(producer, producer.sender(work)) for _ in range(3)]
+        numbers = [producer.send_when_due(producer.sender(work)) for _ in range(3)]
         # An attach that was answered says that what the same connection sent before it was read.
         producer.sender(work)
         receiver.request_drain(10)
         consumer.wait(lambda: not receiver.is_drain_pending, "the answer to the drain")
         assert len(consumer.arrived) == 3
         assert receiver.credit == 0
-        settle_all(consumer)
+        consumer.settle_all()
         assert [producer.wait_outcome(number) for number in numbers] == [ACCEPTED] * 3
 
 
@@ -65,7 +50,7 @@ def test_a_drain_is_answered_while_a_producer_goes_on(producer, consumer, work):
 
         wait_with((producer, consumer), is_answered, "the answer to the drain")
         assert receiver.credit == 0
-        assert len(settle_all(consumer)) <= 5
+        assert len(consumer.settle_all()) <= 5
         receiver.end_drain()
 
 
@@ -76,7 +61,7 @@ def test_a_consumer_that_reduces_its_credit_gets_no_more_than_that(producer, con
     sender = producer.sender(work)
     sent = 3
     for _ in range(sent):
-        send(producer, sender)
+        producer.send_when_due(sender)
     consumer.wait_arrived(sent)
     receiver.set_credit(left)
     for _ in range(20):
@@ -87,10 +72,10 @@ def test_a_consumer_that_reduces_its_credit_gets_no_more_than_that(producer, con
         consumer.step(0.01)
         assert receiver.excess <= 0
     assert receiver.credit == 0
-    before = len(settle_all(consumer))
+    before = len(consumer.settle_all())
     receiver.grant(100)
     wait_with((producer, consumer), lambda: len(consumer.arrived) == sent - before, "what was held")
-    settle_all(consumer)
+    consumer.settle_all()
 
 
 # Sizes [2.7.3]
@@ -114,7 +99,7 @@ def test_a_message_of_any_size_arrives_whole(producer, consumer, work, news, kin
     producer.wait(lambda: sender.credit > 0, "credit")
     number = producer.send_bytes(sender, sized(size))
     wait_with((producer, consumer), lambda: consumer.arrived, "the message")
-    assert [each.data for each in settle_all(consumer)] == [sized(size)]
+    assert [each.data for each in consumer.settle_all()] == [sized(size)]
     assert producer.wait_outcome(number) == ACCEPTED
 
 
@@ -130,9 +115,9 @@ def test_what_is_aborted_reaches_nobody_and_costs_no_credit_for_good(producer, c
         begun = producer.send_bytes(sender, bytes(size), is_complete=False)
         producer.step()
         producer.abort(begun)
-        number = send(producer, sender, index)
+        number = producer.send_when_due(sender, index)
         wait_with((producer, consumer), lambda: consumer.arrived, "the whole message")
-        assert [each.body for each in settle_all(consumer)] == [index]
+        assert [each.body for each in consumer.settle_all()] == [index]
         assert producer.wait_outcome(number) == ACCEPTED
 
 
@@ -147,7 +132,7 @@ def test_a_consumer_that_does_not_read_is_sent_no_more_than_its_window_and_other
         still.reads = False
         sender = producer.sender(work)
         for _ in range(CAPACITY):
-            send(producer, sender, body)
+            producer.send_when_due(sender, body)
             still.step(0.005)
         assert 0 < receiver.queued * len(body) <= WINDOW_FRAMES * FRAME_BYTES
         moving.receiver(work, credit=100)
@@ -159,7 +144,7 @@ def test_a_consumer_that_does_not_read_is_sent_no_more_than_its_window_and_other
             while sender.credit > 0 and counts["sent"] < 3 * CAPACITY:
                 producer.send(sender, body)
                 counts["sent"] += 1
-            counts["taken"] += len(settle_all(moving)) + len(settle_all(still))
+            counts["taken"] += len(moving.settle_all()) + len(still.settle_all())
             return counts["taken"] == counts["sent"] == 3 * CAPACITY
 
         wait_with((producer, moving, still), are_all_taken, "all messages")
@@ -175,7 +160,7 @@ def test_a_message_larger_than_any_window_waits_for_its_reader_and_arrives_whole
         wait_with((producer, slow), lambda: receiver.queued == 1, "its beginning")
         slow.resume(receiver)
         wait_with((producer, slow), lambda: slow.arrived, "its end")
-        assert [each.data for each in settle_all(slow)] == [sized(2 * LARGE_BYTES)]
+        assert [each.data for each in slow.settle_all()] == [sized(2 * LARGE_BYTES)]
         assert producer.wait_outcome(number) == ACCEPTED
 
 
@@ -186,9 +171,9 @@ def test_a_name_is_used_again_after_its_link_was(producer, consumer, work, way):
     for index in range(10):
         receiver = consumer.receiver(work, credit=10, name="same", session=taking)
         sender = producer.sender(work, name="same", session=making)
-        number = send(producer, sender, index)
+        number = producer.send_when_due(sender, index)
         assert consumer.wait_arrived(1)[0].body == index
-        settle_all(consumer)
+        consumer.settle_all()
         assert producer.wait_outcome(number) == ACCEPTED
         for client, link in ((producer, sender), (consumer, receiver)):
             getattr(link, way)()
@@ -200,15 +185,15 @@ def test_a_consumer_that_leaves_with_deliveries_and_comes_back_gets_only_new_one
     session = consumer.begin()
     receiver = consumer.receiver(work, credit=10, name="same", session=session)
     sender = producer.sender(work)
-    number = send(producer, sender, "old")
+    number = producer.send_when_due(sender, "old")
     consumer.wait_arrived(1).clear()
     getattr(receiver, way)()
     consumer.wait(lambda: receiver.is_gone, "the answer to the detach")
     assert producer.wait_outcome(number) == MODIFIED_FAILED
     consumer.receiver(work, credit=10, name="same", session=session)
-    number = send(producer, sender, "new")
+    number = producer.send_when_due(sender, "new")
     assert [each.body for each in consumer.wait_arrived(1)] == ["new"]
-    settle_all(consumer)
+    consumer.settle_all()
     assert producer.wait_outcome(number) == ACCEPTED
 
 
@@ -221,6 +206,6 @@ def test_two_thousand_links_in_one_session_all_pass_messages(producer, consumer,
     for sender in senders:
         producer.send(sender, "x")
     wait_with((producer, consumer), lambda: len(consumer.arrived) == MANY, "all messages", 30)
-    settle_all(consumer)
+    consumer.settle_all()
     wait_with((producer, consumer), lambda: len(producer.outcomes) == MANY, "all outcomes", 30)
     assert set(producer.outcomes.values()) == {ACCEPTED}

@@ -14,7 +14,7 @@ from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
 STALL_S = 10.0
-STALL_TWICE_S = 2 * STALL_S + 5
+STALL_TWICE_S = 2 * STALL_S + 20
 """It is looked at every 10 s: one that takes the last of its bytes just after a look has nearly two."""
 BY_RANK = (REFUSED, ACCEPTED, MODIFIED_FAILED, RELEASED)
 FLOATS = 3
@@ -119,7 +119,7 @@ def stand_still(rows, egress):
                 producer.send(sender, counts[producer])
             for client in (moving, still):
                 counts[client] += len(client.arrived)
-                _settle_all(client)
+                client.settle_all()
             return counts
 
         def wait(holds, timeout_s):
@@ -133,12 +133,6 @@ def stand_still(rows, egress):
         receiver.grant(1000)
         wait(lambda counts: counts[still] > 10, STALL_S)
         return while_waiting, left_out
-
-
-def _settle_all(client):
-    arrived, client.arrived = client.arrived, []
-    for each in arrived:
-        each.settle(ACCEPTED)
 
 
 def test_unsettled_copies_wait_for_a_consumer_without_credit_until_it_is_left_out(at_once, egress):
@@ -166,7 +160,7 @@ def stop_reading(rows, egress, is_alive):
         sender.finish()
         wait_with(clients, lambda: moving.arrived, "the message", STALL_TWICE_S)
         sizes = [len(each.data) for each in moving.arrived]
-        _settle_all(moving)
+        moving.settle_all()
         wait_with(clients, lambda: number in producer.outcomes, "the outcome", STALL_TWICE_S)
         still.kill()
         return sizes, producer.outcomes[number]
@@ -188,6 +182,7 @@ def test_a_consumer_whose_window_is_shut_loses_a_started_copy_and_the_others_get
     assert at_once(shut_the_window, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED)
 
 
-@egress_at(*BETWEEN, failing=["r1"], reason="a producer of this router waits for room in a full socket for good")
+# Not strict: at r1 it fails each time, at the others it depends on how full asyncio's own buffer is.
+@egress_at(*BETWEEN, failing=BETWEEN, reason="a multicast waits for room in a full socket for good", strict=False)
 def test_a_consumer_whose_socket_is_full_loses_a_started_copy_and_the_others_get_theirs(at_once, egress):
     assert at_once(stand_like_dead, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED)

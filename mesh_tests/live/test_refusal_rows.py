@@ -57,14 +57,6 @@ def _wait_unknown(rows, address):
     wait_until(lambda: takers() == 0, 10, "r1 to know that the consumer left")
 
 
-def _settle_all(client):
-    arrived, client.arrived = client.arrived, []
-    for each in arrived:
-        each.settle(ACCEPTED)
-    client.step()
-    return arrived
-
-
 def test_what_waits_for_one_address_is_overtaken_by_what_goes_to_others(rows, producer, consumer, anonymous):
     slow, quick = new_address("work"), new_address("work")
     receiver = consumer.receiver(slow)
@@ -75,11 +67,11 @@ def test_what_waits_for_one_address_is_overtaken_by_what_goes_to_others(rows, pr
     overtaking = producer.send(anonymous, "quick", to=quick)
     producer.step()
     assert [each.body for each in consumer.wait_arrived(1)] == ["quick"]
-    _settle_all(consumer)
+    consumer.settle_all()
     assert producer.wait_outcome(overtaking) == ACCEPTED
     receiver.grant(10)
     assert [each.body for each in consumer.wait_arrived(3)] == [0, 1, 2], "in order"
-    _settle_all(consumer)
+    consumer.settle_all()
     assert [producer.wait_outcome(number) for number in waiting] == [ACCEPTED] * 3
 
 
@@ -90,7 +82,7 @@ def test_its_credit_comes_back_as_its_messages_are_settled(rows, producer, consu
         producer.send(anonymous, "x", to=work)
     producer.step()
     consumer.wait_arrived(CAPACITY)
-    _settle_all(consumer)
+    consumer.settle_all()
     wait_with((producer, consumer), lambda: len(producer.outcomes) == CAPACITY, "all outcomes")
     producer.wait(lambda: anonymous.credit > 0, "credit", 1)
 
@@ -106,7 +98,7 @@ def lose_the_consumer_of_an_anonymous_sender(rows, egress):
         number = producer.send(sender, "x", to=address)
         producer.step()
         consumer.wait_arrived(1)
-        _settle_all(consumer)
+        consumer.settle_all()
         before = producer.wait_outcome(number)
         receiver.close()
         consumer.step()

@@ -56,26 +56,11 @@ def client(rows):
         yield client
 
 
-def send(client, link, body="x"):
-    client.wait(lambda: link.credit > 0, "credit", REATTACH_S)
-    number = client.send(link, body)
-    client.step()
-    return number
-
-
 def fill(client, address, count):
     sender = client.sender(address)
-    numbers = [send(client, sender, number) for number in range(count)]
+    numbers = [client.send_when_due(sender, number) for number in range(count)]
     assert [client.wait_outcome(number) for number in numbers] == [ACCEPTED] * count
     return sender
-
-
-def settle_all(client, outcome=ACCEPTED):
-    arrived, client.arrived = client.arrived, []
-    for each in arrived:
-        each.settle(outcome)
-    client.step()
-    return arrived
 
 
 # The broker is lost
@@ -96,7 +81,7 @@ def lose_the_broker(rows, egress):
     """It is stopped first, so that it answers nothing before it dies; it comes back by itself."""
     broker = egress.replace("r", "b")
     queues = [new_address(f"queue.{egress}") for _ in range(4)]
-    with WireClient(rows.port("r1"), container_id="client") as client:
+    with rows.restart, WireClient(rows.port("r1"), container_id="client") as client:
         sender = fill(client, queues[0], 1)
         for queue in queues[1:3]:
             fill(client, queue, 3)
@@ -120,11 +105,11 @@ def lose_the_broker(rows, egress):
             client.wait(lambda: not late.is_drain_pending, "the answer to the late drain", REATTACH_S)
             assert late.credit == 0
             late.end_drain()
-        afterwards = client.wait_outcome(send(client, sender))
+        afterwards = client.wait_outcome(client.send_when_due(sender))
         client.wait_arrived(6)
         assert pending.credit == 0
         assert all(link.is_open for link in client.endpoint.links)
-        arrived = settle_all(client)
+        arrived = client.settle_all()
         again = [(each.body, decode(each.data).delivery_count) for each in arrived if each.link not in (late, pending)]
         return Loss(in_doubt, afterwards, again, [each.body for each in arrived if each.link is late])
 
@@ -213,7 +198,7 @@ def test_what_a_lost_consumer_held_goes_to_the_next(rows, client, queue):
     mortal.kill()
     client.receiver(queue, credit=10)
     assert sorted(each.body for each in client.wait_arrived(3)) == [0, 1, 2]
-    settle_all(client)
+    client.settle_all()
 
 
 def test_every_outcome_of_a_consumer_reaches_the_broker(client, queue):
@@ -226,4 +211,4 @@ def test_every_outcome_of_a_consumer_reaches_the_broker(client, queue):
     receiver.grant(10)
     wait_with([client], lambda: len(client.arrived) == 2, "what was given back")
     assert [(each.body, decode(each.data).delivery_count) for each in client.arrived] == [(2, 0), (3, 1)]
-    settle_all(client)
+    client.settle_all()

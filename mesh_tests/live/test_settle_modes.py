@@ -19,11 +19,6 @@ wants = pytest.mark.parametrize("wants", SEND_MODES, ids=lambda mode: f"wants {S
 settles = pytest.mark.parametrize("settles", RECEIVE_MODES, ids=lambda mode: f"settles {RECEIVE_MODES[mode]}")
 
 
-def send(client, link, **more):
-    client.wait(lambda: link.credit > 0, "credit")
-    return client.send(link, "x", **more)
-
-
 @sends
 @wants
 @settles
@@ -33,7 +28,7 @@ def test_messages_pass_between_any_two_modes_and_nothing_stays_unsettled(
     consumer.receiver(work, credit=10, send_mode=wants, receive_mode=settles)
     sender = producer.sender(work, modes=(sends, RECEIVE_FIRST))
     kinds = {SEND_MIXED: [False, True], SEND_UNSETTLED: [False], SEND_SETTLED: [True]}[sends]
-    numbers = [send(producer, sender, is_settled=is_settled) for is_settled in kinds]
+    numbers = [producer.send_when_due(sender, is_settled=is_settled) for is_settled in kinds]
     wait_with((producer, consumer), lambda: len(consumer.arrived) == len(kinds), "all messages")
     came_settled = [each.is_settled for each in consumer.arrived]
     if wants != SEND_UNSETTLED:
@@ -52,7 +47,7 @@ def test_messages_pass_between_any_two_modes_and_nothing_stays_unsettled(
 def test_the_consumer_settles_after_the_producer_has(producer, consumer, work, outcome):
     producer.answers = False
     consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
-    number = send(producer, producer.sender(work, modes=TWO_STEPS))
+    number = producer.send_when_due(producer.sender(work, modes=TWO_STEPS))
     producer.step()
     (arrived,) = consumer.wait_arrived(1)
     arrived.propose(outcome)
@@ -68,7 +63,7 @@ def test_the_consumer_settles_after_the_producer_has(producer, consumer, work, o
 @egress_at(*BETWEEN)
 def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(producer, consumer, work):
     receiver = consumer.receiver(work, credit=10, send_mode=SEND_UNSETTLED)
-    send(producer, producer.sender(work), is_settled=True)
+    producer.send_when_due(producer.sender(work), is_settled=True)
     producer.step()
     (arrived,) = consumer.wait_arrived(1)
     assert receiver.remote_settle_modes[0] == SEND_MIXED or not arrived.is_settled
@@ -78,7 +73,7 @@ def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(pr
 def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(rows, consumer, work):
     consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
     dying = WireClient(rows.port("r1"), container_id="dying")
-    send(dying, dying.sender(work, modes=TWO_STEPS))
+    dying.send_when_due(dying.sender(work, modes=TWO_STEPS))
     dying.step()
     (arrived,) = consumer.wait_arrived(1)
     dying.kill()
@@ -90,7 +85,7 @@ def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(rows, 
 def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_its_router(producer, consumer, work):
     producer.answers = False
     consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
-    number = send(producer, producer.sender(work, modes=(SEND_UNSETTLED, RECEIVE_FIRST)))
+    number = producer.send_when_due(producer.sender(work, modes=(SEND_UNSETTLED, RECEIVE_FIRST)))
     producer.step()
     (arrived,) = consumer.wait_arrived(1)
     arrived.propose(ACCEPTED)
@@ -103,7 +98,7 @@ def test_a_producer_that_wants_the_last_word_has_it_or_was_told_that_it_has_not(
     producer.answers = False
     consumer.receiver(work, credit=10)
     sender = producer.sender(work, modes=TWO_STEPS)
-    number = send(producer, sender)
+    number = producer.send_when_due(sender)
     producer.step()
     consumer.wait_arrived(1).pop().settle(ACCEPTED)
     consumer.step()
@@ -113,7 +108,7 @@ def test_a_producer_that_wants_the_last_word_has_it_or_was_told_that_it_has_not(
 
 def test_a_consumer_of_a_multicast_that_waits_is_told_too(producer, consumer, news):
     consumer.receiver(news, credit=10, receive_mode=RECEIVE_SECOND)
-    number = send(producer, producer.sender(news))
+    number = producer.send_when_due(producer.sender(news))
     producer.step()
     (arrived,) = consumer.wait_arrived(1)
     arrived.propose(ACCEPTED)

@@ -15,7 +15,7 @@ from typing import Any
 
 from mesh_tests.outcomes import TRANSACTIONAL
 from wire import delivery as deliveries
-from wire.delivery import Outcome
+from wire.delivery import ACCEPTED, Outcome
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.events import Closed, Event, LinkAttached, LinkDetached, LinkEstablished, SessionEnded
 from wire.link import RECEIVE_FIRST, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
@@ -165,6 +165,21 @@ class WireClient:
     def send(self, link: OutgoingLink, body: Any, *, is_settled: bool = False, to: str | None = None) -> int:
         """Hand a message to the engine, whether or not there is credit; a number for ``outcomes``."""
         return self.send_bytes(link, encode(Message(body=body, to=to)), is_settled=is_settled)
+
+    def send_when_due(self, link: OutgoingLink, body: Any = "x", **more: Any) -> int:
+        """As soon as there is credit, and at once; a number for ``outcomes``."""
+        self.wait(lambda: link.credit > 0, "credit")
+        number = self.send(link, body, **more)
+        self.step()
+        return number
+
+    def settle_all(self, outcome: Outcome = ACCEPTED) -> list[Arrived]:
+        """What arrived, and is now settled and forgotten."""
+        arrived, self.arrived = self.arrived, []
+        for each in arrived:
+            each.settle(outcome)
+        self.step()
+        return arrived
 
     def send_bytes(self, link: OutgoingLink, data: bytes, *, is_settled: bool = False, is_complete: bool = True) -> int:
         number = self.begin_delivery(link)

@@ -13,7 +13,7 @@ from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.events import Closed, LinkAttached, LinkDetached, LinkEstablished, Opened
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED
-from wire.terminus import source, target
+from wire.terminus import Terminus, TerminusType, source, target
 
 if TYPE_CHECKING:
     from mesh_tests.sim.world import World
@@ -160,14 +160,21 @@ class SimClient:
         **terminus: Any,
     ) -> Sender:
         """``modes``: how it sends, and how it asks the router to settle."""
-        link = self._begin().sender(name or f"s{next(self._names)}")
+        return self._opened_sender(name or f"s{next(self._names)}", target(address, **terminus), modes)
+
+    def _opened_sender(self, name: str, goal: Terminus, modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST)) -> Sender:
+        link = self._begin().sender(name)
         link.set_source(source(None))
-        link.set_target(target(address, **terminus))
+        link.set_target(goal)
         link.set_settle_modes(*modes)
         sender = link.owner = Sender(link)
         link.open()
         self.world.flush()
         return sender
+
+    def coordinator(self) -> Sender:
+        """A sender to whoever coordinates transactions. [4.5.1]"""
+        return self._opened_sender(f"s{next(self._names)}", Terminus(type=TerminusType.COORDINATOR))
 
     def overrun(self) -> None:
         """Let its engine send over its first link without any credit of the router's."""

@@ -104,6 +104,17 @@ def test_a_message_that_grows_too_large_while_it_streams_is_aborted_at_the_consu
 
 
 # Transactions
+@pytest.mark.parametrize("router", ["r1", "r2", "r3"])
+def test_a_coordinator_is_refused_with_a_sentence_and_other_links_stay(router: str):
+    mesh = line()
+    client = mesh.client(router)
+    other, coordinator = client.sender("rpc"), client.coordinator()
+    mesh.run_until(lambda: coordinator.error is not None)
+    assert coordinator.error.condition == "amqp:not-implemented"
+    assert coordinator.error.description
+    assert other.link.is_open
+
+
 @egress_at(*BETWEEN)
 @pytest.mark.parametrize("address", ["rpc", "prices", None])
 def test_a_delivery_of_a_transaction_is_rejected(egress: str, address: str | None):
