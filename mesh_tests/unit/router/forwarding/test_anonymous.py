@@ -33,7 +33,7 @@ class Post:
         self.asked.append(address)
         if address.startswith("unknown"):
             raise AmqpError("amqp:not-found", f"no {address}")
-        return self.group(address)
+        return self.group(address.removeprefix("amqp://host/"))
 
     def group(self, address: str) -> Any:
         if address not in self.groups:
@@ -64,6 +64,17 @@ def test_an_address_is_looked_up_once_for_each_way_it_is_spelled(post: Post):
     post.rig.run()
     assert len(consumer.messages) == 20
     assert post.asked == ["a", "b"]
+
+
+def test_however_an_address_is_spelled_its_messages_wait_in_one_line(post: Post):
+    consumer, sender = post.consumer("a", credit=0), post.sender()
+    messages = [to("a", "1"), to("amqp://host/a", "2"), to("a", "3"), to("amqp://host/a", "4")]
+    sender.send(*messages)
+    post.rig.run()
+    assert len(post.group("a").inlets) == 1
+    consumer.link.grant(10)
+    post.rig.run()
+    assert consumer.messages == messages
 
 
 def test_an_address_in_any_script_is_found(post: Post):

@@ -8,7 +8,7 @@ from mesh_tests.outcomes import REFUSED, outcome_id, told
 from mesh_tests.unit.router.forwarding.conftest import MakeRig
 from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
 from wire import delivery as deliveries
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
 from wire.link import RECEIVE_FIRST, SEND_SETTLED
 
 LARGE = bytes(300_000)
@@ -49,6 +49,17 @@ def test_of_two_outcomes_the_producer_hears_the_better(
     second.answer(worse if is_better_first else better)
     rig.run()
     assert [told(outcome) for _, outcome in producer.outcomes] == [told(better)]
+
+
+def test_of_two_refusals_the_producer_hears_the_first(rig: Rig):
+    producer, (first, second) = one_to(rig, 2)
+    producer.send(b"1")
+    rig.run()
+    first.answer(REFUSED)
+    rig.run()
+    second.answer(rejected("com.example:other", "later"))
+    rig.run()
+    assert [told(outcome) for _, outcome in producer.outcomes] == [told(REFUSED)]
 
 
 def test_a_message_of_any_size_comes_byte_for_byte_to_everybody(rig: Rig):
