@@ -61,9 +61,10 @@ cdef class Relay(Group):
 
     def _give_back(self):
         """Never written: the ingress may try another taker."""
+        cdef Inlet inlet = self.inlet
         self._timer = None
-        if not self.inlet.link.is_gone and not self.taker.link.is_gone and self.taker.link.credit_now() <= 0:
-            self.inlet.release_held()
+        if not inlet.link.is_gone and not self.taker.link.is_gone and self.taker.link.credit_now() <= 0:
+            inlet.release_held()
             self.on_credit(self.taker)
 
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL:
@@ -108,8 +109,9 @@ cdef class Relay(Group):
         self._on_left(inlet.link, closed, error)
 
     def on_taker_left(self, taker, closed, error):
-        if self._timers is not None and not self.inlet.link.is_gone:
-            self.inlet.release_held()
+        cdef Inlet inlet = self.inlet
+        if self._timers is not None and not inlet.link.is_gone:
+            inlet.release_held()
         self._on_left(taker.link, closed, error)
 
     def on_established(self, link):
