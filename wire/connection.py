@@ -383,6 +383,9 @@ class Connection(asyncio.BufferedProtocol):
         if deadline is not None:
             self._tick = self._loop.call_later(max(deadline - now, 0.001), self._on_tick)
         self._owner.on_input(self)
+        if self._is_output_paused and self.endpoint.has_failed:
+            # It hears nothing, and reads nothing: our last word would never be written.
+            self.abort(self.endpoint.ending.reason)
 
     # The end
     def _end(self, reason: str) -> None:

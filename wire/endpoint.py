@@ -153,6 +153,11 @@ class Endpoint(EndpointCore):
         return self.is_freed or bool(lib.pn_transport_closed(self._transport))
 
     @property
+    def has_failed(self) -> bool:
+        """The transport is broken: by what came, or because nothing did."""
+        return not self.is_freed and bool(lib.pn_condition_is_set(lib.pn_transport_condition(self._transport)))
+
+    @property
     def ending(self) -> Ending:
         """Why it finished, as long as it is not freed."""
         return ending.read(self._connection, self._transport)

@@ -112,7 +112,8 @@ cdef class Multicast(AddressGroup):
         for taker in takers:
             if taker.max_message_bytes and size > taker.max_message_bytes:
                 too_small = taker
-            elif taker.can_take_now():
+            elif taker.can_take_now() and (not taker.is_stalled or taker.link.is_writable_now()):
+                taker.is_stalled = False
                 ready.append(taker)
             elif not taker.is_stalled:
                 is_late = True
