@@ -258,9 +258,13 @@ class SimMesh(World):
     def kill(self, name: str) -> None:
         """The router is gone, and every connection of it."""
         node = self.routers.pop(name)
-        self.nodes.remove(node)
-        for pipe in [pipe for pipe in self.pipes if any(end[0] is node for end in pipe.ends)]:
+        pipes = [pipe for pipe in self.pipes if any(end[0] is node for end in pipe.ends)]
+        for pipe in pipes:
+            pipe.is_cut = True
+        # Its last act, of which nobody hears: to let go of its deliveries, since all routers here share one process.
+        for pipe in pipes:
             self.cut(pipe)
+        self.nodes.remove(node)
 
     def client(
         self, router: str, container_id: str = "client", *, user: str | None = None, **settings: Any
