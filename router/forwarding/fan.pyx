@@ -15,6 +15,10 @@ from wire.delivery import remote_outcome, set_outcome
 from wire.outcome import MODIFIED_FAILED
 
 
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void *)
+
+
 cdef int rank_of(size_t state) noexcept:
     """[multicast outcome: REJECTED > ACCEPTED > MODIFIED > RELEASED]"""
     if state == REJECTED_STATE:
@@ -124,6 +128,8 @@ cdef class Fan(Carrier):
         cdef Taker taker
         cdef Copy copy
         self.copies = []
+        # There are thousands of these for a while, in no cycle that outlives its ties: nothing for the collector.
+        PyObject_GC_UnTrack(<void *>self.copies)
         for taker in takers:
             copy = Copy.__new__(Copy)
             copy.fan = self
