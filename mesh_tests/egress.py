@@ -9,11 +9,9 @@ import pytest
 BETWEEN = {"r1": "1 router", "r2": "2 routers", "r3": "3 routers"}
 
 
-def egress_at(
-    *routers: str, failing: Collection[str] = (), reason: str = "", strict: bool = True
-) -> pytest.MarkDecorator:
+def egress_at(*routers: str, failing: Collection[str] = (), reason: str = "") -> pytest.MarkDecorator:
     """The consumer is at each of ``routers`` in turn; at those in ``failing`` the test fails today, for ``reason``."""
-    known = pytest.mark.xfail(strict=strict, reason=reason)
+    known = pytest.mark.xfail(strict=True, reason=reason)
     params = [
         pytest.param(router, id=BETWEEN[router], marks=[known] if router in failing else []) for router in routers
     ]

@@ -113,7 +113,6 @@ def _connections(rows, router, client):
     return [each for each in known if each["remote_address"] == f"127.0.0.1:{client.local_port}"]
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="a connection whose socket is full is not ended by its idle timeout")
 def test_a_consumer_that_falls_silent_with_a_full_socket_is_taken_for_dead(at_once, egress):
     at_once(lose_a_consumer_in_silence, egress)
 
@@ -174,7 +173,6 @@ def cross_the_last_taker(rows, egress):
         return outcomes
 
 
-# Not strict: the reduction of credit may be there first. In the simulation it is strict.
 @egress_at(*BETWEEN)
 def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(at_once, egress):
     assert at_once(cross_the_last_taker, egress) == [RELEASED] * 10

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.live.row_mesh import new_address, slow
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.outcomes import REFUSED, told
@@ -76,8 +75,6 @@ def test_a_consumer_that_is_lost_counts_as_modified(rows, producer, near, egress
     assert producer.wait_outcome(number) == MODIFIED_FAILED
 
 
-# Not strict: it takes a router that is late. In the simulation it is strict, with more producers.
-@egress_at(*BETWEEN, failing=["r2", "r3"], reason="routers stop waiting at the same time", strict=False)
 def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(rows, producer, consumer, egress, news):
     still = consumer.receiver(news, credit=3)
     with WireClient(rows.port("r2"), container_id="moving") as moving:
@@ -182,7 +179,5 @@ def test_a_consumer_whose_window_is_shut_loses_a_started_copy_and_the_others_get
     assert at_once(shut_the_window, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED)
 
 
-# Not strict: at r1 it fails each time, at the others it depends on how full asyncio's own buffer is.
-@egress_at(*BETWEEN, failing=BETWEEN, reason="a multicast waits for room in a full socket for good", strict=False)
 def test_a_consumer_whose_socket_is_full_loses_a_started_copy_and_the_others_get_theirs(at_once, egress):
     assert at_once(stand_like_dead, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED)
