@@ -14,8 +14,8 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
 from mesh.bench.frames cimport (
-    DISPOSITION, FLOW, SMALL_FRAME_BYTES, TRANSFER, read_disposition, read_flow, read_transfer, take_frame, write_empty,
-    write_flow,
+    DISPOSITION, FLOW, SMALL_FRAME_BYTES, TRANSFER, read_disposition, read_flow, read_transfer, take_frame,
+    write_empty, write_flow,
 )
 
 import os

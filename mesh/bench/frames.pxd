@@ -5,7 +5,6 @@ ctypedef unsigned int u32
 ctypedef unsigned long long u64
 
 cdef enum:
-    BEGIN = 0x11
     FLOW = 0x13
     TRANSFER = 0x14
     DISPOSITION = 0x15
@@ -74,7 +73,11 @@ cdef int read_disposition(Frame *frame, Disposition *disposition) except -1
 cdef int read_flow(Frame *frame, Flow *flow) except -1
 cdef int read_stamp(const u8 *payload, size_t size, Stamp *stamp) except -1
 
-cdef size_t write_transfer_head(u8 *at, u32 channel, u32 number, bint is_first, bint is_settled, bint has_more, size_t payload_bytes) noexcept nogil
+cdef size_t write_transfer_head(
+    u8 *at, u32 channel, u32 number, bint is_first, bint is_settled, bint has_more, size_t payload_bytes
+) noexcept nogil
 cdef size_t write_disposition(u8 *at, u32 channel, bint is_receiver, u32 first, u32 last, int state) noexcept nogil
-cdef size_t write_flow(u8 *at, u32 channel, u32 next_incoming_id, u32 next_outgoing_id, u32 delivery_count, u32 credit, bint is_drained) noexcept nogil
+cdef size_t write_flow(
+    u8 *at, u32 channel, u32 next_incoming_id, u32 next_outgoing_id, u32 delivery_count, u32 credit, bint is_drained
+) noexcept nogil
 cdef size_t write_empty(u8 *at) noexcept nogil

@@ -1,10 +1,9 @@
 """How do the frames of the hot path look in bytes: transfer, disposition, flow?
 
-Nothing is read past the end of a frame. What is not sent per message (open, attach, ...) is in `mesh.bench.performatives`.
+Nothing is read past the end of a frame. What is not sent per message (open, attach, ...) is in
+`mesh.bench.performatives`.
 Spec: AMQP 1.0 [1.6] constructors, [2.3.1] frame layout, [2.7.4] flow, [2.7.5] transfer, [2.7.6] disposition.
 """
-
-from libc.string cimport memcpy
 
 from mesh.bench.faults import Malformed
 

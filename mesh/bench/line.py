@@ -39,6 +39,7 @@ from mesh.workdir import WorkDir
 MESH = "bench"
 START_TIMEOUT_S = 60.0
 STOP_GRACE_S = 15.0
+LOG_LINES = 40
 ADDRESSES = Addresses("bench.anycast", "bench.multicast")
 HOST = "127.0.0.1"
 
@@ -62,7 +63,7 @@ class LinePlan:
 def running_line(plan: LinePlan, out: Output) -> Iterator[Target]:
     folder = Path(tempfile.mkdtemp(prefix="amqpmesh-bench-"))
     try:
-        line = Line(plan, folder)
+        line = Line(plan, folder, out)
         out.say(f"starting {plan.name}")
         with line.started():
             yield line.target()
@@ -71,7 +72,8 @@ def running_line(plan: LinePlan, out: Output) -> Iterator[Target]:
 
 
 class Line:
-    def __init__(self, plan: LinePlan, folder: Path) -> None:
+    def __init__(self, plan: LinePlan, folder: Path, out: Output) -> None:
+        self._out = out
         self._file = folder / "amqpmesh.yml"
         # YAML holds JSON.
         self._file.write_text(json.dumps(topology_of(plan)))
@@ -90,7 +92,10 @@ class Line:
             yield
         except CommandFailed as failed:
             # What a side says of a router that died is that its connection was lost.
-            raise self._death() or failed from None
+            death = self._death()
+            if death is not None:
+                self._show_logs()
+            raise death or failed from None
         finally:
             self._stop()
 
@@ -106,7 +111,7 @@ class Line:
         arguments = [str(os.getpid()), "node", name, "--topology", str(self._file)]
         with self._workdir.log_file(name).open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "mesh.bench.leash", *arguments],
+                [sys.executable, "-P", "-X", "faulthandler", "-m", "mesh.bench.leash", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -157,6 +162,13 @@ class Line:
                 cause = log_tail.first_cause(self._workdir.log_file(name))
                 return CommandFailed(f"router {name} {describe_exit(exit_code)}" + (f": {cause}" if cause else ""))
         return None
+
+    def _show_logs(self) -> None:
+        """Of routers that died: the folder that holds them goes."""
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                lines = self._workdir.log_file(name).read_text(errors="replace").splitlines()
+                self._out.say("\n".join([f"--- last lines of the log of {name} ---", *lines[-LOG_LINES:], "---"]))
 
     def _stop(self) -> None:
         for process in self._processes.values():

@@ -84,10 +84,6 @@ cdef class Producer(Link):
         names = {**OUTCOMES, NO_STATE: "none"}
         return {names.get(code, f"0x{code:02x}"): self.tally[code] for code in range(256) if self.tally[code]}
 
-    @property
-    def has_credit(self):
-        return self.credit > 0
-
     cdef u32 limit(self, double now) except? 0xFFFFFFFF:
         """How many messages may have been sent by now."""
         return self.count
@@ -186,6 +182,7 @@ cdef class Producer(Link):
 
     cdef int on_disposition(self, Disposition *disposition, double now) except -1:
         """Settle what the peer gave an outcome but did not settle: this sender remembers nothing. [2.6.12]"""
+        cdef u8 *at
         cdef u32 number = disposition.first
         cdef int state = disposition.state
         cdef bint is_terminal = ACCEPTED <= state <= MODIFIED
@@ -200,10 +197,9 @@ cdef class Producer(Link):
             self._settle(number, state if state else NO_STATE)
             number += 1
         if not disposition.is_settled:
+            at = self.carrier.room(SMALL_FRAME_BYTES)
             self.carrier.wrote(
-                write_disposition(
-                    self.carrier.room(SMALL_FRAME_BYTES), self.channel, False, disposition.first, disposition.last, state
-                )
+                write_disposition(at, self.channel, False, disposition.first, disposition.last, state)
             )
         self._look_done(now)
         return 0

@@ -6,12 +6,14 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from addressing.credentials import make_secret
+from mesh.bench.meter import parents_of_all
 from mesh.exit_codes import ExitCode
 from mesh_tests.conftest import StartMesh
 from mesh_tests.ports import free_port
@@ -159,30 +161,74 @@ def test_what_cannot_be_measured_is_a_sentence_and_an_exit_code(command: list[st
 
 
 def children_of(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [child for child, parent in parents_of_all().items() if parent == pid]
+
+
+class Running:
+    """A bench command in the middle of its first measurement."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._talk = folder / "talk"
+        with self._talk.open("w") as talk:
+            self.process = subprocess.Popen(
+                [AMQPMESH, "bench", *arguments],
+                stdout=talk,
+                stderr=talk,
+                env={**os.environ, "TMPDIR": str(folder)},
+            )
+
+    @property
+    def talk(self) -> str:
+        return self._talk.read_text()
+
+    def wait_children(self, count: int) -> list[int]:
+        def found() -> list[int] | None:
+            assert self.process.poll() is None, self.talk
+            children = children_of(self.process.pid)
+            return children if len(children) == count else None
+
+        try:
+            return wait_until(found, COMMAND_S, f"{count} processes") or []
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.talk}") from None
+
+
+@pytest.fixture
+def start_bench(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def start(*arguments: str) -> Running:
+        started.append(Running(tmp_path, *arguments))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        each.process.wait()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_however_it_ends(number: signal.Signals, tmp_path: Path) -> None:
-    running = subprocess.Popen(
-        [AMQPMESH, "bench", "forward", "--routers", "2"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    try:
-        # Two routers, a sender and a receiver.
-        wait_until(lambda: len(children_of(running.pid)) == 4, COMMAND_S, "a measurement")
-        children = children_of(running.pid)
-        running.send_signal(number)
-        running.wait(STOPPED_S)
-    finally:
-        running.kill()
+def test_nothing_is_left_however_it_ends(
+    number: signal.Signals, start_bench: Callable[..., Running], tmp_path: Path
+) -> None:
+    bench = start_bench("forward", "--routers", "2")
+    # Two routers, a sender and a receiver.
+    children = bench.wait_children(4)
+    bench.process.send_signal(number)
+    code = bench.process.wait(STOPPED_S)
     wait_until(lambda: not any(is_alive(child) for child in children), STOPPED_S, "all to be gone")
-    expected = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: 128 + signal.SIGTERM, signal.SIGKILL: -number}
-    assert running.returncode == expected[number]
+    assert code == {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: 128 + number, signal.SIGKILL: -number}[number]
     if number != signal.SIGKILL:
         assert not list(tmp_path.glob("amqpmesh-bench-*"))
+
+
+def test_a_router_that_dies_is_what_the_command_fails_of(start_bench: Callable[..., Running]) -> None:
+    bench = start_bench("forward", "--mode", "unsettled")
+    router = min(bench.wait_children(3))
+    os.kill(router, signal.SIGSEGV)
+    assert bench.process.wait(COMMAND_S) == ExitCode.FAILED
+    assert bench.talk.splitlines()[-1].startswith("error: router r1 was ended by SIGSEGV")
+    assert "Fatal Python error: Segmentation fault" in bench.talk
 
 
 def is_alive(pid: int) -> bool:
