@@ -103,6 +103,7 @@ class CircuitSpec:
 
 
 _ABSENT: dict[str, Any] = {
+    "address": "",
     "phase": 0,
     "path": [],
     "tree": {},
