@@ -27,6 +27,9 @@ class AddressCircuits:
         for egress, taker in list(entry.circuits.items()):
             if egress not in wanted:
                 self._upkeep.retire(entry, taker, at_once=has_producer)
+        for (egress, _), stream in list(entry.streams.items()):
+            if egress not in wanted:
+                self._upkeep.retire(entry, stream, at_once=True)
         for egress, path in wanted.items():
             if egress not in entry.circuits and self._upkeep.may_try(entry, egress):
                 self._add(entry, egress, path)

@@ -26,6 +26,7 @@ cdef class AddressGroup(Group):
         self.priority = DEFAULT_PRIORITY
         self.inlets = {}
         self.takers = {}
+        self.streams = {}
         self.waiting = {}
         self.drains = {}
         self.timers = timers
@@ -61,9 +62,8 @@ cdef class AddressGroup(Group):
         self.on_credit(taker)
 
     def add_stream(self, Taker taker):
-        """A taker of one inlet's large deliveries: it is no news to anybody else."""
-        self.takers[taker] = None
-        self.version += 1
+        """A taker of one inlet's large deliveries, beside one that is shared: it is no news to anybody else."""
+        self.streams[taker] = None
 
     def forget_inlet(self, Inlet inlet):
         if self.inlets.pop(inlet, self) is self:
@@ -85,7 +85,7 @@ cdef class AddressGroup(Group):
             inlet.link.detach()
 
     def on_taker_left(self, Taker taker, closed, error):
-        if self.takers.pop(taker, self) is not self:
+        if self.takers.pop(taker, self) is not self or self.streams.pop(taker, self) is not self:
             self.deliveries_out_before += taker.deliveries_out
             self.missed_before += taker.copies_missed
         taker.leave()
@@ -237,6 +237,8 @@ cdef class AddressGroup(Group):
             credit += taker.credit_count
             deliveries_out += taker.deliveries_out
             missed += taker.copies_missed
+        for taker in self.streams:
+            deliveries_out += taker.deliveries_out
         return AddressSnapshot(
             address=self.address,
             phase=self.phase,
