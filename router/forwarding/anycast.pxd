@@ -15,4 +15,6 @@ cdef class Anycast(AddressGroup):
     cdef Taker choose(self, Inlet inlet, bint is_large)
     cdef Taker best_of(self, bint locals_only, list tried)
     cdef bint has_untried(self, list tried)
+    cdef Taker another_for(self, Move move)
+    cdef bint has_another_for(self, Move move)
     cdef int go_on_with_retries(self) except -1

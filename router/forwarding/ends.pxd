@@ -86,9 +86,11 @@ cdef class Taker(DeliveryOwner):
     cdef bint is_closing_now
     cdef readonly object upstream
     cdef readonly bint is_stream
+    # Called before each delivery is started here, when it is not None.
+    cdef public object on_start
     cdef bint is_member
     cdef bint is_stalled
-    cdef bint had_credit
+    cdef readonly bint had_credit
     cdef object stall_timer
     cdef readonly unsigned long long copies_missed
     cdef Carrier moving

@@ -1,0 +1,20 @@
+from router.forwarding.anycast cimport Anycast
+from router.forwarding.ends cimport Inlet, Taker
+
+
+cdef class AnycastWithFallback(Anycast):
+    cdef readonly Taker fallback
+    cdef readonly bint is_falling_back
+    cdef readonly bint is_holding
+    cdef readonly dict feeds
+    cdef public object on_despair
+    cdef dict behind
+    cdef bint gives_back
+
+    cdef bint has_direct(self) noexcept
+    cdef bint has_taker(self) noexcept
+    cdef bint has_taker_for(self, Inlet inlet)
+    cdef bint _lacks_float(self, Inlet inlet) noexcept
+    cdef int promised_to_feeds(self) noexcept
+    cdef bint may_change(self, Inlet inlet) except -1
+    cdef Taker fallback_now(self)
