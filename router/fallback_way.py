@@ -91,7 +91,7 @@ class FallbackWay:
             if wanted is not None and self._upkeep.may_try(self._entry, str(wanted)):
                 self._open(wanted)
         else:
-            self._taker.is_closing = self._target != wanted
+            self._group.set_fallback(self._taker, self._target != wanted)
             self._close_if_idle(self._taker)
 
     def _open(self, target: Target) -> None:
@@ -100,7 +100,7 @@ class FallbackWay:
             self._upkeep.on_refused(self._entry, str(target), None)
             return
         self._target, self._taker = target, taker
-        self._group.set_fallback(taker)
+        self._group.set_fallback(taker, False)
 
     def _open_link(self, target: Target) -> Taker | None:
         keeper = self._keeping.keeper(target.broker)

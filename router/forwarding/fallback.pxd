@@ -15,6 +15,5 @@ cdef class AnycastWithFallback(Anycast):
     cdef bint has_taker(self) noexcept
     cdef bint has_taker_for(self, Inlet inlet)
     cdef bint _lacks_float(self, Inlet inlet) noexcept
-    cdef int promised_to_feeds(self) noexcept
     cdef bint may_change(self, Inlet inlet) except -1
     cdef Taker fallback_now(self)

@@ -40,7 +40,7 @@ cdef class AnycastWithFallback(Anycast):
     cdef bint has_taker(self) noexcept:
         """Producers have whom to send to."""
         if self.is_falling_back:
-            return self.fallback is not None and self.fallback.had_credit
+            return self.fallback is not None and self.fallback.had_credit and not self.fallback.is_closing_now
         return self.has_direct()
 
     cdef bint has_taker_for(self, Inlet inlet):
@@ -64,8 +64,12 @@ cdef class AnycastWithFallback(Anycast):
         self.is_falling_back, self.is_holding = is_falling_back, is_holding
         self._look_again()
 
-    def set_fallback(self, Taker taker):
+    def set_fallback(self, Taker taker, bint is_closing):
+        """A way to the queue, or one that is to end once nothing is outstanding on it."""
+        if taker is self.fallback and is_closing == taker.is_closing_now:
+            return
         self.fallback = taker
+        taker.is_closing = is_closing
         self._look_again()
 
     def _look_again(self):
@@ -137,17 +141,15 @@ cdef class AnycastWithFallback(Anycast):
             self.timers.after(_GIVE_BACK_S, self._give_back)
 
     # Credit
-    cdef int promised_to_feeds(self) noexcept:
-        cdef Inlet inlet
-        cdef int count = 0
-        for inlet in self.feeds:
-            count += inlet.promised_count
-        return count
-
     cdef int credit_for(self, Inlet inlet) except? -2147483648:
-        cdef int far = self.promised_to_circuits, feeds = self.promised_to_feeds()
-        cdef int producers = self.promised_to_producers - feeds
-        cdef int near = feeds if self.is_falling_back else feeds + producers
+        cdef Inlet feed
+        cdef int far = self.promised_to_circuits, near = 0, producers = self.promised_to_producers
+        for feed, feeder in self.feeds.items():
+            producers -= feed.promised_count
+            if feeder.holds:
+                near += feed.promised_count
+        if not self.is_falling_back:
+            near += producers
         if inlet.is_circuit:
             return self.credit_of_locals - far - max(0, near - self.credit_of_circuits)
         if self.is_falling_back and inlet not in self.feeds:
