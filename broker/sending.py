@@ -22,8 +22,8 @@ from broker.store.batch import BodyRange
 from wire import delivery as deliveries
 from wire.delivery import Kind, Outcome
 from wire.engine import Pointer
+from wire.header import with_header
 from wire.link import SEND_SETTLED, OutgoingLink
-from wire.sections import with_header
 
 OUTBOX_DELIVERIES = 100
 CHUNK_BYTES = 32 << 10

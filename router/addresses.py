@@ -31,6 +31,8 @@ from wire.errors import AmqpError
 from wire.link import IncomingLink
 from wire.log import Emit
 
+BURIAL_S = 0.5
+
 
 class Addresses:
     """Owner of every group. ``advertise(key, is_there)`` tells the other routers."""
@@ -198,6 +200,8 @@ class Addresses:
             self._circuits.settle(entry)
         if group.takers:
             entry.had_taker = True
+        elif entry.had_taker and router_of(entry.policy.address) == self._reach.router_id:
+            self._bury(group)
         elif not entry.had_taker and not self._may_be_kept(entry) and not self._reach.is_announced(entry):
             # Nobody takes from it and nobody ever said he would: anonymous senders hear so at once.
             group.give_up()
@@ -209,6 +213,19 @@ class Addresses:
     def _may_be_kept(entry: Entry) -> bool:
         """A broker may take what nobody else does."""
         return entry.policy.kind.is_stored or bool(entry.policy.fallback)
+
+    def _bury(self, group: AddressGroup) -> None:
+        """The consumer of a dynamic address is gone, and with it the address: who sends to it hears so at once."""
+        group.give_up()
+        # What is on its way is still answered one by one, as never written; then the circuits end.
+        self._timers.after(BURIAL_S, lambda: self._end_circuits(group))
+
+    @staticmethod
+    def _end_circuits(group: AddressGroup) -> None:
+        if group.takers:
+            return
+        for inlet in [inlet for inlet in group.inlets if inlet.is_circuit]:
+            inlet.expel(AmqpError(NO_TAKER, f"nobody listens to {group.address!r} any more"))
 
     def _is_awaited(self, entry: Entry) -> bool:
         """Other routers have consumers of a queue that this one has a broker for, or may fall back to this one."""

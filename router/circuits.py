@@ -12,17 +12,27 @@ from collections.abc import Callable
 from router.forwarding.relay import Relay
 from router.neighbor import NeighborConnection
 from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
+from router.timers import Timers
 from wire.errors import AmqpError
-from wire.link import IncomingLink, Link, OutgoingLink
+from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, Link, OutgoingLink
 from wire.terminus import source, target
 
 _SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
 
 
 class Circuits:
-    """``neighbor`` gives the connection to use to a neighboring router, or None."""
+    """``neighbor`` gives the connection to use to a neighboring router, or None; ``hold_s`` as in `Relay`."""
 
-    def __init__(self, router_id: str, instance: int, neighbor: Callable[[str], NeighborConnection | None]) -> None:
+    def __init__(
+        self,
+        router_id: str,
+        instance: int,
+        neighbor: Callable[[str], NeighborConnection | None],
+        timers: Timers,
+        hold_s: float,
+    ) -> None:
+        self._timers = timers
+        self._hold_s = hold_s
         self._router_id = router_id
         self._instance = instance
         self._neighbor = neighbor
@@ -37,6 +47,8 @@ class Circuits:
         link = session.sender(self._name(spec))
         link.set_source(source(spec.address))
         link.set_target(target(spec.address))
+        # The last word is the producer's: its router gives it for those that leave it to their receiver.
+        link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
         link.set_properties({CIRCUIT: spec.to_map()})
         return link
 
@@ -56,7 +68,9 @@ class Circuits:
     def pass_on(self, near: Link, spec: CircuitSpec) -> None:
         """Be a transit router. Raises LinkError when the next hop is none of ours now."""
         onward = self.like(near, spec, spec.next_hop(self._router_id))
-        Transit(near, onward, self._on_transit)
+        # A link route's messages wait for the client's or the broker's credit; a circuit's may go elsewhere.
+        timers = None if spec.kind is CircuitKind.ROUTE else self._timers
+        Transit(near, onward, self._on_transit, timers, self._hold_s)
         onward.open()
 
     def _on_transit(self, change: int) -> None:
@@ -75,13 +89,15 @@ class Circuits:
 class Transit:
     """Somebody else's circuit through this router: ``near`` leads to its ingress, ``onward`` to its egress."""
 
-    def __init__(self, near: Link, onward: Link, count: Callable[[int], None]) -> None:
+    def __init__(
+        self, near: Link, onward: Link, count: Callable[[int], None], timers: Timers | None, hold_s: float
+    ) -> None:
         self._near = near
         self._onward = onward
         self._is_answered = False
         self._count = count
         count(1)
-        Relay(*in_and_out(near, onward), self._on_left, self._on_established)
+        Relay(*in_and_out(near, onward), self._on_left, self._on_established, None, timers, hold_s)
 
     def _on_established(self, link: Link) -> None:
         if link is not self._onward or is_refusal(link):

@@ -156,7 +156,7 @@ class ClientConnection(RouterConnection):
         # What is not echoed is not in force: a router reads no messages. [3.5.3]
         link.set_source(source(wanted.address, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
         link.copy_target(link)
-        link.set_settle_modes(*link.remote_settle_modes)
+        link.send_as_received()
         link.open()
         group = self._services.addresses.group(policy, phase=1 if policy.is_sharded else 0)
         group.add_taker(Taker(link, group))
@@ -165,7 +165,7 @@ class ClientConnection(RouterConnection):
         policy, address = self._new_address()
         link.set_source(source(address, is_dynamic=True, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
         link.copy_target(link)
-        link.set_settle_modes(*link.remote_settle_modes)
+        link.send_as_received()
         link.open()
         group = self._services.addresses.group(policy)
         group.add_taker(Taker(link, group))

@@ -33,12 +33,14 @@ class RouterConnection:
         match event:
             case Opened():
                 self.on_opened()
+            # A link may have ended in the same batch of events, and then there is nothing left of it to look at.
             case LinkAttached(link=link):
-                self.on_attached(link)
+                if not link.is_gone:
+                    self.on_attached(link)
             case LinkOverLimit(link=link, error=error):
                 self.on_over_limit(link, error)
             case LinkEstablished(link=link):
-                if link.owner is not None:
+                if link.owner is not None and not link.is_gone:
                     link.owner.on_established(link)
             case LinkDetached(link=link, closed=closed, error=error):
                 if link.owner is not None:

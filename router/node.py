@@ -124,7 +124,9 @@ class RouterNode:
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
         self._routing = Routing(settings.router_id, settings.instance, settings.routing)
-        self._circuits = Circuits(settings.router_id, settings.instance, self._neighbor)
+        self._circuits = Circuits(
+            settings.router_id, settings.instance, self._neighbor, self._timers, settings.forwarding.path_wait_s
+        )
         self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, emit)
         self._addresses = Addresses(
             settings.router_id,

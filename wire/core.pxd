@@ -43,11 +43,16 @@ cdef class EndpointCore:
     cdef readonly unsigned long long bytes_out
     cdef readonly DirtyEndpoints dirty
     cdef list reduced
-    cdef dict waiters
+    cdef object waiters  # OrderedDict: whole deliveries
+    cdef object bulk  # OrderedDict: pieces of large ones
+    cdef unsigned long long outputs
 
     cdef int mark(self) except -1
     cdef bint has_room_now(self) noexcept
     cdef int wait(self, object waiter) except -1
+    cdef int wait_with_bulk(self, object waiter) except -1
+    cdef bint has_others_waiting(self, object waiter) except -1
+    cdef int _wake(self, queue) except -1
     cdef int _push(self, const char *bytes_, Py_ssize_t size) except -1
     cdef bint _prepare_output(self) except -1
     cdef ssize_t _gather(self) except -1
@@ -61,6 +66,9 @@ cdef class SessionCore:
     cdef pn_session_t *raw
     cdef readonly EndpointCore endpoint
     cdef readonly bint is_gone
+    # Frames handed to the engine since its output number ``handed_at``: the peer's window does not count them yet.
+    cdef size_t handed_frames
+    cdef unsigned long long handed_at
 
 
 cdef class LinkCore:

@@ -13,6 +13,8 @@ from libc.string cimport memcpy
 
 from wire.proton cimport PN_DELIVERY, PN_LINK_FLOW, PN_LOCAL_ACTIVE, PN_REMOTE_ACTIVE, pn, pn_bytes_t, pn_event_t
 
+from collections import OrderedDict
+
 from wire.errors import LocalStateError
 
 
@@ -23,6 +25,9 @@ cdef extern from "<sys/socket.h>" nogil:
 
 cdef enum:
     MAX_KIND = 128
+    # What a frame carries at least, as far as the count of frames under way goes: a peer's may be smaller, and then the
+    # engine keeps the rest until the window opens.
+    LEAST_FRAME_BYTES = 16000
 
 cdef char gathered[OUTPUT_BOUND_BYTES]
 cdef bint cold_kinds[MAX_KIND]
@@ -79,7 +84,8 @@ cdef class EndpointCore:
     """One connection's engine."""
 
     def __cinit__(self):
-        self.waiters = {}
+        self.waiters = OrderedDict()
+        self.bulk = OrderedDict()
         self.reduced = []
 
     def _drive(self, size_t transport, size_t collector, DirtyEndpoints dirty):
@@ -93,6 +99,7 @@ cdef class EndpointCore:
         self.is_freed = True
         self.reduced.clear()
         self.waiters.clear()
+        self.bulk.clear()
         if self.dirty is not None:
             self.dirty.discard(self)
 
@@ -155,6 +162,7 @@ cdef class EndpointCore:
             size += pending
         self.bytes_out += size
         self.unsent_bytes = 0
+        self.outputs += 1
         return size
 
     cdef bint _prepare_output(self) except -1:
@@ -190,23 +198,39 @@ cdef class EndpointCore:
         self.waiters[waiter] = None
         return 0
 
+    cdef int wait_with_bulk(self, object waiter) except -1:
+        self.bulk[waiter] = None
+        return 0
+
+    cdef bint has_others_waiting(self, object waiter) except -1:
+        return bool(self.waiters) or len(self.bulk) > (waiter in self.bulk)
+
     def wait_for_room(self, waiter):
         """Call ``waiter.on_writable()`` once when there may be room again; the node does it after output and input."""
         self.wait(waiter)
 
     @property
     def has_waiters(self):
-        return bool(self.waiters)
+        return bool(self.waiters) or bool(self.bulk)
 
     def wake_waiters(self):
-        if not self.waiters:
-            return
-        waiters, self.waiters = self.waiters, {}
-        for waiter in waiters:
+        """One after the other while there is room: whole deliveries first, then pieces of large ones, each in turn.
+
+        Who waits again does so behind the others.
+        """
+        self._wake(self.waiters)
+        self._wake(self.bulk)
+
+    cdef int _wake(self, queue) except -1:
+        cdef Py_ssize_t left = len(queue)
+        while left > 0 and queue and self.has_room_now():
+            left -= 1
+            waiter, _ = queue.popitem(last=False)
             if isinstance(waiter, Waiter):
                 (<Waiter>waiter).on_room()
             else:
                 waiter.on_writable()
+        return 0
 
     # Events
     def drain(self, sink):
@@ -358,8 +382,8 @@ cdef class IncomingCore(LinkCore):
         return 0 if self.is_gone else self.change_credit(deliveries)
 
     cdef int set_credit_now(self, int deliveries) except -1:
-        cdef int change = deliveries - self.credit_now()
-        if change == 0 or self.is_gone:
+        cdef int change = 0 if self.is_gone else deliveries - self.credit_now()
+        if change == 0:
             return 0
         if change < 0:
             self.endpoint.reduced.append(self)
@@ -422,8 +446,7 @@ cdef class IncomingCore(LinkCore):
 
     def set_credit(self, int deliveries):
         """Make the sender's credit exactly this; transfers that cross a reduction still arrive."""
-        if not self.is_gone:
-            self.set_credit_now(deliveries)
+        self.set_credit_now(deliveries)
 
     def request_drain(self, int deliveries):
         """Grant, and ask the sender to use the credit now or give it back. [2.6.7]"""
@@ -462,7 +485,12 @@ cdef class OutgoingCore(LinkCore):
         return pn.link_credit(self.raw)
 
     cdef bint is_writable_now(self) noexcept:
-        return self.endpoint.has_room_now() and pn.session_remote_incoming_window(self.session.raw) > 0
+        cdef SessionCore session = self.session
+        if not self.endpoint.has_room_now():
+            return False
+        if session.handed_at != self.endpoint.outputs:
+            session.handed_at, session.handed_frames = self.endpoint.outputs, 0
+        return pn.session_remote_incoming_window(session.raw) > session.handed_frames
 
     cdef pn_delivery_t *start_now(self, const char *tag, size_t size) except NULL:
         cdef pn_bytes_t name
@@ -476,6 +504,7 @@ cdef class OutgoingCore(LinkCore):
     cdef int send_now(self, const char *chunk, size_t size) except -1:
         pn.link_send(self.raw, chunk, size)
         self.endpoint.unsent_bytes += size
+        self.session.handed_frames += 1 + size // LEAST_FRAME_BYTES
         return self.endpoint.mark()
 
     cdef int finish_now(self) except -1:

@@ -174,6 +174,12 @@ class Link(LinkCore):
         self.open()
 
     @_unless_gone
+    def send_as_received(self) -> None:
+        """As a sender that passes on what others send: settled, or not, as they do it. [2.8.2]"""
+        send, receive = self.remote_settle_modes
+        self.set_settle_modes(SEND_MIXED if send == SEND_UNSETTLED else send, receive)
+
+    @_unless_gone
     def refuse(self, error: AmqpError) -> None:
         """Answer an attach as the spec asks: attach back with a null terminus, then detach with the error. [2.6.3]"""
         # The engine's termini start as empty ones, and those are not null.

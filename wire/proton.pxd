@@ -62,6 +62,7 @@ ctypedef struct Proton:
     void (*link_set_context)(pn_link_t *, void *) noexcept
     cbool (*link_is_sender)(pn_link_t *) noexcept
     int (*link_state)(pn_link_t *) noexcept
+    int (*link_rcv_settle_mode)(pn_link_t *) noexcept
     int (*link_credit)(pn_link_t *) noexcept
     int (*link_queued)(pn_link_t *) noexcept
     int (*link_remote_credit)(pn_link_t *) noexcept
@@ -117,6 +118,10 @@ cdef enum:
     PN_REMOTE_ACTIVE = 16
 
 cdef enum:
+    # [2.8.3] rcv-settle-mode
+    RECEIVE_SECOND = 1
+
+cdef enum:
     PN_DELIVERY = 28
     PN_LINK_FLOW = 26
 
@@ -127,3 +132,5 @@ cdef enum:
     REJECTED_STATE = 0x25
     RELEASED_STATE = 0x26
     MODIFIED_STATE = 0x27
+    # [4.5.8]
+    TRANSACTIONAL_STATE = 0x34

@@ -7,6 +7,7 @@
 Spec: AMQP 1.0 [2.5.6] session flow control, [2.6.7] link flow control.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc, realloc
@@ -307,13 +308,13 @@ def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0):
     cdef Py_ssize_t index, count = len(carriers)
     cdef Carrier carrier
     cdef bint is_busy, are_done
-    cdef double now, due, moved_at
+    cdef double now, due, moved_at = clock()
     if count >= MAX_POLLED:
         raise ValueError(f"{count} connections")
     while True:
         now = clock()
         is_busy, are_done = False, True
-        due, moved_at = now + TICK_S, 0.0
+        due = now + TICK_S
         for index in range(count):
             carrier = carriers[index]
             if carrier.fill(now):
@@ -342,9 +343,13 @@ def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0):
 
 cdef int wait(pollfd *polled, unsigned long count, double delay_s) except -1:
     cdef timespec delay
+    cdef int ready
     delay_s = max(delay_s, 0.0)
     delay.tv_sec = <long>delay_s
     delay.tv_nsec = <long>((delay_s - delay.tv_sec) * 1e9)
-    if ppoll(polled, count, &delay, NULL) < 0 and errno != EINTR:
+    with nogil:
+        ready = ppoll(polled, count, &delay, NULL)
+    if ready < 0 and errno != EINTR:
         raise OSError(errno, os.strerror(errno))
+    PyErr_CheckSignals()
     return 0

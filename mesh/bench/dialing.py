@@ -76,16 +76,21 @@ def container_id() -> str:
     return f"amqpmesh-bench-{secrets.token_hex(4)}"
 
 
-def dial(place: Place, links: Sequence[LinkPlan]) -> Dialed:
-    """Raises Unreachable, TimedOut, Refused, each naming the place or the address."""
+def dial(place: Place, links: Sequence[LinkPlan], receive_buffer_bytes: int = 0) -> Dialed:
+    """Raises Unreachable, TimedOut, Refused, each naming the place or the address. ``receive_buffer_bytes`` 0: as much
+    as the kernel thinks fit."""
+    sasl = SaslClientSettings(place.user, place.password, hostname=place.host)
     try:
-        return _dial(place, links, SaslClientSettings(place.user, place.password, hostname=place.host))
+        return _dial(place, links, sasl, receive_buffer_bytes)
     except NoSaslLayer:
-        return _dial(place, links, None)
+        return _dial(place, links, None, receive_buffer_bytes)
 
 
-def _dial(place: Place, links: Sequence[LinkPlan], sasl: SaslClientSettings | None) -> Dialed:
+def _dial(
+    place: Place, links: Sequence[LinkPlan], sasl: SaslClientSettings | None, receive_buffer_bytes: int
+) -> Dialed:
     connection = connect(place)
+    bound_receive_buffer(connection, receive_buffer_bytes)
     handshake = Handshake(container_id(), place.host, links, sasl)
     try:
         _converse(connection, handshake)
@@ -99,6 +104,11 @@ def _dial(place: Place, links: Sequence[LinkPlan], sasl: SaslClientSettings | No
         raise
     connection.setblocking(False)
     return Dialed(connection, handshake.peer, handshake.attached, handshake.leftover)
+
+
+def bound_receive_buffer(connection: socket.socket, size: int) -> None:
+    if size:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
 
 
 def connect(place: Place) -> socket.socket:
@@ -127,8 +137,8 @@ def _converse(connection: socket.socket, handshake: Handshake) -> None:
         handshake.receive(data)
 
 
-def welcome(listening: socket.socket) -> Dialed:
-    """Wait for the generator at the other end, and take the link that it attaches."""
+def welcome(listening: socket.socket, link_count: int = 1) -> Dialed:
+    """Wait for the generator at the other end, and take the links that it attaches."""
     listening.settimeout(HANDSHAKE_TIMEOUT_S)
     while True:
         try:
@@ -136,13 +146,13 @@ def welcome(listening: socket.socket) -> Dialed:
         except TimeoutError:
             raise TimedOut(f"no generator came within {HANDSHAKE_TIMEOUT_S:g} s") from None
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        hello = Welcome()
+        hello = Welcome(link_count)
         while not hello.is_over:
             hello.receive(connection.recv(READ_BYTES))
             connection.sendall(hello.output())
-        if hello.attached is not None:
+        if hello.is_done:
             connection.setblocking(False)
-            return Dialed(connection, hello.peer, [hello.attached], hello.leftover)
+            return Dialed(connection, hello.peer, hello.attached, hello.leftover)
         # It comes again without the SASL layer that is not here.
         connection.close()
 

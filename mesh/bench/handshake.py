@@ -168,8 +168,7 @@ class Handshake:
                 raise self._why_ended(performative)
 
     def _on_begin(self, begin: Performative) -> None:
-        session = _Session(begin.channel, begin.field(1, 0), begin.field(2, 0))
-        self._sessions[begin.field(0, begin.channel)] = session
+        self._sessions[begin.field(0, begin.channel)] = read_begin(begin)
 
     def _on_attach(self, attach: Performative) -> None:
         """A null terminus announces a refusal, whose reason comes with the detach. [2.6.3]"""
@@ -178,14 +177,7 @@ class Handshake:
             return
         plan, session = self._links[channel], self._sessions[channel]
         if is_answered(attach, plan):
-            self._attached[channel] = Attached(
-                plan,
-                channel,
-                session.peer_channel,
-                session.remote_window,
-                session.next_incoming_id,
-                attach.field(9, 0),
-            )
+            self._attached[channel] = attached_to(plan, channel, session, attach)
 
     def _why_ended(self, performative: Performative) -> Exception:
         channel = self._channel_of(performative)
@@ -200,15 +192,26 @@ class Handshake:
 
 
 class Welcome:
-    """Accepts one link of whatever kind; ``attached`` is the peer's link as seen from here."""
+    """Accepts ``count`` links of whatever kind; ``attached`` are the peer's links as seen from here."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int) -> None:
+        self._count = count
         self._frames = _Frames()
         self._output = bytearray()
-        self.is_over = False
-        self._session = _Session(0, 0, 0)
+        # By the peer's channel, each with ours.
+        self._sessions: dict[int, tuple[int, _Session]] = {}
+        self._is_gone = False
         self.peer = PeerOpen()
-        self.attached: Attached | None = None
+        self.attached: list[Attached] = []
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.attached) == self._count
+
+    @property
+    def is_over(self) -> bool:
+        """Done, or the peer is gone, or it wants a SASL layer and is told what we speak. [2.2]"""
+        return self._is_gone or self.is_done
 
     @property
     def leftover(self) -> bytes:
@@ -220,13 +223,12 @@ class Welcome:
         return data
 
     def receive(self, data: bytes) -> None:
-        """``is_over`` without ``attached``: the peer is gone, or wants a SASL layer and is told what we speak. [2.2]"""
         self._frames.buffer += data
         if not data or self._frames.buffer.startswith(protocols.SASL):
             self._output += HEADER
-            self.is_over = True
+            self._is_gone = True
             return
-        while self.attached is None and (performative := self._frames.take()) is not None:
+        while not self.is_done and (performative := self._frames.take()) is not None:
             self._on(performative)
 
     def _on(self, performative: Performative) -> None:
@@ -235,8 +237,9 @@ class Welcome:
                 self.peer = read_open(performative)
                 self._output += HEADER + performatives.open_frame("amqpmesh-bench-sink", "localhost")
             case performatives.BEGIN:
-                self._session = _Session(performative.channel, performative.field(1, 0), performative.field(2, 0))
-                self._output += performatives.begin_frame(0, performative.channel)
+                channel = len(self._sessions)
+                self._sessions[performative.channel] = channel, read_begin(performative)
+                self._output += performatives.begin_frame(channel, performative.channel)
             case performatives.ATTACH:
                 self._on_attach(performative)
 
@@ -244,18 +247,26 @@ class Welcome:
         is_receiver = not attach.field(2, False)
         address = terminus_address(attach.field(6 if is_receiver else 5)) or ""
         plan = LinkPlan(address, is_receiver, attach.field(3, performatives.SEND_MIXED))
+        channel, session = self._sessions[attach.channel]
         self._output += performatives.attach_frame(
-            0, attach.field(0, ""), is_receiver=is_receiver, address=address, settle_mode=plan.settle_mode
+            channel, attach.field(0, ""), is_receiver=is_receiver, address=address, settle_mode=plan.settle_mode
         )
-        session = self._session
-        self.is_over = True
-        self.attached = Attached(
-            plan, 0, session.peer_channel, session.remote_window, session.next_incoming_id, attach.field(9, 0)
-        )
+        self.attached.append(attached_to(plan, channel, session, attach))
 
 
 def read_open(performative: Performative) -> PeerOpen:
     return PeerOpen(performative.field(2, 0xFFFFFFFF), performative.field(3, 65535), performative.field(4, 0) / 1000.0)
+
+
+def read_begin(begin: Performative) -> _Session:
+    return _Session(begin.channel, begin.field(1, 0), begin.field(2, 0))
+
+
+def attached_to(plan: LinkPlan, channel: int, session: _Session, attach: Performative) -> Attached:
+    delivery_count = attach.field(9, 0)
+    return Attached(
+        plan, channel, session.peer_channel, session.remote_window, session.next_incoming_id, delivery_count
+    )
 
 
 def is_answered(attach: Performative, plan: LinkPlan) -> bool:

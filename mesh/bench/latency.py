@@ -35,8 +35,10 @@ class Order:
 
 
 def measure_ours(routers: Sequence[int], order: Order, out: Output) -> Iterator[Row]:
-    out.say(FLOOR)
-    yield row_of(f"{FLOOR}, {size_name(order.body_bytes)}", order, [floor(order) for _ in range(order.repeat)])
+    for streams in loads(order):
+        work = work_name(FLOOR, order, streams)
+        out.say(work)
+        yield row_of(work, order, [floor(order, streams) for _ in range(order.repeat)])
     for count in routers:
         plan = LinePlan(count, order.is_tls)
         with running_line(plan, out) as target:
@@ -44,20 +46,27 @@ def measure_ours(routers: Sequence[int], order: Order, out: Output) -> Iterator[
 
 
 def measure(target: Target, line: str, order: Order, out: Output) -> Iterator[Row]:
-    """Alone, then beside the streams if there are any."""
-    for streams in sorted({0, order.streams}):
-        work = f"{line}, {size_name(order.body_bytes)}"
-        if streams:
-            work += f" beside {streams} x {size_name(order.stream_bytes)}"
+    for streams in loads(order):
+        work = work_name(line, order, streams)
         out.say(work)
         measure_once(target, order, 0, WARM_UP_S)
         yield row_of(work, order, [measure_once(target, order, streams, order.seconds) for _ in range(order.repeat)])
 
 
+def loads(order: Order) -> list[int]:
+    """Alone, then beside the streams if there are any."""
+    return sorted({0, order.streams})
+
+
+def work_name(line: str, order: Order, streams: int) -> str:
+    beside = f" beside {streams} x {size_name(order.stream_bytes)}" if streams else ""
+    return f"{line}, {size_name(order.body_bytes)}{beside}"
+
+
 def measure_once(target: Target, order: Order, streams: int, seconds: float) -> dict[str, Any]:
     plan = plan_of(order, target.sending_place, seconds)
     plan["address"] = target.addresses.anycast
-    plan["stream_addresses"] = [target.addresses.more(f"stream{number}") for number in range(streams)]
+    plan["stream_addresses"] = [target.addresses.more(stream) for stream in stream_names(streams)]
     with Sides() as sides:
         pair = sides.start("pair", {**plan, "receiving_place": target.receiving_place.to_map()})
         return metered(pair, target, streams)
@@ -80,14 +89,18 @@ def metered(pair: Side, target: Target, streams: int) -> dict[str, Any]:
     return report
 
 
-def floor(order: Order) -> dict[str, Any]:
+def stream_names(streams: int) -> list[str]:
+    return [f"stream{number}" for number in range(streams)]
+
+
+def floor(order: Order, streams: int) -> dict[str, Any]:
     """The same pair, with nothing between them that knows AMQP."""
     with Sides() as sides, listen() as front, listen() as back:
         relay = sides.start("forward_bytes", {"listen_fd": front.fileno(), "port": port_of(back)}, [front.fileno()])
         relay.step()
         relay.go_on()
         plan = plan_of(order, Place(LOOPBACK, port_of(front)), order.seconds)
-        plan |= {"address": "floor", "stream_addresses": [], "listen_fd": back.fileno()}
+        plan |= {"address": "floor", "stream_addresses": stream_names(streams), "listen_fd": back.fileno()}
         pair = sides.start("pair", plan, [back.fileno()])
         pair.step()
         return finish(pair)

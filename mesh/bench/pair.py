@@ -10,7 +10,7 @@ from typing import Any
 
 from mesh.bench.carrier import Carrier, Link, run
 from mesh.bench.consumer import Consumer, TimedConsumer
-from mesh.bench.dialing import Dialed, Place, dial, welcome
+from mesh.bench.dialing import Dialed, Place, bound_receive_buffer, dial, welcome
 from mesh.bench.figures import percentiles
 from mesh.bench.handshake import Attached, LinkPlan
 from mesh.bench.performatives import SEND_UNSETTLED
@@ -21,6 +21,7 @@ from mesh.failure import TimedOut
 
 # Small messages shall wait for the router, not behind megabytes of a stream in the kernel on our own side.
 UNSENT_BOUND_BYTES = 65536
+RECEIVE_BUFFER_BYTES = 262144
 # Streams that take longer end the measurement.
 MOST_SECONDS = 120.0
 WINDOW = 1000
@@ -39,12 +40,14 @@ def pair(plan: Mapping[str, Any]) -> Iterator[Step]:
 def connect_both(plan: Mapping[str, Any]) -> tuple[Dialed, Dialed]:
     addresses = [plan["address"], *plan["stream_addresses"]]
     senders = [LinkPlan(address, False, SEND_UNSETTLED) for address in addresses]
+    buffer_bytes = RECEIVE_BUFFER_BYTES if plan["stream_addresses"] else 0
     if plan["listen_fd"] is not None:
         listening = socket.socket(fileno=os.dup(plan["listen_fd"]))
+        bound_receive_buffer(listening, buffer_bytes)
         with ThreadPoolExecutor(1) as pool:
-            welcomed = pool.submit(welcome, listening)
+            welcomed = pool.submit(welcome, listening, len(addresses))
             return dial(Place(**plan["sending_place"]), senders), welcomed.result()
-    receiving = dial(Place(**plan["receiving_place"]), [LinkPlan(address, True) for address in addresses])
+    receiving = dial(Place(**plan["receiving_place"]), [LinkPlan(address, True) for address in addresses], buffer_bytes)
     return dial(Place(**plan["sending_place"]), senders), receiving
 
 

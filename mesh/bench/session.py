@@ -54,4 +54,4 @@ def password_of(url: AmqpUrl) -> str | None:
 
 def name_of(url: AmqpUrl) -> str:
     """For rows: never with a password in it."""
-    return f"{url.host}/{url.address}"
+    return f"{url.address} at {url.host}"

@@ -84,8 +84,9 @@ def receive(dialed: Sequence[Dialed], plan: Mapping[str, Any]) -> Iterator[Step]
         carrier.feed(each.leftover)
     yield Step({"ready": True})
     before_s = time.process_time()
-    # A line from the parent says that the sender is done: what is not here soon will not come.
-    run(carriers, plan["stall_s"] * 2, STDIN)
+    # A line from the parent says that the sender is done: what is not here soon will not come. Brokers may be busy with
+    # what they got at once, and silent for seconds.
+    run(carriers, plan["stall_s"] * 2, STDIN, plan["stall_s"] / 2)
     used_s = time.process_time() - before_s
     yield Step({**count(consumers), "cpu_s": used_s})
     # That line is read only now.

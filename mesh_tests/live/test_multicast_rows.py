@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.live.conftest import new_address
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.outcomes import REFUSED, told
@@ -70,6 +71,8 @@ def test_a_consumer_that_is_lost_counts_as_modified(rows, producer, near, egress
     assert producer.wait_outcome(number) == MODIFIED_FAILED
 
 
+# Not strict: it takes a router that is late. In the simulation it is strict, with more producers.
+@egress_at(*BETWEEN, failing=["r2", "r3"], reason="routers stop waiting at the same time", strict=False)
 def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(rows, producer, consumer, egress, news):
     still = consumer.receiver(news, credit=3)
     with WireClient(rows.port("r2"), container_id="moving") as moving:

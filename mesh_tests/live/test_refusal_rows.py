@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.egress import BETWEEN, egress_at
+from mesh_tests.egress import BETWEEN
 from mesh_tests.live.conftest import CAPACITY, new_address
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
@@ -83,7 +83,6 @@ def test_what_waits_for_one_address_is_overtaken_by_what_goes_to_others(rows, pr
     assert [producer.wait_outcome(number) for number in waiting] == [ACCEPTED] * 3
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="a settled delivery returns no credit to an anonymous sender")
 def test_its_credit_comes_back_as_its_messages_are_settled(rows, producer, consumer, anonymous, work):
     consumer.receiver(work, credit=1000)
     _wait_known(rows, work)

@@ -65,7 +65,7 @@ def test_the_consumer_settles_after_the_producer_has(producer, consumer, work, o
     wait_with((producer, consumer), lambda: consumer.confirmed == [arrived], "the last word")
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="the send mode that a consumer asks for is promised to it, and not kept")
+@egress_at(*BETWEEN)
 def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(producer, consumer, work):
     receiver = consumer.receiver(work, credit=10, send_mode=SEND_UNSETTLED)
     send(producer, producer.sender(work), is_settled=True)
@@ -74,7 +74,7 @@ def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(pr
     assert receiver.remote_settle_modes[0] == SEND_MIXED or not arrived.is_settled
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="nobody settles for a producer that is lost")
+@egress_at(*BETWEEN)
 def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(rows, consumer, work):
     consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
     dying = WireClient(rows.port("r1"), container_id="dying")
@@ -86,7 +86,7 @@ def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(rows, 
     consumer.wait(lambda: consumer.confirmed == [arrived], "the last word", 1)
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="the router says that it settles first, and waits")
+@egress_at(*BETWEEN)
 def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_its_router(producer, consumer, work):
     producer.answers = False
     consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
@@ -98,7 +98,7 @@ def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_it
     wait_with((producer, consumer), lambda: consumer.confirmed == [arrived], "the last word", 1)
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="the router says that it settles second, and settles first")
+@egress_at(*BETWEEN)
 def test_a_producer_that_wants_the_last_word_has_it_or_was_told_that_it_has_not(producer, consumer, work):
     producer.answers = False
     consumer.receiver(work, credit=10)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -150,14 +150,15 @@ class WireClient:
         return next((event for event in self.events if isinstance(event, LinkDetached) and event.link is link), None)
 
     def wait_detached(self, link: Link, timeout_s: float = WAIT_S) -> LinkDetached:
-        self.wait(lambda: self.detached(link), f"a detach of {link.name!r}", timeout_s)
+        self.wait(lambda: self.detached(link), f"a detach of {link.name!r}", timeout_s, outlasts_detach=True)
         detached = self.detached(link)
         assert detached is not None
         return detached
 
     def wait_closed(self, timeout_s: float = WAIT_S) -> Closed:
         """The peer's close, or what our engine made of its end."""
-        self.wait(lambda: any(isinstance(event, Closed) for event in self.events), "the peer's close", timeout_s)
+        holds = lambda: any(isinstance(event, Closed) for event in self.events)  # noqa: E731
+        self.wait(holds, "the peer's close", timeout_s, outlasts_detach=True)
         return next(event for event in self.events if isinstance(event, Closed))
 
     # Messages
@@ -215,15 +216,15 @@ class WireClient:
         return self.arrived
 
     # Movement
-    def wait(self, holds: Callable[[], Any], what: str, timeout_s: float = WAIT_S) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not holds():
-            assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}; so far {self.events}"
-            assert not self.has_ended, f"the connection ended before {what}; so far {self.events}"
-            self.step(0.05)
+    def wait(
+        self, holds: Callable[[], Any], what: str, timeout_s: float = WAIT_S, *, outlasts_detach: bool = False
+    ) -> None:
+        """Fails when the peer detaches any link meanwhile, unless that is what is awaited."""
+        wait_with([self], holds, what, timeout_s, outlasts_detach=outlasts_detach)
 
     def step(self, timeout_s: float = 0.0) -> None:
         """Write what there is, heartbeats too; read what is there or comes within ``timeout_s``."""
+        self._answer_detaches()
         self.endpoint.tick(time.monotonic())
         self._write()
         readable, _, _ = select.select([self.socket], [], [], timeout_s)
@@ -231,10 +232,14 @@ class WireClient:
             self._read()
         self.events += self.endpoint.drain(self)
         for event in self.events:
-            if isinstance(event, LinkDetached) and not event.link.has_left:
-                event.link.close()
             assert not isinstance(event, LinkAttached | SessionEnded), f"not expected here: {event}"
         self._write()
+
+    def _answer_detaches(self) -> None:
+        """Not in the step that brought them: what a wait asks of a link needs it once more, and an answer frees it."""
+        for event in self.events:
+            if isinstance(event, LinkDetached) and not event.link.has_left:
+                event.link.close()
 
     def _write(self) -> None:
         while not self.has_ended and (data := self.endpoint.output()):
@@ -306,12 +311,23 @@ class WireClient:
         """Credit is looked at by those who wait for it."""
 
 
-def wait_with(clients: Iterable[WireClient], holds: Callable[[], Any], what: str, timeout_s: float = WAIT_S) -> None:
+def wait_with(
+    clients: Sequence[WireClient],
+    holds: Callable[[], Any],
+    what: str,
+    timeout_s: float = WAIT_S,
+    *,
+    outlasts_detach: bool = False,
+) -> None:
     """Move all of ``clients`` in turn until ``holds``: they wait for each other."""
     deadline = time.monotonic() + timeout_s
-    moved = list(clients)
+    before = {client: len(client.events) for client in clients}
     while not holds():
-        assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
-        for client in moved:
-            assert not client.has_ended, f"the connection ended before {what}; so far {client.events}"
-            client.step(0.01 / len(moved))
+        for client in clients:
+            so_far = client.events[before[client] :]
+            assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}; so far {so_far}"
+            assert not client.has_ended, f"the connection ended before {what}; so far {so_far}"
+            is_detached = any(isinstance(event, LinkDetached) for event in so_far)
+            assert outlasts_detach or not is_detached, f"detached before {what}: {so_far}"
+        for client in clients:
+            client.step(0.05 if len(clients) == 1 else 0.01 / len(clients))

@@ -106,7 +106,7 @@ def test_credit_that_is_reduced_and_granted_over_and_over_is_never_exceeded(egre
 
 
 # Sizes
-@egress_at(*BETWEEN, failing=BETWEEN, reason="nobody looks at the largest message that a consumer takes")
+@egress_at(*BETWEEN)
 @pytest.mark.parametrize("address", ["rpc", "prices"])
 def test_a_consumer_gets_no_larger_message_than_it_takes(egress: str, address: str):
     mesh = line()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.outcomes import REFUSED, told
 from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.line import line
@@ -66,6 +67,23 @@ def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(egress: st
     assert mesh.now - before < STALL_S / 2
     assert len(still.messages) == 3
     assert _copies_missed(mesh) == 47
+
+
+@egress_at(*BETWEEN, failing=["r2", "r3"], reason="routers stop waiting at the same time, each for the next one")
+def test_only_the_consumer_without_credit_loses_pre_settled_copies_of_many_producers(egress: str):
+    mesh = line()
+    moving = mesh.client(egress).receiver("prices", credit=10_000)
+    still = mesh.client(egress).receiver("prices", credit=3)
+    still.tops_up = False
+    senders = [mesh.client("r1").sender("prices") for _ in range(5)]
+    mesh.run(0.5)
+    for _ in range(500):
+        for sender in senders:
+            if sender.link.credit > 0:
+                sender.send(b"x", settled=True)
+            mesh.run(0.0005)
+    mesh.run(2)
+    assert len(moving.messages) == sum(sender.count for sender in senders)
 
 
 def test_unsettled_copies_wait_for_a_consumer_without_credit_before_it_is_left_out(egress: str):

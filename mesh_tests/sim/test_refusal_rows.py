@@ -104,7 +104,7 @@ def test_a_message_that_grows_too_large_while_it_streams_is_aborted_at_the_consu
 
 
 # Transactions
-@egress_at(*BETWEEN, failing=BETWEEN, reason="nobody looks at the state that comes with a delivery")
+@egress_at(*BETWEEN)
 @pytest.mark.parametrize("address", ["rpc", "prices", None])
 def test_a_delivery_of_a_transaction_is_rejected(egress: str, address: str | None):
     mesh = line()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from proton import Message
 
+from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.sim.test_broker_routes import bodies, mesh_of, send_all
 from mesh_tests.sim.world import SimMesh
 from wire import delivery as deliveries
@@ -52,6 +53,19 @@ def test_a_consumer_keeps_its_link_and_gets_what_it_held_again(tmp_path: Path, e
     message.decode(receiver.messages[-1])
     assert message.delivery_count == 1
     assert receiver.error is None
+
+
+@egress_at(*BETWEEN, failing=["r1"], reason="a link is attached again over the connection that is just being lost")
+def test_links_go_on_when_only_their_own_connection_to_the_broker_is_lost(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    before = _pipes_of(mesh, "b1")
+    sender = mesh.client("r1", "p").sender("orders")
+    send_all(mesh, sender, 1)
+    (pipe,) = [pipe for pipe in _pipes_of(mesh, "b1") if pipe not in before]
+    mesh.cut(pipe)
+    mesh.run_until(lambda: sender.link.credit == 0, 1)
+    send_all(mesh, sender, 1)
+    assert sender.error is None
 
 
 def test_a_drain_that_was_pending_when_the_broker_was_lost_is_answered_at_once(tmp_path: Path, egress: str):

@@ -53,7 +53,7 @@ def test_messages_pass_between_any_two_modes_and_nothing_stays_unsettled(
     assert not any(unsettled)
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="the send mode that a consumer asks for is promised to it, and not kept")
+@egress_at(*BETWEEN)
 @pytest.mark.parametrize("address", ["rpc", "prices"])
 def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(egress: str, address: str):
     mesh, receiver, sender = pair(egress, address, taking=(SEND_UNSETTLED, RECEIVE_FIRST))
@@ -97,7 +97,7 @@ def test_the_credit_of_a_delivery_settled_in_two_steps_returns(egress: str):
     mesh.run_until(lambda: len(receiver.confirmed) == 50)
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="nobody settles for a producer that is lost")
+@egress_at(*BETWEEN)
 def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(egress: str):
     mesh = line()
     receiver = mesh.client(egress).receiver("rpc", modes=TWO_STEPS)
@@ -111,7 +111,7 @@ def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(egress
     mesh.run_until(lambda: receiver.confirmed == [b"x"])
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="the router says that it settles first, and waits")
+@egress_at(*BETWEEN)
 def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_its_router(egress: str):
     mesh, receiver, sender = pair(egress, sending=(SEND_UNSETTLED, RECEIVE_FIRST), taking=TWO_STEPS)
     sender.answers = False
@@ -121,7 +121,7 @@ def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_it
     mesh.run_until(lambda: receiver.confirmed == [b"x"])
 
 
-@egress_at(*BETWEEN, failing=BETWEEN, reason="the router says that it settles second, and settles first")
+@egress_at(*BETWEEN)
 @pytest.mark.parametrize("address", ["rpc", "prices"])
 def test_a_producer_that_wants_the_last_word_has_it_or_was_told_that_it_has_not(egress: str, address: str):
     mesh, _, sender = pair(egress, address, sending=TWO_STEPS, taking=(SEND_MIXED, RECEIVE_FIRST))

@@ -1,5 +1,6 @@
 from router.forwarding.credit cimport CreditSharing
-from router.forwarding.ends cimport Group, Inlet, Taker
+from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
+from wire.proton cimport pn_delivery_t
 
 
 cdef class AddressGroup(Group):
@@ -30,3 +31,5 @@ cdef class AddressGroup(Group):
     cdef bint step(self, Inlet inlet) except -1
     cdef int wait_for_taker(self, Inlet inlet) except -1
     cdef int on_changed(self) except -1
+    cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome)
+    cdef Carrier refuse_transaction(self, Inlet inlet, pn_delivery_t *delivery)

@@ -5,12 +5,16 @@ cannot signal demand. What arrives without a taker's credit waits unread on its 
 """
 
 from router.forwarding.credit cimport CreditSharing
-from router.forwarding.ends cimport Group, Inlet, Taker
-from wire.proton cimport pn
+from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
+from router.forwarding.move cimport Move, start_refusal
+from wire.proton cimport pn, pn_delivery_t
 
 from addressing.book import DEFAULT_PRIORITY
 from router.forwarding.drain import Drain
 from router.forwarding.settings import AddressSnapshot
+from wire.outcome import rejected
+
+_NO_TRANSACTIONS = rejected("amqp:not-implemented", "no transactions on an address that no broker keeps")
 
 
 cdef class AddressGroup(Group):
@@ -211,16 +215,46 @@ cdef class AddressGroup(Group):
             return self.kick()
         while self.try_step(inlet):
             pass
+        if inlet.promised_count == 0 and inlet.unsettled_count <= inlet.limit and inlet.needs_float():
+            # Its takers may settle much later, and it may have more to send.
+            self.top_up_now(inlet)
         if self.drains:
             self._tell_drains(inlet)
         return 0
 
     cdef bint try_step(self, Inlet inlet) except -1:
-        return inlet.may_go_on_now() and self.step(inlet)
+        if not inlet.may_go_on_now():
+            return False
+        if not inlet.is_discarding():
+            return self.step(inlet)
+        if not inlet.release_head():
+            return False
+        self.released += 1
+        return True
+
+    cdef int on_returned_unread(self, Inlet inlet) except -1:
+        inlet.set_promised(inlet.promised_count + 1)
+        inlet.deliveries_in -= 1
+        return self.wait_for_taker(inlet)
 
     cdef bint step(self, Inlet inlet) except -1:
         """Move one delivery to its end if possible. Registers the inlet as waiting when a taker is what it lacks."""
         raise NotImplementedError
+
+    cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome):
+        """Read the head to its end and answer with ``outcome``; the carrier that does so is to be advanced."""
+        cdef Move move
+        cdef bint is_whole = not inlet.is_head_partial(delivery)
+        cdef bytes prefix = inlet.take_prefix()
+        inlet.count_in()
+        move = start_refusal(inlet, delivery, outcome)
+        if prefix is not None and is_whole:
+            move.is_read = True
+            inlet.moving = None
+        return move
+
+    cdef Carrier refuse_transaction(self, Inlet inlet, pn_delivery_t *delivery):
+        return self.refuse(inlet, delivery, _NO_TRANSACTIONS)
 
     def snapshot(self):
         cdef Inlet inlet

@@ -6,17 +6,24 @@ One that is not complete at 64 KiB streams from the link, and those behind it wa
 
 from collections import deque
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at, release
 from router.forwarding.guard cimport Guard
-from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore
+from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport pn, pn_delivery_t
+from wire.sections cimport CUT, WHOLE, Head, fault_in, scan_head
 
 from wire.delivery import rejected, set_outcome
 from wire.errors import AmqpError
-from wire.sections import Incomplete, scan
+
+cdef enum:
+    # Addresses that a sender has inlets for before those with nothing under way are looked for, and forgotten.
+    MANY_INLETS = 1000
+    # Spellings of addresses that are known without being looked up.
+    MANY_SPELLINGS = 4000
+    LONG_SPELLING_BYTES = 1024
 
 
 cdef class AnonymousInlet(Inlet):
@@ -25,6 +32,7 @@ cdef class AnonymousInlet(Inlet):
     cdef AnonymousProducer producer
     cdef object held  # deque of (delivery, bytes)
     cdef pn_delivery_t *partial
+    cdef bint is_partial_discarded
 
     def __init__(self, AnonymousProducer producer, group):
         super().__init__(producer.link, group, producer.capacity)
@@ -35,8 +43,9 @@ cdef class AnonymousInlet(Inlet):
     cdef pn_delivery_t *head_now(self) noexcept:
         return <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
 
-    cdef bint has_prefix(self) noexcept:
-        return True
+    cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
+        cdef size_t size = len(self.held[0][1])
+        return size + pending_now(delivery) if delivery is self.partial else size
 
     cdef bint needs_float(self) noexcept:
         return False
@@ -53,17 +62,48 @@ cdef class AnonymousInlet(Inlet):
         self.partial = NULL
         return producer.on_head_done()
 
-    cdef int release_held(self) except -1:
-        cdef int count = 0
-        cdef pn_delivery_t *delivery
-        while (delivery := self.head_now()) is not NULL and delivery is not self.partial:
-            self.held.popleft()
-            release(delivery)
-            count += 1
-        if count:
-            self.link.endpoint.mark()
-            self.producer.top_up_now()
-        return count
+    cdef int drop_head(self) except -1:
+        self.held.popleft()
+        self.producer.outstanding -= 1
+        return self.pop()
+
+    cdef int drop(self, Carrier carrier) except -1:
+        Inlet.drop(self, carrier)
+        self.producer.outstanding -= 1
+        return self.producer.top_up_now()
+
+    cdef bint is_discarding(self) noexcept:
+        return self.is_partial_discarded
+
+    cdef bint release_head(self) except -1:
+        cdef AnonymousProducer producer = self.producer
+        cdef pn_delivery_t *delivery = <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
+        if delivery is NULL or self.moving is not None:
+            return False
+        if delivery is self.partial and not self._is_read_out(delivery):
+            return False
+        self.held.popleft()
+        if delivery is self.partial:
+            self.pop()
+        self.count_in()
+        release(delivery)
+        self.link.endpoint.mark()
+        producer.outstanding -= 1
+        producer.top_up_now()
+        return True
+
+    cdef bint _is_read_out(self, pn_delivery_t *delivery) except -1:
+        """Throw away what is here of the large one at the head; False while its end has not come."""
+        self.is_partial_discarded = True
+        while pending_now(delivery):
+            self.link.recv_into(scratch, CHUNK_BYTES)
+        if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
+            return False
+        self.is_partial_discarded = False
+        return True
+
+    cdef bint is_idle(self) noexcept:
+        return not self.held and self.moving is None and self.unsettled_count == 0
 
     cdef int top_up(self, int count) except -1:
         """Its sender's credit is the producer's affair."""
@@ -86,7 +126,10 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     cdef readonly IncomingCore link
     cdef readonly int capacity
-    cdef readonly dict inlets
+    cdef dict inlets  # by group
+    cdef dict known  # the same, by `to` as it was spelled
+    cdef size_t many_inlets
+    cdef int outstanding  # deliveries that were read, or begun, and are not settled
     cdef Guard guard
     cdef object find
     cdef bytes prefix
@@ -97,6 +140,8 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.guard = guard
         self.capacity = capacity
         self.inlets = {}
+        self.known = {}
+        self.many_inlets = MANY_INLETS
         self.find = find
         self.prefix = b""
         link.owner = self
@@ -105,13 +150,10 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.top_up_now()
 
     cdef int top_up_now(self) except -1:
-        cdef AnonymousInlet inlet
-        cdef int held = 0, room
+        cdef int room
         if not self.link.is_open_now():
             return 0
-        for inlet in self.inlets.values():
-            held += len(inlet.held) + inlet.unsettled_count
-        room = self.capacity - held - self.link.credit_now() - pn.link_queued(self.link.raw)
+        room = self.capacity - self.outstanding - self.link.credit_now() - pn.link_queued(self.link.raw)
         return self.link.grant_now(room) if room * 2 >= self.capacity else 0
 
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
@@ -172,24 +214,52 @@ cdef class AnonymousProducer(DeliveryOwner):
             self._reject(<size_t>delivery, error, is_partial)
             return 0
         inlet.held.append((<size_t>delivery, message))
+        self.outstanding += 1
         if is_partial:
             inlet.partial = delivery
             self.streaming = inlet
         return inlet.group.pump(inlet)
 
-    def _inlet_for(self, bytes message):
-        try:
-            to = scan(message).to
-        except Incomplete:
-            raise AmqpError("amqp:decode-error", "the message ends before its properties do") from None
-        if not to:
+    cdef AnonymousInlet _inlet_for(self, bytes message):
+        cdef const unsigned char *raw = <const unsigned char *>PyBytes_AS_STRING(message)
+        cdef Head head
+        cdef bytes to
+        cdef AnonymousInlet inlet
+        if scan_head(raw, PyBytes_GET_SIZE(message), &head) != WHOLE:
+            if head.finding == CUT:
+                raise AmqpError("amqp:decode-error", "the message ends before its properties do")
+            raise fault_in(&head)
+        if not head.to.size_bytes:
             raise AmqpError("amqp:invalid-field", "sent without a target, and its properties name no address in `to`")
-        group = self.find(to)
+        to = PyBytes_FromStringAndSize(<const char *>raw + head.to.start, head.to.size_bytes)
+        inlet = self.known.get(to)
+        return self._look_up(to) if inlet is None else inlet
+
+    cdef AnonymousInlet _look_up(self, bytes to):
+        group = self.find(to.decode())
         inlet = self.inlets.get(group)
         if inlet is None:
+            self._forget_idle()
             inlet = self.inlets[group] = AnonymousInlet(self, group)
             group.add_inlet(inlet)
+        if len(to) <= LONG_SPELLING_BYTES:
+            if len(self.known) >= MANY_SPELLINGS:
+                self.known.clear()
+            self.known[to] = inlet
         return inlet
+
+    cdef int _forget_idle(self) except -1:
+        """Who answers requests sends to one address after the other, and to most of them never again."""
+        cdef AnonymousInlet inlet
+        if len(self.inlets) < self.many_inlets:
+            return 0
+        self.known.clear()
+        for group, inlet in list(self.inlets.items()):
+            if inlet.is_idle():
+                del self.inlets[group]
+                group.forget_inlet(inlet)
+        self.many_inlets = max(<size_t>MANY_INLETS, 2 * <size_t>len(self.inlets))
+        return 0
 
     def _reject(self, size_t delivery, error, bint is_partial):
         if is_partial:
@@ -220,6 +290,7 @@ cdef class AnonymousProducer(DeliveryOwner):
     def on_left(self, closed, error):
         cdef AnonymousInlet inlet
         inlets, self.inlets = self.inlets, {}
+        self.known.clear()
         for group, inlet in inlets.items():
             inlet.abandon()
             inlet.held.clear()
@@ -229,7 +300,3 @@ cdef class AnonymousProducer(DeliveryOwner):
             self.link.close()
         else:
             self.link.detach()
-
-    def forget(self, group):
-        """The group is gone (nobody uses its address any more)."""
-        self.inlets.pop(group, None)

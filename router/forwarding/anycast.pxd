@@ -11,9 +11,11 @@ cdef class Anycast(AddressGroup):
     cdef unsigned long long turn
 
     cdef bint has_local(self) noexcept
-    cdef Move begin(self, Inlet inlet)
-    cdef Taker choose(self, Inlet inlet, bint is_large)
-    cdef Taker best_of(self, bint locals_only, list tried)
+    cdef Carrier begin(self, Inlet inlet)
+    cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
+    cdef int _wait_for_room(self, Inlet inlet) except -1
+    cdef Taker best_of(self, bint locals_only, list tried, size_t size)
+    cdef Taker _who_is_too_small(self, bint locals_only, size_t size)
     cdef bint has_untried(self, list tried)
     cdef Taker another_for(self, Move move)
     cdef bint has_another_for(self, Move move)

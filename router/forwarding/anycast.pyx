@@ -4,14 +4,13 @@ balanced: least (outstanding + path cost). closest: least path cost. Ties go rou
 before it was written, is offered to the next best from the copy that the ingress keeps, at most once to each.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
-from router.forwarding.move cimport Copies, Move, start_move
+from router.forwarding.move cimport Copies, Move, start_move, too_large
 from wire.core cimport CHUNK_BYTES
-from wire.delivery cimport pending_now
-from wire.proton cimport pn, pn_delivery_t
+from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
 
 
 cdef class Anycast(AddressGroup):
@@ -76,25 +75,31 @@ cdef class Anycast(AddressGroup):
                 return False
         return move.advance()
 
-    cdef Move begin(self, Inlet inlet):
+    cdef Carrier begin(self, Inlet inlet):
         cdef pn_delivery_t *delivery
         cdef Taker taker
         cdef Move move
         cdef size_t size
         cdef bint is_large = False
         while (delivery := inlet.head_now()) is not NULL and pn.delivery_aborted(delivery):
-            inlet.pop()
+            inlet.drop_head()
             inlet.count_in()
             pn.delivery_settle(delivery)
         if delivery is NULL:
             return None
+        if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:
+            return self.refuse_transaction(inlet, delivery)
+        size = inlet.head_size(delivery)
         if inlet.is_head_partial(delivery):
             # A delivery enters a link that others share only when complete, or it would stop them halfway.
-            if pending_now(delivery) < CHUNK_BYTES and not inlet.has_prefix():
+            if size < CHUNK_BYTES:
                 return None
             is_large = True
-        taker = self.choose(inlet, is_large)
+        taker = self.choose(inlet, is_large, size)
         if taker is None:
+            taker = self._who_is_too_small(inlet.is_circuit, size)
+            if taker is not None:
+                return self.refuse(inlet, delivery, too_large(taker))
             self.wait_for_taker(inlet)
             return None
         inlet.count_in()
@@ -104,32 +109,54 @@ cdef class Anycast(AddressGroup):
             move.is_read = not is_large
             if move.is_read:
                 inlet.moving = None
-        elif not is_large and not inlet.is_circuit and not pn.delivery_settled(delivery):
-            size = pending_now(delivery)
-            if size <= CHUNK_BYTES:
-                move.copy = PyBytes_FromStringAndSize(NULL, size)
-                inlet.link.recv_into(PyBytes_AS_STRING(move.copy), size)
-                move.is_read = True
-                inlet.pop()
+        elif not is_large and not inlet.is_circuit and not pn.delivery_settled(delivery) and size <= CHUNK_BYTES:
+            move.copy = PyBytes_FromStringAndSize(NULL, size)
+            inlet.link.recv_into(PyBytes_AS_STRING(move.copy), size)
+            move.is_read = True
+            inlet.pop()
         if move.is_read and not inlet.is_circuit and not pn.delivery_settled(delivery):
             move.keep(self.copies)
         return move
 
-    cdef Taker choose(self, Inlet inlet, bint is_large):
-        cdef Taker best = self.best_of(inlet.is_circuit, None)
-        if best is None or best.cost == 0:
+    cdef Taker _who_is_too_small(self, bint locals_only, size_t size):
+        """One of the takers, when no taker there is takes a message of this size."""
+        cdef Taker taker, found = None
+        for taker in self.takers:
+            if taker.is_closing_now or taker.is_stream or (locals_only and taker.cost > 0):
+                continue
+            if not taker.max_message_bytes or size <= taker.max_message_bytes:
+                return None
+            found = taker
+        return found
+
+    cdef Taker choose(self, Inlet inlet, bint is_large, size_t size):
+        cdef Taker best = self.best_of(inlet.is_circuit, None, size)
+        if best is None:
+            self._wait_for_room(inlet)
+            return None
+        if best.cost == 0:
             return best
         if not inlet.may_stream(is_large):
             return None
         return self.open_stream(best, inlet) if is_large else best
 
-    cdef Taker best_of(self, bint locals_only, list tried):
+    cdef int _wait_for_room(self, Inlet inlet) except -1:
+        """Of the takers with credit, those whose connection is full: a delivery begun there would stop the inlet."""
+        cdef Taker taker
+        for taker in self.takers:
+            if taker.can_take_now() and not (taker.is_stream or (inlet.is_circuit and taker.cost > 0)):
+                taker.link.endpoint.wait(inlet)
+        return 0
+
+    cdef Taker best_of(self, bint locals_only, list tried, size_t size):
         cdef Taker taker, best = None
         cdef int value, best_value = 0
         for taker in self.takers:
             if not taker.can_take_now() or taker.is_stream or (locals_only and taker.cost > 0):
                 continue
-            if tried is not None and taker in tried:
+            if tried is None and not taker.link.is_writable_now():
+                continue
+            if (taker.max_message_bytes and size > taker.max_message_bytes) or (tried is not None and taker in tried):
                 continue
             value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
             # Of equals, the one whose last turn is longest ago.
@@ -161,7 +188,7 @@ cdef class Anycast(AddressGroup):
 
     cdef Taker another_for(self, Move move):
         """Who may have now what a taker gave back."""
-        return self.best_of(False, move.tried)
+        return self.best_of(False, move.tried or [], PyBytes_GET_SIZE(move.copy))
 
     cdef bint has_another_for(self, Move move):
         """Somebody may have it later."""
@@ -170,7 +197,7 @@ cdef class Anycast(AddressGroup):
     cdef bint has_untried(self, list tried):
         cdef Taker taker
         for taker in self.takers:
-            if not taker.is_stream and not taker.is_closing_now and taker not in tried:
+            if not taker.is_stream and not taker.is_closing_now and (tried is None or taker not in tried):
                 return True
         return False
 

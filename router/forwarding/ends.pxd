@@ -19,6 +19,7 @@ cdef class Group:
     cdef int on_returned(self, Inlet inlet) except -1
     cdef int on_sender_flow(self, Inlet inlet) except -1
     cdef bint retry(self, Carrier carrier) except -1
+    cdef int on_returned_unread(self, Inlet inlet) except -1
 
 
 cdef class Carrier(Waiter):
@@ -63,15 +64,21 @@ cdef class Inlet(DeliveryOwner):
     cdef int hold(self, Carrier carrier) except -1
     cdef int drop(self, Carrier carrier) except -1
     cdef int set_promised(self, int count) except -1
+    cdef bint is_second(self) noexcept
+    cdef bint settles_last(self, pn_delivery_t *delivery) noexcept
     cdef bint may_go_on_now(self) except -1
     cdef pn_delivery_t *head_now(self) noexcept
     cdef bytes take_prefix(self)
-    cdef bint has_prefix(self) noexcept
+    cdef size_t head_size(self, pn_delivery_t *delivery) except? 0
     cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept
     cdef int pop(self) except -1
+    cdef int drop_head(self) except -1
     cdef int count_in(self) except -1
     cdef bint may_stream(self, bint is_large) except -1
+    cdef bint is_discarding(self) noexcept
+    cdef bint release_head(self) except -1
     cdef int release_held(self) except -1
+    cdef int on_settled(self) except -1
     cdef int top_up(self, int count) except -1
     cdef int reduce(self, int count) except -1
     cdef bint needs_float(self) noexcept
@@ -85,6 +92,8 @@ cdef class Taker(DeliveryOwner):
     cdef public bint presettles
     cdef bint is_closing_now
     cdef readonly object upstream
+    # The largest that its peer takes; 0: any.
+    cdef size_t max_message_bytes
     cdef readonly bint is_stream
     # Called before each delivery is started here, when it is not None.
     cdef public object on_start
@@ -102,6 +111,7 @@ cdef class Taker(DeliveryOwner):
 
     cdef int hold(self, Carrier carrier) except -1
     cdef int drop(self, Carrier carrier) except -1
+    cdef bint _end_outgoing(self, Carrier carrier) except -1
     cdef int set_credit(self, int credit) except -1
     cdef int sync(self) except -1
     cdef pn_delivery_t *start(self) except NULL

@@ -12,7 +12,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from wire.core cimport CHUNK_BYTES, LinkCore, scratch
 from wire.delivery cimport pending_now
-from wire.proton cimport RELEASED_STATE, pn
+from wire.proton cimport RECEIVE_SECOND, RELEASED_STATE, pn
 
 from wire.errors import LocalStateError
 from wire.link import SEND_SETTLED
@@ -97,6 +97,10 @@ cdef class Group:
         """Its taker gave it back, or was lost before it was written: True when another one has it, or will."""
         return False
 
+    cdef int on_returned_unread(self, Inlet inlet) except -1:
+        """Its head was to go to a taker that took its credit back: nothing of it was read."""
+        return 0
+
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 
@@ -177,6 +181,14 @@ cdef class Inlet(DeliveryOwner):
         self.group.on_inlet_left(self, closed, error)
 
     # Rules
+    cdef bint is_second(self) noexcept:
+        """Its sender has the last word on settlement. [2.8.3]"""
+        return pn.link_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
+
+    cdef bint settles_last(self, pn_delivery_t *delivery) noexcept:
+        """It was told the outcome, and is waited for: only clients are, circuits and routes pass on what they hear."""
+        return not self.is_circuit and self.is_second() and not pn.delivery_settled(delivery)
+
     cdef bint may_go_on_now(self) except -1:
         """False when its sender broke a rule: then the link has been ended."""
         if self.guard is None or not self.guard.has_offended():
@@ -234,8 +246,9 @@ cdef class Inlet(DeliveryOwner):
         """What was read of the head before; None when all of it is still on the link."""
         return None
 
-    cdef bint has_prefix(self) noexcept:
-        return False
+    cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
+        """Bytes of the head that are here, read or not."""
+        return pending_now(delivery)
 
     cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept:
         return pn.delivery_partial(delivery)
@@ -244,6 +257,10 @@ cdef class Inlet(DeliveryOwner):
         """The delivery under way was read to its end: the link goes on to the next."""
         self.moving = None
         return self.link.advance_now()
+
+    cdef int drop_head(self) except -1:
+        """The head was aborted before it had a taker."""
+        return self.pop()
 
     cdef int count_in(self) except -1:
         if self.promised_count > 0:
@@ -263,20 +280,34 @@ cdef class Inlet(DeliveryOwner):
             self.is_streaming = is_large
         return True
 
+    cdef bint is_discarding(self) noexcept:
+        """The head was read in part, and thrown away: what still comes of it goes the same way."""
+        return self.moving is None and self.link.read_bytes > 0
+
+    cdef bint release_head(self) except -1:
+        """Answer the delivery at the head with RELEASED once it was read to its end; False while that is not here."""
+        cdef pn_delivery_t *delivery = self.link.current_now()
+        if delivery is NULL or self.moving is not None:
+            return False
+        while pending_now(delivery):
+            self.link.recv_into(scratch, CHUNK_BYTES)
+        if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
+            return False
+        self.link.advance_now()
+        self.count_in()
+        release(delivery)
+        return True
+
     cdef int release_held(self) except -1:
-        """Answer every delivery at the head with RELEASED, reading each to its end; how many."""
+        """Answer every delivery at the head with RELEASED; how many."""
         cdef int count = 0
-        cdef pn_delivery_t *delivery
-        while self.moving is None and (delivery := self.link.current_now()) is not NULL:
-            while pending_now(delivery):
-                self.link.recv_into(scratch, CHUNK_BYTES)
-            if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
-                break
-            self.link.advance_now()
-            self.count_in()
-            release(delivery)
+        while self.release_head():
             count += 1
         return count
+
+    cdef int on_settled(self) except -1:
+        """One of its deliveries was settled."""
+        return self.group.on_returned(self)
 
     # Credit
     @property
@@ -336,6 +367,7 @@ cdef class Taker(DeliveryOwner):
         self.credit_count = link.credit_now()
         self.had_credit = self.credit_count > 0
         self.presettles = link.remote_settle_modes[0] == SEND_SETTLED and cost == 0
+        self.max_message_bytes = link.remote_max_message_bytes
         link.owner = self
 
     # Events
@@ -358,6 +390,7 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     def on_established(self, link):
+        self.max_message_bytes = self.link.remote_max_message_bytes
         self.group.on_established(link)
 
     def on_left(self, closed, error):
@@ -400,9 +433,19 @@ cdef class Taker(DeliveryOwner):
         self.is_closing = True
         self.set_credit(0)
         while (carrier := self.newest) is not None:
-            is_unwritten = not self.link.endpoint.is_freed and pn.delivery_buffered(carrier.outgoing)
+            is_unwritten = self._end_outgoing(carrier)
             self.drop(carrier)
             carrier.on_taker_lost(is_unwritten)
+
+    cdef bint _end_outgoing(self, Carrier carrier) except -1:
+        """True when it was not written to its end. One that is not complete is aborted, or it would end as if it were."""
+        cdef bint is_unwritten
+        if self.link.is_gone or self.link.endpoint.is_freed:
+            return False
+        is_unwritten = self.moving is carrier or pn.delivery_buffered(carrier.outgoing)
+        if self.moving is carrier:
+            self.link.abort_now(carrier.outgoing)
+        return is_unwritten
 
     cdef pn_delivery_t *start(self) except NULL:
         """A new delivery on its link, with a tag of our own: a number, as short as it goes."""

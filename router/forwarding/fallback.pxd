@@ -1,5 +1,6 @@
 from router.forwarding.anycast cimport Anycast
 from router.forwarding.ends cimport Inlet, Taker
+from router.forwarding.move cimport Move
 
 
 cdef class AnycastWithFallback(Anycast):
@@ -16,4 +17,6 @@ cdef class AnycastWithFallback(Anycast):
     cdef bint has_taker_for(self, Inlet inlet)
     cdef bint _lacks_float(self, Inlet inlet) noexcept
     cdef bint may_change(self, Inlet inlet) except -1
-    cdef Taker fallback_now(self)
+    cdef Taker fallback_now(self, size_t size)
+    cdef bint _is_too_small(self, Taker taker, size_t size) noexcept
+    cdef bint is_for_fallback(self, Move move)

@@ -5,6 +5,8 @@ from the queue over a **feed** goes to takers alone, never to the queue again; s
 changes between the two only when nothing that it sent is outstanding: order. Decisions are made in `router.fallback`.
 """
 
+from cpython.bytes cimport PyBytes_GET_SIZE
+
 from router.forwarding.anycast cimport Anycast
 from router.forwarding.ends cimport Group, Inlet, Taker
 from router.forwarding.move cimport Copies, Move
@@ -189,19 +191,25 @@ cdef class AnycastWithFallback(Anycast):
                 self.give_back(inlet)
         return Anycast.pump(self, inlet)
 
-    cdef Taker choose(self, Inlet inlet, bint is_large):
+    cdef Taker choose(self, Inlet inlet, bint is_large, size_t size):
         cdef Taker taker
-        if not inlet.is_circuit and inlet not in self.feeds:
-            if not self.may_change(inlet):
-                return None
-            if self.is_falling_back:
-                taker = self.fallback_now()
-                if taker is None or taker.cost == 0:
-                    return taker
-                if not inlet.may_stream(is_large):
-                    return None
-                return self.open_stream(taker, inlet) if is_large else taker
-        return Anycast.choose(self, inlet, is_large)
+        if inlet.is_circuit or inlet in self.feeds:
+            return Anycast.choose(self, inlet, is_large, size)
+        if not self.may_change(inlet):
+            return None
+        if not self.is_falling_back:
+            return Anycast.choose(self, inlet, is_large, size)
+        taker = self.fallback_now(size)
+        if taker is None:
+            return None
+        if not taker.link.is_writable_now():
+            taker.link.endpoint.wait(inlet)
+            return None
+        if taker.cost == 0:
+            return taker
+        if not inlet.may_stream(is_large):
+            return None
+        return self.open_stream(taker, inlet) if is_large else taker
 
     cdef bint may_change(self, Inlet inlet) except -1:
         """Between takers and fallback, if it has to: only when nothing it sent is outstanding."""
@@ -215,24 +223,36 @@ cdef class AnycastWithFallback(Anycast):
             del self.behind[inlet]
         return True
 
-    cdef Taker fallback_now(self):
-        """The fallback, if it takes something now."""
-        if self.is_holding or self.fallback is None or not self.fallback.can_take_now():
+    cdef Taker fallback_now(self, size_t size):
+        """The fallback, if it takes a message of this size now."""
+        cdef Taker taker = self.fallback
+        if self.is_holding or taker is None or not taker.can_take_now():
             return None
-        return self.fallback
+        return None if self._is_too_small(taker, size) else taker
+
+    cdef bint _is_too_small(self, Taker taker, size_t size) noexcept:
+        return taker.max_message_bytes and size > taker.max_message_bytes
+
+    cdef Taker _who_is_too_small(self, bint locals_only, size_t size):
+        if self.is_falling_back and not locals_only and self.fallback is not None:
+            return self.fallback if self._is_too_small(self.fallback, size) else None
+        return Anycast._who_is_too_small(self, locals_only, size)
 
     # Retries
+    cdef bint is_for_fallback(self, Move move):
+        return self.is_falling_back and move.inlet is not None and move.inlet not in self.feeds
+
     cdef Taker another_for(self, Move move):
         cdef Taker taker
-        if not self.is_falling_back or move.inlet is None or move.inlet in self.feeds:
+        if not self.is_for_fallback(move):
             return Anycast.another_for(self, move)
-        taker = self.fallback_now()
-        return None if taker is None or taker in move.tried else taker
+        taker = self.fallback_now(PyBytes_GET_SIZE(move.copy))
+        return None if taker is None or (move.tried is not None and taker in move.tried) else taker
 
     cdef bint has_another_for(self, Move move):
-        if not self.is_falling_back or move.inlet is None or move.inlet in self.feeds:
+        if not self.is_for_fallback(move):
             return Anycast.has_another_for(self, move)
-        return self.fallback is None or self.fallback not in move.tried
+        return self.fallback is None or move.tried is None or self.fallback not in move.tried
 
     def snapshot(self):
         return replace(super().snapshot(), is_falling_back=self.is_falling_back)

@@ -30,6 +30,7 @@ cdef class Fan(Carrier):
     cdef Copy blocked(self)
     cdef int _begin(self, list takers) except -1
     cdef int _send(self, const char *chunk, size_t size) except -1
+    cdef int _wait_for(self, Taker taker, Inlet inlet) except -1
     cdef bint _is_at_end(self) noexcept
     cdef int _complete(self) except -1
     cdef int _abort(self) except -1

@@ -140,7 +140,9 @@ cdef class Fan(Carrier):
         """A copy for which there is no room now."""
         cdef Copy copy
         for copy in self.copies:
-            if not copy.is_done and not copy.taker.link.is_writable_now():
+            if copy.is_done:
+                continue
+            if not copy.taker.link.is_writable_now() or (not copy.sent_bytes and copy.taker.link.credit_now() <= 0):
                 return copy
         return None
 
@@ -153,7 +155,7 @@ cdef class Fan(Carrier):
         while True:
             blocked = self.blocked()
             if blocked is not None:
-                blocked.taker.link.endpoint.wait(self if self.is_read else inlet)
+                self._wait_for(blocked.taker, inlet)
                 inlet.group.on_blocked(blocked.taker)
                 return self.is_read
             if self.prefix is not None:
@@ -170,6 +172,13 @@ cdef class Fan(Carrier):
             if self.prefix is None and (self.is_read or self._is_at_end()):
                 self._complete()
                 return True
+
+    cdef int _wait_for(self, Taker taker, Inlet inlet) except -1:
+        if self.is_read:
+            return taker.link.endpoint.wait(self)
+        if pn.delivery_partial(self.incoming):
+            return taker.link.endpoint.wait_with_bulk(inlet)
+        return taker.link.endpoint.wait(inlet)
 
     cdef bint _is_at_end(self) noexcept:
         return not pn.delivery_partial(self.incoming) and not pending_now(self.incoming) and not pn.delivery_aborted(
@@ -239,7 +248,8 @@ cdef class Fan(Carrier):
                 set_outcome(<size_t>self.incoming, self.outcome)
             else:
                 pn.delivery_update(self.incoming, ACCEPTED_STATE if self.rank == 2 else RELEASED_STATE)
-        return self._settle_incoming()
+        self.inlet.link.endpoint.mark()
+        return 0 if self.inlet.settles_last(self.incoming) else self._settle_incoming()
 
     cdef int _settle_incoming(self) except -1:
         cdef Inlet inlet = self.inlet
@@ -247,7 +257,7 @@ cdef class Fan(Carrier):
         inlet.drop(self)
         pn.delivery_settle(incoming)
         inlet.link.endpoint.mark()
-        return inlet.group.on_returned(inlet)
+        return inlet.on_settled()
 
     cdef int on_sender_disposition(self) except -1:
         """The producer settled first: it wants no outcome; the copies go on."""

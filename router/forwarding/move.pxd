@@ -8,6 +8,8 @@ cdef class Move(Carrier):
     cdef bint is_read
     cdef Copies copies
     cdef bint has_left
+    cdef bint is_refused
+    cdef size_t sent_bytes
     cdef object outcome
     cdef list tried
     cdef object timer
@@ -15,6 +17,11 @@ cdef class Move(Carrier):
     cdef bint keep(self, Copies copies) noexcept
     cdef int forget_copy(self) except -1
     cdef int _copy_chunk(self) except -1
+    cdef int _send(self, const char *chunk, size_t size) except -1
+    cdef int _wait_for_room(self) except -1
+    cdef bint _is_too_large(self) noexcept
+    cdef int _unbegin(self) except -1
+    cdef bint settles_first(self) noexcept
     cdef int _complete(self) except -1
     cdef int _settle(self, size_t state) except -1
     cdef int settle_incoming(self, size_t state) except -1
@@ -34,4 +41,6 @@ cdef class Copies:
     cdef readonly size_t limit_bytes
 
 
+cdef object too_large(Taker taker)
+cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome)
 cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_delivery_t *outgoing)

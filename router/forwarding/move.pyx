@@ -13,7 +13,7 @@ from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
 
-from wire.delivery import remote_outcome, set_outcome
+from wire.delivery import rejected, remote_outcome, set_outcome
 from wire.outcome import MODIFIED_FAILED, RELEASED
 
 
@@ -22,6 +22,27 @@ cdef class Copies:
 
     def __init__(self, size_t limit_bytes):
         self.limit_bytes = limit_bytes
+
+
+cdef enum:
+    # Of a large message at a time, while others wait for the same connection.
+    PIECE_BYTES = CHUNK_BYTES // 2
+
+
+cdef object too_large(Taker taker):
+    most = taker.max_message_bytes
+    return rejected("amqp:link:message-size-exceeded", f"the consumer takes no message of more than {most} bytes")
+
+
+cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
+    """Nobody gets it: it is read to its end, and its sender told ``outcome``."""
+    cdef Move move = Move.__new__(Move)
+    move.incoming = incoming
+    move.outcome = outcome
+    move.is_refused = True
+    inlet.hold(move)
+    inlet.moving = move
+    return move
 
 
 cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_delivery_t *outgoing):
@@ -73,13 +94,13 @@ cdef class Move(Carrier):
         if self.has_left:
             return True
         while True:
+            if not self.sent_bytes and taker.link.credit_now() <= 0:
+                return self._unbegin()
             if not taker.link.is_writable_now():
-                if self.inlet is not None or self.is_read:
-                    taker.link.endpoint.wait(self if self.is_read else self.inlet)
-                return self.is_read
+                return self._wait_for_room()
             if self.copy is not None and not self.is_copy_sent:
                 self.is_copy_sent = True
-                taker.link.send_now(PyBytes_AS_STRING(self.copy), PyBytes_GET_SIZE(self.copy))
+                self._send(PyBytes_AS_STRING(self.copy), PyBytes_GET_SIZE(self.copy))
                 if not self.is_read:
                     self.copy = None
             if self.is_read or self._copy_chunk():
@@ -87,20 +108,66 @@ cdef class Move(Carrier):
             if pn.delivery_aborted(self.incoming):
                 self._abort()
                 return True
-            if pn.delivery_partial(self.incoming) and not pending_now(self.incoming):
+            if self._is_too_large():
+                self._give_up_partial(too_large(taker))
+                return self.inlet is None
+            if not pending_now(self.incoming):
+                if pn.delivery_partial(self.incoming):
+                    return False
+            elif taker.link.endpoint.has_others_waiting(self.inlet):
+                # One piece in turn: a large message leaves room for all others.
+                taker.link.endpoint.wait_with_bulk(self.inlet)
                 return False
         self._complete()
         return True
+
+    cdef int _wait_for_room(self) except -1:
+        cdef Taker taker = self.taker
+        if self.is_read:
+            taker.link.endpoint.wait(self)
+        elif self.sent_bytes:
+            taker.link.endpoint.wait_with_bulk(self.inlet)
+        else:
+            taker.link.endpoint.wait(self.inlet)
+        return self.is_read
+
+    cdef bint _is_too_large(self) noexcept:
+        """For the taker, as far as it was read."""
+        return self.taker.max_message_bytes and self.sent_bytes > self.taker.max_message_bytes
+
+    cdef int _unbegin(self) except -1:
+        """The taker took its credit back before anything was written: another one may have it."""
+        cdef Inlet inlet = self.inlet
+        cdef Taker taker = self.taker
+        cdef pn_delivery_t *outgoing = self.outgoing
+        taker.drop(self)
+        taker.link.abort_now(outgoing)
+        taker.sync()
+        if inlet is None:
+            return True
+        if self.is_read:
+            if self.copy is None or not inlet.group.retry(self):
+                self.settle_incoming(0 if pn.delivery_settled(self.incoming) else RELEASED_STATE)
+            return True
+        inlet.drop(self)
+        inlet.group.on_returned_unread(inlet)
+        return False
+
+    cdef int _send(self, const char *chunk, size_t size) except -1:
+        self.sent_bytes += size
+        return self.taker.link.send_now(chunk, size)
 
     cdef int _copy_chunk(self) except -1:
         """Copy one chunk; True at the end of a complete delivery."""
         cdef ssize_t size
         if pending_now(self.incoming):
-            size = self.inlet.link.recv_into(scratch, CHUNK_BYTES)
-            self.taker.link.send_now(scratch, size)
+            size = self.inlet.link.recv_into(scratch, PIECE_BYTES)
+            self._send(scratch, size)
             if pending_now(self.incoming):
                 return False
-        return not pn.delivery_partial(self.incoming) and not pn.delivery_aborted(self.incoming)
+        if pn.delivery_partial(self.incoming) or pn.delivery_aborted(self.incoming):
+            return False
+        return not self._is_too_large()
 
     cdef int _complete(self) except -1:
         cdef Inlet inlet = self.inlet
@@ -135,23 +202,39 @@ cdef class Move(Carrier):
     cdef int settle_incoming(self, size_t state) except -1:
         cdef Inlet inlet = self.inlet
         cdef pn_delivery_t *incoming = self.incoming
+        if inlet is None:
+            return 0
         self.forget_copy()
-        inlet.drop(self)
         if state == MODIFIED_STATE:
             set_failed(incoming)
         elif state:
             pn.delivery_update(incoming, state)
-        pn.delivery_settle(incoming)
         inlet.link.endpoint.mark()
-        return inlet.group.on_returned(inlet)
+        if inlet.settles_last(incoming):
+            self.copy = None
+            return 0
+        inlet.drop(self)
+        pn.delivery_settle(incoming)
+        return inlet.on_settled()
 
     cdef int _abort(self) except -1:
-        """The sender aborted: so do we."""
+        """The sender aborted: so do we. Both sides are let go of before anybody else is told that they are free."""
         cdef Inlet inlet = self.inlet
-        if self.taker is not None:
-            self._abort_outgoing()
+        cdef Taker taker = self.taker
+        cdef pn_delivery_t *incoming = self.incoming
+        cdef pn_delivery_t *outgoing = self.outgoing
+        self.forget_copy()
+        inlet.drop(self)
+        if taker is not None:
+            taker.drop(self)
+            taker.link.abort_now(outgoing)
+            taker.sync()
         inlet.pop()
-        return self.settle_incoming(0)
+        if not inlet.link.is_gone:
+            pn.delivery_settle(incoming)
+            inlet.link.endpoint.mark()
+        inlet.on_settled()
+        return taker.group.on_moved(taker) if taker is not None else 0
 
     cdef int _abort_outgoing(self) except -1:
         cdef Taker taker = self.taker
@@ -164,7 +247,11 @@ cdef class Move(Carrier):
     cdef int _discard(self) except -1:
         """Read to the end of a delivery nobody takes any more, then give its outcome."""
         cdef Inlet inlet = self.inlet
-        if inlet is None or self.is_read:
+        if inlet is None:
+            return True
+        if self.is_read:
+            if self.is_refused:
+                self._give(self.outcome)
             return True
         while pending_now(self.incoming):
             inlet.link.recv_into(scratch, CHUNK_BYTES)
@@ -175,27 +262,34 @@ cdef class Move(Carrier):
         return True
 
     def _give(self, outcome):
-        cdef size_t incoming = <size_t>self.incoming
-        set_outcome(incoming, outcome)
-        self.settle_incoming(0)
+        if self.inlet is not None:
+            if not pn.delivery_settled(self.incoming):
+                set_outcome(<size_t>self.incoming, outcome)
+            self.settle_incoming(0)
 
     # What the two peers say
     cdef int on_taker_disposition(self) except -1:
         """The taker gave a state, perhaps settling: the sender gets both unchanged."""
-        cdef bint is_settled = pn.delivery_settled(self.outgoing)
+        cdef size_t state = pn.delivery_remote_state(self.outgoing)
+        cdef bint is_over = pn.delivery_settled(self.outgoing)
         if not self.has_left:
-            if is_settled:
+            if is_over:
                 self._give_up_partial(remote_outcome(<size_t>self.outgoing) or RELEASED)
             return 0
-        if self.copies is not None and is_settled and pn.delivery_remote_state(self.outgoing) == RELEASED_STATE:
-            if self._is_retried():
-                return 0
+        # A sender that does not settle last leaves it to us to answer a taker that waits for that. [2.8.3]
+        if not is_over and ACCEPTED_STATE <= state <= MODIFIED_STATE:
+            is_over = self.settles_first()
+        if self.copies is not None and is_over and state == RELEASED_STATE and self._is_retried():
+            return 0
         if self.inlet is not None:
             copy_state(self.outgoing, self.incoming)
             self.inlet.link.endpoint.mark()
-        if is_settled:
+        if is_over:
             self._settle(0)
         return 0
+
+    cdef bint settles_first(self) noexcept:
+        return self.inlet is None or not self.inlet.is_second()
 
     # Another taker
     cdef bint _is_retried(self) except -1:
@@ -216,6 +310,7 @@ cdef class Move(Carrier):
             self.timer.cancel()
             self.timer = None
         self.has_left = self.is_copy_sent = False
+        self.sent_bytes = 0
         self.outgoing = taker.start()
         taker.hold(self)
         return self.advance()
@@ -234,7 +329,7 @@ cdef class Move(Carrier):
     @property
     def is_waiting(self):
         """Given back by a taker, and no other has it yet."""
-        return self.inlet is not None and self.taker is None and self.copies is not None
+        return self.inlet is not None and self.taker is None and self.copy is not None
 
     cdef int _give_up_partial(self, object outcome) except -1:
         """The taker wants no more of a message that is still coming."""
@@ -251,8 +346,8 @@ cdef class Move(Carrier):
 
     cdef int on_sender_disposition(self) except -1:
         """The sender gave a state or settled, perhaps answering the taker's outcome. [2.6.12]"""
-        if self.is_waiting and pn.delivery_settled(self.incoming):
-            return self.give_back()
+        if self.taker is None and (self.has_left or self.is_read) and pn.delivery_settled(self.incoming):
+            return self.settle_incoming(0)
         if not self.has_left or self.taker is None:
             return 0
         copy_state(self.incoming, self.outgoing)
@@ -263,8 +358,12 @@ cdef class Move(Carrier):
 
     cdef int on_inlet_lost(self) except -1:
         self.forget_copy()
-        if self.taker is not None and not self.has_left and not self.is_read:
-            self._abort_outgoing()
+        if self.taker is None:
+            return 0
+        if not self.has_left:
+            return 0 if self.is_read else self._abort_outgoing()
+        if ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
+            self._settle_outgoing()
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:

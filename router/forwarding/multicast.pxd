@@ -1,6 +1,5 @@
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport Inlet, Taker
-from router.forwarding.fan cimport Fan
+from router.forwarding.ends cimport Carrier, Inlet, Taker
 from wire.proton cimport pn_delivery_t
 
 
@@ -9,7 +8,7 @@ cdef class Multicast(AddressGroup):
 
     cdef list takers_for(self, Inlet inlet)
     cdef list _takers_now(self, Inlet inlet, bint is_large)
-    cdef Fan begin(self, Inlet inlet)
-    cdef Fan _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole)
+    cdef Carrier begin(self, Inlet inlet)
+    cdef Carrier _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, size_t size)
     cdef double _patience_s(self, Taker taker, bint is_settled) except -1
     cdef int _watch(self, Taker taker, double patience_s) except -1

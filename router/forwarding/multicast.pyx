@@ -5,10 +5,10 @@ Producers are held back by the slowest taker; one without credit for ``stall_tim
 
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
-from router.forwarding.fan cimport Copy, Fan, start_fan
+from router.forwarding.fan cimport Copy, start_fan
+from router.forwarding.move cimport too_large
 from wire.core cimport CHUNK_BYTES
-from wire.delivery cimport pending_now
-from wire.proton cimport pn
+from wire.proton cimport TRANSACTIONAL_STATE, pn
 
 cdef enum:
     PLENTY = 1 << 30
@@ -86,43 +86,46 @@ cdef class Multicast(AddressGroup):
                 return False
         return fan.advance()
 
-    cdef Fan begin(self, Inlet inlet):
+    cdef Carrier begin(self, Inlet inlet):
         cdef pn_delivery_t *delivery = inlet.head_now()
         cdef list takers
         cdef bint is_whole
+        cdef size_t size
         if delivery is NULL:
             return None
+        if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:
+            return self.refuse_transaction(inlet, delivery)
         is_whole = not inlet.is_head_partial(delivery)
-        if not is_whole and pending_now(delivery) < CHUNK_BYTES and not inlet.has_prefix():
+        size = inlet.head_size(delivery)
+        if not is_whole and size < CHUNK_BYTES:
             return None
         takers = self._takers_now(inlet, not is_whole)
         if takers is None:
             self.wait_for_taker(inlet)
             return None
-        return self._begin_with(inlet, delivery, takers, is_whole)
+        return self._begin_with(inlet, delivery, takers, is_whole, size)
 
-    cdef Fan _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole):
-        cdef Taker taker
-        cdef list ready = takers
+    cdef Carrier _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, size_t size):
+        cdef Taker taker, too_small = None
+        cdef list ready = []
         cdef bint is_late = False
         for taker in takers:
-            if taker.can_take_now():
-                continue
-            ready = None
-            if not taker.is_stalled:
+            if taker.max_message_bytes and size > taker.max_message_bytes:
+                too_small = taker
+            elif taker.can_take_now():
+                ready.append(taker)
+            elif not taker.is_stalled:
                 is_late = True
                 self._watch(taker, self._patience_s(taker, pn.delivery_settled(delivery)))
         if is_late or (not takers and not inlet.is_circuit):
             self.wait_for_taker(inlet)
             return None
+        if not ready and too_small is not None:
+            return self.refuse(inlet, delivery, too_large(too_small))
         inlet.count_in()
-        if ready is None:
-            ready = []
+        if len(ready) < len(takers):
             for taker in takers:
-                if taker.can_take_now():
-                    ready.append(taker)
-                else:
-                    taker.copies_missed += 1
+                taker.copies_missed += taker not in ready
         return start_fan(inlet, delivery, ready, inlet.take_prefix(), is_whole)
 
     cdef double _patience_s(self, Taker taker, bint is_settled) except -1:

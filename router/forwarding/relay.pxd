@@ -7,6 +7,9 @@ cdef class Relay(Group):
     cdef readonly Taker taker
     cdef bint is_draining
     cdef int senders_before
+    cdef object _timers
+    cdef double _hold_s
+    cdef object _timer
     cdef object _on_left
     cdef object _on_established
 

@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 from router.forwarding.ends import Group, Inlet, Taker
 from router.forwarding.guard import Guard
+from router.timers import Timers
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
 
@@ -15,5 +16,7 @@ class Relay(Group):
         on_left: Callable[[Link, bool, AmqpError | None], None],
         established: Callable[[Link], None],
         guard: Guard | None = None,
+        timers: Timers | None = None,
+        hold_s: float = 0.0,
     ) -> None: ...
     def replace(self, link: IncomingLink | OutgoingLink) -> None: ...

@@ -14,9 +14,14 @@ from wire.core import IncomingCore
 
 
 cdef class Relay(Group):
-    """``on_left(end, closed, error)`` is called when either peer leaves; the relay does nothing more then."""
+    """``on_left(end, closed, error)`` is called when either peer leaves; the relay does nothing more then.
 
-    def __init__(self, incoming, outgoing, on_left, established, guard=None):
+    With ``timers``, what crossed a reduction of the taker's credit is given back after ``hold_s`` without credit.
+    """
+
+    def __init__(self, incoming, outgoing, on_left, established, guard=None, timers=None, double hold_s=0):
+        self._timers = timers
+        self._hold_s = hold_s
         self._on_left = on_left
         self._on_established = established
         self.inlet = Inlet(incoming, self, 0, is_circuit=True, guard=guard)
@@ -30,9 +35,17 @@ cdef class Relay(Group):
         cdef Carrier move
         cdef pn_delivery_t *delivery
         while inlet.may_go_on_now() and (delivery := inlet.link.current_now()) is not NULL:
+            if inlet.is_discarding():
+                if not inlet.release_head():
+                    break
+                continue
             move = inlet.moving
             if move is None:
                 if self.taker.moving is not None or self.taker.is_closing_now:
+                    break
+                # The engine would keep what it has no credit for, out of everybody's reach.
+                if self.taker.link.credit_now() <= 0:
+                    self._give_back_later()
                     break
                 move = start_move(inlet, delivery, self.taker, self._start(delivery))
                 inlet.deliveries_in += 1
@@ -41,6 +54,17 @@ cdef class Relay(Group):
         if self.is_draining and not inlet.link.has_left:
             self.on_sender_flow(inlet)
         return 0
+
+    def _give_back_later(self):
+        if self._timers is not None and self._timer is None:
+            self._timer = self._timers.after(self._hold_s, self._give_back)
+
+    def _give_back(self):
+        """Never written: the ingress may try another taker."""
+        self._timer = None
+        if not self.inlet.link.is_gone and not self.taker.link.is_gone and self.taker.link.credit_now() <= 0:
+            self.inlet.release_held()
+            self.on_credit(self.taker)
 
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL:
         """With the sender's own tag; one that came in its place may use tags again that the taker still holds."""
@@ -60,8 +84,14 @@ cdef class Relay(Group):
         if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
             self.is_draining = True
             self.inlet.link.request_drain(max(0, promised - self.inlet.link.credit_now()))
-            return 0
-        return self.inlet.link.set_credit_now(promised)
+            return self.pump(self.inlet)
+        self.inlet.link.set_credit_now(promised)
+        return self.pump(self.inlet) if taker.link.credit_now() > 0 else 0
+
+    cdef int on_returned_unread(self, Inlet inlet) except -1:
+        inlet.deliveries_in -= 1
+        self._give_back_later()
+        return 0
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
         """The sender gave its credit back: so do we, once all that it sent before is written."""
@@ -78,6 +108,8 @@ cdef class Relay(Group):
         self._on_left(inlet.link, closed, error)
 
     def on_taker_left(self, taker, closed, error):
+        if self._timers is not None and not self.inlet.link.is_gone:
+            self.inlet.release_held()
         self._on_left(taker.link, closed, error)
 
     def on_established(self, link):

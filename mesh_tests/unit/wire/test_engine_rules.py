@@ -169,7 +169,6 @@ def test_nobody_may_write_while_the_window_of_the_peer_is_shut():
     assert sender.is_writable
 
 
-@pytest.mark.xfail(strict=True, reason="between two outputs the window counts as open, whatever was handed over since")
 def test_what_is_handed_over_while_there_is_room_is_sent_at_once():
     pipe, sender, _ = small_window()
     handed = []

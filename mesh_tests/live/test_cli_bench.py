@@ -1,0 +1,192 @@
+"""`amqpmesh bench` in tiny sizes: on routers of its own, and on a router that runs already."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from addressing.credentials import make_secret
+from mesh.exit_codes import ExitCode
+from mesh_tests.conftest import StartMesh
+from mesh_tests.ports import free_port
+from mesh_tests.running_mesh import AMQPMESH, RunningMesh
+from mesh_tests.waiting import wait_until
+
+COMMAND_S = 100.0
+STOPPED_S = 30.0
+TOPOLOGY = f"""
+mesh: bench-live
+routers:
+  r1: {{listeners: [{{authentication: required}}]}}
+addresses:
+  load.#: anycast
+users:
+  alice: {{password: "{make_secret("alice's", iterations=4096)}", send: ["load.#"], receive: ["load.#"]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def mesh(start_module_mesh: StartMesh) -> RunningMesh:
+    return start_module_mesh(TOPOLOGY)
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [AMQPMESH, "bench", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def rows(*arguments: str) -> list[dict[str, Any]]:
+    done = bench(*arguments, "--json")
+    assert done.returncode == ExitCode.OK, done.stderr
+    listed: list[dict[str, Any]] = json.loads(done.stdout)
+    assert {row["schema"] for row in listed} == {f"amqpmesh.bench.{arguments[0]}/1"}
+    return listed
+
+
+def at(mesh: RunningMesh, login: str = "alice:alice's", address: str = "load.a") -> str:
+    return f"amqp://{login}@127.0.0.1:{mesh.port('r1')}/{address}"
+
+
+def test_forward_measures_every_mode_and_length_of_line() -> None:
+    wanted = ["--mode", "unsettled", "--mode", "presettled", "--mode", "each", "--body", "70000"]
+    found = rows("forward", "--messages", "2000", "--repeat", "1", *wanted, "--routers", "1", "--routers", "2", "--tls")
+    assert [(row["work"], row["mode"]) for row in found[:-1]] == [
+        (f"{line}, 1 to 1, 70,000 B{per}", mode)
+        for line, per in (("1 router", ""), ("2 routers in line, TLS between them", ", per router"))
+        for mode in ("unsettled", "presettled", "each")
+    ]
+    assert all(row["lost"] == 0 and row["cpu_us_per_message"] > 0 and row["messages_per_s"] > 0 for row in found[:-1])
+    assert found[-1]["work"] == "generator alone, 1 to 1, 100 B"
+    assert "cpu_us_per_message" not in found[-1]
+
+
+def test_forward_counts_copies_of_a_multicast() -> None:
+    multicast, alone = rows("forward", "--messages", "5000", "--repeat", "1", "--consumers", "10")
+    assert multicast["work"] == "1 router, multicast to 10, 100 B, per copy"
+    assert multicast["lost"] == alone["lost"] == 0
+
+
+def test_latency_has_a_floor_and_shows_what_streams_do() -> None:
+    streams = ["--streams", "2", "--stream-bytes", "3m"]
+    floor, floor_beside, alone, beside = rows("latency", "--rate", "1000/s", "--seconds", "1s", *streams)
+    assert floor["work"] == "a relay of bytes, no router: the floor, 100 B"
+    assert alone["work"] == "1 router, 100 B"
+    assert beside["work"] == "1 router, 100 B beside 2 x 3 MiB"
+    for row in (floor, floor_beside, alone, beside):
+        assert 0 < row["p50_us"] <= row["p95_us"] <= row["p99_us"] <= row["max_us"]
+        assert row["lost"] == 0
+    assert beside["stream_s"] > 0
+    assert beside["grown_bytes"] > 0
+
+
+def test_links_are_attached_kept_and_detached() -> None:
+    shared, each, circuits = rows("links", "--links", "600", "--connections", "2", "--per-session", "50")
+    assert "one address" in shared["work"]
+    assert "an address each" in each["work"]
+    assert "300 circuits" in circuits["work"]
+    for row in (shared, each, circuits):
+        assert row["bytes_each"] > 0
+        assert row["cpu_us_each"] > 0
+        assert row["attaches_per_s"] > 0
+    assert shared["detaches_per_s"] > 0
+
+
+def test_connections_are_opened_and_kept() -> None:
+    (row,) = rows("connections", "--connections", "150")
+    assert row["work"] == "1 router, 150 connections with a receiver each"
+    assert row["bytes_each"] > 0
+    assert row["connections_per_s"] > 0
+
+
+def test_a_table_is_for_people() -> None:
+    done = bench("forward", "--messages", "1000", "--repeat", "2", "--mode", "unsettled")
+    assert done.returncode == ExitCode.OK, done.stderr
+    head, row, _ = done.stdout.splitlines()
+    assert head.split()[:4] == ["WORK", "MODE", "CPU/MSG", "(SPREAD)"]
+    assert row.startswith("1 router, 1 to 1, 100 B")
+
+
+# A router that runs already
+def test_a_running_router_is_measured_as_a_user_of_it(mesh: RunningMesh) -> None:
+    pid = str(mesh.pid("r1"))
+    (row,) = rows("forward", "--messages", "2000", "--repeat", "1", "--url", at(mesh), "--pid", pid)
+    assert row["work"] == "load.a at 127.0.0.1, 1 to 1, 100 B"
+    assert row["cpu_us_per_message"] > 0
+    (without,) = rows("forward", "--messages", "2000", "--repeat", "1", "--url", at(mesh))
+    assert without["messages_per_s"] > 0
+    assert "cpu_us_per_message" not in without
+    (slow,) = rows("latency", "--rate", "500/s", "--seconds", "1s", "--url", at(mesh))
+    assert slow["lost"] == 0
+    (links,) = rows("links", "--links", "10", "--connections", "1", "--url", at(mesh))
+    assert "bytes_each" not in links
+    (connections,) = rows("connections", "--connections", "5", "--url", at(mesh), "--pid", pid)
+    assert connections["connections_per_s"] > 0
+
+
+COMMANDS = (["forward", "--messages", "10"], ["latency", "--seconds", "1s"], ["links"], ["connections"])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_what_cannot_be_measured_is_a_sentence_and_an_exit_code(command: list[str], mesh: RunningMesh) -> None:
+    refused = bench(*command, "--url", at(mesh, address="nowhere"), "--json")
+    assert refused.returncode == ExitCode.FAILED
+    assert json.loads(refused.stdout)["error"]["code"] in ("amqp:not-found", "amqp:unauthorized-access")
+
+    wrong = bench(*command, "--url", at(mesh, login="alice:wrong"))
+    assert wrong.returncode == ExitCode.UNREACHABLE
+    assert "authentication failed" in wrong.stderr
+    assert "wrong@" not in wrong.stderr
+
+    port = free_port()
+    nobody = bench(*command, "--url", f"amqp://127.0.0.1:{port}/load.a")
+    assert nobody.returncode == ExitCode.UNREACHABLE
+    assert nobody.stderr.splitlines()[-1] == f"error: 127.0.0.1:{port}: cannot connect: connection refused"
+
+
+# What is left behind
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_however_it_ends(number: signal.Signals, tmp_path: Path) -> None:
+    running = subprocess.Popen(
+        [AMQPMESH, "bench", "forward", "--routers", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    try:
+        # Two routers, a sender and a receiver.
+        wait_until(lambda: len(children_of(running.pid)) == 4, COMMAND_S, "a measurement")
+        children = children_of(running.pid)
+        running.send_signal(number)
+        running.wait(STOPPED_S)
+    finally:
+        running.kill()
+    wait_until(lambda: not any(is_alive(child) for child in children), STOPPED_S, "all to be gone")
+    expected = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: 128 + signal.SIGTERM, signal.SIGKILL: -number}
+    assert running.returncode == expected[number]
+    if number != signal.SIGKILL:
+        assert not list(tmp_path.glob("amqpmesh-bench-*"))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,43 @@
+cdef enum Finding:
+    # What a scan came to; but for the first two, what is wrong.
+    WHOLE
+    CUT
+    NO_SECTION
+    WRONG_DESCRIPTOR
+    NO_LIST
+    TOO_MANY_ITEMS
+    WRONG_SIZE
+    NOT_UTF8
+    UNKNOWN_TYPE
+
+
+cdef struct Field:
+    # Where a value stands in its message. Code 0: it is absent.
+    unsigned char code
+    size_t start
+    size_t size_bytes
+
+
+cdef struct Head:
+    # Meant only when the scan found it WHOLE; else ``culprit`` and ``limit`` are the numbers of the sentence.
+    Finding finding
+    unsigned long long culprit
+    unsigned long long limit
+    bint is_durable
+    bint is_first_acquirer
+    bint has_ttl
+    unsigned char priority
+    unsigned int ttl_ms
+    unsigned int delivery_count
+    size_t header_end
+    Field message_id
+    Field to
+    Field subject
+    Field reply_to
+    Field group_id
+
+
+cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) noexcept
+cdef int priority_of(const unsigned char *message, size_t size) noexcept
+cdef bint is_text(const Field *field) noexcept
+cdef object fault_in(const Head *head)
