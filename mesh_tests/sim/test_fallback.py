@@ -11,18 +11,21 @@ from proton import Message
 from broker.queue import QueueSnapshot
 from mesh_tests.sim.clients import Receiver, Sender
 from mesh_tests.sim.world import SimMesh
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
 PATH_WAIT_S = 2.0
 
 
-def mesh_of(folder: Path, keepers: list[str], routers: int = 3, **more: Any) -> SimMesh:
-    """A line of routers; ``keepers`` are connected to b1, which has the fallback of rpc."""
+LINE: dict[str, Any] = {"r1": {"connect": ["r2"]}, "r2": {"connect": ["r3"]}, "r3": {}}
+
+
+def mesh_of(folder: Path, keepers: list[str], routers: dict[str, Any] = LINE, **more: Any) -> SimMesh:
+    """``keepers`` are connected to b1, which has the fallback of rpc."""
     mesh = SimMesh(
         {
             "mesh": "fallback",
             "node_tls": False,
-            "routers": {f"r{n}": {"connect": [f"r{n + 1}"] if n < routers else []} for n in range(1, routers + 1)},
+            "routers": routers,
             "brokers": {"b1": {"data": "b1", "routers": keepers}},
             "addresses": {"rpc": {"type": "anycast", "fallback": "rpc.kept"}, "rpc.kept": "queue"},
             **more,

@@ -11,6 +11,7 @@ cdef class AnycastWithFallback(Anycast):
     cdef public object on_despair
     cdef dict behind
     cdef bint gives_back
+    cdef object gathering
 
     cdef bint has_direct(self) noexcept
     cdef bint has_taker(self) noexcept

@@ -8,7 +8,7 @@ changes between the two only when nothing that it sent is outstanding: order. De
 from cpython.bytes cimport PyBytes_GET_SIZE
 
 from router.forwarding.anycast cimport Anycast
-from router.forwarding.ends cimport Group, Inlet, Taker
+from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.move cimport Copies, Move
 
 from dataclasses import replace
@@ -238,7 +238,38 @@ cdef class AnycastWithFallback(Anycast):
             return self.fallback if self._is_too_small(self.fallback, size) else None
         return Anycast._who_is_too_small(self, locals_only, size)
 
-    # Retries
+    # Retries: in the order in which they came. The engine tells of many outcomes at once in no order.
+    cdef bint retry(self, Carrier carrier) except -1:
+        cdef Move move = <Move>carrier
+        if self.is_dead or move.copy is None or (move.taker is not None and not self.has_another_for(move)):
+            return False
+        if move.taker is not None:
+            move.let_go()
+        self.retries[move] = None
+        move.timer = self.timers.after(self.settings.path_wait_s, lambda: self._on_late(move))
+        if self.gathering is None:
+            self.gathering = self.timers.after(0.0, self._offer_in_order)
+        return True
+
+    def _offer_in_order(self):
+        cdef Carrier carrier
+        cdef Move move
+        cdef dict in_order = {}
+        self.gathering = None
+        for inlet in dict.fromkeys([(<Move>each).inlet for each in self.retries]):
+            found = []
+            carrier = (<Inlet>inlet).newest if inlet is not None else None
+            while carrier is not None:
+                if carrier in self.retries:
+                    found.append(carrier)
+                carrier = carrier.older_in
+            in_order.update(dict.fromkeys(reversed(found)))
+        self.retries = in_order
+        self.kick()
+
+    cdef int go_on_with_retries(self) except -1:
+        return 0 if self.gathering is not None else Anycast.go_on_with_retries(self)
+
     cdef bint is_for_fallback(self, Move move):
         return self.is_falling_back and move.inlet is not None and move.inlet not in self.feeds
 
