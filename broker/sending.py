@@ -221,6 +221,16 @@ class Sending:
         free = self._credit - len(self._outbox) - (self._current is not None)
         credit = max(0, min(free, OUTBOX_DELIVERIES - len(self._outbox)))
         self._stock.carry_out(self.held, self.held.queue.set_credit(self.consumer_id, credit, now))
+        if free < 0 and not self._is_browser and not self.held.is_deleted:
+            self._give_back(-free, now)
+
+    def _give_back(self, count: int, now: float) -> None:
+        """The peer took back credit that these, the last of the outbox, were meant for: others may have them."""
+        parcels = [self._outbox.pop() for _ in range(min(count, len(self._outbox)))]
+        for parcel in reversed(parcels):
+            actions = self.held.queue.settle(self.consumer_id, parcel.entry, Verdict.RELEASED, now)
+            self._stock.carry_out(self.held, actions)
+            self._stock.release(parcel.entry.message)
 
     def _is_dry(self, now: float) -> bool:
         return not self._outbox and self._current is None and self.held.queue.is_dry_for(self.consumer_id, now)

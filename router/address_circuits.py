@@ -27,21 +27,25 @@ class AddressCircuits:
         for egress, taker in list(entry.circuits.items()):
             if egress not in wanted:
                 self._upkeep.retire(entry, taker, at_once=has_producer)
+        for (egress, _), stream in list(entry.streams.items()):
+            if egress not in wanted:
+                self._upkeep.retire(entry, stream, at_once=True)
         for egress, path in wanted.items():
             if egress not in entry.circuits and self._upkeep.may_try(entry, egress):
                 self._add(entry, egress, path)
 
     def _add(self, entry: Entry, egress: str, path: tuple[str, ...]) -> None:
-        taker = self._open(entry, CircuitKind.ANYCAST, path)
+        taker = self.open(entry, CircuitKind.ANYCAST, path, entry.group.phase)
         if taker is None:
             self._upkeep.on_refused(entry, egress, None)
             return
         entry.circuits[egress] = taker
         entry.group.add_taker(taker)
 
-    def _open(self, entry: Entry, kind: CircuitKind, path: tuple[str, ...]) -> Taker | None:
+    def open(self, entry: Entry, kind: CircuitKind, path: tuple[str, ...], phase: int) -> Taker | None:
+        """A circuit that nobody sends to yet; None when its first hop is gone."""
         group = entry.group
-        spec = CircuitSpec(kind, group.address, self._reach.router_id, group.phase, path)
+        spec = CircuitSpec(kind, group.address, self._reach.router_id, phase, path)
         try:
             link = self._circuits.sender(spec, path[1])
         except AmqpError:
@@ -59,7 +63,7 @@ class AddressCircuits:
         taker = entry.streams.get((egress, inlet))
         if taker is None:
             path = self._reach.routing.path(egress)
-            taker = self._open(entry, CircuitKind.STREAM, path) if path else None
+            taker = self.open(entry, CircuitKind.STREAM, path, entry.group.phase) if path else None
             if taker is None:
                 return None
             entry.streams[egress, inlet] = taker

@@ -5,8 +5,6 @@ Changes are noted as they happen and settled once after each input, so that a bu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from addressing.address import router_of
 from addressing.book import AddressBook, AddressKind, AddressPolicy, Distribution
 from router.address_circuits import AddressCircuits
@@ -15,13 +13,16 @@ from router.broker_links import BrokerLinks
 from router.brokers import Brokers
 from router.circuits import Circuits
 from router.entries import Entry
+from router.fallbacks import Fallbacks
 from router.forwarding.address import AddressGroup
 from router.forwarding.anycast import Anycast
 from router.forwarding.ends import Inlet, Taker
+from router.forwarding.fallback import AnycastWithFallback
 from router.forwarding.move import Copies
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
-from router.reach import Reach, key_of
+from router.keeping import Advertise
+from router.reach import FALLBACK_PHASE, Reach, key_of
 from router.routing.core import Routing
 from router.spec import NO_TAKER, CircuitSpec
 from router.timers import Timers
@@ -45,7 +46,7 @@ class Addresses:
         brokers: Brokers,
         timers: Timers,
         settings: ForwardingSettings,
-        advertise: Callable[[str, bool], None],
+        advertise: Advertise,
         emit: Emit,
     ) -> None:
         self._book = book
@@ -55,11 +56,22 @@ class Addresses:
         self._settings = settings
         self._copies = Copies(settings.copies_bytes)
         self._advertise = advertise
-        self._reach = Reach(router_id, routing)
+        self._reach = Reach(router_id, routing, brokers)
         self._upkeep = Upkeep(timers, self.on_group_changed, emit)
         self._circuits = AddressCircuits(self._reach, circuits, self._upkeep)
         self._branches = Branches(self._reach, circuits, self._upkeep)
         self._broker_links = BrokerLinks(self._reach, brokers, self._upkeep, settings.link_capacity)
+        self._fallbacks = Fallbacks(
+            book,
+            self._reach,
+            self._circuits,
+            self._broker_links,
+            self._upkeep,
+            timers,
+            settings.path_wait_s,
+            advertise,
+            emit,
+        )
         self._entries: dict[tuple[str, int], Entry] = {}
         self._changed: dict[tuple[str, int], None] = {}
         self._consumed: set[str] = set()
@@ -81,10 +93,13 @@ class Addresses:
             entry = Entry(policy, multicast)
             multicast.open_streams = lambda inlet: self._branches.streams(entry, inlet)
             return entry
-        is_closest = policy.distribution is Distribution.CLOSEST
-        anycast = Anycast(policy.address, phase, self._timers, self._settings, self, self._copies, closest=is_closest)
+        falls_back = bool(policy.fallback) and phase == 0
+        kind, is_closest = AnycastWithFallback if falls_back else Anycast, policy.distribution is Distribution.CLOSEST
+        anycast = kind(policy.address, phase, self._timers, self._settings, self, self._copies, closest=is_closest)
         entry = Entry(policy, anycast)
         anycast.open_stream = lambda circuit, inlet: self._circuits.stream(entry, circuit, inlet)
+        if isinstance(anycast, AnycastWithFallback):
+            self._fallbacks.equip(entry, anycast, lambda: self.on_group_changed(anycast))
         return entry
 
     def has_taker(self, address: str) -> bool:
@@ -99,6 +114,7 @@ class Addresses:
         is_copy = policy.kind is AddressKind.MULTICAST
         if router_of(spec.address) and not is_copy and not self.has_taker(policy.address):
             raise AmqpError(NO_TAKER, f"nobody listens to {spec.address!r} any more")
+        self._fallbacks.check_circuit(policy, spec.phase)
         group = self.group(policy, spec.phase)
         link.accept_as_proposed()
         inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=True)
@@ -118,6 +134,7 @@ class Addresses:
         for name in entry.names_of(end):
             self._upkeep.on_refused(entry, name, error)
         entry.forget(end)
+        self._fallbacks.on_end_lost(entry, end, error)
         if error is not None and error.condition == NO_TAKER:
             group.give_up()
 
@@ -136,7 +153,7 @@ class Addresses:
             if key.startswith("B:"):
                 self.on_broker_changed(key[2:])
                 continue
-            name = (key[2:], int(key[1:2]))
+            name = (key[2:], 0 if key.startswith("F") else int(key[1:2]))
             if key.startswith("M1"):
                 self._consumed.add(key)
             if name in self._entries:
@@ -145,12 +162,17 @@ class Addresses:
                 self.group(policy, 1)
 
     def on_broker_changed(self, broker: str) -> None:
+        kept = self._fallbacks.kept_by(broker)
         for key, entry in self._entries.items():
-            if broker in entry.policy.brokers:
+            if broker in entry.policy.brokers or entry.policy in kept:
                 entry.not_before.pop(broker, None)
                 self._changed[key] = None
         if not self._brokers.is_up(broker):
             return
+        for policy in kept:
+            self.group(policy)
+        # Now, not at the end of this input: see RouterNode._on_broker_changed.
+        self._fallbacks.settle_keeping(broker)
         self._look_for_consumers()
 
     def _hosts(self, policy: AddressPolicy) -> bool:
@@ -171,6 +193,7 @@ class Addresses:
         self._settle_advertisement(entry)
         if entry.policy.kind.is_stored:
             self._broker_links.settle(entry)
+        self._fallbacks.settle(entry)
         if isinstance(group, Multicast):
             self._branches.settle(entry)
         else:
@@ -179,11 +202,17 @@ class Addresses:
             entry.had_taker = True
         elif entry.had_taker and router_of(entry.policy.address) == self._reach.router_id:
             self._bury(group)
-        elif not entry.had_taker and not entry.policy.kind.is_stored and not self._reach.is_announced(entry):
+        elif not entry.had_taker and not self._may_be_kept(entry) and not self._reach.is_announced(entry):
             # Nobody takes from it and nobody ever said he would: anonymous senders hear so at once.
             group.give_up()
         if not group.inlets and not group.takers and not self._is_awaited(entry):
             del self._entries[key]
+            self._fallbacks.drop(entry)
+
+    @staticmethod
+    def _may_be_kept(entry: Entry) -> bool:
+        """A broker may take what nobody else does."""
+        return entry.policy.kind.is_stored or bool(entry.policy.fallback)
 
     def _bury(self, group: AddressGroup) -> None:
         """The consumer of a dynamic address is gone, and with it the address: who sends to it hears so at once."""
@@ -199,13 +228,16 @@ class Addresses:
             inlet.expel(AmqpError(NO_TAKER, f"nobody listens to {group.address!r} any more"))
 
     def _is_awaited(self, entry: Entry) -> bool:
-        """Other routers have consumers of a queue that this one has a broker for."""
+        """Other routers have consumers of a queue that this one has a broker for, or may fall back to this one."""
+        if self._fallbacks.is_keeping(entry):
+            return True
         return entry.group.phase == 1 and self._hosts(entry.policy) and bool(self._reach.takers(entry))
 
     def _settle_advertisement(self, entry: Entry) -> None:
         group, policy = entry.group, entry.policy
         key = key_of(entry)
-        is_ours = not router_of(policy.address) and not (policy.kind.is_stored and group.phase == 0)
+        is_stored = (policy.kind.is_stored and group.phase == 0) or group.phase >= FALLBACK_PHASE
+        is_ours = not router_of(policy.address) and not is_stored
         wanted = key if is_ours and any(taker.cost == 0 for taker in group.takers) else None
         if wanted != entry.advertised:
             self._advertise(key, wanted is not None)

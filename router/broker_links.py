@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from addressing.book import AddressPolicy
 from router.brokers import Brokers
 from router.entries import Entry
+from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
 from router.reach import Reach
 from router.upkeep import Upkeep
+from wire.errors import AmqpError
 
 
 class BrokerLinks:
@@ -16,6 +19,9 @@ class BrokerLinks:
         self._upkeep = upkeep
         self._link_capacity = link_capacity
 
+    def is_up(self, broker: str) -> bool:
+        return self._brokers.is_up(broker)
+
     def settle(self, entry: Entry) -> None:
         """Phase 0 goes to the brokers; in phase 1 what a sharded queue holds comes back from them."""
         if entry.group.phase == 0:
@@ -24,7 +30,7 @@ class BrokerLinks:
             self._settle_inlets(entry)
 
     def _may_attach(self, entry: Entry, broker: str) -> bool:
-        return self._brokers.is_up(broker) and self._upkeep.may_try(entry, broker)
+        return self.is_up(broker) and self._upkeep.may_try(entry, broker)
 
     def _settle_takers(self, entry: Entry) -> None:
         group = entry.group
@@ -51,3 +57,27 @@ class BrokerLinks:
             elif inlet is not None and not is_needed:
                 del entry.broker_inlets[broker]
                 inlet.on_left(True, None)
+
+    # Of a queue that an address falls back to
+    def open_fallback(self, group: AddressGroup, queue: AddressPolicy, broker: str, *, is_own: bool) -> Taker:
+        """To the queue: for the producers of this router, or for circuits of other routers."""
+        role = "fallback-own" if is_own else "fallback"
+        taker = Taker(self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role), group)
+        taker.link.open()
+        return taker
+
+    def open_feed(self, entry: Entry, queue: AddressPolicy, broker: str) -> Inlet | None:
+        """From the queue; None while it cannot be had."""
+        if not self.is_up(broker) or not self._upkeep.may_try(entry, _feed(broker)):
+            return None
+        link = self._brokers.receiver(broker, queue.at_broker(broker), "feed")
+        feed = Inlet(link, entry.group, self._link_capacity)
+        link.open()
+        return feed
+
+    def on_feed_lost(self, entry: Entry, broker: str, error: AmqpError) -> None:
+        self._upkeep.on_refused(entry, _feed(broker), error)
+
+
+def _feed(broker: str) -> str:
+    return f"feed of {broker}"

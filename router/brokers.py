@@ -126,15 +126,15 @@ class Brokers:
         return (kind.value,) if self._sites[broker].settings.needs_kind else ()
 
     # Waypoint links
-    def sender(self, broker: str, address: str, kind: AddressKind) -> OutgoingLink:
+    def sender(self, broker: str, address: str, kind: AddressKind, role: str = "out") -> OutgoingLink:
         # All routers are one container to a broker: the name tells their links apart.
-        link = self._base(broker).sessions.shared().sender(f"out/{self._router_id}/{address}")
+        link = self._base(broker).sessions.shared().sender(f"{role}/{self._router_id}/{address}")
         link.set_source(source(address))
         link.set_target(target(address, capabilities=self.kind_capabilities(broker, kind)))
         return link
 
-    def receiver(self, broker: str, address: str) -> IncomingLink:
-        link = self._base(broker).sessions.shared().receiver(f"in/{self._router_id}/{address}")
+    def receiver(self, broker: str, address: str, role: str = "in") -> IncomingLink:
+        link = self._base(broker).sessions.shared().receiver(f"{role}/{self._router_id}/{address}")
         link.set_source(source(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
         link.set_target(target(address))
         return link

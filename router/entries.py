@@ -32,6 +32,9 @@ class Entry:
         """Something enters the mesh here for this address."""
         return any(not inlet.is_circuit for inlet in self.group.inlets)
 
+    def has(self, taker: Taker) -> bool:
+        return taker in self.group.takers or taker in self.group.streams
+
     def names_of(self, end: Inlet | Taker) -> list[str]:
         """Under which names, of routers or brokers, would it be made again?"""
         ends = [*self.circuits.items(), *self.broker_takers.items(), *self.broker_inlets.items()]
@@ -50,5 +53,5 @@ class Entry:
             elif key[1] is end:
                 del self.streams[key]
                 stream.is_closing = True
-                if stream in self.group.takers:
+                if self.has(stream):
                     stream.on_left(True, None)

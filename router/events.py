@@ -141,3 +141,19 @@ class RouteReattached(LogEvent):
     address: str
     broker: str
     path: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackBegan(LogEvent):
+    """What producers here send to the address goes to the queue."""
+
+    address: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackEnded(LogEvent):
+    """It goes to consumers again."""
+
+    address: str
+    queue: str

@@ -21,6 +21,7 @@ from router.connections import COST, INSTANCE, ROLE, ROUTER_ROLE, RouterConnecti
 from router.forwarding.records import set_now
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.neighbor import NeighborConnection
+from router.reach import broker_key
 from router.routes import EgressRoute, RouteWays
 from router.routing import actions
 from router.routing.core import Routing
@@ -330,13 +331,14 @@ class RouterNode:
         EgressRoute(link, spec, policy, terminus.address, self._ways.side)
 
     # Routing
-    def _advertise(self, key: str, is_there: bool) -> None:
+    def _advertise(self, key: str, is_there: bool, *, at_once: bool = False) -> None:
         added, removed = ([key], []) if is_there else ([], [key])
-        self._act(self._routing.advertise(added, removed, self._timers.now))
+        self._act(self._routing.advertise(added, removed, self._timers.now, at_once=at_once))
 
     def _on_broker_changed(self, broker: str) -> None:
-        self._advertise(f"B:{broker}", self._brokers.is_up(broker))
+        # First what its queues may hold: who hears of the broker has heard of that.
         self._addresses.on_broker_changed(broker)
+        self._advertise(broker_key(broker), self._brokers.is_up(broker))
 
     def _act(self, todo: Iterable[actions.Action]) -> None:
         for action in todo:

@@ -62,5 +62,5 @@ class Upkeep:
             self._timers.after(_LOOK_AGAIN_S, lambda: self.close_if_idle(entry, taker))
             return
         entry.forget(taker)
-        if taker in entry.group.takers:
+        if entry.has(taker):
             taker.on_left(True, None)

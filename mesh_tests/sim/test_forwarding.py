@@ -292,3 +292,14 @@ def test_what_a_circuit_brought_for_a_consumer_that_left_is_given_back():
     mesh.run(5)
     assert other.link.credit > 0
     assert len(sender.outcomes) == sender.count
+
+
+def test_the_last_taker_has_left_though_a_large_message_had_a_circuit_of_its_own():
+    mesh = line(2)
+    client = mesh.client("r2")
+    client.receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    mesh.send(sender, bytes(200_000))
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    mesh.cut(client.pipe)
+    mesh.run_until(lambda: sender.link.credit == 0, 1.0)

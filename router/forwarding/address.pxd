@@ -9,6 +9,7 @@ cdef class AddressGroup(Group):
     cdef public int priority
     cdef readonly dict inlets
     cdef readonly dict takers
+    cdef readonly dict streams
     cdef readonly unsigned long long released
     cdef unsigned long long retried
     cdef dict waiting

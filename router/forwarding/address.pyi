@@ -15,6 +15,7 @@ class AddressGroup(Group):
     priority: int
     inlets: dict[Inlet, None]
     takers: dict[Taker, None]
+    streams: dict[Taker, None]
     released: int
     def __init__(
         self, address: str, phase: int, timers: Timers, settings: ForwardingSettings, owner: GroupOwner

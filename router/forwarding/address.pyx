@@ -30,6 +30,7 @@ cdef class AddressGroup(Group):
         self.priority = DEFAULT_PRIORITY
         self.inlets = {}
         self.takers = {}
+        self.streams = {}
         self.waiting = {}
         self.drains = {}
         self.timers = timers
@@ -66,9 +67,8 @@ cdef class AddressGroup(Group):
         self.on_credit(taker)
 
     def add_stream(self, Taker taker):
-        """A taker of one inlet's large deliveries: it is no news to anybody else."""
-        self.takers[taker] = None
-        self.version += 1
+        """A taker of one inlet's large deliveries, beside one that is shared: it is no news to anybody else."""
+        self.streams[taker] = None
 
     def forget_inlet(self, Inlet inlet):
         if self.inlets.pop(inlet, self) is self:
@@ -90,7 +90,7 @@ cdef class AddressGroup(Group):
             inlet.link.detach()
 
     def on_taker_left(self, Taker taker, closed, error):
-        if self.takers.pop(taker, self) is not self:
+        if self.takers.pop(taker, self) is not self or self.streams.pop(taker, self) is not self:
             self.deliveries_out_before += taker.deliveries_out
             self.missed_before += taker.copies_missed
         taker.leave()
@@ -219,6 +219,9 @@ cdef class AddressGroup(Group):
             return self.kick()
         while self.try_step(inlet):
             pass
+        if inlet.promised_count == 0 and inlet.unsettled_count <= inlet.limit and inlet.needs_float():
+            # Its takers may settle much later, and it may have more to send.
+            self.top_up_now(inlet)
         if self.drains:
             self._tell_drains(inlet)
         return 0
@@ -280,6 +283,8 @@ cdef class AddressGroup(Group):
             credit += taker.credit_count
             deliveries_out += taker.deliveries_out
             missed += taker.copies_missed
+        for taker in self.streams:
+            deliveries_out += taker.deliveries_out
         return AddressSnapshot(
             address=self.address,
             phase=self.phase,

@@ -17,4 +17,6 @@ cdef class Anycast(AddressGroup):
     cdef Taker best_of(self, bint locals_only, list tried, size_t size)
     cdef Taker _who_is_too_small(self, bint locals_only, size_t size)
     cdef bint has_untried(self, list tried)
+    cdef Taker another_for(self, Move move)
+    cdef bint has_another_for(self, Move move)
     cdef int go_on_with_retries(self) except -1

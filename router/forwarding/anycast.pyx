@@ -173,18 +173,26 @@ cdef class Anycast(AddressGroup):
         cdef Taker taker
         if self.is_dead or move.copy is None:
             return False
-        taker = self.best_of(False, move.tried or [], PyBytes_GET_SIZE(move.copy))
+        taker = self.another_for(move)
         if taker is not None:
             self.retried += 1
             move.offer(taker)
             return True
-        if move.taker is not None and not self.has_untried(move.tried):
+        if move.taker is not None and not self.has_another_for(move):
             return False
         if move.taker is not None:
             move.let_go()
         self.retries[move] = None
         move.timer = self.timers.after(self.settings.path_wait_s, lambda: self._on_late(move))
         return True
+
+    cdef Taker another_for(self, Move move):
+        """Who may have now what a taker gave back."""
+        return self.best_of(False, move.tried or [], PyBytes_GET_SIZE(move.copy))
+
+    cdef bint has_another_for(self, Move move):
+        """Somebody may have it later."""
+        return self.has_untried(move.tried)
 
     cdef bint has_untried(self, list tried):
         cdef Taker taker
@@ -206,7 +214,7 @@ cdef class Anycast(AddressGroup):
             # Each offer may free a taker, and so come back here.
             if move not in self.retries:
                 continue
-            taker = self.best_of(False, move.tried or [], PyBytes_GET_SIZE(move.copy)) if move.is_waiting else None
+            taker = self.another_for(move) if move.is_waiting else None
             if taker is not None or not move.is_waiting:
                 del self.retries[move]
             if taker is not None:

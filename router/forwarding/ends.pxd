@@ -97,9 +97,11 @@ cdef class Taker(DeliveryOwner):
     # The largest that its peer takes; 0: any.
     cdef size_t max_message_bytes
     cdef readonly bint is_stream
+    # Called before each delivery is started here, when it is not None.
+    cdef public object on_start
     cdef bint is_member
     cdef bint is_stalled
-    cdef bint had_credit
+    cdef readonly bint had_credit
     cdef object stall_timer
     cdef readonly unsigned long long copies_missed
     cdef Carrier moving

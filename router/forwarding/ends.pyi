@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 from router.forwarding.guard import Guard
@@ -38,6 +39,8 @@ class Taker(DeliveryOwner):
     is_closing: bool
     upstream: Inlet | None
     is_stream: bool
+    had_credit: bool
+    on_start: Callable[[], None] | None
     unsettled_count: int
     deliveries_out: int
     copies_missed: int

@@ -467,6 +467,8 @@ cdef class Taker(DeliveryOwner):
         cdef unsigned char tag[8]
         cdef unsigned long long number
         cdef int size = 0
+        if self.on_start is not None:
+            self.on_start()
         self.last_tag += 1
         number = self.last_tag
         while number:

@@ -32,3 +32,4 @@ class AddressSnapshot:
     released: int
     retried: int
     copies_missed: int
+    is_falling_back: bool = False

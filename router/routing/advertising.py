@@ -28,10 +28,10 @@ class Advertising:
             if key in told:
                 self._removed.add(key)
 
-    def take(self, now: float) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """What to tell now as (added, removed); None if there is nothing or it is too soon."""
+    def take(self, now: float, *, at_once: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """What to tell now as (added, removed); None if there is nothing or, unless ``at_once``, it is too soon."""
         due = self.next_deadline()
-        if due is None or now < due:
+        if due is None or (now < due and not at_once):
             return None
         self._not_before = now + self._interval_s
         told = tuple(sorted(self._added)), tuple(sorted(self._removed))

@@ -105,10 +105,12 @@ class Routing:
             close = CloseConnection(connection, error.condition, error.description)
             return [refused, close, *self._lose(connection, error.description, now)]
 
-    def advertise(self, added: Iterable[str], removed: Iterable[str], now: float) -> list[Action]:
-        """This router has, or no longer has, takers for these keys."""
+    def advertise(
+        self, added: Iterable[str], removed: Iterable[str], now: float, *, at_once: bool = False
+    ) -> list[Action]:
+        """This router has, or no longer has, takers for these keys. ``at_once``: the MAU does not wait for others."""
         self._advertising.change(added, removed, self._mobile.addresses(self._router_id))
-        return self._tell_addresses(now)
+        return self._tell_addresses(now, at_once=at_once)
 
     def on_time(self, now: float) -> list[Action]:
         actions = self._neighbors.on_time(now) + self._follow_neighbors(now)
@@ -228,8 +230,8 @@ class Routing:
 
     # Addresses
 
-    def _tell_addresses(self, now: float) -> list[Action]:
-        told = self._advertising.take(now)
+    def _tell_addresses(self, now: float, *, at_once: bool = False) -> list[Action]:
+        told = self._advertising.take(now, at_once=at_once)
         if told is None:
             return []
         _, seq = self._mobile.version(self._router_id)

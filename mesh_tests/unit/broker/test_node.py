@@ -3,6 +3,7 @@ import pytest
 from broker.queue import MARK_STRIDE
 from broker.receiving import LINK_CREDIT, UNSYNCED_LIMIT_BYTES
 from mesh_tests.unit.broker.rig import Producer, Rig
+from wire import delivery as deliveries
 from wire import terminus
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
 from wire.link import RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
@@ -140,6 +141,21 @@ def test_what_a_consumer_keeps_or_rejects_is_gone(rig: Rig, outcome: Outcome) ->
     client.consumer("orders").received[0].give(outcome)
     assert rig.queue("orders").queue.available_count == 0
     assert rig.store.load().entries == []
+
+
+def test_what_a_consumer_gives_back_with_its_credit_goes_to_another_consumer(rig: Rig) -> None:
+    client = rig.client()
+    producer = client.producer("orders")
+    producer.send("a"), producer.send("b")
+    first = client.consumer("orders", credit=3, name="first")
+    for received in first.received:
+        deliveries.set_outcome(received.delivery, RELEASED)
+        deliveries.settle(received.delivery)
+    first.link.set_credit(0)
+    rig.run()
+    producer.send("c")
+    assert first.bodies == ["a", "b"]
+    assert client.consumer("orders", name="second").bodies == ["a", "b", "c"]
 
 
 def test_undeliverable_here_goes_to_another_consumer(rig: Rig) -> None:

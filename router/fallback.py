@@ -1,0 +1,123 @@
+"""Do the producers of an address send to its takers, or to the queue that it falls back to?
+
+Every ingress decides for itself. It falls back while nobody takes the address, and then until the queue holds nothing
+more, as far as the routers say that know (`router.keeping`): new messages go behind old ones. All that falls back goes
+over the keeper of a broker, so that the keeper knows of it. Order, loops and limits: docs/decisions/0014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from addressing.book import AddressPolicy
+from router.entries import Entry
+from router.events import FallbackBegan, FallbackEnded
+from router.fallback_way import FallbackWay
+from router.forwarding.ends import Inlet, Taker
+from router.forwarding.fallback import AnycastWithFallback
+from router.keeping import Keeping
+from router.reach import Reach, fallback_keys
+from router.timers import Timers
+from wire.errors import AmqpError
+from wire.log import Emit
+
+
+class Fallback:
+    """``settle`` follows every change; ``look_again()`` asks for it."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        group: AnycastWithFallback,
+        queue: AddressPolicy,
+        keeping: Keeping,
+        way: FallbackWay,
+        reach: Reach,
+        timers: Timers,
+        path_wait_s: float,
+        look_again: Callable[[], None],
+        emit: Emit,
+    ) -> None:
+        self.queue = queue
+        self.keeping = keeping
+        self.way = way
+        self._entry = entry
+        self._group = group
+        self._reach = reach
+        self._timers = timers
+        self._path_wait_s = path_wait_s
+        self._look_again = look_again
+        self._emit = emit
+        self._holders: frozenset[str] = frozenset()
+        self._doubt_until = 0.0
+        self._has_given_up_queue = False
+        self._has_given_up_takers = False
+        self._is_told = False
+        group.on_despair = self._on_despair
+
+    def settle(self) -> None:
+        self.keeping.settle()
+        self._note_holders()
+        if self.way.find() or self.way.is_up:
+            self._has_given_up_queue = False
+        if self._has_taker or not self.way.exists:
+            self._has_given_up_takers = False
+        falls_back = self._falls_back()
+        self._group.fall_back(falls_back, falls_back and self._has_to_hold_on())
+        self.way.settle(is_needed=falls_back and self._group.has_producer)
+        self._report()
+
+    # What is known
+    def _note_holders(self) -> None:
+        """Which routers say that the queue may hold messages? One that is lost did not say that it is empty now."""
+        holders = self._reach.routing.routers_with(fallback_keys(self._entry.policy.address)[0])
+        if any(self._reach.routing.cost_to(router) is None for router in self._holders - holders):
+            self._doubt_until = self._timers.now + self._path_wait_s
+            self._timers.after(self._path_wait_s, self._look_again)
+        self._holders = holders
+
+    @property
+    def _is_behind(self) -> bool:
+        """The queue may hold messages."""
+        return bool(self._holders) or self.keeping.holds or self._timers.now < self._doubt_until
+
+    @property
+    def _has_taker(self) -> bool:
+        return any(not taker.is_closing for taker in self._group.takers)
+
+    # Deciding
+    def _falls_back(self) -> bool:
+        if self._has_given_up_queue and self._has_taker:
+            return False
+        return self._is_behind or self._has_given_up_takers or not self._reach.is_taken(self._entry)
+
+    def _has_to_hold_on(self) -> bool:
+        """All that hold messages ask for it."""
+        asking = self._reach.routing.routers_with(fallback_keys(self._entry.policy.address)[1])
+        if self.keeping.holds and not self.keeping.asks_to_hold_on:
+            return False
+        return (bool(asking) or self.keeping.holds) and self._holders <= asking
+
+    def _on_despair(self) -> bool:
+        """For ``path_wait_s`` there was nobody to send to: is there another way?"""
+        if not self._group.has_producer:
+            return True
+        if self._group.is_falling_back:
+            is_changed = self._has_given_up_queue = self._has_taker
+        else:
+            is_changed = self._has_given_up_takers = self.way.exists
+        if is_changed:
+            self._look_again()
+        return is_changed
+
+    # Telling
+    def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
+        if not self.keeping.on_lost(end, error):
+            self.way.on_lost(end, error)
+
+    def _report(self) -> None:
+        falls_back = self._group.is_falling_back and self._group.has_producer
+        if falls_back != self._is_told:
+            self._is_told = falls_back
+            kind = FallbackBegan if falls_back else FallbackEnded
+            self._emit(kind(self._entry.policy.address, self.queue.address))

@@ -1,0 +1,153 @@
+"""How does what this router's producers send get to the queue of a fallback?
+
+Over one link or circuit at a time, for the sake of order: to the keeper of the first broker that can be reached. Large
+deliveries have a circuit of their own beside it, as beside any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from addressing.book import AddressPolicy
+from router.address_circuits import AddressCircuits
+from router.broker_links import BrokerLinks
+from router.entries import Entry
+from router.forwarding.ends import Inlet, Taker
+from router.forwarding.fallback import AnycastWithFallback
+from router.keeping import Keeping
+from router.reach import Reach, fallback_phase
+from router.spec import CircuitKind
+from router.timers import Timers
+from router.upkeep import Upkeep
+from wire.errors import AmqpError
+
+_LOOK_AGAIN_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    broker: str
+    keeper: str
+
+    def __str__(self) -> str:
+        return f"{self.broker} over {self.keeper}"
+
+
+class FallbackWay:
+    """Always: ``group.fallback`` is None, or leads to ``_target``."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        group: AnycastWithFallback,
+        queue: AddressPolicy,
+        keeping: Keeping,
+        reach: Reach,
+        circuits: AddressCircuits,
+        links: BrokerLinks,
+        upkeep: Upkeep,
+        timers: Timers,
+    ) -> None:
+        self._entry = entry
+        self._group = group
+        self._queue = queue
+        self._keeping = keeping
+        self._reach = reach
+        self._circuits = circuits
+        self._links = links
+        self._upkeep = upkeep
+        self._timers = timers
+        self._found: Target | None = None
+        self._target: Target | None = None
+        self._taker: Taker | None = None
+        self._streams: dict[Inlet, Taker] = {}
+
+    # Where to
+    def find(self) -> bool:
+        """Look where the queue is now; True when that is a change."""
+        before, self._found = self._found, self._first_in_reach()
+        return self._found != before
+
+    def _first_in_reach(self) -> Target | None:
+        for broker in self._queue.brokers:
+            keeper = self._reach.keeper_of(broker)
+            if keeper is not None:
+                return Target(broker, keeper)
+        return None
+
+    @property
+    def exists(self) -> bool:
+        return self._found is not None
+
+    @property
+    def is_up(self) -> bool:
+        """It was used, or might have been."""
+        return self._taker is not None and self._taker.had_credit
+
+    # Making it
+    def settle(self, *, is_needed: bool) -> None:
+        wanted = self._found if is_needed else None
+        if self._taker is None:
+            if wanted is not None and self._upkeep.may_try(self._entry, str(wanted)):
+                self._open(wanted)
+        else:
+            self._group.set_fallback(self._taker, self._target != wanted)
+            self._close_if_idle(self._taker)
+
+    def _open(self, target: Target) -> None:
+        taker = self._open_link(target) if target.keeper == self._reach.router_id else self._open_circuit(target)
+        if taker is None:
+            self._upkeep.on_refused(self._entry, str(target), None)
+            return
+        self._target, self._taker = target, taker
+        self._group.set_fallback(taker, False)
+
+    def _open_link(self, target: Target) -> Taker | None:
+        keeper = self._keeping.keeper(target.broker)
+        if keeper is None:
+            return None
+        taker = self._links.open_fallback(self._group, self._queue, target.broker, is_own=True)
+        keeper.add_sender(taker)
+        return taker
+
+    def _open_circuit(self, target: Target, kind: CircuitKind = CircuitKind.ANYCAST) -> Taker | None:
+        path = self._reach.routing.path(target.keeper)
+        phase = fallback_phase(self._queue, target.broker)
+        return self._circuits.open(self._entry, kind, path, phase) if path is not None else None
+
+    def stream(self, inlet: Inlet) -> Taker | None:
+        """A circuit for the large deliveries of this inlet alone: opened when first asked for, None until it is up."""
+        taker = self._streams.get(inlet)
+        if taker is None and self._target is not None:
+            taker = self._open_circuit(self._target, CircuitKind.STREAM)
+            if taker is not None:
+                self._streams[inlet] = taker
+                self._group.add_stream(taker)
+        return taker if taker is not None and taker.can_take else None
+
+    # Ending it
+    def _close_if_idle(self, taker: Taker) -> None:
+        if taker is not self._taker or not taker.is_closing:
+            return
+        if taker.unsettled_count or any(stream.unsettled_count for stream in self._streams.values()):
+            self._timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(taker))
+            return
+        taker.on_left(True, None)
+
+    def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
+        """An end of this address is gone, perhaps one of these."""
+        if isinstance(end, Inlet):
+            self._close_stream(end)
+            return
+        self._streams = {inlet: stream for inlet, stream in self._streams.items() if stream is not end}
+        if end is self._taker and self._target is not None:
+            if error is not None:
+                self._upkeep.on_refused(self._entry, str(self._target), error)
+            self._taker = self._target = None
+            for inlet in list(self._streams):
+                self._close_stream(inlet)
+
+    def _close_stream(self, inlet: Inlet) -> None:
+        stream = self._streams.pop(inlet, None)
+        if stream is not None:
+            self._upkeep.retire(self._entry, stream, at_once=True)

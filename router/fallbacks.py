@@ -1,0 +1,149 @@
+"""Which addresses fall back to a queue, and what does this router do for each: as an ingress, and as a keeper?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from addressing.book import AddressBook, AddressPolicy
+from router.address_circuits import AddressCircuits
+from router.broker_links import BrokerLinks
+from router.entries import Entry
+from router.fallback import Fallback
+from router.fallback_way import FallbackWay
+from router.forwarding.ends import Inlet, Taker
+from router.forwarding.fallback import AnycastWithFallback
+from router.keeper import Keeper
+from router.keeping import Advertise, Keeping
+from router.reach import FALLBACK_PHASE, Reach
+from router.spec import path_lost
+from router.timers import Timers
+from router.upkeep import Upkeep
+from wire.errors import AmqpError
+from wire.log import Emit
+
+
+class Fallbacks:
+    """Always: ``_by_address`` has the fallback of every entry that was equipped with one and not dropped."""
+
+    def __init__(
+        self,
+        book: AddressBook,
+        reach: Reach,
+        circuits: AddressCircuits,
+        links: BrokerLinks,
+        upkeep: Upkeep,
+        timers: Timers,
+        path_wait_s: float,
+        advertise: Advertise,
+        emit: Emit,
+    ) -> None:
+        self._book = book
+        self._reach = reach
+        self._circuits = circuits
+        self._links = links
+        self._upkeep = upkeep
+        self._timers = timers
+        self._path_wait_s = path_wait_s
+        self._advertise = advertise
+        self._emit = emit
+        self._policies = book.with_fallback()
+        self._by_address: dict[str, Fallback] = {}
+
+    def kept_by(self, broker: str) -> list[AddressPolicy]:
+        """The addresses whose fallback has a share at this broker."""
+        return [policy for policy in self._policies if broker in self._queue(policy).brokers]
+
+    def settle_keeping(self, broker: str) -> None:
+        """This router may have become the keeper of this broker."""
+        for policy in self.kept_by(broker):
+            fallback = self._by_address.get(policy.address)
+            if fallback is not None:
+                fallback.keeping.settle()
+
+    def _queue(self, policy: AddressPolicy) -> AddressPolicy:
+        queue = self._book.resolve(policy.fallback)
+        assert queue is not None, f"{policy.fallback!r}: the topology was checked"
+        return queue
+
+    # Of an address
+    def equip(self, entry: Entry, group: AnycastWithFallback, look_again: Callable[[], None]) -> None:
+        """Let the group of a new entry fall back."""
+        queue = self._queue(entry.policy)
+        keeping = Keeping(
+            entry,
+            group,
+            queue,
+            self._reach,
+            self._links,
+            self._timers,
+            self._path_wait_s,
+            self._advertise,
+            look_again,
+        )
+        way = FallbackWay(
+            entry, group, queue, keeping, self._reach, self._circuits, self._links, self._upkeep, self._timers
+        )
+        self._by_address[entry.policy.address] = Fallback(
+            entry, group, queue, keeping, way, self._reach, self._timers, self._path_wait_s, look_again, self._emit
+        )
+
+        def open_stream(circuit: Taker, inlet: Inlet) -> Taker | None:
+            return way.stream(inlet) if circuit is group.fallback else self._circuits.stream(entry, circuit, inlet)
+
+        group.open_stream = open_stream
+
+    def settle(self, entry: Entry) -> None:
+        fallback = self._of(entry)
+        if fallback is not None:
+            fallback.settle()
+        elif entry.group.phase >= FALLBACK_PHASE:
+            self._settle_phase(entry)
+
+    def _of(self, entry: Entry) -> Fallback | None:
+        return self._by_address.get(entry.policy.address) if entry.group.phase == 0 else None
+
+    def is_keeping(self, entry: Entry) -> bool:
+        """This router is a keeper for it, or may become one; or what it said as one is not taken back yet."""
+        fallback = self._of(entry)
+        return fallback is not None and (fallback.keeping.is_hosting or fallback.keeping.holds)
+
+    def on_end_lost(self, entry: Entry, end: Inlet | Taker, error: AmqpError | None) -> None:
+        fallback = self._by_address.get(entry.policy.address)
+        if fallback is not None:
+            fallback.on_lost(end, error)
+
+    def drop(self, entry: Entry) -> None:
+        if entry.group.phase == 0:
+            self._by_address.pop(entry.policy.address, None)
+
+    # Of the circuits that lead to a queue: the phases of a keeper
+    def _keeper(self, policy: AddressPolicy, phase: int) -> tuple[str, Keeper] | None:
+        fallback = self._by_address.get(policy.address)
+        share = phase - FALLBACK_PHASE
+        if fallback is None or not 0 <= share < len(fallback.queue.brokers):
+            return None
+        broker = fallback.queue.brokers[share]
+        keeper = fallback.keeping.keeper(broker)
+        return (broker, keeper) if keeper is not None else None
+
+    def check_circuit(self, policy: AddressPolicy, phase: int) -> None:
+        """Raises AmqpError when a circuit to the queue should not have come here: the ingress will look again."""
+        if phase >= FALLBACK_PHASE and self._keeper(policy, phase) is None:
+            raise path_lost(f"{self._reach.router_id} does not keep the fallback of {policy.address!r}")
+
+    def _settle_phase(self, entry: Entry) -> None:
+        """While circuits come, send on what they bring."""
+        found = self._keeper(entry.policy, entry.group.phase)
+        taker = next(iter(entry.broker_takers.values()), None)
+        if taker is not None:
+            if not entry.group.inlets:
+                self._upkeep.close_if_idle(entry, taker)
+        elif found is not None and entry.group.inlets:
+            broker, keeper = found
+            if self._links.is_up(broker) and self._upkeep.may_try(entry, broker):
+                queue = self._queue(entry.policy)
+                entry.broker_takers[broker] = taker = self._links.open_fallback(
+                    entry.group, queue, broker, is_own=False
+                )
+                keeper.add_sender(taker)
+                entry.group.add_taker(taker)

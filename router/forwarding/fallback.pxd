@@ -1,0 +1,23 @@
+from router.forwarding.anycast cimport Anycast
+from router.forwarding.ends cimport Inlet, Taker
+from router.forwarding.move cimport Move
+
+
+cdef class AnycastWithFallback(Anycast):
+    cdef readonly Taker fallback
+    cdef readonly bint is_falling_back
+    cdef readonly bint is_holding
+    cdef readonly dict feeds
+    cdef public object on_despair
+    cdef dict behind
+    cdef bint gives_back
+    cdef object gathering
+
+    cdef bint has_direct(self) noexcept
+    cdef bint has_taker(self) noexcept
+    cdef bint has_taker_for(self, Inlet inlet)
+    cdef bint _lacks_float(self, Inlet inlet) noexcept
+    cdef bint may_change(self, Inlet inlet) except -1
+    cdef Taker fallback_now(self, size_t size)
+    cdef bint _is_too_small(self, Taker taker, size_t size) noexcept
+    cdef bint is_for_fallback(self, Move move)

@@ -1,0 +1,26 @@
+from collections.abc import Callable
+from typing import Protocol
+
+from router.forwarding.anycast import Anycast
+from router.forwarding.ends import Inlet, Taker
+
+class Feeder(Protocol):
+    """Whose messages a feed brings."""
+
+    holds: bool
+
+    def on_feeding(self) -> None: ...
+    def on_flow(self) -> None: ...
+
+class AnycastWithFallback(Anycast):
+    fallback: Taker | None
+    is_falling_back: bool
+    is_holding: bool
+    feeds: dict[Inlet, Feeder]
+    on_despair: Callable[[], bool]
+    @property
+    def has_producer(self) -> bool: ...
+    def fall_back(self, is_falling_back: bool, is_holding: bool) -> None: ...
+    def set_fallback(self, taker: Taker, is_closing: bool) -> None: ...
+    def add_feed(self, inlet: Inlet, feeder: Feeder) -> None: ...
+    def give_back(self, inlet: Inlet) -> None: ...

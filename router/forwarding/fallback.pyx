@@ -1,0 +1,289 @@
+"""An anycast address with a queue to fall back to: who of its inlets sends to its takers, who to that queue?
+
+While the group falls back, producers send to ``fallback`` alone, a link or circuit towards the queue. What comes back
+from the queue over a **feed** goes to takers alone, never to the queue again; so does what comes over circuits. An inlet
+changes between the two only when nothing that it sent is outstanding: order. Decisions are made in `router.fallback`.
+"""
+
+from cpython.bytes cimport PyBytes_GET_SIZE
+
+from router.forwarding.anycast cimport Anycast
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.move cimport Copies, Move
+
+from dataclasses import replace
+
+# How long what came over circuits waits for a taker here before its ingress may have it for the queue: longer than the
+# other routers need to hear that the last taker left.
+_GIVE_BACK_S = 0.05
+
+
+cdef class AnycastWithFallback(Anycast):
+    """``on_despair()`` is asked when a producer's deliveries went nowhere for ``path_wait_s``: is there another way?
+
+    Always: ``behind`` has the inlets whose outstanding deliveries are, if any, with the fallback.
+    """
+
+    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, *, bint closest=False):
+        super().__init__(address, phase, timers, settings, owner, copies, closest=closest)
+        self.feeds = {}
+        self.behind = {}
+        self.on_despair = lambda: False
+
+    # Who is there
+    cdef bint has_direct(self) noexcept:
+        """Somebody takes from this address, here or over a circuit."""
+        cdef Taker taker
+        for taker in self.takers:
+            if not taker.is_closing_now:
+                return True
+        return False
+
+    cdef bint has_taker(self) noexcept:
+        """Producers have whom to send to."""
+        if self.is_falling_back:
+            return self.fallback is not None and self.fallback.had_credit and not self.fallback.is_closing_now
+        return self.has_direct()
+
+    cdef bint has_taker_for(self, Inlet inlet):
+        if inlet.is_circuit:
+            return self.has_local()
+        return self.has_direct() if inlet in self.feeds else self.has_taker()
+
+    @property
+    def has_producer(self):
+        cdef Inlet inlet
+        for inlet in self.inlets:
+            if not inlet.is_circuit and inlet not in self.feeds:
+                return True
+        return False
+
+    # What the node decided
+    def fall_back(self, bint is_falling_back, bint is_holding):
+        """Send what producers bring to the fallback, or to takers. Holding: to neither, until told otherwise."""
+        if (is_falling_back, is_holding) == (self.is_falling_back, self.is_holding):
+            return
+        self.is_falling_back, self.is_holding = is_falling_back, is_holding
+        self._look_again()
+
+    def set_fallback(self, Taker taker, bint is_closing):
+        """A way to the queue, or one that is to end once nothing is outstanding on it."""
+        if taker is self.fallback and is_closing == taker.is_closing_now:
+            return
+        self.fallback = taker
+        taker.is_closing = is_closing
+        self._look_again()
+
+    def _look_again(self):
+        cdef Inlet inlet
+        self._mind_despair()
+        self.kick()
+        for inlet in list(self.inlets):
+            self.top_up_now(inlet)
+
+    def add_feed(self, Inlet inlet, feeder):
+        """``feeder`` is told of each delivery of this inlet, and of its sender's flows."""
+        self.feeds[inlet] = feeder
+        self.add_inlet(inlet)
+
+    def give_back(self, Inlet inlet):
+        """Nobody takes: the sender may have again what this inlet holds; a queue puts it back in its place."""
+        inlet.revoke()
+        self.waiting.pop(inlet, None)
+        self.released += inlet.release_held()
+
+    # Despair: of whom producers send to now
+    def _mind_despair(self):
+        if not self.has_taker():
+            self._despair_later()
+            return
+        self.is_dead = False
+        if self.despair is not None:
+            self.despair.cancel()
+            self.despair = None
+
+    def _despair_later(self):
+        cdef Inlet inlet
+        for inlet in self.inlets:
+            if not self.has_taker_for(inlet):
+                inlet.revoke()
+        if self.despair is None and not self.has_taker():
+            self.despair = self.timers.after(self.settings.path_wait_s, self.give_up)
+
+    def give_up(self):
+        self.despair = None
+        if not self.has_taker() and not self.on_despair():
+            super().give_up()
+
+    def add_inlet(self, Inlet inlet):
+        super().add_inlet(inlet)
+        self._mind_despair()
+
+    def forget_inlet(self, Inlet inlet):
+        self.feeds.pop(inlet, None)
+        self.behind.pop(inlet, None)
+        super().forget_inlet(inlet)
+
+    def add_taker(self, Taker taker):
+        self.gives_back = self.gives_back and taker.cost > 0
+        super().add_taker(taker)
+        self._mind_despair()
+
+    def _give_back(self):
+        super()._give_back()
+        self.gives_back = not self.has_local()
+
+    def on_taker_left(self, Taker taker, closed, error):
+        if taker is self.fallback:
+            self.fallback = None
+            self.deliveries_out_before += taker.deliveries_out
+        super().on_taker_left(taker, closed, error)
+        self._mind_despair()
+        if not self.has_local():
+            self.timers.after(_GIVE_BACK_S, self._give_back)
+
+    # Credit
+    cdef int credit_for(self, Inlet inlet) except? -2147483648:
+        cdef Inlet feed
+        cdef int far = self.promised_to_circuits, near = 0, producers = self.promised_to_producers
+        for feed, feeder in self.feeds.items():
+            producers -= feed.promised_count
+            if feeder.holds:
+                near += feed.promised_count
+        if not self.is_falling_back:
+            near += producers
+        if inlet.is_circuit:
+            return self.credit_of_locals - far - max(0, near - self.credit_of_circuits)
+        if self.is_falling_back and inlet not in self.feeds:
+            return 0 if self.is_holding else self.fallback.credit_count - producers
+        return self.credit_of_locals + self.credit_of_circuits - far - near
+
+    cdef int top_up_now(self, Inlet inlet) except -1:
+        if not self.has_taker_for(inlet):
+            return 0
+        if not inlet.is_circuit and inlet in self.feeds and not self.feeds[inlet].holds:
+            # Nothing is known to be there: just enough to hear of something.
+            return inlet.top_up(1) if self._lacks_float(inlet) else 0
+        return self.sharing.top_up(inlet, self.credit_for(inlet))
+
+    cdef bint _lacks_float(self, Inlet inlet) noexcept:
+        return inlet.link.is_open_now() and not inlet.is_draining and inlet.needs_float()
+
+    cdef int on_credit(self, Taker taker) except -1:
+        if taker is self.fallback:
+            self._mind_despair()
+        return Anycast.on_credit(self, taker)
+
+    cdef int on_sender_flow(self, Inlet inlet) except -1:
+        if inlet in self.feeds:
+            self.feeds[inlet].on_flow()
+        return Anycast.on_sender_flow(self, inlet)
+
+    # Movement
+    cdef int pump(self, Inlet inlet) except -1:
+        if inlet.is_circuit:
+            if self.gives_back:
+                self.give_back(inlet)
+        elif inlet in self.feeds:
+            if inlet.head_now() is not NULL:
+                self.feeds[inlet].on_feeding()
+            if not self.has_direct():
+                self.give_back(inlet)
+        return Anycast.pump(self, inlet)
+
+    cdef Taker choose(self, Inlet inlet, bint is_large, size_t size):
+        cdef Taker taker
+        if inlet.is_circuit or inlet in self.feeds:
+            return Anycast.choose(self, inlet, is_large, size)
+        if not self.may_change(inlet):
+            return None
+        if not self.is_falling_back:
+            return Anycast.choose(self, inlet, is_large, size)
+        taker = self.fallback_now(size)
+        if taker is None:
+            return None
+        if not taker.link.is_writable_now():
+            taker.link.endpoint.wait(inlet)
+            return None
+        if taker.cost == 0:
+            return taker
+        if not inlet.may_stream(is_large):
+            return None
+        return self.open_stream(taker, inlet) if is_large else taker
+
+    cdef bint may_change(self, Inlet inlet) except -1:
+        """Between takers and fallback, if it has to: only when nothing it sent is outstanding."""
+        if (inlet in self.behind) == self.is_falling_back:
+            return True
+        if inlet.unsettled_count:
+            return False
+        if self.is_falling_back:
+            self.behind[inlet] = None
+        else:
+            del self.behind[inlet]
+        return True
+
+    cdef Taker fallback_now(self, size_t size):
+        """The fallback, if it takes a message of this size now."""
+        cdef Taker taker = self.fallback
+        if self.is_holding or taker is None or not taker.can_take_now():
+            return None
+        return None if self._is_too_small(taker, size) else taker
+
+    cdef bint _is_too_small(self, Taker taker, size_t size) noexcept:
+        return taker.max_message_bytes and size > taker.max_message_bytes
+
+    cdef Taker _who_is_too_small(self, bint locals_only, size_t size):
+        if self.is_falling_back and not locals_only and self.fallback is not None:
+            return self.fallback if self._is_too_small(self.fallback, size) else None
+        return Anycast._who_is_too_small(self, locals_only, size)
+
+    # Retries: in the order in which they came. The engine tells of many outcomes at once in no order.
+    cdef bint retry(self, Carrier carrier) except -1:
+        cdef Move move = <Move>carrier
+        if self.is_dead or move.copy is None or (move.taker is not None and not self.has_another_for(move)):
+            return False
+        if move.taker is not None:
+            move.let_go()
+        self.retries[move] = None
+        move.timer = self.timers.after(self.settings.path_wait_s, lambda: self._on_late(move))
+        if self.gathering is None:
+            self.gathering = self.timers.after(0.0, self._offer_in_order)
+        return True
+
+    def _offer_in_order(self):
+        cdef Carrier carrier
+        cdef Move move
+        cdef dict in_order = {}
+        self.gathering = None
+        for inlet in dict.fromkeys([(<Move>each).inlet for each in self.retries]):
+            found = []
+            carrier = (<Inlet>inlet).newest if inlet is not None else None
+            while carrier is not None:
+                if carrier in self.retries:
+                    found.append(carrier)
+                carrier = carrier.older_in
+            in_order.update(dict.fromkeys(reversed(found)))
+        self.retries = in_order
+        self.kick()
+
+    cdef int go_on_with_retries(self) except -1:
+        return 0 if self.gathering is not None else Anycast.go_on_with_retries(self)
+
+    cdef bint is_for_fallback(self, Move move):
+        return self.is_falling_back and move.inlet is not None and move.inlet not in self.feeds
+
+    cdef Taker another_for(self, Move move):
+        cdef Taker taker
+        if not self.is_for_fallback(move):
+            return Anycast.another_for(self, move)
+        taker = self.fallback_now(PyBytes_GET_SIZE(move.copy))
+        return None if taker is None or (move.tried is not None and taker in move.tried) else taker
+
+    cdef bint has_another_for(self, Move move):
+        if not self.is_for_fallback(move):
+            return Anycast.has_another_for(self, move)
+        return self.fallback is None or move.tried is None or self.fallback not in move.tried
+
+    def snapshot(self):
+        return replace(super().snapshot(), is_falling_back=self.is_falling_back)

@@ -1,0 +1,138 @@
+"""What does this router say to the others of an address's fallback: may it hold messages, had producers better hold on?
+
+Of each broker that has a share of the queue, one router is the keeper (`Reach.keeper_of`, `router.keeper`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from addressing.book import AddressPolicy
+from router.broker_links import BrokerLinks
+from router.entries import Entry
+from router.forwarding.ends import Inlet, Taker
+from router.forwarding.fallback import AnycastWithFallback
+from router.keeper import Keeper
+from router.reach import Reach, fallback_keys
+from router.timers import Timers
+from wire.errors import AmqpError
+
+
+class Advertise(Protocol):
+    def __call__(self, key: str, is_there: bool, *, at_once: bool = False) -> None: ...
+
+
+class Keeping:
+    """``on_change()`` is called when what is said changed."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        group: AnycastWithFallback,
+        queue: AddressPolicy,
+        reach: Reach,
+        links: BrokerLinks,
+        timers: Timers,
+        path_wait_s: float,
+        advertise: Advertise,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._entry = entry
+        self._group = group
+        self._queue = queue
+        self._reach = reach
+        self._links = links
+        self._timers = timers
+        self._path_wait_s = path_wait_s
+        self._advertise = advertise
+        self._on_change = on_change
+        self._keepers: dict[str, Keeper] = {}
+        self._said = (False, False)
+        self._doubt_until = 0.0
+
+    @property
+    def is_hosting(self) -> bool:
+        """This router is, or may become, a keeper."""
+        return bool(self._keepers) or any(self._links.is_up(broker) for broker in self._queue.brokers)
+
+    def keeper(self, broker: str) -> Keeper | None:
+        return self._keepers.get(broker)
+
+    # What is known
+    @property
+    def holds(self) -> bool:
+        return self._is_in_doubt or any(keeper.holds for keeper in self._keepers.values())
+
+    @property
+    def asks_to_hold_on(self) -> bool:
+        """Of all that hold something, each is as good as empty."""
+        holders = [keeper for keeper in self._keepers.values() if keeper.holds]
+        return bool(holders) and not self._is_in_doubt and all(keeper.asks_to_hold_on for keeper in holders)
+
+    @property
+    def _is_in_doubt(self) -> bool:
+        """A broker went away; what it holds is worth waiting for, a while."""
+        return self._timers.now < self._doubt_until
+
+    def tell(self) -> None:
+        """Tell the other routers, before anything else that happens here can reach them."""
+        now = (self.holds, self.asks_to_hold_on)
+        changed = [
+            (key, is_so)
+            for key, was, is_so in zip(fallback_keys(self._entry.policy.address), self._said, now, strict=True)
+            if was != is_so
+        ]
+        self._said = now
+        for key, is_so in changed:
+            self._advertise(key, is_so, at_once=True)
+        if changed:
+            self._on_change()
+
+    # Keepers
+    def settle(self) -> None:
+        """Follow which brokers this router keeps."""
+        for broker in self._queue.brokers:
+            self._settle_role(broker)
+        is_taken = self._reach.is_taken(self._entry)
+        for keeper in list(self._keepers.values()):
+            keeper.settle(is_taken=is_taken)
+        self.tell()
+
+    def _settle_role(self, broker: str) -> None:
+        keeper = self._keepers.get(broker)
+        is_up = self._links.is_up(broker)
+        is_mine = is_up and self._reach.keeper_of(broker) == self._reach.router_id
+        if keeper is None:
+            if is_mine:
+                self._keepers[broker] = self._make(broker)
+        elif is_mine:
+            keeper.is_leaving = False
+        elif not is_up:
+            self._forget(broker, keeper)
+        elif keeper.is_leaving and keeper.is_idle:
+            del self._keepers[broker]
+        else:
+            keeper.is_leaving = True
+
+    def _make(self, broker: str) -> Keeper:
+        def open_feed() -> Inlet | None:
+            return self._links.open_feed(self._entry, self._queue, broker)
+
+        return Keeper(self._group, open_feed, self.tell, self._timers, self._path_wait_s)
+
+    def _forget(self, broker: str, keeper: Keeper) -> None:
+        """The broker is gone, and with it all links to it."""
+        del self._keepers[broker]
+        if keeper.holds:
+            self._doubt_until = self._timers.now + self._path_wait_s
+            self._timers.after(self._path_wait_s, self.tell)
+
+    def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> bool:
+        """False when the end was no keeper's."""
+        for broker, keeper in self._keepers.items():
+            if keeper.on_lost(end, error):
+                if error is not None:
+                    self._links.on_feed_lost(self._entry, broker, error)
+                return True
+        return False
