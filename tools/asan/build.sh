@@ -22,7 +22,9 @@ run_pip() { quietly "$PYTHON" -m pip --disable-pip-version-check "$@"; }
 
 # Never through pip's cache: what is made here must not be handed to an ordinary build.
 compile_with_pip() {
-    CFLAGS=$FLAGS LDFLAGS=-fsanitize=address run_pip "$@" --no-cache-dir --no-deps --no-build-isolation
+    printf '[build_ext]\nparallel = %d\n' "$(nproc)" >"$BUILD/parallel.cfg"
+    DIST_EXTRA_CONFIG=$BUILD/parallel.cfg CFLAGS=$FLAGS LDFLAGS=-fsanitize=address \
+        run_pip "$@" --no-cache-dir --no-deps --no-build-isolation
 }
 
 requirements() { .venv/bin/python tools/asan/requirements.py "$@"; }
