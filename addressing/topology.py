@@ -134,7 +134,7 @@ class Listener(Part):
     """A client that is silent for this long is taken for dead."""
     handshake_timeout_s: Seconds = 10.0
     """A connection must be open after this time."""
-    link_capacity: int = Field(default=250, ge=1, le=65_535)
+    link_capacity: int = Field(default=1000, ge=1, le=65_535)
     """Most credit a sending client gets on one link."""
 
     @classmethod

@@ -23,6 +23,9 @@ from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit
 from wire.terminus import DistributionMode, Terminus, TerminusType, source, target
 
+ANONYMOUS_CREDIT = 250
+"""Of a producer without an address, at most: its messages are read and wait in memory, for each address apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClientServices:
@@ -97,7 +100,8 @@ class ClientConnection(RouterConnection):
         link.set_max_message_bytes(self._max_message_bytes)
         if not wanted.address:
             link.accept_as_proposed()
-            AnonymousProducer(link, self._link_capacity, self._find_group, self._guard(link)).top_up()
+            credit = min(self._link_capacity, ANONYMOUS_CREDIT)
+            AnonymousProducer(link, credit, self._find_group, self._guard(link)).top_up()
             return
         policy = self._resolve(wanted.address, sends=True)
         if policy.kind.is_stored and not policy.is_sharded:

@@ -45,7 +45,7 @@ class ListenerSettings:
     """What a client listener grants to each connection."""
 
     endpoint: EndpointSettings
-    link_capacity: int = 250
+    link_capacity: int = 1000
     max_message_bytes: int = 0
 
 
@@ -125,6 +125,7 @@ class RouterNode:
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
         self._routing = Routing(settings.router_id, settings.instance, settings.routing)
+        self._routing_deadline = self._routing.next_deadline()
         self._circuits = Circuits(
             settings.router_id, settings.instance, self._neighbor, self._timers, settings.forwarding.path_wait_s
         )
@@ -225,8 +226,10 @@ class RouterNode:
         self._settle()
 
     def next_deadline(self) -> float | None:
-        deadlines = (self._timers.next_deadline(), self._routing.next_deadline())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        timers, routing = self._timers.next_deadline(), self._routing_deadline
+        if timers is None or routing is None:
+            return routing if timers is None else timers
+        return min(timers, routing)
 
     def take_commands(self) -> list[Command]:
         return self._brokers.take_commands()
@@ -358,6 +361,9 @@ class RouterNode:
                     self._addresses.on_keys_changed(added | removed)
                 case _:
                     events.tell(action, self._emit)
+
+        # Kept, since it is asked for after every input. What was heard since only makes it later.
+        self._routing_deadline = self._routing.next_deadline()
 
     def _settle(self) -> None:
         self._addresses.settle()

@@ -193,6 +193,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._write_encrypted(endpoint)
             else:
                 self._write_plain(endpoint)
+        if not endpoint.is_calm:
+            self._look_after(endpoint)
+
+    def _look_after(self, endpoint: Endpoint) -> None:
+        """It is closed on our side, or finished."""
         if self._is_open_seen and self._deadline is None and not endpoint.is_local_open:
             self._arm_deadline(CLOSE_TIMEOUT_S, self._on_close_timeout)
         if endpoint.is_finished and not self._is_output_paused:

@@ -3,7 +3,7 @@
 `Endpoint`, `Session`, `IncomingLink` and `OutgoingLink` (wire.endpoint, wire.link) are built on these.
 """
 
-from wire.proton cimport pn_collector_t, pn_delivery_t, pn_link_t, pn_session_t, pn_transport_t
+from wire.proton cimport pn_collector_t, pn_connection_t, pn_delivery_t, pn_link_t, pn_session_t, pn_transport_t
 
 cdef enum:
     CHUNK_BYTES = 65536
@@ -33,6 +33,7 @@ cdef class DirtyEndpoints:
 
 
 cdef class EndpointCore:
+    cdef pn_connection_t *connection
     cdef pn_transport_t *transport
     cdef pn_collector_t *collector
     cdef readonly bint is_freed

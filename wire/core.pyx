@@ -90,8 +90,9 @@ cdef class EndpointCore:
         self.bulk = {}
         self.reduced = []
 
-    def _drive(self, size_t transport, size_t collector, DirtyEndpoints dirty):
+    def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty):
         """Called once, with the engine's pointers, before anything else here."""
+        self.connection = <pn_connection_t *>connection
         self.transport = <pn_transport_t *>transport
         self.collector = <pn_collector_t *>collector
         self.dirty = dirty
@@ -104,6 +105,13 @@ cdef class EndpointCore:
         self.bulk.clear()
         if self.dirty is not None:
             self.dirty.discard(self)
+
+    @property
+    def is_calm(self):
+        """Open on our side, and the transport goes on: nobody has to look after it but for its bytes."""
+        if self.is_freed or pn.transport_closed(self.transport):
+            return False
+        return bool(pn.connection_state(self.connection) & PN_LOCAL_ACTIVE)
 
     # Bytes
     def receive(self, chunk):

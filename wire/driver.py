@@ -155,7 +155,8 @@ class Driver:
     def on_input(self, connection: Connection) -> None:
         if connection.endpoint is not None:
             connection.node.on_input(connection.endpoint, self.now())
-        connection.flush()
+        if connection.node is not self._node:
+            connection.flush()
         self.wake()
 
     def on_writable(self, connection: Connection) -> None:

@@ -50,6 +50,8 @@ ctypedef struct Proton:
     ssize_t (*transport_pending)(pn_transport_t *) noexcept
     const char *(*transport_head)(pn_transport_t *) noexcept
     void (*transport_pop)(pn_transport_t *, size_t) noexcept
+    cbool (*transport_closed)(pn_transport_t *) noexcept
+    int (*connection_state)(pn_connection_t *) noexcept
     # Events
     pn_event_t *(*collector_peek)(pn_collector_t *) noexcept
     cbool (*collector_pop)(pn_collector_t *) noexcept

@@ -34,6 +34,8 @@ cdef void *_need(name) except NULL:
 (<void **>&pn.transport_pending)[0] = _need(b"pn_transport_pending")
 (<void **>&pn.transport_head)[0] = _need(b"pn_transport_head")
 (<void **>&pn.transport_pop)[0] = _need(b"pn_transport_pop")
+(<void **>&pn.transport_closed)[0] = _need(b"pn_transport_closed")
+(<void **>&pn.connection_state)[0] = _need(b"pn_connection_state")
 (<void **>&pn.collector_peek)[0] = _need(b"pn_collector_peek")
 (<void **>&pn.collector_pop)[0] = _need(b"pn_collector_pop")
 (<void **>&pn.event_type)[0] = _need(b"pn_event_type")

@@ -103,7 +103,7 @@ def test_what_was_never_written_to_a_circuit_that_broke_goes_to_another_taker(eg
     other = mesh.client("r1")
     takers = [other.receiver(address, credit=0) for address in ("rpc", "near")]
     senders = [mesh.client("r1").sender(address) for address in ("rpc", "near")]
-    mesh.run_until(lambda: all(sender.link.credit == 250 for sender in senders))
+    mesh.run_until(lambda: all(sender.link.credit == 1000 for sender in senders))
     trunk = mesh.trunks[frozenset({"r1", "r2"})]
     mesh.cut(trunk, silently=True)
     for sender in senders:

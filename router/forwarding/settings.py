@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ForwardingSettings:
-    link_capacity: int = 250
+    link_capacity: int = 1000
     path_wait_s: float = 2.0
     """How long deliveries are held for a path or taker before they are RELEASED."""
     stall_timeout_s: float = 10.0
