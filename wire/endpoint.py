@@ -100,8 +100,7 @@ class Endpoint(EndpointCore):
         self._connection = lib.pn_connection()
         self._transport = new_transport()
         self._collector = lib.pn_collector()
-        pointers = (self._connection, self._transport, self._collector)
-        self._drive(*(address_of(pointer) for pointer in pointers), dirty)
+        self._drive(address_of(self._connection), address_of(self._transport), address_of(self._collector), dirty)
         self._configure()
 
     def _configure(self) -> None:
