@@ -23,15 +23,17 @@ class AddressCircuits:
     def settle(self, entry: Entry) -> None:
         """Open those that are missing, retire those whose egress has no takers any more."""
         has_producer = entry.has_producer
+        if not has_producer and not entry.has_ends:
+            return
         wanted = self._reach.cheapest(self._reach.takers(entry)) if has_producer else {}
-        for egress, taker in list(entry.circuits.items()):
+        for egress, taker in list(entry.ends.circuits.items()):
             if egress not in wanted:
                 self._upkeep.retire(entry, taker, at_once=has_producer)
-        for (egress, _), stream in list(entry.streams.items()):
+        for (egress, _), stream in list(entry.ends.streams.items()):
             if egress not in wanted:
                 self._upkeep.retire(entry, stream, at_once=True)
         for egress, path in wanted.items():
-            if egress not in entry.circuits and self._upkeep.may_try(entry, egress):
+            if egress not in entry.ends.circuits and self._upkeep.may_try(entry, egress):
                 self._add(entry, egress, path)
 
     def _add(self, entry: Entry, egress: str, path: tuple[str, ...]) -> None:
@@ -39,7 +41,7 @@ class AddressCircuits:
         if taker is None:
             self._upkeep.on_refused(entry, egress, None)
             return
-        entry.circuits[egress] = taker
+        entry.ends.circuits[egress] = taker
         entry.group.add_taker(taker)
 
     def open(self, entry: Entry, kind: CircuitKind, path: tuple[str, ...], phase: int) -> Taker | None:
@@ -57,15 +59,15 @@ class AddressCircuits:
 
     def stream(self, entry: Entry, circuit: Taker, inlet: Inlet) -> Taker | None:
         """The streaming circuit of this inlet towards the egress of ``circuit``: opened when first asked for."""
-        egress = next((name for name, taker in entry.circuits.items() if taker is circuit), None)
+        egress = next((name for name, taker in entry.ends.circuits.items() if taker is circuit), None)
         if egress is None:
             return None
-        taker = entry.streams.get((egress, inlet))
+        taker = entry.ends.streams.get((egress, inlet))
         if taker is None:
             path = self._reach.routing.path(egress)
             taker = self.open(entry, CircuitKind.STREAM, path, entry.group.phase) if path else None
             if taker is None:
                 return None
-            entry.streams[egress, inlet] = taker
+            entry.ends.streams[egress, inlet] = taker
             entry.group.add_stream(taker)
         return taker if taker.can_take else None

@@ -89,15 +89,11 @@ class Addresses:
 
     def _make(self, policy: AddressPolicy, phase: int) -> Entry:
         if policy.kind is AddressKind.MULTICAST:
-            multicast = Multicast(policy.address, phase, self._timers, self._settings, self)
-            entry = Entry(policy, multicast)
-            multicast.open_streams = lambda inlet: self._branches.streams(entry, inlet)
-            return entry
+            return Entry(policy, Multicast(policy.address, phase, self._timers, self._settings, self))
         falls_back = bool(policy.fallback) and phase == 0
         kind, is_closest = AnycastWithFallback if falls_back else Anycast, policy.distribution is Distribution.CLOSEST
         anycast = kind(policy.address, phase, self._timers, self._settings, self, self._copies, closest=is_closest)
         entry = Entry(policy, anycast)
-        anycast.open_stream = lambda circuit, inlet: self._circuits.stream(entry, circuit, inlet)
         if isinstance(anycast, AnycastWithFallback):
             self._fallbacks.equip(entry, anycast, lambda: self.on_group_changed(anycast))
         return entry
@@ -138,6 +134,14 @@ class Addresses:
         if error is not None and error.condition == NO_TAKER:
             group.give_up()
 
+    def open_stream(self, group: AddressGroup, circuit: Taker, inlet: Inlet) -> Taker | None:
+        entry = self._entries.get((group.address, group.phase))
+        return self._fallbacks.stream(entry, circuit, inlet) if entry is not None else None
+
+    def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
+        entry = self._entries.get((group.address, group.phase))
+        return self._branches.streams(entry, inlet) if entry is not None else []
+
     # What the mesh tells
     def on_paths_changed(self) -> None:
         self._changed.update(dict.fromkeys(self._entries))
@@ -165,7 +169,7 @@ class Addresses:
         kept = self._fallbacks.kept_by(broker)
         for key, entry in self._entries.items():
             if broker in entry.policy.brokers or entry.policy in kept:
-                entry.not_before.pop(broker, None)
+                entry.ends.not_before.pop(broker, None)
                 self._changed[key] = None
         if not self._brokers.is_up(broker):
             return

@@ -26,21 +26,23 @@ class Branches:
     def settle(self, entry: Entry) -> None:
         """Make the branches those of the tree as it is now."""
         has_producer = entry.has_producer
+        if not has_producer and not entry.has_ends:
+            return
         targets = self._reach.takers(entry) if has_producer else frozenset()
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(targets).items()}
         self._retire(entry, wanted, at_once=has_producer)
         for hop, tree in wanted.items():
-            if hop not in entry.branches and self._upkeep.may_try(entry, hop):
+            if hop not in entry.ends.branches and self._upkeep.may_try(entry, hop):
                 self._add(entry, hop, tree)
 
     def _retire(self, entry: Entry, wanted: dict[str, Tree], *, at_once: bool) -> None:
-        for hop, (tree, taker) in list(entry.branches.items()):
+        for hop, (tree, taker) in list(entry.ends.branches.items()):
             if wanted.get(hop) == tree:
                 continue
             if at_once:
-                entry.branches.pop(hop)
+                entry.ends.branches.pop(hop)
             self._upkeep.retire(entry, taker, at_once=at_once)
-            for key, stream in list(entry.streams.items()):
+            for key, stream in list(entry.ends.streams.items()):
                 if key[0] == hop:
                     self._upkeep.retire(entry, stream, at_once=True)
 
@@ -49,7 +51,7 @@ class Branches:
         if branch is None:
             self._upkeep.on_refused(entry, hop, None)
         else:
-            entry.branches[hop] = (tree, branch)
+            entry.ends.branches[hop] = (tree, branch)
 
     def _open(
         self,
@@ -74,13 +76,15 @@ class Branches:
 
     def streams(self, entry: Entry, inlet: Inlet) -> list[Taker]:
         """For the large deliveries of this inlet: a branch of its own beside each that is shared."""
-        for hop, (tree, _) in entry.branches.items():
-            if (hop, inlet) not in entry.streams:
+        for hop, (tree, _) in entry.ends.branches.items():
+            if (hop, inlet) not in entry.ends.streams:
                 kind, router_id = CircuitKind.MULTICAST_STREAM, self._reach.router_id
                 taker = self._open(entry.group, kind, hop, tree, router_id, inlet)
                 if taker is not None:
-                    entry.streams[hop, inlet] = taker
-        return [taker for (hop, owner), taker in entry.streams.items() if owner is inlet and hop in entry.branches]
+                    entry.ends.streams[hop, inlet] = taker
+        return [
+            taker for (hop, owner), taker in entry.ends.streams.items() if owner is inlet and hop in entry.ends.branches
+        ]
 
     # The trees of others
     def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:

@@ -35,10 +35,10 @@ class BrokerLinks:
     def _settle_takers(self, entry: Entry) -> None:
         group = entry.group
         for broker in entry.policy.brokers:
-            taker = entry.broker_takers.get(broker)
+            taker = entry.ends.broker_takers.get(broker)
             if taker is None and group.inlets and self._may_attach(entry, broker):
                 link = self._brokers.sender(broker, entry.policy.at_broker(broker), entry.policy.kind)
-                entry.broker_takers[broker] = taker = Taker(link, group)
+                entry.ends.broker_takers[broker] = taker = Taker(link, group)
                 link.open()
                 group.add_taker(taker)
             elif taker is not None and not group.inlets:
@@ -48,14 +48,14 @@ class BrokerLinks:
         group = entry.group
         is_needed = bool(group.takers) or bool(self._reach.cheapest(self._reach.takers(entry)))
         for broker in entry.policy.brokers:
-            inlet = entry.broker_inlets.get(broker)
+            inlet = entry.ends.broker_inlets.get(broker)
             if inlet is None and is_needed and self._may_attach(entry, broker):
                 link = self._brokers.receiver(broker, entry.policy.at_broker(broker))
-                entry.broker_inlets[broker] = inlet = Inlet(link, group, self._link_capacity)
+                entry.ends.broker_inlets[broker] = inlet = Inlet(link, group, self._link_capacity)
                 link.open()
                 group.add_inlet(inlet)
             elif inlet is not None and not is_needed:
-                del entry.broker_inlets[broker]
+                del entry.ends.broker_inlets[broker]
                 inlet.on_left(True, None)
 
     # Of a queue that an address falls back to

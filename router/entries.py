@@ -12,17 +12,43 @@ from router.timers import Timer
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
-    """One group with what was made for it. The ends in it are ours to close; those of clients are not listed."""
+class Ends:
+    """Those that were made for an entry, by the names of the routers or brokers at their other ends."""
 
-    policy: AddressPolicy
-    group: AddressGroup
     circuits: dict[str, Taker] = field(default_factory=dict)
     branches: dict[str, tuple[Tree, Taker]] = field(default_factory=dict)
     streams: dict[tuple[str, Inlet], Taker] = field(default_factory=dict)
     broker_takers: dict[str, Taker] = field(default_factory=dict)
     broker_inlets: dict[str, Inlet] = field(default_factory=dict)
     not_before: dict[str, float] = field(default_factory=dict)
+
+    def names_of(self, end: Inlet | Taker) -> list[str]:
+        """Under which names, of routers or brokers, would it be made again?"""
+        ends = [*self.circuits.items(), *self.broker_takers.items(), *self.broker_inlets.items()]
+        branches = [(hop, taker) for hop, (_, taker) in self.branches.items()]
+        return [name for name, known in [*ends, *branches] if known is end]
+
+    def forget(self, end: Inlet | Taker) -> list[Taker]:
+        """Take an end out wherever it stands; the streams that end with it."""
+        self.circuits = {name: taker for name, taker in self.circuits.items() if taker is not end}
+        self.branches = {hop: branch for hop, branch in self.branches.items() if branch[1] is not end}
+        self.broker_takers = {name: taker for name, taker in self.broker_takers.items() if taker is not end}
+        self.broker_inlets = {name: inlet for name, inlet in self.broker_inlets.items() if inlet is not end}
+        gone = {key: stream for key, stream in self.streams.items() if end in (stream, key[1])}
+        self.streams = {key: stream for key, stream in self.streams.items() if key not in gone}
+        return [stream for stream in gone.values() if stream is not end]
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One group with what was made for it. The ends of clients are not listed.
+
+    ``ends`` come with the first: a router may know a hundred thousand addresses of its own consumers.
+    """
+
+    policy: AddressPolicy
+    group: AddressGroup
+    _ends: Ends | None = None
     advertised: str | None = None
     idle_timer: Timer | None = None
     had_taker: bool = False
@@ -32,26 +58,22 @@ class Entry:
         """Something enters the mesh here for this address."""
         return any(not inlet.is_circuit for inlet in self.group.inlets)
 
-    def has(self, taker: Taker) -> bool:
-        return taker in self.group.takers or taker in self.group.streams
+    @property
+    def ends(self) -> Ends:
+        if self._ends is None:
+            self._ends = Ends()
+        return self._ends
+
+    @property
+    def has_ends(self) -> bool:
+        return self._ends is not None
 
     def names_of(self, end: Inlet | Taker) -> list[str]:
-        """Under which names, of routers or brokers, would it be made again?"""
-        ends = [*self.circuits.items(), *self.broker_takers.items(), *self.broker_inlets.items()]
-        branches = [(hop, taker) for hop, (_, taker) in self.branches.items()]
-        return [name for name, known in [*ends, *branches] if known is end]
+        return self._ends.names_of(end) if self._ends is not None else []
 
     def forget(self, end: Inlet | Taker) -> None:
         """Take an end out wherever it stands; the streams of an inlet end with it."""
-        self.circuits = {name: taker for name, taker in self.circuits.items() if taker is not end}
-        self.branches = {hop: branch for hop, branch in self.branches.items() if branch[1] is not end}
-        self.broker_takers = {name: taker for name, taker in self.broker_takers.items() if taker is not end}
-        self.broker_inlets = {name: inlet for name, inlet in self.broker_inlets.items() if inlet is not end}
-        for key, stream in list(self.streams.items()):
-            if stream is end:
-                del self.streams[key]
-            elif key[1] is end:
-                del self.streams[key]
-                stream.is_closing = True
-                if self.has(stream):
-                    stream.on_left(True, None)
+        for stream in self._ends.forget(end) if self._ends is not None else ():
+            stream.is_closing = True
+            if self.group.has(stream):
+                stream.on_left(True, None)

@@ -55,6 +55,9 @@ class Fallback:
         self._is_told = False
         group.on_despair = self._on_despair
 
+    def is_to_queue(self, taker: Taker) -> bool:
+        return taker is self._group.fallback
+
     def settle(self) -> None:
         self.keeping.settle()
         self._note_holders()

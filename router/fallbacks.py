@@ -87,10 +87,12 @@ class Fallbacks:
             entry, group, queue, keeping, way, self._reach, self._timers, self._path_wait_s, look_again, self._emit
         )
 
-        def open_stream(circuit: Taker, inlet: Inlet) -> Taker | None:
-            return way.stream(inlet) if circuit is group.fallback else self._circuits.stream(entry, circuit, inlet)
-
-        group.open_stream = open_stream
+    def stream(self, entry: Entry, circuit: Taker, inlet: Inlet) -> Taker | None:
+        """In place of a shared circuit, to the fallback or to the address itself."""
+        fallback = self._of(entry)
+        if fallback is not None and fallback.is_to_queue(circuit):
+            return fallback.way.stream(inlet)
+        return self._circuits.stream(entry, circuit, inlet)
 
     def settle(self, entry: Entry) -> None:
         fallback = self._of(entry)
@@ -134,7 +136,7 @@ class Fallbacks:
     def _settle_phase(self, entry: Entry) -> None:
         """While circuits come, send on what they bring."""
         found = self._keeper(entry.policy, entry.group.phase)
-        taker = next(iter(entry.broker_takers.values()), None)
+        taker = next(iter(entry.ends.broker_takers.values()), None)
         if taker is not None:
             if not entry.group.inlets:
                 self._upkeep.close_if_idle(entry, taker)
@@ -142,7 +144,7 @@ class Fallbacks:
             broker, keeper = found
             if self._links.is_up(broker) and self._upkeep.may_try(entry, broker):
                 queue = self._queue(entry.policy)
-                entry.broker_takers[broker] = taker = self._links.open_fallback(
+                entry.ends.broker_takers[broker] = taker = self._links.open_fallback(
                     entry.group, queue, broker, is_own=False
                 )
                 keeper.add_sender(taker)

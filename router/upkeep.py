@@ -29,12 +29,12 @@ class Upkeep:
 
     # Again
     def may_try(self, entry: Entry, name: str) -> bool:
-        return entry.not_before.get(name, 0.0) <= self._timers.now
+        return entry.ends.not_before.get(name, 0.0) <= self._timers.now
 
     def on_refused(self, entry: Entry, name: str, error: AmqpError | None) -> None:
         """It ended, or never was: for a while it is not tried again."""
         delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
-        entry.not_before[name] = self._timers.now + delay_s
+        entry.ends.not_before[name] = self._timers.now + delay_s
         group = entry.group
         self._timers.after(delay_s, lambda: self._look_again(group))
         if error is not None and error.condition not in (PATH_LOST, NO_TAKER):
@@ -53,7 +53,7 @@ class Upkeep:
         entry.idle_timer = None
         if entry.has_producer:
             return
-        for taker in [*entry.circuits.values(), *(taker for _, taker in entry.branches.values())]:
+        for taker in [*entry.ends.circuits.values(), *(taker for _, taker in entry.ends.branches.values())]:
             taker.is_closing = True
             self.close_if_idle(entry, taker)
 
@@ -62,5 +62,5 @@ class Upkeep:
             self._timers.after(_LOOK_AGAIN_S, lambda: self.close_if_idle(entry, taker))
             return
         entry.forget(taker)
-        if entry.has(taker):
+        if entry.group.has(taker):
             taker.on_left(True, None)

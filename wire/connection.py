@@ -10,7 +10,6 @@ input resets the connection, and the peer would lose the very error that tells i
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -22,8 +21,8 @@ from wire.layers import Layers, Terms
 from wire.node import Node, format_address
 from wire.os_errors import describe_os_error
 from wire.sasl import Accepted, PasswordCheck
+from wire.socket_tuning import tune
 
-OUTPUT_BUFFER_BYTES = 65536
 LINGER_S = 2.0
 CLOSE_TIMEOUT_S = 5.0
 FAILED_LOGIN_DELAY_S = 0.5
@@ -123,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transports are not instances of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self.remote_address = _remote_address(self._transport)
-        self._socket = _tune(self._transport)
+        self._socket = tune(self._transport)
         self._owner.on_made(self)
         if self._phase is not Phase.NEW:
             self._transport.abort()
@@ -434,18 +433,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._tick is not None:
             self._tick.cancel()
             self._tick = None
-
-
-def _tune(transport: asyncio.Transport) -> int:
-    """The number of its socket. Nothing is to wait in asyncio's buffer: what does, stops the output."""
-    transport.set_write_buffer_limits(high=0)
-    sock = transport.get_extra_info("socket")
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        # Otherwise control frames wait behind megabytes in the kernel, and a slow trunk looks dead.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, OUTPUT_BUFFER_BYTES)
-    return int(sock.fileno())
 
 
 def _remote_address(transport: asyncio.Transport) -> str:

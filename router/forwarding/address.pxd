@@ -9,7 +9,10 @@ cdef class AddressGroup(Group):
     cdef public int priority
     cdef readonly dict inlets
     cdef readonly dict takers
-    cdef readonly dict streams
+    # None until there are some: most groups of a large mesh have none.
+    cdef dict streams
+    cdef dict drains
+    cdef CreditSharing sharing
     cdef readonly unsigned long long released
     cdef unsigned long long retried
     cdef dict waiting
@@ -21,8 +24,6 @@ cdef class AddressGroup(Group):
     cdef unsigned long long deliveries_in_before
     cdef unsigned long long deliveries_out_before
     cdef unsigned long long missed_before
-    cdef CreditSharing sharing
-    cdef dict drains
 
     cdef int credit_for(self, Inlet inlet) except? -2147483648
     cdef int top_up_now(self, Inlet inlet) except -1
@@ -32,5 +33,7 @@ cdef class AddressGroup(Group):
     cdef bint step(self, Inlet inlet) except -1
     cdef int wait_for_taker(self, Inlet inlet) except -1
     cdef int on_changed(self) except -1
+    cdef bint _forget_taker(self, Taker taker) except -1
+    cdef int _drain(self, Taker taker) except -1
     cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome)
     cdef Carrier refuse_transaction(self, Inlet inlet, pn_delivery_t *delivery)

@@ -21,7 +21,8 @@ cdef class AddressGroup(Group):
     """Inlets and takers of one address (and phase) at this router.
 
     ``owner`` opens circuits, advertises takers, and drops a group that nobody uses: ``on_group_changed(group)`` when an
-    end came or went, ``on_end_lost(group, end, error)`` when the peer of an end left, or refused it.
+    end came or went, ``on_end_lost(group, end, error)`` when the peer of an end left, or refused it. It is asked for streaming circuits
+    (`GroupOwner` in the stub).
     """
 
     def __init__(self, str address, int phase, timers, settings, owner):
@@ -30,13 +31,10 @@ cdef class AddressGroup(Group):
         self.priority = DEFAULT_PRIORITY
         self.inlets = {}
         self.takers = {}
-        self.streams = {}
         self.waiting = {}
-        self.drains = {}
         self.timers = timers
         self.settings = settings
         self.owner = owner
-        self.sharing = CreditSharing(self.inlets, self.top_up, timers)
 
     @property
     def treatment(self):
@@ -50,6 +48,8 @@ cdef class AddressGroup(Group):
 
     def add_inlet(self, Inlet inlet):
         inlet.rank = self.priority - DEFAULT_PRIORITY
+        if self.sharing is None:
+            self.sharing = CreditSharing(self.inlets, self.top_up, self.timers)
         self.inlets[inlet] = None
         self.on_changed()
         if not self.takers:
@@ -68,7 +68,17 @@ cdef class AddressGroup(Group):
 
     def add_stream(self, Taker taker):
         """A taker of one inlet's large deliveries, beside one that is shared: it is no news to anybody else."""
+        if self.streams is None:
+            self.streams = {}
         self.streams[taker] = None
+
+    def has(self, Taker taker):
+        return taker in self.takers or (self.streams is not None and taker in self.streams)
+
+    cdef bint _forget_taker(self, Taker taker) except -1:
+        if self.takers.pop(taker, self) is not self:
+            return True
+        return self.streams is not None and self.streams.pop(taker, self) is not self
 
     def forget_inlet(self, Inlet inlet):
         if self.inlets.pop(inlet, self) is self:
@@ -76,7 +86,7 @@ cdef class AddressGroup(Group):
         self.waiting.pop(inlet, None)
         self.sharing.forget(inlet)
         inlet.set_promised(0)
-        for drain in list(self.drains.values()):
+        for drain in list(self.drains.values()) if self.drains else ():
             drain.on_left(inlet)
         self.deliveries_in_before += inlet.deliveries_in
         self.on_changed()
@@ -90,12 +100,12 @@ cdef class AddressGroup(Group):
             inlet.link.detach()
 
     def on_taker_left(self, Taker taker, closed, error):
-        if self.takers.pop(taker, self) is not self or self.streams.pop(taker, self) is not self:
+        if self._forget_taker(taker):
             self.deliveries_out_before += taker.deliveries_out
             self.missed_before += taker.copies_missed
         taker.leave()
         self.version += 1
-        if taker in self.drains:
+        if self.drains and taker in self.drains:
             self.drains[taker].on_left(taker)
         self.owner.on_end_lost(self, taker, error)
         if closed:
@@ -153,13 +163,18 @@ cdef class AddressGroup(Group):
         cdef Inlet inlet
         if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
             self.kick()
-            if taker not in self.drains:
-                self.drains[taker] = Drain(taker, self._drained_with(taker), self._on_drained)
-                self.drains[taker].go_on()
-            return 0
+            return self._drain(taker)
         self.kick()
         for inlet in list(self.inlets):
             self.top_up_now(inlet)
+        return 0
+
+    cdef int _drain(self, Taker taker) except -1:
+        if self.drains is None:
+            self.drains = {}
+        if taker not in self.drains:
+            self.drains[taker] = Drain(taker, self._drained_with(taker), self._on_drained)
+            self.drains[taker].go_on()
         return 0
 
     def _drained_with(self, Taker taker):
@@ -283,7 +298,7 @@ cdef class AddressGroup(Group):
             credit += taker.credit_count
             deliveries_out += taker.deliveries_out
             missed += taker.copies_missed
-        for taker in self.streams:
+        for taker in self.streams or ():
             deliveries_out += taker.deliveries_out
         return AddressSnapshot(
             address=self.address,

@@ -5,7 +5,6 @@ from router.forwarding.move cimport Copies, Move
 
 cdef class Anycast(AddressGroup):
     cdef readonly bint is_closest
-    cdef public object open_stream
     cdef Copies copies
     cdef dict retries
     cdef unsigned long long turn
@@ -19,4 +18,5 @@ cdef class Anycast(AddressGroup):
     cdef bint has_untried(self, list tried)
     cdef Taker another_for(self, Move move)
     cdef bint has_another_for(self, Move move)
+    cdef int hold_retry(self, Move move) except -1
     cdef int go_on_with_retries(self) except -1

@@ -1,14 +1,10 @@
-from collections.abc import Callable
-
 from router.forwarding.address import AddressGroup, GroupOwner
-from router.forwarding.ends import Inlet, Taker
 from router.forwarding.move import Copies
 from router.forwarding.settings import ForwardingSettings
 from router.timers import Timers
 
 class Anycast(AddressGroup):
     is_closest: bool
-    open_stream: Callable[[Taker, Inlet], Taker | None]
     def __init__(
         self,
         address: str,

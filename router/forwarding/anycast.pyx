@@ -20,9 +20,6 @@ cdef class Anycast(AddressGroup):
         super().__init__(address, phase, timers, settings, owner)
         self.is_closest = closest
         self.copies = copies
-        self.retries = {}
-        # Asked when a large delivery would enter a shared circuit: a streaming one, or None until it is up.
-        self.open_stream = lambda taker, inlet: taker
 
     @property
     def treatment(self):
@@ -138,7 +135,7 @@ cdef class Anycast(AddressGroup):
             return best
         if not inlet.may_stream(is_large):
             return None
-        return self.open_stream(best, inlet) if is_large else best
+        return self.owner.open_stream(self, best, inlet) if is_large else best
 
     cdef int _wait_for_room(self, Inlet inlet) except -1:
         """Of the takers with credit, those whose connection is full: a delivery begun there would stop the inlet."""
@@ -182,9 +179,15 @@ cdef class Anycast(AddressGroup):
             return False
         if move.taker is not None:
             move.let_go()
+        self.hold_retry(move)
+        return True
+
+    cdef int hold_retry(self, Move move) except -1:
+        if self.retries is None:
+            self.retries = {}
         self.retries[move] = None
         move.timer = self.timers.after(self.settings.path_wait_s, lambda: self._on_late(move))
-        return True
+        return 0
 
     cdef Taker another_for(self, Move move):
         """Who may have now what a taker gave back."""
@@ -212,7 +215,7 @@ cdef class Anycast(AddressGroup):
         cdef Taker taker
         for move in list(self.retries):
             # Each offer may free a taker, and so come back here.
-            if move not in self.retries:
+            if self.retries is None or move not in self.retries:
                 continue
             taker = self.another_for(move) if move.is_waiting else None
             if taker is not None or not move.is_waiting:
@@ -230,8 +233,8 @@ cdef class Anycast(AddressGroup):
     def give_up(self):
         cdef Move move
         super().give_up()
-        if self.is_dead:
-            retries, self.retries = self.retries, {}
+        if self.is_dead and self.retries:
+            retries, self.retries = self.retries, None
             for move in retries:
                 if move.timer is not None:
                     move.timer.cancel()

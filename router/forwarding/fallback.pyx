@@ -209,7 +209,7 @@ cdef class AnycastWithFallback(Anycast):
             return taker
         if not inlet.may_stream(is_large):
             return None
-        return self.open_stream(taker, inlet) if is_large else taker
+        return self.owner.open_stream(self, taker, inlet) if is_large else taker
 
     cdef bint may_change(self, Inlet inlet) except -1:
         """Between takers and fallback, if it has to: only when nothing it sent is outstanding."""
@@ -245,8 +245,7 @@ cdef class AnycastWithFallback(Anycast):
             return False
         if move.taker is not None:
             move.let_go()
-        self.retries[move] = None
-        move.timer = self.timers.after(self.settings.path_wait_s, lambda: self._on_late(move))
+        self.hold_retry(move)
         if self.gathering is None:
             self.gathering = self.timers.after(0.0, self._offer_in_order)
         return True
@@ -256,7 +255,7 @@ cdef class AnycastWithFallback(Anycast):
         cdef Move move
         cdef dict in_order = {}
         self.gathering = None
-        for inlet in dict.fromkeys([(<Move>each).inlet for each in self.retries]):
+        for inlet in dict.fromkeys([(<Move>each).inlet for each in self.retries or ()]):
             found = []
             carrier = (<Inlet>inlet).newest if inlet is not None else None
             while carrier is not None:

@@ -4,8 +4,6 @@ from wire.proton cimport pn_delivery_t
 
 
 cdef class Multicast(AddressGroup):
-    cdef public object open_streams
-
     cdef list takers_for(self, Inlet inlet)
     cdef list _takers_now(self, Inlet inlet, bint is_large)
     cdef Carrier begin(self, Inlet inlet)

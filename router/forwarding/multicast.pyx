@@ -18,14 +18,7 @@ cdef double _PRESETTLED_PATIENCE_S = 0.1
 
 
 cdef class Multicast(AddressGroup):
-    """One address, one copy for each taker. Inlets that are circuits feed the branches of their own tree only.
-
-    ``open_streams(inlet)`` is asked for the branches of an inlet's large deliveries, which have no credit at first.
-    """
-
-    def __init__(self, str address, int phase, timers, settings, owner):
-        super().__init__(address, phase, timers, settings, owner)
-        self.open_streams = lambda inlet: []
+    """One address, one copy for each taker. Inlets that are circuits feed the branches of their own tree only."""
 
     @property
     def treatment(self):
@@ -59,7 +52,7 @@ cdef class Multicast(AddressGroup):
             return None
         if not is_large:
             return takers
-        streams = self.open_streams(inlet)
+        streams = self.owner.open_streams(self, inlet)
         if len(streams) < shared:
             return None
         for taker in streams:

@@ -145,6 +145,12 @@ class Rig:
     def on_end_lost(self, group: Any, end: Any, error: Any) -> None:
         self.lost.append((end, error))
 
+    def open_stream(self, group: Any, circuit: Any, inlet: Any) -> Any:
+        return circuit
+
+    def open_streams(self, group: Any, inlet: Any) -> list[Any]:
+        return []
+
     # Ends
     def connect(self, **settings: Any) -> Connection:
         """``settings``: those of the client's endpoint."""

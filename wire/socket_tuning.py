@@ -1,0 +1,44 @@
+"""How much of a connection may lie in the kernel, out of our reach?
+
+What we order (small messages before pieces of large ones, control before all) is in order only as far as it is still
+here: behind it lie the unsent bytes of this side and the unread ones of the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+
+UNSENT_BYTES = 65536
+"""Otherwise control frames wait behind megabytes, and a slow trunk looks dead."""
+RECEIVE_BUFFER_BYTES = 524_288
+"""A peer so near that this is more than is ever under way fills what Linux would give it, 6 MB, and gains nothing."""
+NEAR_S = 0.002
+
+_RTT = struct.Struct("=I")
+_RTT_OFFSET = 68  # tcpi_rtt, in microseconds, of struct tcp_info: part of Linux's stable interface
+
+
+def tune(transport: asyncio.Transport) -> int:
+    """The number of its socket. Nothing is to wait in asyncio's buffer either: what does, stops the output."""
+    transport.set_write_buffer_limits(high=0)
+    sock = transport.get_extra_info("socket")
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+    if _is_near(sock):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+    return int(sock.fileno())
+
+
+def _is_near(sock: socket.socket) -> bool:
+    """By the handshake's round trip; a far peer needs the buffer that the kernel finds out."""
+    if not hasattr(socket, "TCP_INFO"):
+        return False
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_OFFSET + _RTT.size)
+    if len(info) < _RTT_OFFSET + _RTT.size:
+        return False
+    (rtt_us,) = _RTT.unpack_from(info, _RTT_OFFSET)
+    return bool(0 < rtt_us < NEAR_S * 1e6)
