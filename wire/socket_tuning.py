@@ -12,7 +12,7 @@ import struct
 
 UNSENT_BYTES = 65536
 """Otherwise control frames wait behind megabytes, and a slow trunk looks dead."""
-RECEIVE_BUFFER_BYTES = 524_288
+RECEIVE_BUFFER_BYTES = 131_072
 """A peer so near that this is more than is ever under way fills what Linux would give it, 6 MB, and gains nothing."""
 NEAR_S = 0.002
 
