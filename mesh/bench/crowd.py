@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from mesh.bench import frames, performatives
-from mesh.bench.dialing import HANDSHAKE_TIMEOUT_S, READ_BYTES, Dialed, Place, beat_s, container_id, dial
+from mesh.bench.dialing import HANDSHAKE_TIMEOUT_S, READ_BYTES, Dialed, Place, beat_s, connect, container_id, dial
 from mesh.bench.handshake import Handshake, LinkPlan, NoSaslLayer, PeerOpen
 from mesh.bench.performatives import ATTACH, CLOSE, DETACH, EMPTY_FRAME, END
 from mesh.bench.worker import Step
@@ -76,10 +76,15 @@ class Crowd:
         links = [LinkPlan(address_of(self._addresses, number), True)]
         sasl = SaslClientSettings(self._place.user, self._place.password, hostname=self._place.host)
         handshake = Handshake(container_id(), self._place.host, links, sasl if self._has_sasl else None)
+        self._selector.register(self._connect(), selectors.EVENT_WRITE, (handshake, number))
+
+    def _connect(self) -> socket.socket:
+        if self._place.is_tls:
+            return connect(self._place)
         connection = socket.socket()
         connection.setblocking(False)
         connection.connect_ex((self._place.host, self._place.port))
-        self._selector.register(connection, selectors.EVENT_WRITE, (handshake, number))
+        return connection
 
     def _go_on(self, key: selectors.SelectorKey) -> None:
         handshake, number = key.data
@@ -264,7 +269,8 @@ def check_sessions(count: int, peer: PeerOpen) -> None:
 
 def say(connection: socket.socket, frame: bytes) -> None:
     try:
-        connection.send(frame, socket.MSG_DONTWAIT)
+        connection.setblocking(False)
+        connection.send(frame)
     except OSError:
         # Whoever is gone is missed by the figures, not here.
         return

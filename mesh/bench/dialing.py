@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -27,12 +28,13 @@ LONGEST_BEAT_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to connect, and as whom."""
+    """Where to connect, and as whom. TLS is for connections that are only held: carriers write to the socket."""
 
     host: str
     port: int
     user: str | None = None
     password: str | None = None
+    is_tls: bool = False
 
     def to_map(self) -> dict[str, Any]:
         return asdict(self)
@@ -117,7 +119,18 @@ def connect(place: Place) -> socket.socket:
     except OSError as error:
         raise Unreachable(f"{place.name}: cannot connect: {describe_os_error(error)}") from None
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connection
+    return encrypt(connection, place) if place.is_tls else connection
+
+
+def encrypt(connection: socket.socket, place: Place) -> socket.socket:
+    """A server of our own, on loopback: who it is does not matter."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        return context.wrap_socket(connection)
+    except OSError as error:
+        raise Unreachable(f"{place.name}: no TLS: {describe_os_error(error)}") from None
 
 
 def _converse(connection: socket.socket, handshake: Handshake) -> None:

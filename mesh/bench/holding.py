@@ -123,9 +123,9 @@ class ConnectionsOrder:
 
 def measure_our_connections(order: ConnectionsOrder, out: Output) -> Iterator[Row]:
     make_room(order.connections + SPARE_FILES)
-    plan = LinePlan(1, order.is_tls, max_connections=order.connections + SPARE_FILES)
+    plan = LinePlan(1, is_client_tls=order.is_tls, max_connections=order.connections + SPARE_FILES)
     with running_line(plan, out) as target:
-        yield measure_connections(target, "1 router", order, out)
+        yield measure_connections(target, plan.name, order, out)
 
 
 def measure_connections(target: Target, line: str, order: ConnectionsOrder, out: Output) -> Row:

@@ -49,13 +49,15 @@ class LinePlan:
     routers: int
     is_tls: bool = False
     """Mutual TLS between the routers; clients connect in plain text all the same."""
+    is_client_tls: bool = False
+    """TLS to clients, with the routers' certificates of the mesh."""
     max_connections: int = 10_000
     max_links: int = 10_000
 
     @property
     def name(self) -> str:
         if self.routers == 1:
-            return "1 router"
+            return "1 router" + (", TLS" if self.is_client_tls else "")
         return f"{self.routers} routers in line" + (", TLS between them" if self.is_tls else "")
 
 
@@ -74,6 +76,7 @@ def running_line(plan: LinePlan, out: Output) -> Iterator[Target]:
 class Line:
     def __init__(self, plan: LinePlan, folder: Path, out: Output) -> None:
         self._out = out
+        self._is_client_tls = plan.is_client_tls
         self._file = folder / "amqpmesh.yml"
         # YAML holds JSON.
         self._file.write_text(json.dumps(topology_of(plan)))
@@ -105,7 +108,7 @@ class Line:
         return Target(self._place(routers[0]), self._place(routers[-1]), Meter(pids), len(routers), ADDRESSES)
 
     def _place(self, router: str) -> Place:
-        return Place(HOST, self._topology.routers[router].listeners[0].port)
+        return Place(HOST, self._topology.routers[router].listeners[0].port, is_tls=self._is_client_tls)
 
     def _start(self, name: str) -> subprocess.Popen[bytes]:
         arguments = [str(os.getpid()), "node", name, "--topology", str(self._file)]
@@ -183,7 +186,9 @@ class Line:
 
 def topology_of(plan: LinePlan) -> dict[str, Any]:
     ports = free_ports()
-    limits = {"max_connections": plan.max_connections, "max_links": plan.max_links}
+    limits: dict[str, Any] = {"max_connections": plan.max_connections, "max_links": plan.max_links}
+    if plan.is_client_tls:
+        limits["tls"] = {}
 
     def router(number: int) -> dict[str, Any]:
         listener = {"host": HOST, "port": next(ports), **limits}
@@ -195,7 +200,7 @@ def topology_of(plan: LinePlan) -> dict[str, Any]:
 
     return {
         "mesh": MESH,
-        "node_tls": plan.is_tls,
+        "node_tls": plan.is_tls or plan.is_client_tls,
         "routers": {f"r{number}": router(number) for number in range(1, plan.routers + 1)},
         "addresses": {f"{ADDRESSES.anycast}.#": "anycast", f"{ADDRESSES.multicast}.#": "multicast"},
     }

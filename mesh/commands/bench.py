@@ -48,7 +48,9 @@ def target_options(command: Command) -> Command:
                 type=click.IntRange(1),
                 help="Process of that router or broker, for CPU and memory; repeat for several.",
             ),
-            click.option("--tls", "is_tls", is_flag=True, help="Mutual TLS between routers in line."),
+            click.option(
+                "--tls", "is_tls", is_flag=True, help="Mutual TLS between routers in line; to clients in `connections`."
+            ),
             click.option(
                 "--timeout", "stall_s", type=DURATION, default="10s", help="Give up when nothing moves for that long."
             ),

@@ -112,6 +112,14 @@ def test_connections_are_opened_and_kept() -> None:
     assert row["connections_per_s"] > 0
 
 
+def test_connections_with_tls_cost_more_to_open_and_to_keep() -> None:
+    (plain,) = rows("connections", "--connections", "100")
+    (encrypted,) = rows("connections", "--connections", "100", "--tls")
+    assert encrypted["work"] == "1 router, TLS, 100 connections with a receiver each"
+    assert encrypted["cpu_us_each"] > plain["cpu_us_each"]
+    assert encrypted["bytes_each"] > plain["bytes_each"]
+
+
 def test_a_table_is_for_people() -> None:
     done = bench("forward", "--messages", "1000", "--repeat", "2", "--mode", "unsettled")
     assert done.returncode == ExitCode.OK, done.stderr
