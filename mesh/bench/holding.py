@@ -35,7 +35,7 @@ class LinksOrder:
 
 
 def measure_our_links(order: LinksOrder, out: Output) -> Iterator[Row]:
-    limits = {"max_connections": order.connections + SPARE_FILES, "max_links": order.links}
+    limits: dict[str, Any] = {"max_connections": order.connections + SPARE_FILES, "max_links": order.links}
     for shared in (True, False):
         # A router anew: memory that the first row left free would make the second look cheap.
         with running_line(LinePlan(1, order.is_tls, **limits), out) as target:
