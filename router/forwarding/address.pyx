@@ -7,6 +7,7 @@ cannot signal demand. What arrives without a taker's credit waits unread on its 
 from router.forwarding.credit cimport CreditSharing
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport Move, start_refusal
+from router.forwarding.turns cimport Turns
 from wire.proton cimport pn, pn_delivery_t
 
 from addressing.book import DEFAULT_PRIORITY
@@ -212,19 +213,58 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef int kick(self) except -1:
-        """Let waiting inlets go on, one delivery each in turn, until none can."""
-        cdef Inlet inlet
-        cdef bint progress
-        while self.waiting:
-            waiting, self.waiting = self.waiting, {}
-            progress = False
-            for inlet in waiting:
-                if inlet in self.inlets and self.try_step(inlet):
-                    progress = True
-                    self.waiting.setdefault(inlet)
-            if not progress:
-                break
+        """Let what waits go on until nothing can."""
+        self.is_kicked = True
+        if self.is_kicking:
+            return 0  # what goes on may free a taker, and come back here
+        self.is_kicking = True
+        try:
+            while self.is_kicked:
+                self.is_kicked = False
+                if self.serve():
+                    self.is_kicked = True
+        finally:
+            self.is_kicking = False
         return 0
+
+    cdef bint serve(self) except -1:
+        """Let waiting inlets go on, one delivery each in turn. True when one did."""
+        cdef Inlet inlet
+        if len(self.waiting) > 1:
+            return self.serve_in_turn(Turns())
+        for inlet in list(self.waiting):
+            del self.waiting[inlet]
+            if inlet in self.inlets and self.try_step(inlet):
+                self.waiting.setdefault(inlet)
+                return True
+        return False
+
+    cdef bint serve_in_turn(self, Turns turns) except -1:
+        """Waiting inlets, and whatever is in ``turns``: by the priority of the message at the head."""
+        cdef Inlet inlet
+        cdef bint progress = False
+        waiting, self.waiting = self.waiting, {}
+        for inlet in waiting:
+            turns.add(inlet, inlet.head_level())
+        while (who := turns.next()) is not None:
+            if not isinstance(who, Inlet):
+                progress |= self.offer_again(who)
+                continue
+            inlet = who
+            if inlet in self.inlets and self.try_step(inlet):
+                progress = True
+                turns.add(inlet, inlet.head_level())
+        return progress
+
+    cdef bint offer_again(self, Carrier carrier) except -1:
+        """Let another taker have what one gave back, if there is one now."""
+        return False
+
+    cdef int on_inlet_room(self, Inlet inlet) except -1:
+        # Others may wait for the same room, with something more urgent.
+        if len(self.waiting) > 1 and inlet in self.waiting:
+            return self.kick()
+        return self.pump(inlet)
 
     cdef int pump(self, Inlet inlet) except -1:
         if self.is_dead:

@@ -19,4 +19,4 @@ cdef class Anycast(AddressGroup):
     cdef Taker another_for(self, Move move)
     cdef bint has_another_for(self, Move move)
     cdef int hold_retry(self, Move move) except -1
-    cdef int go_on_with_retries(self) except -1
+    cdef list retries_now(self)

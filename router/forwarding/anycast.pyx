@@ -9,6 +9,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.move cimport Copies, Move, start_move, too_large
+from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
 
@@ -210,25 +211,33 @@ cdef class Anycast(AddressGroup):
         self.released += 1
         move.give_back()
 
-    cdef int go_on_with_retries(self) except -1:
-        cdef Move move
-        cdef Taker taker
-        for move in list(self.retries):
-            # Each offer may free a taker, and so come back here.
-            if self.retries is None or move not in self.retries:
-                continue
-            taker = self.another_for(move) if move.is_waiting else None
-            if taker is not None or not move.is_waiting:
-                del self.retries[move]
-            if taker is not None:
-                self.retried += 1
-                move.offer(taker)
-        return 0
+    cdef list retries_now(self):
+        """Those that may be offered now, in order."""
+        return list(self.retries)
 
-    cdef int kick(self) except -1:
-        if self.retries:
-            self.go_on_with_retries()
-        return AddressGroup.kick(self)
+    cdef bint serve(self) except -1:
+        cdef Move move
+        cdef Turns turns
+        if not self.retries:
+            return AddressGroup.serve(self)
+        turns = Turns()
+        for move in self.retries_now():
+            turns.add(move, level_of(move.copy) if move.is_waiting else USUAL_LEVEL)
+        return self.serve_in_turn(turns)
+
+    cdef bint offer_again(self, Carrier carrier) except -1:
+        cdef Move move = <Move>carrier
+        cdef Taker taker
+        if self.retries is None or move not in self.retries:
+            return False
+        taker = self.another_for(move) if move.is_waiting else None
+        if taker is not None or not move.is_waiting:
+            del self.retries[move]
+        if taker is None:
+            return False
+        self.retried += 1
+        move.offer(taker)
+        return True
 
     def give_up(self):
         cdef Move move

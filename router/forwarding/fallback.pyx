@@ -266,8 +266,8 @@ cdef class AnycastWithFallback(Anycast):
         self.retries = in_order
         self.kick()
 
-    cdef int go_on_with_retries(self) except -1:
-        return 0 if self.gathering is not None else Anycast.go_on_with_retries(self)
+    cdef list retries_now(self):
+        return [] if self.gathering is not None else Anycast.retries_now(self)
 
     cdef bint is_for_fallback(self, Move move):
         return self.is_falling_back and move.inlet is not None and move.inlet not in self.feeds
