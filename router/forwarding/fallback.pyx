@@ -243,8 +243,6 @@ cdef class AnycastWithFallback(Anycast):
         cdef Move move = <Move>carrier
         if self.is_dead or move.copy is None or (move.taker is not None and not self.has_another_for(move)):
             return False
-        if move.taker is not None:
-            move.let_go()
         self.hold_retry(move)
         if self.gathering is None:
             self.gathering = self.timers.after(0.0, self._offer_in_order)
@@ -270,7 +268,7 @@ cdef class AnycastWithFallback(Anycast):
         return [] if self.gathering is not None else Anycast.retries_now(self)
 
     cdef bint is_for_fallback(self, Move move):
-        return self.is_falling_back and move.inlet is not None and move.inlet not in self.feeds
+        return self.is_falling_back and not move.inlet.is_circuit and move.inlet not in self.feeds
 
     cdef Taker another_for(self, Move move):
         cdef Taker taker
