@@ -33,6 +33,7 @@ cdef class AddressGroup(Group):
     cdef int kick(self) except -1
     cdef bint serve(self) except -1
     cdef bint serve_in_turn(self, Turns turns) except -1
+    cdef bint has_ready_taker(self) noexcept
     cdef bint offer_again(self, Carrier carrier) except -1
     cdef int _turn_away(self, Inlet inlet) except -1
     cdef bint try_step(self, Inlet inlet) except -1

@@ -228,7 +228,7 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef bint serve(self) except -1:
-        """Let waiting inlets go on, one delivery each in turn. True when one did."""
+        """Let waiting inlets go on, one delivery each in turn. True when another round may find more to do."""
         cdef Inlet inlet
         if len(self.waiting) > 1:
             return self.serve_in_turn(Turns())
@@ -242,23 +242,30 @@ cdef class AddressGroup(Group):
     cdef bint serve_in_turn(self, Turns turns) except -1:
         """Waiting inlets, and whatever is in ``turns``: by the priority of the message at the head."""
         cdef Inlet inlet
-        cdef bint progress = False
+        cdef bint has_gone_on, has_failed = False, is_news = False
         waiting, self.waiting = self.waiting, {}
         for inlet in waiting:
             turns.add(inlet, inlet.head_level())
         while (who := turns.next()) is not None:
-            if not isinstance(who, Inlet):
-                progress |= self.offer_again(who)
-                continue
-            inlet = who
-            if inlet in self.inlets and self.try_step(inlet):
-                progress = True
-                turns.add(inlet, inlet.head_level())
-        return progress
+            if isinstance(who, Inlet):
+                inlet = who
+                has_gone_on = inlet in self.inlets and self.try_step(inlet)
+                if has_gone_on:
+                    turns.add(inlet, inlet.head_level())
+            else:
+                has_gone_on = self.offer_again(who)
+            # Who could not go on may be able to now that another has.
+            is_news = is_news or (has_gone_on and has_failed)
+            has_failed = has_failed or not has_gone_on
+        return is_news
 
     cdef bint offer_again(self, Carrier carrier) except -1:
         """Let another taker have what one gave back, if there is one now."""
         return False
+
+    cdef bint has_ready_taker(self) noexcept:
+        """False: who comes now takes nothing from those that wait."""
+        return True
 
     cdef int on_inlet_room(self, Inlet inlet) except -1:
         # Others may wait for the same room, with something more urgent.
@@ -269,7 +276,7 @@ cdef class AddressGroup(Group):
     cdef int pump(self, Inlet inlet) except -1:
         if self.is_dead:
             return self._turn_away(inlet) if inlet.may_go_on_now() else 0
-        if self.waiting and inlet.moving is None and inlet not in self.waiting:
+        if self.waiting and inlet.moving is None and inlet not in self.waiting and self.has_ready_taker():
             self.waiting[inlet] = None
             return self.kick()
         while self.try_step(inlet):

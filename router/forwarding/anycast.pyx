@@ -1,7 +1,8 @@
 """To whom does a delivery go when one taker is enough: balanced over those with credit, or the closest.
 
 balanced: least (outstanding + path cost). closest: least path cost. Ties go round. What a taker gives back, or loses
-before it was written, is offered to the next best from the copy that the ingress keeps, at most once to each.
+before it was written, is offered to the next best from a copy, at most once to each: by the ingress to all, by an
+egress to its own consumers.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -65,6 +66,13 @@ cdef class Anycast(AddressGroup):
                 self.released += inlet.release_held()
 
     # Movement
+    cdef bint has_ready_taker(self) noexcept:
+        cdef Taker taker
+        for taker in self.takers:
+            if taker.can_take_now():
+                return True
+        return False
+
     cdef int on_moved(self, Taker taker) except -1:
         return self.kick() if self.waiting or self.retries else 0
 

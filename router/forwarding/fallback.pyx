@@ -180,6 +180,9 @@ cdef class AnycastWithFallback(Anycast):
         return Anycast.on_sender_flow(self, inlet)
 
     # Movement
+    cdef bint has_ready_taker(self) noexcept:
+        return (self.fallback is not None and self.fallback.can_take_now()) or Anycast.has_ready_taker(self)
+
     cdef int pump(self, Inlet inlet) except -1:
         if inlet.is_circuit:
             if self.gives_back:
