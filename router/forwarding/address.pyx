@@ -225,6 +225,9 @@ cdef class AddressGroup(Group):
                     self.is_kicked = True
         finally:
             self.is_kicking = False
+        if self.drains:
+            for drain in list(self.drains.values()):
+                drain.look()
         return 0
 
     cdef bint serve(self) except -1:

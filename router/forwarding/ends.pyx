@@ -272,8 +272,9 @@ cdef class Inlet(DeliveryOwner):
 
     cdef int head_level(self) except -1:
         """The priority of the message at the head, if all of it is here and small; the usual one for any other."""
-        cdef pn_delivery_t *delivery = self.link.current_now()
+        cdef pn_delivery_t *delivery
         if self.held_head is None:
+            delivery = NULL if self.link.is_gone else self.link.current_now()
             if delivery is NULL or not self._may_be_read(delivery):
                 return USUAL_LEVEL
             self.held_head = PyBytes_FromStringAndSize(NULL, pending_now(delivery))
