@@ -57,6 +57,11 @@ cdef class AnonymousInlet(Inlet):
     cdef bytes take_prefix(self):
         return self.held.popleft()[1]
 
+    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
+        self.held.appendleft((<size_t>delivery, prefix))
+        self.producer.outstanding += 1
+        return 0
+
     cdef int head_level(self) except -1:
         return level_of(self.held[0][1]) if self.held else USUAL_LEVEL
 
@@ -270,6 +275,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             # Its end would have to be read first; a message that large with nowhere to go ends the link.
             self.link.close(error)
             self.on_left(True, error)
+            self.link.owner = None
             return
         if not pn.delivery_settled(<pn_delivery_t *>delivery):
             set_outcome(delivery, rejected(error.condition, error.description))

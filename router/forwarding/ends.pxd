@@ -74,6 +74,7 @@ cdef class Inlet(DeliveryOwner):
     cdef bint may_go_on_now(self) except -1
     cdef pn_delivery_t *head_now(self) noexcept
     cdef bytes take_prefix(self)
+    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1
     cdef int head_level(self) except -1
     cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0

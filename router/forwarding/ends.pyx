@@ -270,6 +270,10 @@ cdef class Inlet(DeliveryOwner):
             self.link.advance_now()
         return message
 
+    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
+        """What was read of the head, and went nowhere."""
+        raise AssertionError("only anonymous senders' large messages are begun with a part that was read")
+
     cdef int head_level(self) except -1:
         """The priority of the message at the head, if all of it is here and small; the usual one for any other."""
         cdef pn_delivery_t *delivery

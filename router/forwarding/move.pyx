@@ -142,6 +142,7 @@ cdef class Move(Carrier):
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
         cdef pn_delivery_t *outgoing = self.outgoing
+        cdef pn_delivery_t *incoming
         taker.drop(self)
         taker.link.abort_now(outgoing)
         taker.sync()
@@ -151,7 +152,10 @@ cdef class Move(Carrier):
             if self.copy is None or not inlet.group.retry(self):
                 self.settle_incoming(0 if pn.delivery_settled(self.incoming) else RELEASED_STATE)
             return True
+        incoming = self.incoming
         inlet.drop(self)
+        if self.copy is not None:
+            inlet.put_back(incoming, self.copy)
         inlet.group.on_returned_unread(inlet)
         return False
 
