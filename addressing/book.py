@@ -18,6 +18,7 @@ _CACHED_ADDRESSES = 4096
 
 DEFAULT_PRIORITY = 4
 """Of ten, 9 the most urgent."""
+MAX_PRIORITY = 9
 
 
 class AddressKind(StrEnum):

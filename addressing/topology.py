@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
-from addressing.book import DEFAULT_PRIORITY, AddressKind, Distribution
+from addressing.book import DEFAULT_PRIORITY, MAX_PRIORITY, AddressKind, Distribution
 from addressing.broker_url import AMQP_PORT, AMQPS_PORT, BrokerUrl, parse_broker_url
 from addressing.credentials import check_secret
 from addressing.errors import BadValue
@@ -230,7 +230,7 @@ class Address(Part):
     """queue, topic: its name at the broker, if that differs."""
     fallback: AddressPattern | None = None
     """anycast: the queue that keeps what nobody takes, and all that is sent while it holds something."""
-    priority: int = Field(default=DEFAULT_PRIORITY, ge=0, le=9)
+    priority: int = Field(default=DEFAULT_PRIORITY, ge=0, le=MAX_PRIORITY)
     """Whose deliveries go first where a connection is short of room: 9 before 0."""
 
     @classmethod

@@ -47,7 +47,7 @@ class AddressCircuits:
     def open(self, entry: Entry, kind: CircuitKind, path: tuple[str, ...], phase: int) -> Taker | None:
         """A circuit that nobody sends to yet; None when its first hop is gone."""
         group = entry.group
-        spec = CircuitSpec(kind, group.address, self._reach.router_id, phase, path)
+        spec = CircuitSpec(kind, group.address, self._reach.router_id, phase, path, priority=group.priority)
         try:
             link = self._circuits.sender(spec, path[1])
         except AmqpError:

@@ -187,9 +187,10 @@ class Addresses:
         """Make what is missing, drop what is not needed any more."""
         while self._changed:
             changed, self._changed = self._changed, {}
-            for key in changed:
-                entry = self._entries.get(key)
-                if entry is not None:
+            known = {key: entry for key in changed if (entry := self._entries.get(key)) is not None}
+            # After a change of paths that is all of them: whose priority is higher has its circuits, and credit, first.
+            for key, entry in sorted(known.items(), key=lambda each: -each[1].policy.priority):
+                if self._entries.get(key) is entry:
                     self._settle(key, entry)
 
     def _settle(self, key: tuple[str, int], entry: Entry) -> None:

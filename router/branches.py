@@ -63,7 +63,7 @@ class Branches:
         upstream: Inlet | None,
     ) -> Taker | None:
         router_id = self._reach.router_id
-        spec = CircuitSpec(kind, group.address, ingress, path=(router_id, hop), tree=tree)
+        spec = CircuitSpec(kind, group.address, ingress, path=(router_id, hop), tree=tree, priority=group.priority)
         try:
             link = self._circuits.sender(spec, hop)
         except AmqpError:

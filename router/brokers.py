@@ -6,6 +6,7 @@ carries waypoint links; a client's link routes share a connection of their own, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -108,6 +109,7 @@ class Brokers:
         self._sites = {name: Site(each, self) for name, each in settings.items()}
         self._timers = timers
         self._emit = emit
+        self._link_count = itertools.count(1)
         self._commands: list[Command] = [
             OpenConnector(each.connector(f"broker:{name}")) for name, each in settings.items()
         ]
@@ -127,17 +129,20 @@ class Brokers:
 
     # Waypoint links
     def sender(self, broker: str, address: str, kind: AddressKind, role: str = "out") -> OutgoingLink:
-        # All routers are one container to a broker: the name tells their links apart.
-        link = self._base(broker).sessions.shared().sender(f"{role}/{self._router_id}/{address}")
+        link = self._base(broker).sessions.shared().sender(self._name(role, address))
         link.set_source(source(address))
         link.set_target(target(address, capabilities=self.kind_capabilities(broker, kind)))
         return link
 
     def receiver(self, broker: str, address: str, role: str = "in") -> IncomingLink:
-        link = self._base(broker).sessions.shared().receiver(f"{role}/{self._router_id}/{address}")
+        link = self._base(broker).sessions.shared().receiver(self._name(role, address))
         link.set_source(source(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
         link.set_target(target(address))
         return link
+
+    def _name(self, role: str, address: str) -> str:
+        # All routers are one container to a broker: the name tells their links apart, and from those still ending.
+        return f"{role}/{self._router_id}/{next(self._link_count)}/{address}"
 
     def _base(self, broker: str) -> BrokerConnection:
         base = self._sites[broker].base

@@ -14,7 +14,7 @@ from router.neighbor import NeighborConnection
 from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
 from router.timers import Timers
 from wire.errors import AmqpError
-from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, Link, OutgoingLink
+from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
 from wire.terminus import source, target
 
 _SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
@@ -41,10 +41,7 @@ class Circuits:
 
     def sender(self, spec: CircuitSpec, hop: str) -> OutgoingLink:
         """The first link of a circuit of ours, to be given an owner and then opened."""
-        connection = self._connection(hop)
-        sessions = connection.sessions
-        session = sessions.shared() if spec.kind in _SHARED else sessions.own()
-        link = session.sender(self._name(spec))
+        link = self._session(spec, hop).sender(self._name(spec))
         link.set_source(source(spec.address))
         link.set_target(target(spec.address))
         # The last word is the producer's: its router gives it for those that leave it to their receiver.
@@ -54,8 +51,7 @@ class Circuits:
 
     def like(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
         """A link onward in the direction of ``near``, asking for exactly what its peer asked for."""
-        connection = self._connection(hop)
-        session = connection.sessions.shared() if spec.kind in _SHARED else connection.sessions.own()
+        session = self._session(spec, hop)
         name = self._name(spec)
         link: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
         link.copy_source(near)
@@ -70,17 +66,18 @@ class Circuits:
         onward = self.like(near, spec, spec.next_hop(self._router_id))
         # A link route's messages wait for the client's or the broker's credit; a circuit's may go elsewhere.
         timers = None if spec.kind is CircuitKind.ROUTE else self._timers
-        Transit(near, onward, self._on_transit, timers, self._hold_s)
+        Transit(near, onward, spec.priority, self._on_transit, timers, self._hold_s)
         onward.open()
 
     def _on_transit(self, change: int) -> None:
         self.transit_count += change
 
-    def _connection(self, hop: str) -> NeighborConnection:
+    def _session(self, spec: CircuitSpec, hop: str) -> Session:
         connection = self._neighbor(hop)
         if connection is None or not connection.endpoint.is_open:
             raise path_lost(f"{self._router_id} has no connection to {hop}")
-        return connection
+        sessions = connection.sessions
+        return sessions.shared(spec.priority) if spec.kind in _SHARED else sessions.own()
 
     def _name(self, spec: CircuitSpec) -> str:
         return f"{spec.kind.value}/{self._router_id}/{self._instance}/{next(self._counter)}"
@@ -90,14 +87,21 @@ class Transit:
     """Somebody else's circuit through this router: ``near`` leads to its ingress, ``onward`` to its egress."""
 
     def __init__(
-        self, near: Link, onward: Link, count: Callable[[int], None], timers: Timers | None, hold_s: float
+        self,
+        near: Link,
+        onward: Link,
+        priority: int,
+        count: Callable[[int], None],
+        timers: Timers | None,
+        hold_s: float,
     ) -> None:
         self._near = near
         self._onward = onward
         self._is_answered = False
         self._count = count
         count(1)
-        Relay(*in_and_out(near, onward), self._on_left, self._on_established, None, timers, hold_s)
+        ends = in_and_out(near, onward)
+        Relay(*ends, self._on_left, self._on_established, None, timers, hold_s, priority=priority)
 
     def _on_established(self, link: Link) -> None:
         if link is not self._onward or is_refusal(link):

@@ -5,6 +5,7 @@ Every endpoint's ``owner`` is one of these; ``on_event`` gets what ``Endpoint.dr
 
 from __future__ import annotations
 
+from addressing.book import DEFAULT_PRIORITY
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.events import Event, LinkAttached, LinkDetached, LinkEstablished, LinkOverLimit, Opened
@@ -69,20 +70,24 @@ class RouterConnection:
 
 
 class SessionPool:
-    """Sessions of ours on one connection: links that do not block each other share one, up to 64 to each."""
+    """Sessions of ours on one connection: links that do not block each other share one, up to 64 to each.
+
+    Links of different priority never do: the window of a session belongs to all of its links.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._shared: list[Session] = []
+        self._shared: dict[int, list[Session]] = {}
 
-    def shared(self) -> Session:
+    def shared(self, priority: int = DEFAULT_PRIORITY) -> Session:
         """A session with room for another link. Raises ConnectionFault when the peer takes no more sessions."""
-        self._shared = [session for session in self._shared if not session.is_over]
-        for session in self._shared:
+        sessions = [session for session in self._shared.get(priority, ()) if not session.is_over]
+        self._shared[priority] = sessions
+        for session in sessions:
             if session.link_count < LINKS_PER_SESSION:
                 return session
-        self._shared.append(self._endpoint.begin())
-        return self._shared[-1]
+        sessions.append(self._endpoint.begin())
+        return sessions[-1]
 
     def own(self) -> Session:
         """A session for one link alone, ending with it: what stalls in it stalls nobody else."""

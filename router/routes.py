@@ -139,7 +139,8 @@ class EgressRoute(Unstitched):
             self._near.refuse(path_lost(f"broker {self._spec.broker} cannot be reached"))
             return
         self._far = far
-        Relay(*in_and_out(self._near, far), self._on_left, self._on_established)
+        ends = in_and_out(self._near, far)
+        Relay(*ends, self._on_left, self._on_established, priority=self._spec.priority)
         far.open()
 
     def _on_established(self, link: Link) -> None:
@@ -222,7 +223,8 @@ class IngressRoute(Unstitched):
         self._far, self.path = far, path
         if self._relay is None:
             ends = in_and_out(self.near, far)
-            self._relay = Relay(*ends, self._on_left, self._on_established, self.request.guard)
+            guard, priority = self.request.guard, self.request.policy.priority
+            self._relay = Relay(*ends, self._on_left, self._on_established, guard, priority=priority)
         else:
             assert isinstance(far, IncomingLink | OutgoingLink)
             self._relay.replace(far)
@@ -360,6 +362,7 @@ class RouteWays:
             client=request.client,
             link_name=request.link_name,
             outlives_link=outlives,
+            priority=request.policy.priority,
         )
         try:
             far = self._circuits.like(near, spec, path[1])

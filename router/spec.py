@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from addressing.book import DEFAULT_PRIORITY, MAX_PRIORITY
 from router.routing.spf import Branch
 from wire.errors import AmqpError, LinkError
 
@@ -52,6 +53,8 @@ class CircuitSpec:
     client: str = ""
     link_name: str = ""
     outlives_link: bool = False
+    priority: int = DEFAULT_PRIORITY
+    """The address's, 0 to 9. Who passes the circuit on knows it by this alone."""
 
     @property
     def egress(self) -> str:
@@ -78,8 +81,10 @@ class CircuitSpec:
             "client": self.client,
             "link_name": self.link_name,
             "outlives_link": self.outlives_link,
+            "priority": self.priority,
         }
-        return json.dumps({name: value for name, value in fields.items() if value}, separators=(",", ":"))
+        said = {name: value for name, value in fields.items() if value != _ABSENT.get(name)}
+        return json.dumps(said, separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: Any) -> CircuitSpec:
@@ -97,6 +102,7 @@ class CircuitSpec:
                 client=str(value["client"]),
                 link_name=str(value["link_name"]),
                 outlives_link=bool(value["outlives_link"]),
+                priority=_level(value["priority"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise LinkError("amqp:invalid-field", f"{CIRCUIT} of the attach is malformed: {error!r}") from None
@@ -111,7 +117,14 @@ _ABSENT: dict[str, Any] = {
     "client": "",
     "link_name": "",
     "outlives_link": False,
+    "priority": DEFAULT_PRIORITY,
 }
+
+
+def _level(value: Any) -> int:
+    if not 0 <= int(value) <= MAX_PRIORITY:
+        raise ValueError(f"priority {value}")
+    return int(value)
 
 
 def tree_of(branch: Branch) -> Tree:

@@ -133,6 +133,24 @@ def test_what_a_taker_released_is_offered_to_another_before_the_producer_hears(r
     assert not consumer.arrived
 
 
+def test_what_a_taker_released_is_offered_to_another_at_its_router(rows, producer, consumer, egress, work):
+    with WireClient(rows.port(egress), container_id="neighbor") as neighbor:
+        for client in (consumer, neighbor):
+            client.receiver(work, credit=10)
+        _wait_takers(rows, work, 2, at=egress)
+        number = producer.send_when_due(producer.sender(work))
+        wait_with((consumer, neighbor), lambda: consumer.arrived or neighbor.arrived, "the delivery")
+        first, second = (consumer, neighbor) if consumer.arrived else (neighbor, consumer)
+        first.arrived.pop().settle(RELEASED)
+        first.step()
+        second.wait_arrived(1)
+        assert number not in producer.outcomes
+        second.settle_all()
+        assert producer.wait_outcome(number) == ACCEPTED
+        first.step(0.1)
+        assert not first.arrived
+
+
 def test_what_every_taker_released_is_released(rows, producer, consumer, other, work):
     consumer.receiver(work, credit=10)
     number = producer.send_when_due(producer.sender(work))
@@ -145,11 +163,11 @@ def test_what_every_taker_released_is_released(rows, producer, consumer, other, 
     assert producer.wait_outcome(number, GIVEN_BACK_S) == RELEASED
 
 
-def _wait_takers(rows, address, count):
-    """Until r1 has so many to choose from."""
+def _wait_takers(rows, address, count, at="r1"):
+    """Until this router has so many to choose from."""
 
     def has_takers():
-        addresses = rows.snapshot("r1")["node"]["addresses"]
+        addresses = rows.snapshot(at)["node"]["addresses"]
         return any(each["address"] == address and each["takers"] == count for each in addresses)
 
     wait_until(has_takers, 10, f"{count} takers")

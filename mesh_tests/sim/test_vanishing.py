@@ -15,7 +15,7 @@ from wire import delivery as deliveries
 from wire.delivery import Kind
 
 FIRST = int(os.environ.get("VANISH_FIRST_SEED", "1"))
-SEEDS = [*range(FIRST, FIRST + int(os.environ.get("VANISH_SEEDS", "40"))), 90, 250]
+SEEDS = [*range(FIRST, FIRST + int(os.environ.get("VANISH_SEEDS", "40"))), 90, 250, 1016, 5217, 9006, 12031]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

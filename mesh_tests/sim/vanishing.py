@@ -41,6 +41,11 @@ def addressed(address: str) -> bytes:
     return b"\x00\x53\x73\xc0%c\x03\x40\x40\xa1%c%s" % (5 + len(to), len(to), to)
 
 
+def header(level: int) -> bytes:
+    """The header section of a message of this priority."""
+    return b"\x00\x53\x70\xc0\x04\x02\x40\x50%c" % level
+
+
 class VanishingWalk(Walk):
     parts: list[Part]
     rejected: set[int]
@@ -94,10 +99,9 @@ class VanishingWalk(Walk):
         self.numbers[sender] = {}
 
     def message(self, address: str, padding: int) -> bytes:
-        if address:
-            return super().message(address, padding)
-        to = self.random.choice(ADDRESSES)
-        return addressed(to) + super().message(to, padding)
+        to = address or self.random.choice(ADDRESSES)
+        message = super().message(to, padding)
+        return header(self._count % 11) + (message if address else addressed(to) + message)
 
     def can_begin(self, client: SimClient, sender: Sender) -> bool:
         return super().can_begin(client, sender) and all(part.sender is not sender for part in self.parts)

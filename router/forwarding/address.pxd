@@ -1,5 +1,6 @@
 from router.forwarding.credit cimport CreditSharing
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
+from router.forwarding.turns cimport Turns
 from wire.proton cimport pn_delivery_t
 
 
@@ -16,6 +17,8 @@ cdef class AddressGroup(Group):
     cdef readonly unsigned long long released
     cdef unsigned long long retried
     cdef dict waiting
+    cdef bint is_kicking
+    cdef bint is_kicked
     cdef object timers
     cdef object settings
     cdef object owner
@@ -28,6 +31,10 @@ cdef class AddressGroup(Group):
     cdef int credit_for(self, Inlet inlet) except? -2147483648
     cdef int top_up_now(self, Inlet inlet) except -1
     cdef int kick(self) except -1
+    cdef bint serve(self) except -1
+    cdef bint serve_in_turn(self, Turns turns) except -1
+    cdef bint has_ready_taker(self) noexcept
+    cdef bint offer_again(self, Carrier carrier) except -1
     cdef int _turn_away(self, Inlet inlet) except -1
     cdef bint try_step(self, Inlet inlet) except -1
     cdef bint step(self, Inlet inlet) except -1

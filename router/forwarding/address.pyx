@@ -7,6 +7,7 @@ cannot signal demand. What arrives without a taker's credit waits unread on its 
 from router.forwarding.credit cimport CreditSharing
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport Move, start_refusal
+from router.forwarding.turns cimport Turns
 from wire.proton cimport pn, pn_delivery_t
 
 from addressing.book import DEFAULT_PRIORITY
@@ -212,24 +213,73 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef int kick(self) except -1:
-        """Let waiting inlets go on, one delivery each in turn, until none can."""
-        cdef Inlet inlet
-        cdef bint progress
-        while self.waiting:
-            waiting, self.waiting = self.waiting, {}
-            progress = False
-            for inlet in waiting:
-                if inlet in self.inlets and self.try_step(inlet):
-                    progress = True
-                    self.waiting.setdefault(inlet)
-            if not progress:
-                break
+        """Let what waits go on until nothing can."""
+        self.is_kicked = True
+        if self.is_kicking:
+            return 0  # what goes on may free a taker, and come back here
+        self.is_kicking = True
+        try:
+            while self.is_kicked:
+                self.is_kicked = False
+                if self.serve():
+                    self.is_kicked = True
+        finally:
+            self.is_kicking = False
+        if self.drains:
+            for drain in list(self.drains.values()):
+                drain.look()
         return 0
+
+    cdef bint serve(self) except -1:
+        """Let waiting inlets go on, one delivery each in turn. True when another round may find more to do."""
+        cdef Inlet inlet
+        if len(self.waiting) > 1:
+            return self.serve_in_turn(Turns())
+        for inlet in list(self.waiting):
+            del self.waiting[inlet]
+            if inlet in self.inlets and self.try_step(inlet):
+                self.waiting.setdefault(inlet)
+                return True
+        return False
+
+    cdef bint serve_in_turn(self, Turns turns) except -1:
+        """Waiting inlets, and whatever is in ``turns``: by the priority of the message at the head."""
+        cdef Inlet inlet
+        cdef bint has_gone_on, has_failed = False, is_news = False
+        waiting, self.waiting = self.waiting, {}
+        for inlet in waiting:
+            turns.add(inlet, inlet.head_level())
+        while (who := turns.next()) is not None:
+            if isinstance(who, Inlet):
+                inlet = who
+                has_gone_on = inlet in self.inlets and self.try_step(inlet)
+                if has_gone_on:
+                    turns.add(inlet, inlet.head_level())
+            else:
+                has_gone_on = self.offer_again(who)
+            # Who could not go on may be able to now that another has.
+            is_news = is_news or (has_gone_on and has_failed)
+            has_failed = has_failed or not has_gone_on
+        return is_news
+
+    cdef bint offer_again(self, Carrier carrier) except -1:
+        """Let another taker have what one gave back, if there is one now."""
+        return False
+
+    cdef bint has_ready_taker(self) noexcept:
+        """False: who comes now takes nothing from those that wait."""
+        return True
+
+    cdef int on_inlet_room(self, Inlet inlet) except -1:
+        # Others may wait for the same room, with something more urgent.
+        if len(self.waiting) > 1 and inlet in self.waiting:
+            return self.kick()
+        return self.pump(inlet)
 
     cdef int pump(self, Inlet inlet) except -1:
         if self.is_dead:
             return self._turn_away(inlet) if inlet.may_go_on_now() else 0
-        if self.waiting and inlet.moving is None and inlet not in self.waiting:
+        if self.waiting and inlet.moving is None and inlet not in self.waiting and self.has_ready_taker():
             self.waiting[inlet] = None
             return self.kick()
         while self.try_step(inlet):

@@ -10,6 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at, release
 from router.forwarding.guard cimport Guard
+from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport pn, pn_delivery_t
@@ -55,6 +56,14 @@ cdef class AnonymousInlet(Inlet):
 
     cdef bytes take_prefix(self):
         return self.held.popleft()[1]
+
+    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
+        self.held.appendleft((<size_t>delivery, prefix))
+        self.producer.outstanding += 1
+        return 0
+
+    cdef int head_level(self) except -1:
+        return level_of(self.held[0][1]) if self.held else USUAL_LEVEL
 
     cdef int pop(self) except -1:
         cdef AnonymousProducer producer = self.producer
@@ -266,6 +275,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             # Its end would have to be read first; a message that large with nowhere to go ends the link.
             self.link.close(error)
             self.on_left(True, error)
+            self.link.owner = None
             return
         if not pn.delivery_settled(<pn_delivery_t *>delivery):
             set_outcome(delivery, rejected(error.condition, error.description))

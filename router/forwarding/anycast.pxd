@@ -7,6 +7,9 @@ cdef class Anycast(AddressGroup):
     cdef readonly bint is_closest
     cdef Copies copies
     cdef dict retries
+    # Local takers there are to offer to, as of this version of the group.
+    cdef int offerable
+    cdef unsigned int offerable_version
     cdef unsigned long long turn
 
     cdef bint has_local(self) noexcept
@@ -15,8 +18,10 @@ cdef class Anycast(AddressGroup):
     cdef int _wait_for_room(self, Inlet inlet) except -1
     cdef Taker best_of(self, bint locals_only, list tried, size_t size)
     cdef Taker _who_is_too_small(self, bint locals_only, size_t size)
-    cdef bint has_untried(self, list tried)
+    cdef bint has_untried(self, bint locals_only, list tried)
+    cdef bint may_offer_again(self, Inlet inlet) except -1
+    cdef int _count_offerable(self) noexcept
     cdef Taker another_for(self, Move move)
     cdef bint has_another_for(self, Move move)
     cdef int hold_retry(self, Move move) except -1
-    cdef int go_on_with_retries(self) except -1
+    cdef list retries_now(self)

@@ -1,7 +1,8 @@
 """To whom does a delivery go when one taker is enough: balanced over those with credit, or the closest.
 
 balanced: least (outstanding + path cost). closest: least path cost. Ties go round. What a taker gives back, or loses
-before it was written, is offered to the next best from the copy that the ingress keeps, at most once to each.
+before it was written, is offered to the next best from a copy, at most once to each: by the ingress to all, by an
+egress to its own consumers.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -9,8 +10,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.move cimport Copies, Move, start_move, too_large
+from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
+
+# Of `path_wait_s`: how long what one consumer released waits for another at its egress, before others are asked.
+cdef double SHARE_OF_EGRESS = 0.25
 
 
 cdef class Anycast(AddressGroup):
@@ -61,6 +66,13 @@ cdef class Anycast(AddressGroup):
                 self.released += inlet.release_held()
 
     # Movement
+    cdef bint has_ready_taker(self) noexcept:
+        cdef Taker taker
+        for taker in self.takers:
+            if taker.can_take_now():
+                return True
+        return False
+
     cdef int on_moved(self, Taker taker) except -1:
         return self.kick() if self.waiting or self.retries else 0
 
@@ -77,7 +89,7 @@ cdef class Anycast(AddressGroup):
         cdef Taker taker
         cdef Move move
         cdef size_t size
-        cdef bint is_large = False
+        cdef bint is_large = False, may_offer_again
         while (delivery := inlet.head_now()) is not NULL and pn.delivery_aborted(delivery):
             inlet.drop_head()
             inlet.count_in()
@@ -100,18 +112,19 @@ cdef class Anycast(AddressGroup):
             self.wait_for_taker(inlet)
             return None
         inlet.count_in()
+        may_offer_again = not is_large and not pn.delivery_settled(delivery) and self.may_offer_again(inlet)
         move = start_move(inlet, delivery, taker, taker.start())
         move.copy = inlet.take_prefix()
         if move.copy is not None:
             move.is_read = not is_large
             if move.is_read:
                 inlet.moving = None
-        elif not is_large and not inlet.is_circuit and not pn.delivery_settled(delivery) and size <= CHUNK_BYTES:
+        elif may_offer_again and size <= CHUNK_BYTES:
             move.copy = PyBytes_FromStringAndSize(NULL, size)
             inlet.link.recv_into(PyBytes_AS_STRING(move.copy), size)
             move.is_read = True
             inlet.pop()
-        if move.is_read and not inlet.is_circuit and not pn.delivery_settled(delivery):
+        if move.is_read and may_offer_again:
             move.keep(self.copies)
         return move
 
@@ -165,6 +178,21 @@ cdef class Anycast(AddressGroup):
         return best
 
     # Retries
+    cdef bint may_offer_again(self, Inlet inlet) except -1:
+        """Somebody else may take it: for a producer one may always come, a circuit's are those that are here now."""
+        if not inlet.is_circuit:
+            return True
+        if self.offerable_version != self.version:
+            self.offerable, self.offerable_version = self._count_offerable(), self.version
+        return self.offerable > 1
+
+    cdef int _count_offerable(self) noexcept:
+        cdef Taker taker
+        cdef int count = 0
+        for taker in self.takers:
+            count += taker.cost == 0 and not taker.is_stream and not taker.is_closing_now
+        return count
+
     cdef bint retry(self, Carrier carrier) except -1:
         cdef Move move = <Move>carrier
         cdef Taker taker
@@ -177,30 +205,36 @@ cdef class Anycast(AddressGroup):
             return True
         if move.taker is not None and not self.has_another_for(move):
             return False
-        if move.taker is not None:
-            move.let_go()
         self.hold_retry(move)
         return True
 
     cdef int hold_retry(self, Move move) except -1:
+        """Until there is a taker for it, but not for ever."""
+        cdef double wait_s = self.settings.path_wait_s
+        if move.inlet.is_circuit and move.tried is not None:
+            wait_s *= SHARE_OF_EGRESS
+        if move.taker is not None:
+            move.let_go()
         if self.retries is None:
             self.retries = {}
         self.retries[move] = None
-        move.timer = self.timers.after(self.settings.path_wait_s, lambda: self._on_late(move))
+        move.timer = self.timers.after(wait_s, lambda: self._on_late(move))
         return 0
 
     cdef Taker another_for(self, Move move):
         """Who may have now what a taker gave back."""
-        return self.best_of(False, move.tried or [], PyBytes_GET_SIZE(move.copy))
+        return self.best_of(move.inlet.is_circuit, move.tried or [], PyBytes_GET_SIZE(move.copy))
 
     cdef bint has_another_for(self, Move move):
         """Somebody may have it later."""
-        return self.has_untried(move.tried)
+        return self.has_untried(move.inlet.is_circuit, move.tried)
 
-    cdef bint has_untried(self, list tried):
+    cdef bint has_untried(self, bint locals_only, list tried):
         cdef Taker taker
         for taker in self.takers:
-            if not taker.is_stream and not taker.is_closing_now and (tried is None or taker not in tried):
+            if taker.is_stream or taker.is_closing_now or (locals_only and taker.cost > 0):
+                continue
+            if tried is None or taker not in tried:
                 return True
         return False
 
@@ -210,25 +244,33 @@ cdef class Anycast(AddressGroup):
         self.released += 1
         move.give_back()
 
-    cdef int go_on_with_retries(self) except -1:
-        cdef Move move
-        cdef Taker taker
-        for move in list(self.retries):
-            # Each offer may free a taker, and so come back here.
-            if self.retries is None or move not in self.retries:
-                continue
-            taker = self.another_for(move) if move.is_waiting else None
-            if taker is not None or not move.is_waiting:
-                del self.retries[move]
-            if taker is not None:
-                self.retried += 1
-                move.offer(taker)
-        return 0
+    cdef list retries_now(self):
+        """Those that may be offered now, in order."""
+        return list(self.retries)
 
-    cdef int kick(self) except -1:
-        if self.retries:
-            self.go_on_with_retries()
-        return AddressGroup.kick(self)
+    cdef bint serve(self) except -1:
+        cdef Move move
+        cdef Turns turns
+        if not self.retries:
+            return AddressGroup.serve(self)
+        turns = Turns()
+        for move in self.retries_now():
+            turns.add(move, level_of(move.copy) if move.is_waiting else USUAL_LEVEL)
+        return self.serve_in_turn(turns)
+
+    cdef bint offer_again(self, Carrier carrier) except -1:
+        cdef Move move = <Move>carrier
+        cdef Taker taker
+        if self.retries is None or move not in self.retries:
+            return False
+        taker = self.another_for(move) if move.is_waiting else None
+        if taker is not None or not move.is_waiting:
+            del self.retries[move]
+        if taker is None:
+            return False
+        self.retried += 1
+        move.offer(taker)
+        return True
 
     def give_up(self):
         cdef Move move

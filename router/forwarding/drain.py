@@ -42,7 +42,13 @@ class Drain:
 
     def on_progress(self, inlet: Inlet) -> None:
         """Something came from this inlet: a delivery, or its credit back."""
-        if inlet is self._current and inlet.link.credit <= 0 and inlet.link.queued == 0:
+        if inlet is self._current:
+            self.look()
+
+    def look(self) -> None:
+        """Perhaps what the one that is asked had sent has gone on."""
+        inlet = self._current
+        if inlet is not None and inlet.link.credit <= 0 and inlet.link.queued == 0:
             self.go_on()
 
     def on_left(self, end: Inlet | Taker) -> None:

@@ -20,6 +20,7 @@ cdef class Group:
     cdef int on_sender_flow(self, Inlet inlet) except -1
     cdef bint retry(self, Carrier carrier) except -1
     cdef int on_returned_unread(self, Inlet inlet) except -1
+    cdef int on_inlet_room(self, Inlet inlet) except -1
 
 
 cdef class Carrier(Waiter):
@@ -53,6 +54,9 @@ cdef class Inlet(DeliveryOwner):
     cdef bint is_streaming
     cdef Carrier moving
     cdef Carrier newest
+    # The message at the head, read while it waits to learn its level: still the current one of its link.
+    cdef bytes held_head
+    cdef int held_level
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_in
     # Credit sharing: deliveries_in when it was last looked at, and when its credit was taken back (-1: it was not).
@@ -70,6 +74,9 @@ cdef class Inlet(DeliveryOwner):
     cdef bint may_go_on_now(self) except -1
     cdef pn_delivery_t *head_now(self) noexcept
     cdef bytes take_prefix(self)
+    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1
+    cdef int head_level(self) except -1
+    cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0
     cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept
     cdef int pop(self) except -1

@@ -6,10 +6,12 @@ engine's deliveries know their carrier by a tie (`router.forwarding.ties`), so w
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from router.forwarding.ties cimport carrier_of, end_tie, new_tie
+from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, LinkCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport RECEIVE_SECOND, RELEASED_STATE, pn
@@ -84,6 +86,10 @@ cdef class Group:
     cdef int pump(self, Inlet inlet) except -1:
         """Move what can be moved of this inlet's deliveries."""
         raise NotImplementedError
+
+    cdef int on_inlet_room(self, Inlet inlet) except -1:
+        """There is room where this inlet waited for it."""
+        return self.pump(inlet)
 
     cdef int on_moved(self, Taker taker) except -1:
         """The taker's link is free for the next delivery."""
@@ -183,7 +189,7 @@ cdef class Inlet(DeliveryOwner):
         return self.group.on_sender_flow(self)
 
     cdef int on_room(self) except -1:
-        return 0 if self.link.is_gone else self.group.pump(self)
+        return 0 if self.link.is_gone else self.group.on_inlet_room(self)
 
     def on_established(self, link):
         self.group.on_established(link)
@@ -247,6 +253,7 @@ cdef class Inlet(DeliveryOwner):
     def abandon(self):
         """Complete deliveries go on without their sender; the one under way is aborted downstream."""
         cdef Carrier carrier
+        self.held_head = None
         while (carrier := self.newest) is not None:
             self.drop(carrier)
             carrier.on_inlet_lost()
@@ -257,12 +264,39 @@ cdef class Inlet(DeliveryOwner):
         return self.link.current_now()
 
     cdef bytes take_prefix(self):
-        """What was read of the head before; None when all of it is still on the link."""
-        return None
+        """What was read of the head before, which the link is past then; None when all of it is still on the link."""
+        message, self.held_head = self.held_head, None
+        if message is not None:
+            self.link.advance_now()
+        return message
+
+    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
+        """What was read of the head, and went nowhere."""
+        raise AssertionError("only anonymous senders' large messages are begun with a part that was read")
+
+    cdef int head_level(self) except -1:
+        """The priority of the message at the head, if all of it is here and small; the usual one for any other."""
+        cdef pn_delivery_t *delivery
+        if self.held_head is None:
+            delivery = NULL if self.link.is_gone else self.link.current_now()
+            if delivery is NULL or not self._may_be_read(delivery):
+                return USUAL_LEVEL
+            self.held_head = PyBytes_FromStringAndSize(NULL, pending_now(delivery))
+            self.link.recv_into(PyBytes_AS_STRING(self.held_head), PyBytes_GET_SIZE(self.held_head))
+            self.held_level = level_of(self.held_head)
+        return self.held_level
+
+    cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept:
+        """Nothing of it was, and it is one that is carried on in one piece."""
+        if self.moving is not None or self.link.read_bytes or (self.guard is not None and self.guard.has_offended()):
+            return False
+        if pn.delivery_partial(delivery) or pn.delivery_aborted(delivery):
+            return False
+        return 0 < pending_now(delivery) <= CHUNK_BYTES
 
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
         """Bytes of the head that are here, read or not."""
-        return pending_now(delivery)
+        return pending_now(delivery) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
 
     cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept:
         return pn.delivery_partial(delivery)
@@ -296,7 +330,7 @@ cdef class Inlet(DeliveryOwner):
 
     cdef bint is_discarding(self) noexcept:
         """The head was read in part, and thrown away: what still comes of it goes the same way."""
-        return self.moving is None and self.link.read_bytes > 0
+        return self.moving is None and self.link.read_bytes > 0 and self.held_head is None
 
     cdef bint release_head(self) except -1:
         """Answer the delivery at the head with RELEASED once it was read to its end; False while that is not here."""
@@ -307,6 +341,7 @@ cdef class Inlet(DeliveryOwner):
             self.link.recv_into(scratch, CHUNK_BYTES)
         if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
             return False
+        self.held_head = None
         self.link.advance_now()
         self.count_in()
         release(delivery)

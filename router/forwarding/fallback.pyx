@@ -180,6 +180,9 @@ cdef class AnycastWithFallback(Anycast):
         return Anycast.on_sender_flow(self, inlet)
 
     # Movement
+    cdef bint has_ready_taker(self) noexcept:
+        return (self.fallback is not None and self.fallback.can_take_now()) or Anycast.has_ready_taker(self)
+
     cdef int pump(self, Inlet inlet) except -1:
         if inlet.is_circuit:
             if self.gives_back:
@@ -243,8 +246,6 @@ cdef class AnycastWithFallback(Anycast):
         cdef Move move = <Move>carrier
         if self.is_dead or move.copy is None or (move.taker is not None and not self.has_another_for(move)):
             return False
-        if move.taker is not None:
-            move.let_go()
         self.hold_retry(move)
         if self.gathering is None:
             self.gathering = self.timers.after(0.0, self._offer_in_order)
@@ -266,11 +267,11 @@ cdef class AnycastWithFallback(Anycast):
         self.retries = in_order
         self.kick()
 
-    cdef int go_on_with_retries(self) except -1:
-        return 0 if self.gathering is not None else Anycast.go_on_with_retries(self)
+    cdef list retries_now(self):
+        return [] if self.gathering is not None else Anycast.retries_now(self)
 
     cdef bint is_for_fallback(self, Move move):
-        return self.is_falling_back and move.inlet is not None and move.inlet not in self.feeds
+        return self.is_falling_back and not move.inlet.is_circuit and move.inlet not in self.feeds
 
     cdef Taker another_for(self, Move move):
         cdef Taker taker

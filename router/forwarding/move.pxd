@@ -34,6 +34,7 @@ cdef class Move(Carrier):
     cdef int _discard(self) except -1
     cdef int _give_up_partial(self, object outcome) except -1
     cdef bint _is_retried(self) except -1
+    cdef bint _is_answered(self) noexcept
     cdef int let_go(self) except -1
     cdef int offer(self, Taker taker) except -1
     cdef int give_back(self) except -1

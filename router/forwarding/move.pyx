@@ -103,7 +103,7 @@ cdef class Move(Carrier):
             if self.copy is not None and not self.is_copy_sent:
                 self.is_copy_sent = True
                 self._send(PyBytes_AS_STRING(self.copy), PyBytes_GET_SIZE(self.copy))
-                if not self.is_read:
+                if self.copies is None:
                     self.copy = None
             if self.is_read or self._copy_chunk():
                 break
@@ -142,6 +142,7 @@ cdef class Move(Carrier):
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
         cdef pn_delivery_t *outgoing = self.outgoing
+        cdef pn_delivery_t *incoming
         taker.drop(self)
         taker.link.abort_now(outgoing)
         taker.sync()
@@ -151,7 +152,10 @@ cdef class Move(Carrier):
             if self.copy is None or not inlet.group.retry(self):
                 self.settle_incoming(0 if pn.delivery_settled(self.incoming) else RELEASED_STATE)
             return True
+        incoming = self.incoming
         inlet.drop(self)
+        if self.copy is not None:
+            inlet.put_back(incoming, self.copy)
         inlet.group.on_returned_unread(inlet)
         return False
 
@@ -288,7 +292,7 @@ cdef class Move(Carrier):
         # A sender that does not settle last leaves it to us to answer a taker that waits for that. [2.8.3]
         if not is_over and ACCEPTED_STATE <= state <= MODIFIED_STATE:
             is_over = self.settles_first()
-        if self.copies is not None and is_over and state == RELEASED_STATE and self._is_retried():
+        if self.copies is not None and state == RELEASED_STATE and self._is_retried():
             return 0
         if self.inlet is not None:
             copy_state(self.outgoing, self.incoming)
@@ -304,12 +308,16 @@ cdef class Move(Carrier):
     cdef bint _is_retried(self) except -1:
         """Given back by its taker: somebody else may want it, before the producer hears of it."""
         cdef Inlet inlet = self.inlet
-        if inlet is None or pn.delivery_settled(self.incoming):
+        if inlet is None or pn.delivery_settled(self.incoming) or self._is_answered():
             return False
         if self.tried is None:
             self.tried = []
         self.tried.append(self.taker)
         return inlet.group.retry(self)
+
+    cdef bint _is_answered(self) noexcept:
+        """The sender has heard an outcome already."""
+        return ACCEPTED_STATE <= pn.delivery_local_state(self.incoming) <= MODIFIED_STATE
 
     cdef int offer(self, Taker taker) except -1:
         """Send the copy to another taker; what the one before had is settled."""

@@ -142,13 +142,15 @@ cdef class Multicast(AddressGroup):
     def _on_stalled(self, Taker taker):
         cdef Copy copy
         cdef Inlet inlet
+        cdef bint may_go_on
         taker.stall_timer = None
         if taker not in self.takers or taker.can_take_now():
             return
         if isinstance(taker.moving, Copy):
             copy = <Copy>taker.moving
-            # A copy that waits for its own producer is nobody's fault at the other end.
-            if copy.has_progressed() or taker.link.is_writable_now():
+            # A copy that waits for its own producer is nobody's fault at the other end. One whose credit was taken back is.
+            may_go_on = copy.sent_bytes or taker.link.credit_now() > 0
+            if copy.has_progressed() or (may_go_on and taker.link.is_writable_now()):
                 self._watch(taker, self._patience_s(taker, False))
                 return
             copy.give_up()

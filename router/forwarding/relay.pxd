@@ -7,6 +7,7 @@ cdef class Relay(Group):
     cdef readonly Taker taker
     cdef bint is_draining
     cdef int senders_before
+    cdef int _rank
     cdef object _timers
     cdef double _hold_s
     cdef object _timer

@@ -18,5 +18,7 @@ class Relay(Group):
         guard: Guard | None = None,
         timers: Timers | None = None,
         hold_s: float = 0.0,
+        *,
+        priority: int = 4,
     ) -> None: ...
     def replace(self, link: IncomingLink | OutgoingLink) -> None: ...

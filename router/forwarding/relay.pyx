@@ -10,6 +10,7 @@ from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport start_move
 from wire.proton cimport pn, pn_bytes_t
 
+from addressing.book import DEFAULT_PRIORITY
 from wire.core import IncomingCore
 
 
@@ -19,13 +20,21 @@ cdef class Relay(Group):
     With ``timers``, what crossed a reduction of the taker's credit is given back after ``hold_s`` without credit.
     """
 
-    def __init__(self, incoming, outgoing, on_left, established, guard=None, timers=None, double hold_s=0):
+    def __init__(
+        self, incoming, outgoing, on_left, established, guard=None, timers=None, double hold_s=0, *,
+        int priority=DEFAULT_PRIORITY,
+    ):  # fmt: skip
         self._timers = timers
         self._hold_s = hold_s
         self._on_left = on_left
         self._on_established = established
-        self.inlet = Inlet(incoming, self, 0, is_circuit=True, guard=guard)
+        self._rank = priority - DEFAULT_PRIORITY
+        self._receive_from(incoming, guard)
         self._stitch(outgoing)
+
+    def _receive_from(self, incoming, guard):
+        self.inlet = Inlet(incoming, self, 0, is_circuit=True, guard=guard)
+        self.inlet.rank = self._rank
 
     def _stitch(self, outgoing):
         self.taker = Taker(outgoing, self)
@@ -123,7 +132,7 @@ cdef class Relay(Group):
         """Stitch another link in where one was lost; the other end stays with all it holds."""
         if isinstance(link, IncomingCore):
             self.senders_before += 1
-            self.inlet = Inlet(link, self, 0, is_circuit=True)
+            self._receive_from(link, None)
         else:
             self._stitch(link)
         self.on_credit(self.taker)

@@ -11,6 +11,7 @@ from proton import Message
 from mesh_tests.outcomes import told
 from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
 from router.forwarding.anonymous import AnonymousProducer
+from router.forwarding.ends import Taker
 from router.forwarding.guard import Guard
 from wire.delivery import ACCEPTED, RELEASED, Kind
 from wire.errors import AmqpError
@@ -175,6 +176,47 @@ def test_a_large_message_aborted_where_it_waits_stops_nobody(post: Post, treatme
     consumer.answer()
     post.rig.run()
     assert [told(outcome) for _, outcome in sender.outcomes] == [told(ACCEPTED)]
+
+
+def test_what_was_read_of_a_large_message_is_not_lost_when_its_circuit_takes_the_credit_back(post: Post):
+    rig, group = post.rig, post.group("a")
+    post.consumer("a").taker.is_closing = True
+    circuit = rig.consumer(group, cost=1)
+    stream, link = rig.outgoing()
+    stream.taker = Taker(link, group, 1, is_stream=True)
+    stream.link.grant(1)
+    rig.run()
+    rig.open_stream = lambda *_: stream.taker
+    stream.connection.router.is_output_blocked = True
+    sender = post.sender()
+    message = to("a", "x" * 500_000)
+    sender.begin(message[:200_000])
+    rig.run()
+    stream.link.set_credit(0)
+    rig.run()
+    stream.connection.router.is_output_blocked = False
+    rig.run()
+    sender.link.send(message[200_000:])
+    sender.link.finish()
+    stream.link.grant(1)
+    rig.run()
+    circuit.link.grant(1)
+    rig.run()
+    assert stream.messages == [message]
+
+
+def test_of_a_sender_whose_link_was_ended_nothing_more_is_looked_at(post: Post):
+    consumer, sender = post.consumer("a"), post.sender()
+    sender.connection.is_stalled = True
+    first = sender.begin(bytes(100_000))
+    post.rig.run()
+    sender.link.abort(first)
+    sender.begin(to("a", "x" * 100_000))
+    post.rig.run()
+    assert (consumer.messages, consumer.partial) == ([], b"")
+    sender.connection.is_stalled = False
+    post.rig.run()
+    assert sender.error is not None
 
 
 def test_when_it_is_lost_what_was_passed_on_goes_on_and_what_waits_is_forgotten(post: Post):

@@ -127,6 +127,24 @@ def test_one_that_takes_no_byte_for_the_stall_timeout_loses_its_copy(make_rig: M
     assert (slow.messages, slow.partial) == ([], b""), "nothing of it had left"
 
 
+def test_one_that_takes_its_credit_back_before_a_byte_was_sent_loses_its_copy(make_rig: MakeRig):
+    rig = make_rig(stall_timeout_s=10.0)
+    producer, (full, other) = one_to(rig, 2)
+    full.connection.router.is_output_blocked = True
+    producer.send(b"1")
+    rig.run()
+    assert other.messages == []
+    full.link.set_credit(0)
+    rig.run()
+    full.connection.router.is_output_blocked = False
+    rig.advance(21.0)
+    assert other.messages == [b"1"]
+    other.answer()
+    rig.run()
+    assert producer.outcomes == [(b"1", ACCEPTED)]
+    assert full.messages == []
+
+
 def test_one_without_credit_is_waited_for_and_then_left_out(make_rig: MakeRig):
     rig = make_rig(stall_timeout_s=10.0)
     producer, (without, other) = one_to(rig, 2, credit=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -95,6 +96,26 @@ def test_of_settled_and_of_large_deliveries_and_of_what_circuits_bring_nothing_i
     assert rig.copies.used_bytes == 0
 
 
+def test_of_what_a_circuit_brings_a_copy_is_kept_while_there_are_two_takers_here(rig: Rig):
+    group = rig.anycast()
+    consumers = [rig.consumer(group, credit=1), rig.consumer(group, credit=1)]
+    circuit = rig.producer(group, is_circuit=True)
+    circuit.send(b"one", b"two")
+    rig.run()
+    assert rig.copies.used_bytes == 6
+    for consumer in consumers:
+        consumer.answer()
+    rig.run()
+    assert rig.copies.used_bytes == 0
+    consumers[0].link.close()
+    rig.run()
+    consumers[1].link.grant(1)
+    circuit.send(b"three")
+    rig.run()
+    assert len(consumers[1].messages) == 2
+    assert rig.copies.used_bytes == 0
+
+
 def test_what_one_taker_gives_back_another_gets(rig: Rig):
     group = rig.anycast()
     first, producer = rig.consumer(group), rig.producer(group)
@@ -171,6 +192,21 @@ def test_without_room_for_copies_deliveries_pass_and_are_not_offered_again(make_
     second.answer()
     rig.run()
     assert rig.copies.used_bytes == 0
+
+
+def test_what_there_is_no_room_to_keep_takes_no_memory_once_it_is_sent(make_rig: MakeRig):
+    rig = make_rig(copies_bytes=1000)
+    producer, consumer = one_to_one(rig)
+    message = bytes(50_000)
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            producer.send(message)
+            rig.run()
+        consumer.messages.clear()
+        assert tracemalloc.get_traced_memory()[0] < 10 * len(message)
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_room_of_what_is_settled_is_used_again(make_rig: MakeRig):

@@ -1,0 +1,16 @@
+cdef enum:
+    USUAL_LEVEL = 4
+    # 0 to 9: what is above is the highest. [3.2.1]
+    LEVELS = 10
+
+
+cdef class Turns:
+    cdef list queues
+    cdef size_t served[LEVELS]
+    cdef int highest
+
+    cdef int add(self, object who, int level) except -1
+    cdef object next(self)
+
+
+cdef int level_of(bytes message) noexcept

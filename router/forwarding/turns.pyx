@@ -1,0 +1,36 @@
+"""In which order does what was held go on? By the priority in its header; of equals, who waits longest."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+
+from wire.sections cimport priority_of
+
+
+cdef int level_of(bytes message) noexcept:
+    return min(priority_of(<const unsigned char *>PyBytes_AS_STRING(message), PyBytes_GET_SIZE(message)), LEVELS - 1)
+
+
+cdef class Turns:
+    """Always: of each level's queue the first ``served`` had their turn; there is nobody left above ``highest``."""
+
+    def __cinit__(self):
+        self.queues = [None] * LEVELS
+        self.highest = -1
+
+    cdef int add(self, object who, int level) except -1:
+        """Behind all others of this level."""
+        if self.queues[level] is None:
+            self.queues[level] = []
+        (<list>self.queues[level]).append(who)
+        self.highest = max(self.highest, level)
+        return 0
+
+    cdef object next(self):
+        """None when there is nobody left."""
+        cdef list queue
+        while self.highest >= 0:
+            queue = self.queues[self.highest]
+            if queue is not None and self.served[self.highest] < <size_t>len(queue):
+                self.served[self.highest] += 1
+                return queue[self.served[self.highest] - 1]
+            self.highest -= 1
+        return None
