@@ -4,7 +4,7 @@ Credit is over-committed by a float of one: every inlet with a reachable taker h
 cannot signal demand. What arrives without a taker's credit waits unread on its link. Counts are deliveries.
 """
 
-from router.forwarding.credit cimport CreditSharing
+from router.forwarding.credit cimport CreditSharing, room_of
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport Move, start_refusal
 from wire.proton cimport pn, pn_delivery_t
@@ -234,7 +234,7 @@ cdef class AddressGroup(Group):
             return self.kick()
         while self.try_step(inlet):
             pass
-        if inlet.promised_count == 0 and inlet.unsettled_count <= inlet.limit and inlet.needs_float():
+        if inlet.promised_count == 0 and room_of(inlet) >= 0 and inlet.needs_float():
             # Its takers may settle much later, and it may have more to send.
             self.top_up_now(inlet)
         if self.drains:

@@ -1,6 +1,9 @@
 from router.forwarding.ends cimport Inlet
 
 
+cdef int room_of(Inlet inlet) noexcept
+
+
 cdef class CreditSharing:
     cdef dict inlets
     cdef object again

@@ -13,6 +13,15 @@ cdef enum:
     FLOAT = 1
 
 
+cdef int room_of(Inlet inlet) noexcept:
+    """Deliveries that it may be promised beyond what it was, for its own part; below zero it is past its limit.
+
+    What came over a circuit and is not settled counts at its ingress, towards the limits of the producers there.
+    """
+    cdef int unsettled = 0 if inlet.is_circuit else inlet.unsettled_count
+    return inlet.limit - inlet.promised_count - unsettled
+
+
 cdef class CreditSharing:
     """``again(inlet)`` is called for each inlet that was short, at the end of the period."""
 
@@ -35,14 +44,14 @@ cdef class CreditSharing:
             return 0
         if inlet.idle_at == <long long>inlet.deliveries_in and not inlet.needs_float():
             return 0
-        wanted = inlet.limit - inlet.promised_count - inlet.unsettled_count
+        wanted = room_of(inlet)
         count = min(wanted, room)
         if room < wanted:
             count = self._ration(inlet, count)
         # By the half: a flow frame for each delivery would double the frames.
         if count > 0 and count >= inlet.promised_count:
             return inlet.top_up(count)
-        if inlet.needs_float():
+        if wanted >= 0 and inlet.needs_float():
             return inlet.top_up(FLOAT)
         return 0
 

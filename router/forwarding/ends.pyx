@@ -156,7 +156,8 @@ cdef class Carrier(Waiter):
 cdef class Inlet(DeliveryOwner):
     """An incoming link in a group.
 
-    Always: ``promised + unsettled_count <= limit`` but for the float of one. Counts are deliveries.
+    Always: ``promised + unsettled_count <= limit`` but for the float of one; of a circuit ``promised <= limit``. Counts
+    are deliveries.
     """
 
     def __init__(self, IncomingCore link, Group group, int limit, *, bint is_circuit=False, Guard guard=None):
