@@ -83,8 +83,7 @@ def test_consumers_get_what_each_can_take_and_no_producer_starves(
     assert sum(taken) >= 0.9 * seconds * sum(SPEEDS_PER_S), taken
     for count, speed in zip(taken, SPEEDS_PER_S, strict=True):
         assert abs(count - seconds * speed) <= 2 + 0.1 * seconds * speed, taken
-    least = 0.5 if len(ingresses) == 1 else 0.25
-    assert min(sent) >= least * sum(sent) / len(sent), sent
+    assert min(sent) >= 0.5 * sum(sent) / len(sent), sent
 
 
 def move_all(sides: list[Consumer | Producer], for_s: float) -> float:

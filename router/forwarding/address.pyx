@@ -212,16 +212,24 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef int kick(self) except -1:
-        """Let waiting inlets go on, one delivery each in turn, until none can."""
+        """Let waiting inlets go on, in turn, until none can: one delivery for each producer that an inlet stands for."""
         cdef Inlet inlet
         cdef bint progress
         while self.waiting:
             waiting, self.waiting = self.waiting, {}
             progress = False
+            had_turn = []
             for inlet in waiting:
-                if inlet in self.inlets and self.try_step(inlet):
+                while inlet in self.inlets and self.try_step(inlet):
                     progress = True
-                    self.waiting.setdefault(inlet)
+                    inlet.turns += 1
+                    if inlet.turns >= inlet.weight:
+                        inlet.turns = 0
+                        had_turn.append(inlet)
+                        break
+            for inlet in had_turn:
+                self.waiting.pop(inlet, None)
+                self.waiting[inlet] = None
             if not progress:
                 break
         return 0

@@ -12,6 +12,10 @@ from router.forwarding.move cimport Copies, Move, start_move, too_large
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
 
+cdef enum:
+    # It is told in one byte.
+    MOST_WEIGHT = 255
+
 
 cdef class Anycast(AddressGroup):
     """One address, one taker a delivery. Inlets that are circuits are served by local takers only: no loops."""
@@ -100,6 +104,10 @@ cdef class Anycast(AddressGroup):
             self.wait_for_taker(inlet)
             return None
         inlet.count_in()
+        if inlet.is_circuit:
+            inlet.hear_weight(delivery)
+        if taker.cost and not taker.is_stream:
+            taker.weight = min(max(1, self.sharing.producers_in_use), MOST_WEIGHT)
         move = start_move(inlet, delivery, taker, taker.start())
         move.copy = inlet.take_prefix()
         if move.copy is not None:

@@ -9,7 +9,9 @@ cdef class CreditSharing:
     cdef object again
     cdef object timers
     cdef dict hungry
+    # Of the inlets used of late, the sum of their weights; and how many of them are producers.
     cdef int in_use
+    cdef int producers_in_use
     cdef object timer
 
     cdef int top_up(self, Inlet inlet, int room) except -1

@@ -1,7 +1,7 @@
 """How is the credit of an address's takers shared among its inlets: floats for all, the rest by recent use.
 
-An inlet that sends gets up to its limit as far as the takers' credit goes; what is scarce is shared evenly among
-those in use. Credit that an idle inlet holds while others are short is taken back to its float within ``PERIOD_S``.
+An inlet that sends gets up to its limit as far as the takers' credit goes; what is scarce is shared among those in
+use, a circuit counting as the producers behind it. Credit that an idle inlet holds while others are short is taken back to its float within ``PERIOD_S``.
 """
 
 from wire.proton cimport pn
@@ -52,7 +52,7 @@ cdef class CreditSharing:
         if count > 0 and count >= inlet.promised_count:
             return inlet.top_up(count)
         if wanted >= 0 and inlet.needs_float():
-            return inlet.top_up(FLOAT)
+            return inlet.top_up(FLOAT * inlet.weight)
         return 0
 
     cdef int _ration(self, Inlet inlet, int count) except? -1:
@@ -62,22 +62,25 @@ cdef class CreditSharing:
         self.hungry[inlet] = None
         if self.timer is None:
             self.timer = self.timers.after(PERIOD_S, self.on_period)
-        return 0 if count <= 0 else max(1, count // (self.in_use or sharers))
+        return 0 if count <= 0 else max(1, min(count, count * inlet.weight // (self.in_use or sharers)))
 
     def on_period(self):
         """Take back what idle inlets hold, and serve those that were short."""
         cdef Inlet inlet
         cdef bint was_used
-        cdef int in_use = 0
+        cdef int in_use = 0, producers = 0
         self.timer = None
         for inlet in self.inlets:
             was_used = inlet.seen_at != <long long>inlet.deliveries_in or pn.link_queued(inlet.link.raw) > 0
             inlet.seen_at = inlet.deliveries_in
-            in_use += was_used
+            if was_used:
+                in_use += inlet.weight
+                producers += not inlet.is_circuit
             if not was_used and inlet.promised_count >= FLOAT and inlet.link.is_open_now() and not inlet.is_draining:
                 inlet.idle_at = inlet.deliveries_in
                 inlet.reduce(FLOAT)
         self.in_use = max(in_use, 1)
+        self.producers_in_use = producers
         hungry, self.hungry = self.hungry, {}
         for inlet in hungry:
             self.again(inlet)
