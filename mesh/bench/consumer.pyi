@@ -24,6 +24,8 @@ class Consumer(Link):
         is_each: bool = False,
     ) -> None: ...
 
+class HoldingConsumer(Consumer): ...
+
 class TimedConsumer(Consumer):
     def __init__(
         self,

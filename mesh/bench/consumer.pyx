@@ -1,7 +1,8 @@
 """How does a load generator receive messages, and know that each came once, whole and in order?
 
-Consumer        accepts what it gets, in ranges or one by one
-TimedConsumer   keeps how long each took, of those that a PacedProducer in this process sends
+Consumer          accepts what it gets, in ranges or one by one
+HoldingConsumer   settles nothing of what it gets
+TimedConsumer     keeps how long each took, of those that a PacedProducer in this process sends
 """
 
 from libc.stdlib cimport calloc, free
@@ -125,6 +126,16 @@ cdef class Consumer(Link):
             self._say_settled(self.first, self.last)
         if self.is_granted and self.credit * 2 <= self.window:
             self._grant()
+        return 0
+
+
+cdef class HoldingConsumer(Consumer):
+    """Grants credit once, ``window``, and keeps what comes unsettled."""
+
+    cdef int _settle(self, u32 number) except -1:
+        return 0
+
+    cdef int end_batch(self, double now) except -1:
         return 0
 
 

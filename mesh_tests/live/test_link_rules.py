@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.live.row_mesh import CAPACITY
 from mesh_tests.live.wire_client import WireClient, wait_with
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
@@ -79,7 +78,6 @@ def test_a_consumer_that_reduces_its_credit_gets_no_more_than_that(producer, con
 
 
 # Sizes [2.7.3]
-@egress_at(*BETWEEN)
 def test_a_consumer_gets_no_larger_message_than_it_takes(producer, consumer, work):
     consumer.receiver(work, credit=10, max_message_bytes=1000)
     sender = producer.sender(work)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.live.row_mesh import IMPATIENT, new_address, slow
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
@@ -191,7 +190,6 @@ def cross_the_last_taker(rows, egress):
         return outcomes
 
 
-@egress_at(*BETWEEN)
 def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(at_once, egress):
     assert at_once(cross_the_last_taker, egress) == [RELEASED] * 10
 
@@ -214,7 +212,6 @@ def send_to_a_dead_dynamic_address(rows, egress):
         return alive, dead
 
 
-@egress_at(*BETWEEN)
 def test_what_is_sent_to_a_dynamic_address_whose_consumer_is_lost_is_given_back(at_once, egress):
     alive, dead = at_once(send_to_a_dead_dynamic_address, egress)
     assert alive == ACCEPTED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
 from wire.delivery import ACCEPTED
@@ -60,7 +59,6 @@ def test_the_consumer_settles_after_the_producer_has(producer, consumer, work, o
     wait_with((producer, consumer), lambda: consumer.confirmed == [arrived], "the last word")
 
 
-@egress_at(*BETWEEN)
 def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(producer, consumer, work):
     receiver = consumer.receiver(work, credit=10, send_mode=SEND_UNSETTLED)
     producer.send_when_due(producer.sender(work), is_settled=True)
@@ -69,7 +67,6 @@ def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(pr
     assert receiver.remote_settle_modes[0] == SEND_MIXED or not arrived.is_settled
 
 
-@egress_at(*BETWEEN)
 def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(rows, consumer, work):
     consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
     dying = WireClient(rows.port("r1"), container_id="dying")
@@ -81,7 +78,6 @@ def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(rows, 
     consumer.wait(lambda: consumer.confirmed == [arrived], "the last word", 1)
 
 
-@egress_at(*BETWEEN)
 def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_its_router(producer, consumer, work):
     producer.answers = False
     consumer.receiver(work, credit=10, receive_mode=RECEIVE_SECOND)
@@ -93,7 +89,6 @@ def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_it
     wait_with((producer, consumer), lambda: consumer.confirmed == [arrived], "the last word", 1)
 
 
-@egress_at(*BETWEEN)
 def test_a_producer_that_wants_the_last_word_has_it_or_was_told_that_it_has_not(producer, consumer, work):
     producer.answers = False
     consumer.receiver(work, credit=10)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.live.row_mesh import CAPACITY, LIMITED
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
@@ -112,7 +111,6 @@ def test_pre_settled_deliveries_are_held_back_by_credit_and_none_is_lost(produce
 
 
 # Transactions
-@egress_at(*BETWEEN)
 @pytest.mark.parametrize("kind", ["work", "news"])
 def test_a_delivery_of_a_transaction_is_rejected(rows, consumer, work, news, kind):
     """Through the other listener: it is no different there."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from proton import Message
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.sim.line import line
 from wire.delivery import ACCEPTED, RELEASED, Kind
 
@@ -133,7 +132,6 @@ def test_a_message_whose_consumer_left_is_released(egress: str):
     mesh.run_until(lambda: sender.outcomes.get(2) == RELEASED, 3)
 
 
-@egress_at(*BETWEEN)
 def test_a_dead_dynamic_address_is_released_at_once(egress: str):
     mesh = line()
     client = mesh.client(egress)

@@ -8,7 +8,10 @@ from mesh_tests.sim.clients import Sender
 from mesh_tests.sim.line import line
 from mesh_tests.sim.world import SimMesh
 from router.forwarding.credit import PERIOD_S
+from router.forwarding.settings import ForwardingSettings
 from wire.delivery import RELEASED
+
+CAPACITY = ForwardingSettings().link_capacity
 
 
 def busy(mesh: SimMesh, sender: Sender, seconds: float) -> int:
@@ -97,3 +100,25 @@ def test_a_dynamic_address_whose_consumer_left_is_released():
     sender.send(Message(address=address, body="a").encode())
     mesh.run_until(lambda: len(sender.outcomes) == 1, 1)
     assert sender.outcomes[1] == RELEASED
+
+
+def test_a_producer_whose_deliveries_nobody_settles_ends_at_the_capacity_of_its_link(egress: str):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc", credit=2 * CAPACITY)
+    receiver.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    busy(mesh, sender, 3)
+    assert CAPACITY <= sender.count <= CAPACITY + 1
+    assert len(receiver.held) == sender.count
+
+
+def test_a_consumer_may_hold_what_many_producers_may_have_sent_however_far_they_are(egress: str):
+    """It settles in large batches, say: nothing on the way may count them all as one producer's."""
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc", credit=4 * CAPACITY)
+    receiver.accepts = False
+    senders = [mesh.client("r1").sender("rpc") for _ in range(4)]
+    for _ in range(100):
+        for sender in senders:
+            busy(mesh, sender, 0.005)
+    assert len(receiver.held) == 4 * CAPACITY

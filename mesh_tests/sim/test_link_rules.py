@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.sim.clients import Sender
 from mesh_tests.sim.line import line
 from mesh_tests.sim.world import SimMesh
@@ -106,7 +105,6 @@ def test_credit_that_is_reduced_and_granted_over_and_over_is_never_exceeded(egre
 
 
 # Sizes
-@egress_at(*BETWEEN)
 @pytest.mark.parametrize("address", ["rpc", "prices"])
 def test_a_consumer_gets_no_larger_message_than_it_takes(egress: str, address: str):
     mesh = line()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.outcomes import REFUSED, told
 from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.line import line
@@ -69,7 +68,6 @@ def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(egress: st
     assert _copies_missed(mesh) == 47
 
 
-@egress_at(*BETWEEN)
 def test_only_the_consumer_without_credit_loses_pre_settled_copies_of_many_producers(egress: str):
     mesh = line()
     moving = mesh.client(egress).receiver("prices", credit=10_000)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from proton import Message
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.outcomes import TRANSACTIONAL
 from mesh_tests.sim.line import line
 from wire import delivery as deliveries
@@ -115,7 +114,6 @@ def test_a_coordinator_is_refused_with_a_sentence_and_other_links_stay(router: s
     assert other.link.is_open
 
 
-@egress_at(*BETWEEN)
 @pytest.mark.parametrize("address", ["rpc", "prices", None])
 def test_a_delivery_of_a_transaction_is_rejected(egress: str, address: str | None):
     mesh = line()

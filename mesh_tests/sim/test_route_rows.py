@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from proton import Message
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.sim.test_broker_routes import bodies, mesh_of, send_all
 from mesh_tests.sim.world import SimMesh
 from wire import delivery as deliveries
@@ -55,7 +54,6 @@ def test_a_consumer_keeps_its_link_and_gets_what_it_held_again(tmp_path: Path, e
     assert receiver.error is None
 
 
-@egress_at(*BETWEEN)
 def test_links_go_on_when_only_their_own_connection_to_the_broker_is_lost(tmp_path: Path, egress: str):
     mesh = mesh_of(tmp_path, b1=[egress])
     before = _pipes_of(mesh, "b1")

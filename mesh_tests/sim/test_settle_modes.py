@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.egress import BETWEEN, egress_at
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
 from mesh_tests.sim.clients import Receiver, Sender
 from mesh_tests.sim.line import line
@@ -53,7 +52,6 @@ def test_messages_pass_between_any_two_modes_and_nothing_stays_unsettled(
     assert not any(unsettled)
 
 
-@egress_at(*BETWEEN)
 @pytest.mark.parametrize("address", ["rpc", "prices"])
 def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(egress: str, address: str):
     mesh, receiver, sender = pair(egress, address, taking=(SEND_UNSETTLED, RECEIVE_FIRST))
@@ -97,7 +95,6 @@ def test_the_credit_of_a_delivery_settled_in_two_steps_returns(egress: str):
     mesh.run_until(lambda: len(receiver.confirmed) == 50)
 
 
-@egress_at(*BETWEEN)
 def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(egress: str):
     mesh = line()
     receiver = mesh.client(egress).receiver("rpc", modes=TWO_STEPS)
@@ -111,7 +108,6 @@ def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(egress
     mesh.run_until(lambda: receiver.confirmed == [b"x"])
 
 
-@egress_at(*BETWEEN)
 def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_its_router(egress: str):
     mesh, receiver, sender = pair(egress, sending=(SEND_UNSETTLED, RECEIVE_FIRST), taking=TWO_STEPS)
     sender.answers = False
@@ -121,7 +117,6 @@ def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_it
     mesh.run_until(lambda: receiver.confirmed == [b"x"])
 
 
-@egress_at(*BETWEEN)
 @pytest.mark.parametrize("address", ["rpc", "prices"])
 def test_a_producer_that_wants_the_last_word_has_it_or_was_told_that_it_has_not(egress: str, address: str):
     mesh, _, sender = pair(egress, address, sending=TWO_STEPS, taking=(SEND_MIXED, RECEIVE_FIRST))

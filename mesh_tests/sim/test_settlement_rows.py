@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mesh_tests.egress import BETWEEN, egress_at
+from mesh_tests.egress import egress_at
 from mesh_tests.sim.line import line, one_written_and_one_not, ring
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
@@ -177,7 +177,6 @@ def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(egress
     assert sender.error is None
 
 
-@egress_at(*BETWEEN)
 def test_what_is_sent_to_a_dynamic_address_whose_consumer_is_lost_is_released(egress: str):
     mesh = line()
     client = mesh.client(egress)

@@ -267,11 +267,17 @@ class SimMesh(World):
         self.nodes.remove(node)
 
     def client(
-        self, router: str, container_id: str = "client", *, user: str | None = None, **settings: Any
+        self,
+        router: str,
+        container_id: str = "client",
+        *,
+        user: str | None = None,
+        kind: type[SimClient] = SimClient,
+        **settings: Any,
     ) -> SimClient:
         """``settings``: those of its endpoint, such as ``window_frames``."""
         node = self.routers[router]
-        client = SimClient(self, container_id, **settings)
+        client = kind(self, container_id, **settings)
         self.nodes.append(client)
         client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(user), self.now)))
         return client

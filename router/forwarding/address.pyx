@@ -4,7 +4,7 @@ Credit is over-committed by a float of one: every inlet with a reachable taker h
 cannot signal demand. What arrives without a taker's credit waits unread on its link. Counts are deliveries.
 """
 
-from router.forwarding.credit cimport CreditSharing
+from router.forwarding.credit cimport CreditSharing, room_of
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport Move, start_refusal
 from router.forwarding.turns cimport Turns
@@ -231,7 +231,7 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef bint serve(self) except -1:
-        """Let waiting inlets go on, one delivery each in turn. True when another round may find more to do."""
+        """Let waiting inlets go on in turn. True when another round may find more to do."""
         cdef Inlet inlet
         if len(self.waiting) > 1:
             return self.serve_in_turn(Turns())
@@ -243,7 +243,10 @@ cdef class AddressGroup(Group):
         return False
 
     cdef bint serve_in_turn(self, Turns turns) except -1:
-        """Waiting inlets, and whatever is in ``turns``: by the priority of the message at the head."""
+        """Waiting inlets, and whatever is in ``turns``: by the priority of the message at the head.
+
+        A turn is one delivery for each producer that an inlet stands for; what it cannot have now, it has first next time.
+        """
         cdef Inlet inlet
         cdef bint has_gone_on, has_failed = False, is_news = False
         waiting, self.waiting = self.waiting, {}
@@ -254,7 +257,12 @@ cdef class AddressGroup(Group):
                 inlet = who
                 has_gone_on = inlet in self.inlets and self.try_step(inlet)
                 if has_gone_on:
-                    turns.add(inlet, inlet.head_level())
+                    inlet.turns += 1
+                    if inlet.turns < inlet.weight:
+                        turns.add_first(inlet, inlet.head_level())
+                    else:
+                        inlet.turns = 0
+                        turns.add(inlet, inlet.head_level())
             else:
                 has_gone_on = self.offer_again(who)
             # Who could not go on may be able to now that another has.
@@ -284,7 +292,7 @@ cdef class AddressGroup(Group):
             return self.kick()
         while self.try_step(inlet):
             pass
-        if inlet.promised_count == 0 and inlet.unsettled_count <= inlet.limit and inlet.needs_float():
+        if inlet.promised_count == 0 and room_of(inlet) >= 0 and inlet.needs_float():
             # Its takers may settle much later, and it may have more to send.
             self.top_up_now(inlet)
         if self.drains:

@@ -17,6 +17,10 @@ from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
 # Of `path_wait_s`: how long what one consumer released waits for another at its egress, before others are asked.
 cdef double SHARE_OF_EGRESS = 0.25
 
+cdef enum:
+    # It is told in one byte.
+    MOST_WEIGHT = 255
+
 
 cdef class Anycast(AddressGroup):
     """One address, one taker a delivery. Inlets that are circuits are served by local takers only: no loops."""
@@ -113,6 +117,10 @@ cdef class Anycast(AddressGroup):
             return None
         inlet.count_in()
         may_offer_again = not is_large and not pn.delivery_settled(delivery) and self.may_offer_again(inlet)
+        if inlet.is_circuit:
+            inlet.hear_weight(delivery)
+        if taker.cost and not taker.is_stream:
+            taker.weight = min(max(1, self.sharing.producers_in_use), MOST_WEIGHT)
         move = start_move(inlet, delivery, taker, taker.start())
         move.copy = inlet.take_prefix()
         if move.copy is not None:

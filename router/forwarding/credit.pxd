@@ -1,12 +1,17 @@
 from router.forwarding.ends cimport Inlet
 
 
+cdef int room_of(Inlet inlet) noexcept
+
+
 cdef class CreditSharing:
     cdef dict inlets
     cdef object again
     cdef object timers
     cdef dict hungry
+    # Of the inlets used of late, the sum of their weights; and how many of them are producers.
     cdef int in_use
+    cdef int producers_in_use
     cdef object timer
 
     cdef int top_up(self, Inlet inlet, int room) except -1

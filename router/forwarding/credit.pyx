@@ -1,7 +1,8 @@
 """How is the credit of an address's takers shared among its inlets: floats for all, the rest by recent use.
 
-An inlet that sends gets up to its limit as far as the takers' credit goes; what is scarce is shared evenly among
-those in use. Credit that an idle inlet holds while others are short is taken back to its float within ``PERIOD_S``.
+An inlet that sends gets up to its limit as far as the takers' credit goes; what is scarce is shared among those in
+use, a circuit counting as the producers behind it. Credit that an idle inlet holds while others are short is taken back
+to its float within ``PERIOD_S``.
 """
 
 from wire.proton cimport pn
@@ -11,6 +12,15 @@ PERIOD_S = 0.05
 cdef enum:
     # AMQP cannot signal demand: an inlet without any credit could never say that it has something.
     FLOAT = 1
+
+
+cdef int room_of(Inlet inlet) noexcept:
+    """Deliveries that it may be promised beyond what it was, for its own part; below zero it is past its limit.
+
+    What came over a circuit and is not settled counts at its ingress, towards the limits of the producers there.
+    """
+    cdef int unsettled = 0 if inlet.is_circuit else inlet.unsettled_count
+    return inlet.limit - inlet.promised_count - unsettled
 
 
 cdef class CreditSharing:
@@ -35,15 +45,15 @@ cdef class CreditSharing:
             return 0
         if inlet.idle_at == <long long>inlet.deliveries_in and not inlet.needs_float():
             return 0
-        wanted = inlet.limit - inlet.promised_count - inlet.unsettled_count
+        wanted = room_of(inlet)
         count = min(wanted, room)
         if room < wanted:
             count = self._ration(inlet, count)
         # By the half: a flow frame for each delivery would double the frames.
         if count > 0 and count >= inlet.promised_count:
             return inlet.top_up(count)
-        if inlet.needs_float():
-            return inlet.top_up(FLOAT)
+        if wanted >= 0 and inlet.needs_float():
+            return inlet.top_up(FLOAT * inlet.weight)
         return 0
 
     cdef int _ration(self, Inlet inlet, int count) except? -1:
@@ -53,22 +63,25 @@ cdef class CreditSharing:
         self.hungry[inlet] = None
         if self.timer is None:
             self.timer = self.timers.after(PERIOD_S, self.on_period)
-        return 0 if count <= 0 else max(1, count // (self.in_use or sharers))
+        return 0 if count <= 0 else max(1, min(count, count * inlet.weight // (self.in_use or sharers)))
 
     def on_period(self):
         """Take back what idle inlets hold, and serve those that were short."""
         cdef Inlet inlet
         cdef bint was_used
-        cdef int in_use = 0
+        cdef int in_use = 0, producers = 0
         self.timer = None
         for inlet in self.inlets:
             was_used = inlet.seen_at != <long long>inlet.deliveries_in or pn.link_queued(inlet.link.raw) > 0
             inlet.seen_at = inlet.deliveries_in
-            in_use += was_used
+            if was_used:
+                in_use += inlet.weight
+                producers += not inlet.is_circuit
             if not was_used and inlet.promised_count >= FLOAT and inlet.link.is_open_now() and not inlet.is_draining:
                 inlet.idle_at = inlet.deliveries_in
                 inlet.reduce(FLOAT)
         self.in_use = max(in_use, 1)
+        self.producers_in_use = producers
         hungry, self.hungry = self.hungry, {}
         for inlet in hungry:
             self.again(inlet)

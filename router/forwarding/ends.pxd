@@ -62,6 +62,9 @@ cdef class Inlet(DeliveryOwner):
     # Credit sharing: deliveries_in when it was last looked at, and when its credit was taken back (-1: it was not).
     cdef long long seen_at
     cdef long long idle_at
+    # How many producers it stands for: its share of turns and of scarce credit. `turns` it took of those that are due.
+    cdef int weight
+    cdef int turns
     # Multicast: its takers, as of this version of the group.
     cdef list audience
     cdef unsigned int audience_version
@@ -90,6 +93,7 @@ cdef class Inlet(DeliveryOwner):
     cdef int top_up(self, int count) except -1
     cdef int reduce(self, int count) except -1
     cdef bint needs_float(self) noexcept
+    cdef int hear_weight(self, pn_delivery_t *delivery) noexcept
 
 
 cdef class Taker(DeliveryOwner):
@@ -116,6 +120,8 @@ cdef class Taker(DeliveryOwner):
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_out
     cdef unsigned long long last_tag
+    # How many producers are behind what this router sends here.
+    cdef int weight
     cdef unsigned long long last_turn
 
     cdef int hold(self, Carrier carrier) except -1

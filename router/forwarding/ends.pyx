@@ -14,7 +14,7 @@ from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, LinkCore, scratch
 from wire.delivery cimport pending_now
-from wire.proton cimport RECEIVE_SECOND, RELEASED_STATE, pn
+from wire.proton cimport RECEIVE_SECOND, RELEASED_STATE, pn, pn_bytes_t
 
 from wire.errors import LocalStateError
 from wire.link import SEND_SETTLED
@@ -162,7 +162,8 @@ cdef class Carrier(Waiter):
 cdef class Inlet(DeliveryOwner):
     """An incoming link in a group.
 
-    Always: ``promised + unsettled_count <= limit`` but for the float of one. Counts are deliveries.
+    Always: ``promised + unsettled_count <= limit`` but for the float of one; of a circuit ``promised <= limit``. Counts
+    are deliveries.
     """
 
     def __init__(self, IncomingCore link, Group group, int limit, *, bint is_circuit=False, Guard guard=None):
@@ -172,6 +173,7 @@ cdef class Inlet(DeliveryOwner):
         self.is_circuit = is_circuit
         self.guard = guard
         self.seen_at = self.idle_at = -1
+        self.weight = 1
         self.number = _next_number()
         link.owner = self
 
@@ -385,6 +387,12 @@ cdef class Inlet(DeliveryOwner):
         """It holds no credit and nothing that waits."""
         return self.promised_count == 0 and self.moving is None and pn.link_queued(self.link.raw) == 0
 
+    cdef int hear_weight(self, pn_delivery_t *delivery) noexcept:
+        """Of a circuit: how many producers its ingress says are behind it, in the tag of the delivery."""
+        cdef pn_bytes_t tag = pn.delivery_tag(delivery)
+        self.weight = max(1, <unsigned char>tag.start[1]) if tag.size > 2 and tag.start[0] == 0 else 1
+        return 0
+
     cdef int reduce(self, int count) except -1:
         """Take back all credit but ``count``; deliveries that cross it still come."""
         self.link.set_credit_now(count)
@@ -414,6 +422,7 @@ cdef class Taker(DeliveryOwner):
         self.upstream = upstream
         self.is_stream = is_stream
         self.number = _next_number()
+        self.weight = 1
         self.credit_count = link.credit_now()
         self.had_credit = self.credit_count > 0
         self.presettles = link.remote_settle_modes[0] == SEND_SETTLED and cost == 0
@@ -498,8 +507,11 @@ cdef class Taker(DeliveryOwner):
         return is_unwritten
 
     cdef pn_delivery_t *start(self) except NULL:
-        """A new delivery on its link, with a tag of our own: a number, as short as it goes."""
-        cdef unsigned char tag[8]
+        """A new delivery on its link, with a tag of our own: a number, as short as it goes.
+
+        On a circuit of several producers: zero and how many they are, then the number. AMQP has no word for it.
+        """
+        cdef unsigned char tag[10]
         cdef unsigned long long number
         cdef int size = 0
         if self.on_start is not None:
@@ -508,9 +520,12 @@ cdef class Taker(DeliveryOwner):
         number = self.last_tag
         while number:
             size += 1
-            tag[8 - size] = number & 0xFF
+            tag[10 - size] = number & 0xFF
             number >>= 8
-        return self.link.start_now(<const char *>tag + 8 - size, size)
+        if self.weight > 1:
+            size += 2
+            tag[10 - size], tag[11 - size] = 0, self.weight
+        return self.link.start_now(<const char *>tag + 10 - size, size)
 
     # Credit
     @property

@@ -24,6 +24,17 @@ cdef class Turns:
         self.highest = max(self.highest, level)
         return 0
 
+    cdef int add_first(self, object who, int level) except -1:
+        """Before all others of this level."""
+        if not self.served[level]:
+            self.add(who, level)
+            (<list>self.queues[level]).insert(0, (<list>self.queues[level]).pop())
+            return 0
+        self.served[level] -= 1
+        (<list>self.queues[level])[self.served[level]] = who
+        self.highest = max(self.highest, level)
+        return 0
+
     cdef object next(self):
         """None when there is nobody left."""
         cdef list queue

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.bench.carrier import Carrier, run
-from mesh.bench.consumer import Consumer, TimedConsumer
+from mesh.bench.consumer import Consumer, HoldingConsumer, TimedConsumer
 from mesh.bench.dialing import Dialed, dial
 from mesh.bench.faults import Malformed, PeerGone, Refused
 from mesh.bench.frames import codes
@@ -36,10 +36,10 @@ def producer_on(dialed: Dialed, **options: Any) -> Producer:
     return Producer(attached.channel, attached.plan.what, attached.remote_window, **plan)
 
 
-def consumer_on(dialed: Dialed, **options: Any) -> Consumer:
+def consumer_on(dialed: Dialed, kind: type[Consumer] = Consumer, **options: Any) -> Consumer:
     attached = dialed.attached[0]
     plan = {"run": RUN, "count": 10, "body_bytes": BODY_BYTES, "window": 10, **options}
-    return Consumer(attached.channel, attached.plan.what, attached.next_incoming_id, attached.delivery_count, **plan)
+    return kind(attached.channel, attached.plan.what, attached.next_incoming_id, attached.delivery_count, **plan)
 
 
 def drive(dialed: Dialed, link: Any, stall_s: float = STALL_S) -> bool:
@@ -188,6 +188,12 @@ def test_every_message_of_an_endpoint_is_received_once_and_settled(
     assert (consumer.received, consumer.is_done) == (count, True)
     assert (consumer.doubled, consumer.reordered, consumer.foreign, consumer.damaged) == (0, 0, 0, 0)
     assert peer.outcomes == [ACCEPTED] * settled[:count].count(False)
+
+
+def test_a_holding_consumer_takes_what_it_has_credit_for_and_settles_nothing() -> None:
+    with WirePeer(to_send=[(payload(number), False) for number in range(5)]) as peer:
+        consumer = consume(peer, SOON_S, kind=HoldingConsumer, count=5, window=4)
+    assert (consumer.received, consumer.is_done, peer.outcomes) == (4, False, [])
 
 
 SECTIONS = {

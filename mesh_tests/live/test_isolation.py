@@ -1,0 +1,101 @@
+"""Do deliveries that nobody settles make others dearer, which share their connections? One to three routers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from mesh.bench.carrier import Carrier, Link, run
+from mesh.bench.consumer import Consumer, HoldingConsumer
+from mesh.bench.dialing import Dialed, Place, dial
+from mesh.bench.handshake import LinkPlan
+from mesh.bench.meter import Meter
+from mesh.bench.performatives import SEND_UNSETTLED
+from mesh.bench.producer import Producer
+from mesh_tests.egress import BETWEEN
+from mesh_tests.running_mesh import RunningMesh
+
+HELD = 1_000
+FLOWING = 60_000
+MOST = 1.10
+FEWEST_ROUNDS, MOST_ROUNDS = 4, 16
+STALL_S = 20.0
+
+TOPOLOGY = """
+mesh: isolation
+node_tls: false
+routers:
+  r1: {connect: [r2], listeners: [{authentication: none, link_capacity: 1000}]}
+  r2: {connect: [r3], listeners: [{authentication: none}]}
+  r3: {listeners: [{authentication: none}]}
+addresses: {work.#: anycast}
+"""
+STUCK, FLOW = "work.stuck", "work.flow"
+
+
+@pytest.fixture(scope="module")
+def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
+    mesh = RunningMesh(TOPOLOGY, tmp_path_factory.mktemp("isolation"))
+    yield mesh
+    mesh.down()
+
+
+def test_a_thousand_unsettled_deliveries_do_not_make_those_of_another_address_dearer(
+    mesh: RunningMesh, egress: str, record_testsuite_property: Callable[[str, object], None]
+):
+    free: list[float] = []
+    held: list[float] = []
+    cost_us(mesh, egress, Consumer)  # circuits are made, and memory is found
+    while len(free) < MOST_ROUNDS and (len(free) < FEWEST_ROUNDS or min(held) > MOST * min(free)):
+        free.append(cost_us(mesh, egress, Consumer))
+        held.append(cost_us(mesh, egress, HoldingConsumer))
+    record_testsuite_property(f"isolation over {BETWEEN[egress]}", f"{min(held) / min(free):.3f}")
+    assert min(held) <= MOST * min(free), f"{min(held):.2f} us, without them {min(free):.2f} us a message"
+
+
+def cost_us(mesh: RunningMesh, egress: str, kind: type[Consumer]) -> float:
+    """CPU of all routers on the way for a message that flows, while a ``kind`` of consumer has taken the others.
+
+    The work is the same whichever that is, but for the settling of a thousand.
+    """
+    meter = Meter([mesh.pid(router) for router in BETWEEN if router <= egress])
+    with closing(receiving(mesh.port(egress))) as taking, closing(sending(mesh.port("r1"))) as giving:
+        takers = [consumer_on(taking, 0, kind, HELD), consumer_on(taking, 1, Consumer, FLOWING)]
+        givers = [producer_on(giving, 0, HELD), producer_on(giving, 1, FLOWING)]
+        givers[0].is_done = True  # when all have come, of which the consumer tells: they need not be settled
+        carriers = [carrier_of(taking, takers), carrier_of(giving, givers)]
+        before_s = sum(meter.cpu_s())
+        assert run(carriers, STALL_S), f"{[each.received for each in takers]} came"
+        used_s = sum(meter.cpu_s()) - before_s
+        assert givers[0].settled == (0 if kind is HoldingConsumer else HELD)
+    return used_s * 1e6 / FLOWING
+
+
+def receiving(port: int) -> Dialed:
+    return dial(Place("127.0.0.1", port), [LinkPlan(address, True) for address in (STUCK, FLOW)])
+
+
+def sending(port: int) -> Dialed:
+    return dial(Place("127.0.0.1", port), [LinkPlan(address, False, SEND_UNSETTLED) for address in (STUCK, FLOW)])
+
+
+def consumer_on(dialed: Dialed, number: int, kind: type[Consumer], count: int) -> Consumer:
+    attached = dialed.attached[number]
+    counts = attached.next_incoming_id, attached.delivery_count
+    return kind(attached.channel, attached.plan.what, *counts, run=number, count=count, body_bytes=100, window=HELD)
+
+
+def producer_on(dialed: Dialed, number: int, count: int) -> Producer:
+    attached = dialed.attached[number]
+    plan = {"run": number, "count": count, "body_bytes": 100, "frame_bytes": dialed.peer.frame_bytes}
+    return Producer(attached.channel, attached.plan.what, attached.remote_window, **plan)
+
+
+def carrier_of(dialed: Dialed, links: list[Link]) -> Carrier:
+    carrier = dialed.carrier()
+    for link, attached in zip(links, dialed.attached, strict=True):
+        carrier.add(link, attached.peer_channel)
+    carrier.feed(dialed.leftover)
+    return carrier
