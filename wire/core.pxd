@@ -70,9 +70,13 @@ cdef class SessionCore:
     cdef pn_session_t *raw
     cdef readonly EndpointCore endpoint
     cdef readonly bint is_gone
+    # What its links may leave unread here.
+    cdef public size_t window_bytes
     # Frames handed to the engine since its output number ``handed_at``: the peer's window does not count them yet.
     cdef size_t handed_frames
     cdef unsigned long long handed_at
+
+    cdef bint is_crowded_now(self) noexcept
 
 
 cdef class LinkCore:

@@ -45,6 +45,7 @@ class SessionCore:
     owner: Any
     endpoint: Any
     is_gone: bool
+    window_bytes: int
     def __init__(self, endpoint: EndpointCore, pointer: int) -> None: ...
     def _lose(self) -> None: ...
     @property

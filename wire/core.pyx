@@ -336,6 +336,10 @@ cdef class SessionCore:
         """Of the engine's session."""
         return <size_t>self.raw
 
+    cdef bint is_crowded_now(self) noexcept:
+        """A quarter of what may lie here unread does: before the window shuts, for all links of the session."""
+        return pn.session_incoming_bytes(self.raw) * 4 > self.window_bytes
+
     @property
     def remote_window_frames(self):
         """Transfer frames the peer's session still takes."""

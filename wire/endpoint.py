@@ -247,8 +247,10 @@ class Endpoint(EndpointCore):
             session.end()
 
     def _own_session(self, pointer: Pointer, window_frames: int | None = None) -> Session:
-        set_session_window(pointer, window_frames or self.settings.window_frames)
+        frames = window_frames or self.settings.window_frames
+        set_session_window(pointer, frames)
         session = Session(self, pointer)
+        session.window_bytes = frames * self.settings.max_frame_bytes
         self._sessions[session.address] = session
         return session
 

@@ -1,6 +1,7 @@
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
-from router.forwarding.move cimport Copies, Move
+from router.forwarding.copies cimport Copies
+from router.forwarding.move cimport Move
 
 
 cdef class Anycast(AddressGroup):

@@ -1,5 +1,5 @@
 from router.forwarding.address import AddressGroup, GroupOwner
-from router.forwarding.move import Copies
+from router.forwarding.copies import Copies
 from router.forwarding.settings import ForwardingSettings
 from router.timers import Timers
 

@@ -8,8 +8,9 @@ egress to its own consumers.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport Carrier, Inlet, Taker
-from router.forwarding.move cimport Copies, Move, start_move, too_large
+from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
+from router.forwarding.copies cimport Copies
+from router.forwarding.move cimport Move, start_move, too_large
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
@@ -70,6 +71,12 @@ cdef class Anycast(AddressGroup):
                 self.released += inlet.release_held()
 
     # Movement
+    cdef int wait_for_taker(self, Inlet inlet) except -1:
+        # The session is shared with circuits of other addresses, whose consumers may be faster.
+        if inlet.is_circuit and inlet.link.session.is_crowded_now():
+            self.released += inlet.read_ahead(self.copies)
+        return AddressGroup.wait_for_taker(self, inlet)
+
     cdef bint has_ready_taker(self) noexcept:
         cdef Taker taker
         for taker in self.takers:
@@ -82,18 +89,23 @@ cdef class Anycast(AddressGroup):
 
     cdef bint step(self, Inlet inlet) except -1:
         cdef Carrier move = inlet.moving
+        cdef bint is_in_the_way
         if move is None:
             move = self.begin(inlet)
             if move is None:
                 return False
-        return move.advance()
+        if move.advance():
+            return True
+        # As for what waits for a taker: the rest of this one may wait here.
+        is_in_the_way = inlet.is_circuit and inlet.moving is not None and inlet.link.session.is_crowded_now()
+        return is_in_the_way and (<Move>inlet.moving).read_rest()
 
     cdef Carrier begin(self, Inlet inlet):
         cdef pn_delivery_t *delivery
         cdef Taker taker
         cdef Move move
         cdef size_t size
-        cdef bint is_large = False, may_offer_again
+        cdef bint is_partial, is_large, may_offer_again
         while (delivery := inlet.head_now()) is not NULL and pn.delivery_aborted(delivery):
             inlet.drop_head()
             inlet.count_in()
@@ -103,11 +115,11 @@ cdef class Anycast(AddressGroup):
         if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:
             return self.refuse_transaction(inlet, delivery)
         size = inlet.head_size(delivery)
-        if inlet.is_head_partial(delivery):
-            # A delivery enters a link that others share only when complete, or it would stop them halfway.
-            if size < CHUNK_BYTES:
-                return None
-            is_large = True
+        is_partial = inlet.is_head_partial(delivery)
+        # A delivery enters a link that others share only when complete, or it would stop them halfway.
+        if is_partial and size < CHUNK_BYTES:
+            return None
+        is_large = is_partial or size > WHOLE_BYTES
         taker = self.choose(inlet, is_large, size)
         if taker is None:
             taker = self._who_is_too_small(inlet.is_circuit, size)
@@ -124,7 +136,7 @@ cdef class Anycast(AddressGroup):
         move = start_move(inlet, delivery, taker, taker.start())
         move.copy = inlet.take_prefix()
         if move.copy is not None:
-            move.is_read = not is_large
+            move.is_read = not is_partial
             if move.is_read:
                 inlet.moving = None
         elif may_offer_again and size <= CHUNK_BYTES:

@@ -72,7 +72,7 @@ cdef class CreditSharing:
         cdef int in_use = 0, producers = 0
         self.timer = None
         for inlet in self.inlets:
-            was_used = inlet.seen_at != <long long>inlet.deliveries_in or pn.link_queued(inlet.link.raw) > 0
+            was_used = inlet.seen_at != <long long>inlet.deliveries_in or inlet.has_queued()
             inlet.seen_at = inlet.deliveries_in
             if was_used:
                 in_use += inlet.weight

@@ -48,7 +48,7 @@ class Drain:
     def look(self) -> None:
         """Perhaps what the one that is asked had sent has gone on."""
         inlet = self._current
-        if inlet is not None and inlet.link.credit <= 0 and inlet.link.queued == 0:
+        if inlet is not None and inlet.link.credit <= 0 and not inlet.is_waiting:
             self.go_on()
 
     def on_left(self, end: Inlet | Taker) -> None:

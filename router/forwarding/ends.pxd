@@ -1,6 +1,11 @@
+from router.forwarding.copies cimport Copies
 from router.forwarding.guard cimport Guard
-from wire.core cimport DeliveryOwner, IncomingCore, OutgoingCore, Waiter
+from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, OutgoingCore, Waiter
 from wire.proton cimport pn_delivery_t
+
+cdef enum:
+    # A delivery that is here to its end, and no larger, goes over links that others share: it can be kept out of their way.
+    WHOLE_BYTES = 4 * CHUNK_BYTES
 
 
 cdef class Group:
@@ -57,6 +62,9 @@ cdef class Inlet(DeliveryOwner):
     # The message at the head, read while it waits to learn its level: still the current one of its link.
     cdef bytes held_head
     cdef int held_level
+    # Before those on the link: read out of the engine whole, a deque of (delivery, bytes); None when there is nothing.
+    cdef object backlog
+    cdef Copies budget
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_in
     # Credit sharing: deliveries_in when it was last looked at, and when its credit was taken back (-1: it was not).
@@ -77,6 +85,10 @@ cdef class Inlet(DeliveryOwner):
     cdef bint may_go_on_now(self) except -1
     cdef pn_delivery_t *head_now(self) noexcept
     cdef bytes take_prefix(self)
+    cdef int read_ahead(self, Copies budget) except -1
+    cdef bytes _leave_backlog(self)
+    cdef bint _has_unread(self) noexcept
+    cdef bint _release_current(self) except -1
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1
     cdef int head_level(self) except -1
     cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept
@@ -93,6 +105,7 @@ cdef class Inlet(DeliveryOwner):
     cdef int top_up(self, int count) except -1
     cdef int reduce(self, int count) except -1
     cdef bint needs_float(self) noexcept
+    cdef bint has_queued(self) noexcept
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept
 
 

@@ -10,11 +10,14 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
+from router.forwarding.copies cimport Copies
 from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, LinkCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport RECEIVE_SECOND, RELEASED_STATE, pn, pn_bytes_t
+
+from collections import deque
 
 from wire.errors import LocalStateError
 from wire.link import SEND_SETTLED
@@ -256,6 +259,8 @@ cdef class Inlet(DeliveryOwner):
         """Complete deliveries go on without their sender; the one under way is aborted downstream."""
         cdef Carrier carrier
         self.held_head = None
+        while self.backlog is not None:
+            self._leave_backlog()
         while (carrier := self.newest) is not None:
             self.drop(carrier)
             carrier.on_inlet_lost()
@@ -263,10 +268,47 @@ cdef class Inlet(DeliveryOwner):
     # What is at its head
     cdef pn_delivery_t *head_now(self) noexcept:
         """The oldest delivery that was not passed on."""
+        if self.backlog is not None:
+            return <pn_delivery_t *><size_t>self.backlog[0][0]
         return self.link.current_now()
+
+    # Read before there is a taker: what lies unread in a session shuts its window for all links of it
+    cdef int read_ahead(self, Copies budget) except -1:
+        """Take what is whole and small out of the engine; how many had to be RELEASED, since there was no more room."""
+        cdef int count = 0
+        cdef size_t size
+        self.budget = budget
+        while self._has_unread():
+            size = pending_now(self.link.current_now()) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
+            if not budget.take(size):
+                count += self._release_current()
+                continue
+            if self.held_head is None:
+                self.held_head = PyBytes_FromStringAndSize(NULL, size)
+                self.link.recv_into(PyBytes_AS_STRING(self.held_head), size)
+            if self.backlog is None:
+                self.backlog = deque()
+            self.backlog.append((<size_t>self.link.current_now(), self.held_head))
+            self.held_head = None
+            self.link.advance_now()
+        return count
+
+    cdef bint _has_unread(self) noexcept:
+        cdef pn_delivery_t *delivery = self.link.current_now()
+        return delivery is not NULL and (self.held_head is not None or self._may_be_read(delivery))
+
+    cdef bytes _leave_backlog(self):
+        """The oldest of what was read ahead."""
+        cdef bytes message = self.backlog.popleft()[1]
+        self.budget.used_bytes -= PyBytes_GET_SIZE(message)
+        if not self.backlog:
+            self.backlog = None
+        return message
 
     cdef bytes take_prefix(self):
         """What was read of the head before, which the link is past then; None when all of it is still on the link."""
+        if self.backlog is not None:
+            return self._leave_backlog()
         message, self.held_head = self.held_head, None
         if message is not None:
             self.link.advance_now()
@@ -279,6 +321,8 @@ cdef class Inlet(DeliveryOwner):
     cdef int head_level(self) except -1:
         """The priority of the message at the head, if all of it is here and small; the usual one for any other."""
         cdef pn_delivery_t *delivery
+        if self.backlog is not None:
+            return level_of(self.backlog[0][1])
         if self.held_head is None:
             delivery = NULL if self.link.is_gone else self.link.current_now()
             if delivery is NULL or not self._may_be_read(delivery):
@@ -294,10 +338,12 @@ cdef class Inlet(DeliveryOwner):
             return False
         if pn.delivery_partial(delivery) or pn.delivery_aborted(delivery):
             return False
-        return 0 < pending_now(delivery) <= CHUNK_BYTES
+        return 0 < pending_now(delivery) <= WHOLE_BYTES
 
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
         """Bytes of the head that are here, read or not."""
+        if self.backlog is not None:
+            return PyBytes_GET_SIZE(self.backlog[0][1])
         return pending_now(delivery) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
 
     cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept:
@@ -336,6 +382,16 @@ cdef class Inlet(DeliveryOwner):
 
     cdef bint release_head(self) except -1:
         """Answer the delivery at the head with RELEASED once it was read to its end; False while that is not here."""
+        cdef pn_delivery_t *delivery
+        if self.backlog is None:
+            return self._release_current()
+        delivery = self.head_now()
+        self._leave_backlog()
+        self.count_in()
+        release(delivery)
+        return True
+
+    cdef bint _release_current(self) except -1:
         cdef pn_delivery_t *delivery = self.link.current_now()
         if delivery is NULL or self.moving is not None:
             return False
@@ -385,7 +441,15 @@ cdef class Inlet(DeliveryOwner):
 
     cdef bint needs_float(self) noexcept:
         """It holds no credit and nothing that waits."""
-        return self.promised_count == 0 and self.moving is None and pn.link_queued(self.link.raw) == 0
+        return self.promised_count == 0 and self.moving is None and not self.has_queued()
+
+    cdef bint has_queued(self) noexcept:
+        """Something waits here for a taker."""
+        return self.backlog is not None or pn.link_queued(self.link.raw) > 0
+
+    @property
+    def is_waiting(self):
+        return self.has_queued()
 
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept:
         """Of a circuit: how many producers its ingress says are behind it, in the tag of the delivery."""

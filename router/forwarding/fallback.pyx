@@ -9,7 +9,8 @@ from cpython.bytes cimport PyBytes_GET_SIZE
 
 from router.forwarding.anycast cimport Anycast
 from router.forwarding.ends cimport Carrier, Inlet, Taker
-from router.forwarding.move cimport Copies, Move
+from router.forwarding.copies cimport Copies
+from router.forwarding.move cimport Move
 
 from dataclasses import replace
 

@@ -1,4 +1,5 @@
-from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.copies cimport Copies
+from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
 from wire.proton cimport pn_delivery_t
 
 
@@ -19,6 +20,7 @@ cdef class Move(Carrier):
     cdef bint keep(self, Copies copies) noexcept
     cdef int forget_copy(self) except -1
     cdef int _copy_chunk(self) except -1
+    cdef bint read_rest(self) except -1
     cdef int _send(self, const char *chunk, size_t size) except -1
     cdef int _wait_for_room(self) except -1
     cdef bint _is_too_large(self) noexcept
@@ -38,11 +40,6 @@ cdef class Move(Carrier):
     cdef int let_go(self) except -1
     cdef int offer(self, Taker taker) except -1
     cdef int give_back(self) except -1
-
-
-cdef class Copies:
-    cdef readonly size_t used_bytes
-    cdef readonly size_t limit_bytes
 
 
 cdef object too_large(Taker taker)

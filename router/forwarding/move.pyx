@@ -6,8 +6,9 @@ What was read whole may be kept until its outcome, and offered to another taker.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
+from router.forwarding.copies cimport Copies
 from router.forwarding.records cimport recorder
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, pending_now, set_failed
@@ -15,13 +16,6 @@ from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
 
 from wire.delivery import rejected, remote_outcome, set_outcome
 from wire.outcome import MODIFIED_FAILED, RELEASED
-
-
-cdef class Copies:
-    """How much of what was not settled yet does this node keep, to offer it again? In bytes, of all its addresses."""
-
-    def __init__(self, size_t limit_bytes):
-        self.limit_bytes = limit_bytes
 
 
 cdef enum:
@@ -68,10 +62,8 @@ cdef class Move(Carrier):
 
     cdef bint keep(self, Copies copies) noexcept:
         """False when there is no room for it: then it cannot be offered again."""
-        cdef size_t size = PyBytes_GET_SIZE(self.copy)
-        if copies.used_bytes + size > copies.limit_bytes:
+        if not copies.take(PyBytes_GET_SIZE(self.copy)):
             return False
-        copies.used_bytes += size
         self.copies = copies
         return True
 
@@ -174,6 +166,22 @@ cdef class Move(Carrier):
         if pn.delivery_partial(self.incoming) or pn.delivery_aborted(self.incoming):
             return False
         return not self._is_too_large()
+
+    cdef bint read_rest(self) except -1:
+        """Take what is left of a whole delivery out of the engine; its link goes on without it. False when it cannot."""
+        cdef Inlet inlet = self.inlet
+        cdef Taker taker = self.taker
+        cdef size_t size = pending_now(self.incoming)
+        if self.is_read or taker is None or self.copy is not None or size > WHOLE_BYTES:
+            return False
+        if pn.delivery_partial(self.incoming) or pn.delivery_aborted(self.incoming):
+            return False
+        self.copy = PyBytes_FromStringAndSize(NULL, size)
+        inlet.link.recv_into(PyBytes_AS_STRING(self.copy), size)
+        self.is_read = True
+        inlet.pop()
+        taker.link.endpoint.wait(self)
+        return True
 
     cdef int _complete(self) except -1:
         cdef Inlet inlet = self.inlet

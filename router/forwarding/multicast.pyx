@@ -4,7 +4,7 @@ Producers are held back by the slowest taker; one without credit for ``stall_tim
 """
 
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
 from router.forwarding.fan cimport Copy, start_fan
 from router.forwarding.move cimport too_large
 from wire.core cimport CHUNK_BYTES
@@ -92,7 +92,7 @@ cdef class Multicast(AddressGroup):
         size = inlet.head_size(delivery)
         if not is_whole and size < CHUNK_BYTES:
             return None
-        takers = self._takers_now(inlet, not is_whole)
+        takers = self._takers_now(inlet, not is_whole or size > WHOLE_BYTES)
         if takers is None:
             self.wait_for_taker(inlet)
             return None

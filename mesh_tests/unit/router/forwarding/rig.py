@@ -11,7 +11,7 @@ from typing import Any
 from router.forwarding.anycast import Anycast
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.guard import Guard
-from router.forwarding.move import Copies
+from router.forwarding.copies import Copies
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import ForwardingSettings
 from router.timers import Timers

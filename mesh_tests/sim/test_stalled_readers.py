@@ -1,0 +1,69 @@
+"""Does a consumer that grants credit and does not read stop anybody but its own producers?"""
+
+from __future__ import annotations
+
+import pytest
+
+from mesh_tests.egress import egress_at
+from mesh_tests.sim.clients import Receiver, Sender
+from mesh_tests.sim.line import line
+from mesh_tests.sim.world import SimMesh
+from wire.delivery import ACCEPTED, RELEASED
+
+BUDGET_BYTES = 64 << 20
+SIZES = [(100, 1000), (10_000, 1000), (60_000, 400), (100_000, 100), (3_000_000, 5)]
+"""Bytes of a message, and how many: more than the session of four frames takes that its consumer allows."""
+
+
+def stalled(mesh: SimMesh, egress: str, address: str) -> Receiver:
+    client = mesh.client(egress, address, window_frames=4, max_frame_bytes=16384)
+    receiver = client.receiver(address, credit=1000)
+    receiver.reads = False
+    return receiver
+
+
+def send(mesh: SimMesh, sender: Sender, bodies: list[bytes]) -> None:
+    for body in bodies:
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(body)
+        mesh.run(0.001)
+
+
+def are_others_served(mesh: SimMesh, egress: str) -> bool:
+    receiver = mesh.client(egress).receiver("work.moving", credit=100)
+    sender = mesh.client("r1").sender("work.moving")
+    bodies = [b"%d" % number for number in range(50)]
+    send(mesh, sender, bodies)
+    mesh.run(1)
+    return receiver.messages == bodies and sender.outcomes == {number + 1: ACCEPTED for number in range(50)}
+
+
+@pytest.mark.parametrize(("size", "count"), SIZES, ids=[f"{count} x {size}" for size, count in SIZES])
+def test_all_others_go_on_and_it_gets_everything_in_order_once_it_reads(egress: str, size: int, count: int):
+    mesh = line()
+    receiver = stalled(mesh, egress, "work.stalled")
+    sender = mesh.client("r1").sender("work.stalled")
+    bodies = [number.to_bytes(4, "big").ljust(size, b"x") for number in range(count)]
+    send(mesh, sender, bodies)
+    assert are_others_served(mesh, egress)
+    assert not receiver.messages
+    client = next(client for client in mesh.nodes if getattr(client, "endpoint", None) is receiver.link.endpoint)
+    client.resume(receiver)
+    mesh.run_until(lambda: len(sender.outcomes) == count, 10)
+    assert receiver.messages == bodies
+    assert set(sender.outcomes.values()) == {ACCEPTED}
+
+
+@egress_at("r2", "r3")
+def test_what_a_router_cannot_keep_of_them_is_released_and_all_others_go_on(egress: str):
+    mesh = line()
+    size, count = 60_000, 1000
+    for address in ("work.first", "work.second"):
+        stalled(mesh, egress, address)
+    senders = [mesh.client("r1").sender(address) for address in ("work.first", "work.second")]
+    for sender in senders:
+        send(mesh, sender, [bytes(size)] * count)
+    assert are_others_served(mesh, egress)
+    outcomes = [outcome for sender in senders for outcome in sender.outcomes.values()]
+    assert set(outcomes) == {RELEASED}
+    assert len(senders) * count * size - len(outcomes) * size <= BUDGET_BYTES + (16 << 20)
