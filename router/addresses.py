@@ -16,9 +16,9 @@ from router.entries import Entry
 from router.fallbacks import Fallbacks
 from router.forwarding.address import AddressGroup
 from router.forwarding.anycast import Anycast
+from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
-from router.forwarding.copies import Copies
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.keeping import Advertise

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from router.forwarding.anycast import Anycast
+from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.guard import Guard
-from router.forwarding.copies import Copies
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import ForwardingSettings
 from router.timers import Timers
