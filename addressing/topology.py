@@ -135,7 +135,7 @@ class Listener(Part):
     handshake_timeout_s: Seconds = 10.0
     """A connection must be open after this time."""
     link_capacity: int = Field(default=1000, ge=1, le=65_535)
-    """Most credit a sending client gets on one link."""
+    """Most credit a sending client gets on one link; without an address 250 at most."""
 
     @classmethod
     def _from_shorthand(cls, value: Any) -> Any:

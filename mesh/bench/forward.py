@@ -207,6 +207,7 @@ def sentences(work: str, mode: str, runs: Sequence[Run]) -> Iterator[str]:
     """Loss is a figure; all else is a wrong, and so is loss of what was not pre-settled."""
     lost = sum(run.lost for run in runs)
     if lost and mode != PRESETTLED:
-        yield f"{work}, {mode}: {lost} messages did not arrive"
+        hint = "; does the address give every consumer each message?" if "multicast" in work else ""
+        yield f"{work}, {mode}: {lost} messages did not arrive{hint}"
     for what in sorted({what for run in runs for what in run.wrongs}):
         yield f"{work}, {mode}: {sum(run.wrongs.get(what, 0) for run in runs)} messages {what}"

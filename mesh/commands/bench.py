@@ -48,9 +48,7 @@ def target_options(command: Command) -> Command:
                 type=click.IntRange(1),
                 help="Process of that router or broker, for CPU and memory; repeat for several.",
             ),
-            click.option(
-                "--tls", "is_tls", is_flag=True, help="Mutual TLS between routers in line; to clients in `connections`."
-            ),
+            click.option("--tls", "is_tls", is_flag=True, help="Mutual TLS between routers in line."),
             click.option(
                 "--timeout", "stall_s", type=DURATION, default="10s", help="Give up when nothing moves for that long."
             ),
@@ -211,7 +209,7 @@ def links_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **opt
 def connections_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
     """Measure what it costs to open and keep connections that are idle, with one link each.
 
-    The limit of open files is raised as far as this user may.
+    The limit of open files is raised as far as this user may. With --tls the connections themselves are encrypted.
 
     \b
     Examples:

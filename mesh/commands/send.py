@@ -38,7 +38,12 @@ OUTCOMES = ("accepted", "released", "rejected", "modified")
 )
 @click.option("--subject", metavar="TEXT", help="What the message is about.")
 @click.option("--ttl", "ttl_s", type=DURATION, help="The message may be dropped after that long.")
-@click.option("--priority", type=click.IntRange(0, 255), default=4, help="Higher goes first, where it is kept.")
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 255),
+    default=4,
+    help="In the header: higher goes first where a router holds it; embedded queues do not look at it yet.",
+)
 @click.option(
     "--durable",
     is_flag=True,
