@@ -110,6 +110,26 @@ def test_pre_settled_deliveries_are_held_back_by_credit_and_none_is_lost(produce
     assert all(each.is_settled for each in consumer.arrived)
 
 
+def test_pre_settled_deliveries_to_a_consumer_that_dies_are_lost_and_those_behind_go_to_the_next(
+    rows, producer, egress, work
+):
+    mortal = WireClient(rows.port(egress), container_id="mortal")
+    mortal.receiver(work, credit=2)
+    sender = producer.sender(work)
+    for _ in range(2):
+        producer.send_when_due(sender, "lost", is_settled=True)
+    wait_with((producer, mortal), lambda: len(mortal.arrived) == 2 and sender.credit > 0, "more than it takes")
+    producer.send_when_due(sender, "behind", is_settled=True)
+    mortal.kill()
+    with WireClient(rows.port(egress), container_id="next") as other:
+        other.receiver(work, credit=1000)
+        for number in range(3 * CAPACITY):
+            wait_with((producer, other), lambda: sender.credit > 0, "credit")
+            producer.send(sender, number, is_settled=True)
+        wait_with((producer, other), lambda: len(other.arrived) == 1 + 3 * CAPACITY, "all but what was lost")
+        assert [each.body for each in other.arrived] == ["behind", *range(3 * CAPACITY)]
+
+
 # Transactions
 @pytest.mark.parametrize("kind", ["work", "news"])
 def test_a_delivery_of_a_transaction_is_rejected(rows, consumer, work, news, kind):
