@@ -34,8 +34,8 @@ class Record(NamedTuple):
 
 
 @pytest.fixture
-def recorder() -> Iterator[Recorder]:
-    yield record(8)
+def recorder(request: pytest.FixtureRequest) -> Iterator[Recorder]:
+    yield record(getattr(request, "param", 8))
     record(0)
 
 
@@ -221,3 +221,18 @@ def test_what_a_sender_without_an_address_sends_nowhere_is_recorded_without_link
     (found,) = records(recorder)
     assert (found.incoming, found.outgoing) == (0, 0)
     assert (found.outcome, found.size_bytes) == (Kind.REJECTED, len(message))
+
+
+@pytest.mark.parametrize("recorder", [100], indirect=True)
+def test_each_router_on_the_way_leaves_a_record_of_its_own(recorder: Recorder, egress: str):
+    mesh = line()
+    mesh.client(egress).receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    for _ in range(5):
+        mesh.send(sender, bytes(100))
+    mesh.run_until(lambda: len(sender.outcomes) == 5)
+    found = records(recorder)
+    routers = ["r1", "r2", "r3"].index(egress) + 1
+    assert len(found) == 5 * routers
+    assert {(each.outcome, each.part) for each in found} == {(Kind.ACCEPTED, WHOLE_WAY)}
+    assert len({each.incoming for each in found}) == routers
