@@ -157,8 +157,12 @@ class RouterNode:
         )
 
     # Inputs of the driver
-    def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
+    def _look_at_clock(self, now: float) -> None:
         self._timers.now = now
+        set_now(now)
+
+    def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
+        self._look_at_clock(now)
         known = self._settings.listeners.get(listener)
         if known is None:
             endpoint = Endpoint(self._settings.node_endpoint, peer, self.dirty)
@@ -169,7 +173,7 @@ class RouterNode:
         return endpoint
 
     def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
-        self._timers.now = now
+        self._look_at_clock(now)
         if is_broker_connector(connector):
             endpoint = self._brokers.on_connected(connector, peer, self._take_number(), self.dirty)
             self._adopt(endpoint.owner)
@@ -180,14 +184,13 @@ class RouterNode:
         return endpoint
 
     def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
-        self._timers.now = now
+        self._look_at_clock(now)
         if is_broker_connector(connector):
             self._brokers.on_connect_failed(connector, reason)
             self._settle()
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
-        self._timers.now = now
-        set_now(now)
+        self._look_at_clock(now)
         connection: RouterConnection = endpoint.owner
         if isinstance(connection, NeighborConnection):
             self._routing.on_heard(connection.number, now)
@@ -198,12 +201,12 @@ class RouterNode:
         self._settle()
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
-        self._timers.now = now
+        self._look_at_clock(now)
         endpoint.wake_waiters()
         self._settle()
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        self._timers.now = now
+        self._look_at_clock(now)
         connection: RouterConnection = endpoint.owner
         self._connections.pop(connection.number, None)
         if isinstance(connection, NeighborConnection):
@@ -221,6 +224,7 @@ class RouterNode:
         self._settle()
 
     def on_time(self, now: float) -> None:
+        set_now(now)
         self._timers.run(now)
         self._act(self._routing.on_time(now))
         self._settle()

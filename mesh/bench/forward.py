@@ -67,6 +67,7 @@ class Order:
     is_tls: bool
     is_durable: bool
     stall_s: float
+    has_records: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Run:
 def measure_ours(works: Sequence[Work], order: Order, out: Output) -> Iterator[Row]:
     """On routers of our own, started anew for each length of line; and the generator without any."""
     for routers, some in groupby(sorted(works, key=lambda work: work.routers), key=lambda work: work.routers):
-        plan = LinePlan(routers, order.is_tls)
+        plan = LinePlan(routers, order.is_tls, has_records=order.has_records)
         with running_line(plan, out) as target:
             yield from measure(target, plan.name, list(some), order, out)
     yield measure_alone(order, out)

@@ -53,12 +53,15 @@ class LinePlan:
     """TLS to clients, with the routers' certificates of the mesh."""
     max_connections: int = 10_000
     max_links: int = 10_000
+    has_records: bool = False
+    """The routers record every delivery."""
 
     @property
     def name(self) -> str:
+        records = ", records on" if self.has_records else ""
         if self.routers == 1:
-            return "1 router" + (", TLS" if self.is_client_tls else "")
-        return f"{self.routers} routers in line" + (", TLS between them" if self.is_tls else "")
+            return "1 router" + (", TLS" if self.is_client_tls else "") + records
+        return f"{self.routers} routers in line" + (", TLS between them" if self.is_tls else "") + records
 
 
 @contextmanager
@@ -77,6 +80,7 @@ class Line:
     def __init__(self, plan: LinePlan, folder: Path, out: Output) -> None:
         self._out = out
         self._is_client_tls = plan.is_client_tls
+        self._program = "mesh.bench.recorded" if plan.has_records else "mesh.bench.leash"
         self._file = folder / "amqpmesh.yml"
         # YAML holds JSON.
         self._file.write_text(json.dumps(topology_of(plan)))
@@ -114,7 +118,7 @@ class Line:
         arguments = [str(os.getpid()), "node", name, "--topology", str(self._file)]
         with self._workdir.log_file(name).open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-P", "-X", "faulthandler", "-m", "mesh.bench.leash", *arguments],
+                [sys.executable, "-P", "-X", "faulthandler", "-m", self._program, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -76,6 +76,7 @@ def command() -> None:
 @click.option("--window", type=click.IntRange(1), default=1000, help="Credit that a receiver keeps up.")
 @click.option("-n", "--repeat", type=click.IntRange(1), default=5, help="Runs of each row, after one to warm up.")
 @click.option("--durable", "is_durable", is_flag=True, help="Ask brokers to store the messages.")
+@click.option("--records", "has_records", is_flag=True, help="Have the routers record every delivery.")
 @target_options
 @output_options
 def forward_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
@@ -105,6 +106,7 @@ def forward_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
         is_tls=options["is_tls"],
         is_durable=options["is_durable"],
         stall_s=options["stall_s"],
+        has_records=options["has_records"],
     )
     works = works_of(options, is_url=url is not None)
     if url is None:
@@ -231,5 +233,5 @@ def check(url: AmqpUrl | None, pids: tuple[int, ...], options: dict[str, Any], h
     """Raise UsageError for options that mean nothing together."""
     if url is None and pids:
         raise click.UsageError("--pid goes with --url: routers of its own are known")
-    if url is not None and (options["is_tls"] or has_routers):
-        raise click.UsageError("--routers and --tls are for routers of its own: they do not go with --url")
+    if url is not None and (options["is_tls"] or options.get("has_records") or has_routers):
+        raise click.UsageError("--routers, --tls and --records are for routers of its own: they do not go with --url")

@@ -9,13 +9,19 @@ import pytest
 
 from mesh_tests.live.big_message import BigReceiver, BigSender, digest_of
 from mesh_tests.live.memory import MemoryWatch, resident_bytes
-from mesh_tests.live.wire_client import WireClient
+from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED
 
 MIB = 1 << 20
 BIG_BYTES = 256 * MIB
 MOST_GROWTH_BYTES = 16 * MIB
+MANY = 10
+EACH_BYTES = 24 * MIB
+MOST_GROWTH_OF_MANY_BYTES = 64 * MIB
+"""All of them are 240 MiB."""
+MOST_WAIT_S = 2.0
+"""Of a small message, while clients and routers share two cores."""
 DONE_S = 90.0
 ROUTERS = ("r1", "r2", "r3")
 
@@ -30,6 +36,7 @@ brokers:
   b1: {{routers: [r3]}}
 addresses:
   files: anycast
+  small: anycast
   copies: multicast
   stored: queue
 """
@@ -116,6 +123,34 @@ def test_a_router_holds_little_of_a_big_message_whose_receiver_reads_slowly(mesh
     _assert_small(memory)
 
 
+def test_a_router_holds_little_of_many_big_messages_at_once_and_small_ones_pass_all_the_while(mesh, idle_bytes):
+    """Of the small ones each is sent when the one before was accepted."""
+    with (
+        WireClient(mesh.port("r1"), idle_timeout_s=0) as producer,
+        WireClient(mesh.port("r3"), idle_timeout_s=0) as consumer,
+        MemoryWatch({name: mesh.pid(name) for name in ROUTERS}, idle_bytes) as memory,
+    ):
+        consumer.receiver("small", credit=1000)
+        sender = producer.sender("small")
+        taking = [_Taking(mesh.port("r3"), "files") for _ in range(MANY)]
+        sending = [threading.Thread(target=_send, args=(mesh, "files", EACH_BYTES)) for _ in range(MANY)]
+        for thread in sending:
+            thread.start()
+        passed = 0
+        while any(thread.is_alive() for thread in taking):
+            number = producer.send_when_due(sender, "small")
+            wait_with((producer, consumer), lambda: consumer.arrived, "a small message", MOST_WAIT_S)
+            consumer.settle_all()
+            producer.wait_outcome(number, MOST_WAIT_S)
+            passed += 1
+        for thread in sending:
+            thread.join(DONE_S)
+    for each in taking:
+        _assert_whole(each.result(), EACH_BYTES)
+    assert passed > MANY
+    _assert_small(memory, MOST_GROWTH_OF_MANY_BYTES)
+
+
 def _wait_standstill(mesh):
     """Until what the routers received has not grown by a MiB in 25 looks."""
     seen = deque(maxlen=25)
@@ -131,17 +166,17 @@ def _mib_received(mesh):
     return sum(each["bytes_in"] for name in ROUTERS for each in mesh.snapshot(name)["node"]["connections"]) // MIB
 
 
-def _send(mesh, address):
+def _send(mesh, address, size=BIG_BYTES):
     with BigSender(mesh.port("r1"), address) as sender:
-        number = sender.send_big(BIG_BYTES)
+        number = sender.send_big(size)
         assert sender.wait_outcome(number, DONE_S) == ACCEPTED
 
 
-def _assert_whole(digest):
-    assert digest.bytes_seen == BIG_BYTES + 8
-    assert digest.value() == digest_of(BIG_BYTES).value()
+def _assert_whole(digest, size=BIG_BYTES):
+    assert digest.bytes_seen == size + 8
+    assert digest.value() == digest_of(size).value()
 
 
-def _assert_small(memory):
+def _assert_small(memory, most_bytes=MOST_GROWTH_BYTES):
     growth = memory.growth_bytes()
-    assert all(grown <= MOST_GROWTH_BYTES for grown in growth.values()), growth
+    assert all(grown <= most_bytes for grown in growth.values()), growth

@@ -74,6 +74,13 @@ def test_forward_measures_every_mode_and_length_of_line() -> None:
     assert "cpu_us_per_message" not in found[-1]
 
 
+def test_forward_measures_routers_that_record() -> None:
+    recorded, _ = rows("forward", "--messages", "5000", "--repeat", "1", "--routers", "1", "--records")
+    assert recorded["work"] == "1 router, records on, 1 to 1, 100 B"
+    assert recorded["lost"] == 0
+    assert recorded["cpu_us_per_message"] > 0
+
+
 def test_forward_counts_copies_of_a_multicast() -> None:
     multicast, alone = rows("forward", "--messages", "5000", "--repeat", "1", "--consumers", "10")
     assert multicast["work"] == "1 router, multicast to 10, 100 B, per copy"

@@ -173,10 +173,8 @@ def _wait_takers(rows, address, count, at="r1"):
 
 
 # The last taker leaves
-@slow
-def cross_the_last_taker(rows, egress):
+def send_across_the_last_taker(rows, egress, address):
     """Outcomes of deliveries that are sent with credit that is being taken back."""
-    address = new_address("work")
     with WireClient(rows.port("r1")) as producer, WireClient(rows.port(egress)) as consumer:
         receiver = consumer.receiver(address, credit=100)
         sender = producer.sender(address)
@@ -190,8 +188,19 @@ def cross_the_last_taker(rows, egress):
         return outcomes
 
 
-def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(at_once, egress):
-    assert at_once(cross_the_last_taker, egress) == [RELEASED] * 10
+@slow
+def cross_the_last_taker(rows, egress):
+    return send_across_the_last_taker(rows, egress, new_address("work"))
+
+
+@slow
+def cross_the_last_taker_of_a_multicast(rows, egress):
+    return send_across_the_last_taker(rows, egress, new_address("news"))
+
+
+@pytest.mark.parametrize("scenario", [cross_the_last_taker, cross_the_last_taker_of_a_multicast])
+def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(at_once, scenario, egress):
+    assert at_once(scenario, egress) == [RELEASED] * 10
 
 
 @slow

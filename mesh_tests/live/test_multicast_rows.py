@@ -18,6 +18,7 @@ STALL_TWICE_S = 2 * STALL_S + 20
 BY_RANK = (REFUSED, ACCEPTED, MODIFIED_FAILED, RELEASED)
 FLOATS = 3
 COPIES = 50
+PART_BYTES = 200_000
 CHUNK_BYTES = 65536
 LARGE_CHUNKS = 512
 """32 MiB: more than windows and sockets hold."""
@@ -97,7 +98,9 @@ def copies_missed(rows, address):
 
 @slow
 def stand_still(rows, egress):
-    """How many deliveries got out while a consumer was waited for, and how many it had when it was left out."""
+    """How many deliveries got out while a consumer was waited for; how many it had when it was left out, and how many
+    copies were said to be missed.
+    """
     address = new_address("news")
     with (
         WireClient(rows.port("r1")) as producer,
@@ -126,16 +129,54 @@ def stand_still(rows, egress):
         wait(lambda _: time.monotonic() > end, STALL_S)
         while_waiting = counts[producer]
         wait(lambda counts: counts[moving] >= COPIES, STALL_S)
-        left_out = counts[still]
+        left_out, missed = counts[still], copies_missed(rows, address)
         receiver.grant(1000)
         wait(lambda counts: counts[still] > 10, STALL_S)
-        return while_waiting, left_out
+        return while_waiting, left_out, missed
 
 
 def test_unsettled_copies_wait_for_a_consumer_without_credit_until_it_is_left_out(at_once, egress):
-    while_waiting, left_out = at_once(stand_still, egress)
+    while_waiting, left_out, missed = at_once(stand_still, egress)
     assert while_waiting <= 1 + FLOATS
     assert left_out == 1
+    assert missed >= COPIES - 1 - FLOATS, "as `status` says"
+
+
+@pytest.fixture
+def dying(rows):
+    """A producer that the test kills."""
+    return WireClient(rows.port("r1"), container_id="dying")
+
+
+def test_a_message_whose_producer_dies_in_the_middle_is_aborted_for_every_consumer(
+    rows, dying, near, consumer, egress, news
+):
+    receivers = [(client, client.receiver(news, credit=10)) for client in (near, consumer)]
+    sender = dying.sender(news)
+    wait_takers(rows, news, 2 + ["r1", "r2", "r3"].index(egress))
+    dying.wait(lambda: sender.credit > 0, "credit")
+    dying.send_bytes(sender, bytes(PART_BYTES), is_complete=False)
+    has_part = lambda: all(client.partial_bytes(link) == PART_BYTES for client, link in receivers)  # noqa: E731
+    wait_with((dying, near, consumer), has_part, "the first part")
+    dying.kill()
+    wait_with((near, consumer), lambda: near.aborted == consumer.aborted == 1, "both aborts")
+    assert not near.arrived
+    assert not consumer.arrived
+
+
+def test_the_complete_messages_of_a_producer_that_dies_reach_every_consumer(rows, dying, near, consumer, egress, news):
+    for client in (near, consumer):
+        client.receiver(news, credit=10)
+    sender = dying.sender(news)
+    wait_takers(rows, news, 2 + ["r1", "r2", "r3"].index(egress))
+    dying.wait(lambda: sender.credit > 4, "credit")
+    for number in range(5):
+        dying.send(sender, number)
+    dying.step()
+    dying.kill()
+    wait_with((near, consumer), lambda: len(near.arrived) == len(consumer.arrived) == 5, "all copies")
+    for client in (near, consumer):
+        assert [each.body for each in client.settle_all()] == list(range(5))
 
 
 def stop_reading(rows, egress, is_alive):

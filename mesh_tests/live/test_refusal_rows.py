@@ -32,6 +32,16 @@ def test_an_attach_is_refused_with_a_sentence_and_other_links_stay(rows, router,
         assert other.is_open
 
 
+@pytest.mark.parametrize("router", BETWEEN)
+def test_a_coordinator_is_refused_with_a_sentence_and_other_links_stay(rows, router):
+    with WireClient(rows.port(router)) as client:
+        other = client.sender("work.other")
+        error = client.wait_detached(client.coordinator()).error
+        assert error.condition == "amqp:not-implemented"
+        assert error.description
+        assert other.is_open
+
+
 # Anonymous senders
 @pytest.fixture
 def anonymous(producer):
@@ -128,6 +138,16 @@ def test_unknown_closed_and_forbidden_addresses_are_rejected_with_a_sentence(row
         assert (outcome.kind, outcome.error.condition) == (Kind.REJECTED, condition)
         assert outcome.error.description
         assert sender.is_open
+
+
+def test_a_delivery_of_a_transaction_is_rejected_and_the_sender_goes_on(rows, producer, consumer, anonymous, work):
+    consumer.receiver(work, credit=10)
+    _wait_known(rows, work)
+    refused = producer.send_in_transaction(anonymous, "in a transaction", to=work)
+    producer.send(anonymous, "after", to=work)
+    assert producer.wait_outcome(refused).kind is Kind.REJECTED
+    assert [each.body for each in consumer.wait_arrived(1)] == ["after"]
+    consumer.settle_all()
 
 
 def test_what_nobody_takes_is_released_at_once(producer, anonymous):

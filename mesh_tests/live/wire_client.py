@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from mesh_tests.outcomes import TRANSACTIONAL
 from wire import delivery as deliveries
@@ -20,7 +20,7 @@ from wire.endpoint import Endpoint, EndpointSettings
 from wire.events import Closed, Event, LinkAttached, LinkDetached, LinkEstablished, SessionEnded
 from wire.link import RECEIVE_FIRST, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
 from wire.message import Message, decode, encode
-from wire.terminus import source, target
+from wire.terminus import Terminus, TerminusType, source, target
 
 WAIT_S = 10.0
 CHUNK_BYTES = 65536
@@ -115,6 +115,13 @@ class WireClient:
         link.set_settle_modes(*modes)
         return self._opened(link, is_awaited)
 
+    def coordinator(self) -> OutgoingLink:
+        """A sender to whoever coordinates transactions. [4.5.1]"""
+        link = self.begin().sender("to a coordinator")
+        link.set_source(source(None))
+        link.set_target(Terminus(type=TerminusType.COORDINATOR))
+        return cast(OutgoingLink, self._opened(link, is_awaited=True))
+
     def receiver(
         self,
         address: str | None,
@@ -190,11 +197,11 @@ class WireClient:
             link.finish()
         return number
 
-    def send_in_transaction(self, link: OutgoingLink, body: Any) -> int:
+    def send_in_transaction(self, link: OutgoingLink, body: Any, *, to: str | None = None) -> int:
         """As part of one that no coordinator ever declared. [4.5.8]"""
         number = self.begin_delivery(link)
         deliveries.set_outcome(self._pointers[number], TRANSACTIONAL)
-        link.send(encode(Message(body=body)))
+        link.send(encode(Message(body=body, to=to)))
         link.finish()
         return number
 

@@ -1,27 +1,55 @@
-"""What does the recorder of deliveries hear? One record each, when it is settled."""
+"""What does the recorder of deliveries hear? One record each, however it ends; of a multicast one for each copy too."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 
+from mesh_tests.outcomes import REFUSED
+from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.line import line
+from mesh_tests.sim.world import SimMesh
 from router.forwarding.records import RECORD_BYTES, Recorder, record
-from wire.delivery import Kind
+from wire.delivery import ACCEPTED, RELEASED, Kind
+from wire.message import Message, encode
 
 RECORD = struct.Struct("<QIIIIBBH")
+NONE, ABORTED, SENDER_LOST = 0, 1, 2
+WHOLE_WAY, MANY_COPIES, ONE_COPY = 0, 1, 2
+LARGE_BYTES = 200_000
+
+
+class Record(NamedTuple):
+    start_us: int
+    took_us: int
+    size_bytes: int
+    incoming: int
+    outgoing: int
+    outcome: int
+    part: int
+    reserved: int
 
 
 @pytest.fixture
-def recorder() -> Iterator[Recorder]:
-    yield record(8)
+def recorder(request: pytest.FixtureRequest) -> Iterator[Recorder]:
+    yield record(getattr(request, "param", 8))
     record(0)
 
 
-def records(recorder: Recorder) -> list[tuple[int, ...]]:
-    return list(RECORD.iter_unpack(recorder.take()))
+def records(recorder: Recorder) -> list[Record]:
+    return [Record(*each) for each in RECORD.iter_unpack(recorder.take())]
+
+
+def pair(address: str = "rpc") -> tuple[SimMesh, Receiver, SimClient, Sender]:
+    """One router, a consumer that holds what it gets, and a producer."""
+    mesh = line(1)
+    receiver = mesh.client("r1").receiver(address)
+    receiver.accepts = False
+    client = mesh.client("r1")
+    return mesh, receiver, client, client.sender(address)
 
 
 def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(recorder: Recorder):
@@ -34,10 +62,10 @@ def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(record
     found = records(recorder)
     assert RECORD.size == RECORD_BYTES
     assert len(found) == 5
-    assert {(size, outcome) for _, _, size, _, _, outcome, _, _ in found} == {(100, Kind.ACCEPTED)}
+    assert {(each.size_bytes, each.outcome, each.part) for each in found} == {(100, Kind.ACCEPTED, WHOLE_WAY)}
     # There and back to the consumer, 1 ms each way.
-    assert all(1_000 <= took_us <= 5_000 for _, took_us, *_ in found)
-    assert len({(incoming, outgoing) for _, _, _, incoming, outgoing, *_ in found}) == 1
+    assert all(1_000 <= each.took_us <= 5_000 for each in found)
+    assert len({(each.incoming, each.outgoing) for each in found}) == 1
     assert records(recorder) == []
 
 
@@ -50,3 +78,161 @@ def test_records_that_nobody_takes_are_overwritten_and_counted(recorder: Recorde
     mesh.run_until(lambda: len(sender.outcomes) == 11)
     assert recorder.lost_count == 3
     assert len(records(recorder)) == 8
+
+
+def test_a_pre_settled_delivery_leaves_a_record_without_an_outcome(recorder: Recorder):
+    mesh, receiver, _, sender = pair()
+    mesh.send(sender, bytes(100), settled=True)
+    mesh.run_until(lambda: bool(receiver.messages))
+    (found,) = records(recorder)
+    assert (found.size_bytes, found.outcome, found.part) == (100, NONE, WHOLE_WAY)
+
+
+def test_a_multicast_leaves_a_record_of_its_own_and_one_for_each_copy_with_the_outcome_of_that(recorder: Recorder):
+    mesh, refusing, _, sender = pair("prices")
+    accepting = mesh.client("r1").receiver("prices")
+    accepting.accepts = False
+    mesh.send(sender, bytes(100))
+    mesh.run_until(lambda: bool(refusing.held and accepting.held))
+    accepting.settle(ACCEPTED)
+    mesh.flush()
+    mesh.run(0.1)
+    refusing.settle(REFUSED)
+    mesh.flush()
+    mesh.run_until(lambda: bool(sender.outcomes))
+    first, second, whole = records(recorder)
+    assert [(each.part, each.outcome) for each in (first, second, whole)] == [
+        (ONE_COPY, Kind.ACCEPTED),
+        (ONE_COPY, Kind.REJECTED),
+        (MANY_COPIES, Kind.REJECTED),
+    ]
+    assert {each.size_bytes for each in (first, second, whole)} == {100}
+    assert len({each.incoming for each in (first, second, whole)}) == 1
+    assert len({first.outgoing, second.outgoing, 0}) == 3
+    assert whole.outgoing == 0
+    assert first.took_us < second.took_us <= whole.took_us
+
+
+def test_a_pre_settled_multicast_leaves_records_without_an_outcome(recorder: Recorder):
+    mesh, receiver, _, sender = pair("prices")
+    mesh.send(sender, bytes(100), settled=True)
+    mesh.run_until(lambda: bool(receiver.messages))
+    assert [(each.part, each.outcome) for each in records(recorder)] == [(ONE_COPY, NONE), (MANY_COPIES, NONE)]
+
+
+def test_the_copy_of_a_consumer_that_is_lost_counts_as_modified(recorder: Recorder):
+    mesh = line(1)
+    client = mesh.client("r1")
+    receiver = client.receiver("prices")
+    receiver.accepts = False
+    sender = mesh.client("r1").sender("prices")
+    mesh.send(sender, bytes(100))
+    mesh.run_until(lambda: bool(receiver.held))
+    mesh.cut(client.pipe)
+    mesh.run_until(lambda: bool(sender.outcomes))
+    copy, whole = records(recorder)
+    assert (copy.part, copy.outcome) == (ONE_COPY, Kind.MODIFIED)
+    assert (whole.part, whole.outcome) == (MANY_COPIES, Kind.MODIFIED)
+    assert copy.outgoing != 0
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"), [("rpc", [WHOLE_WAY]), ("prices", [ONE_COPY, MANY_COPIES])], ids=["anycast", "multicast"]
+)
+def test_what_its_sender_aborts_leaves_a_record_of_what_came(recorder: Recorder, address: str, parts: list[int]):
+    mesh, receiver, _, sender = pair(address)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    delivery = sender.begin()
+    sender.link.send(bytes(LARGE_BYTES))
+    mesh.flush()
+    mesh.run_until(lambda: len(receiver.partial) == LARGE_BYTES)
+    sender.abort(delivery)
+    mesh.flush()
+    mesh.run_until(lambda: receiver.aborted == 1)
+    assert [(each.part, each.outcome, each.size_bytes) for each in records(recorder)] == [
+        (part, ABORTED, LARGE_BYTES) for part in parts
+    ]
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [("rpc", {WHOLE_WAY: SENDER_LOST}), ("prices", {MANY_COPIES: SENDER_LOST, ONE_COPY: Kind.ACCEPTED})],
+    ids=["anycast", "multicast"],
+)
+def test_what_its_sender_leaves_unsettled_leaves_a_record(recorder: Recorder, address: str, parts: dict[int, int]):
+    mesh, receiver, client, sender = pair(address)
+    mesh.send(sender, bytes(100))
+    mesh.run_until(lambda: bool(receiver.held))
+    mesh.cut(client.pipe)
+    mesh.run(0.1)
+    receiver.settle(ACCEPTED)
+    mesh.flush()
+    mesh.run(0.1)
+    found = records(recorder)
+    assert {each.part: each.outcome for each in found} == parts
+    assert len(found) == len(parts)
+    assert {each.size_bytes for each in found} == {100}
+
+
+def test_what_nobody_took_leaves_a_record_without_a_taker(recorder: Recorder):
+    mesh, receiver, _, sender = pair()
+    receiver.tops_up = False
+    receiver.link.set_credit(1)
+    mesh.flush()
+    for _ in range(2):
+        mesh.send(sender, bytes(100))
+    mesh.run_until(lambda: bool(receiver.held))
+    receiver.settle(ACCEPTED)
+    receiver.link.close()
+    mesh.flush()
+    mesh.run_until(lambda: len(sender.outcomes) == 2)
+    taken, untaken = records(recorder)
+    assert (taken.outcome, untaken.outcome) == (Kind.ACCEPTED, Kind.RELEASED)
+    assert (taken.size_bytes, untaken.size_bytes) == (100, 100)
+    assert taken.incoming == untaken.incoming
+    assert (untaken.outgoing, untaken.took_us) == (0, 0)
+
+
+def test_what_a_consumer_takes_no_more_of_is_recorded_with_all_that_came(recorder: Recorder):
+    mesh, receiver, _, sender = pair()
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.begin()
+    sender.link.send(bytes(LARGE_BYTES))
+    mesh.flush()
+    mesh.run_until(lambda: len(receiver.partial) == LARGE_BYTES)
+    receiver.answer(receiver.link.current, b"", RELEASED)
+    mesh.flush()
+    mesh.run(0.1)
+    sender.link.send(bytes(LARGE_BYTES))
+    sender.link.finish()
+    mesh.flush()
+    mesh.run_until(lambda: bool(sender.outcomes))
+    (found,) = records(recorder)
+    assert (found.outcome, found.size_bytes) == (Kind.RELEASED, 2 * LARGE_BYTES)
+    assert found.outgoing != 0
+
+
+def test_what_a_sender_without_an_address_sends_nowhere_is_recorded_without_links(recorder: Recorder):
+    mesh = line(1)
+    sender = mesh.client("r1").sender(None)
+    message = encode(Message(to="unheard.of", body="x"))
+    mesh.send(sender, message)
+    mesh.run_until(lambda: bool(sender.outcomes))
+    (found,) = records(recorder)
+    assert (found.incoming, found.outgoing) == (0, 0)
+    assert (found.outcome, found.size_bytes) == (Kind.REJECTED, len(message))
+
+
+@pytest.mark.parametrize("recorder", [100], indirect=True)
+def test_each_router_on_the_way_leaves_a_record_of_its_own(recorder: Recorder, egress: str):
+    mesh = line()
+    mesh.client(egress).receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    for _ in range(5):
+        mesh.send(sender, bytes(100))
+    mesh.run_until(lambda: len(sender.outcomes) == 5)
+    found = records(recorder)
+    routers = ["r1", "r2", "r3"].index(egress) + 1
+    assert len(found) == 5 * routers
+    assert {(each.outcome, each.part) for each in found} == {(Kind.ACCEPTED, WHOLE_WAY)}
+    assert len({each.incoming for each in found}) == routers

@@ -333,9 +333,11 @@ cdef class AddressGroup(Group):
         cdef bytes prefix = inlet.take_prefix()
         inlet.count_in()
         move = start_refusal(inlet, delivery, outcome)
-        if prefix is not None and is_whole:
-            move.is_read = True
-            inlet.moving = None
+        if prefix is not None:
+            move.sent_bytes = len(prefix)
+            if is_whole:
+                move.is_read = True
+                inlet.moving = None
         return move
 
     cdef Carrier refuse_transaction(self, Inlet inlet, pn_delivery_t *delivery):

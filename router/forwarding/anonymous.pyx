@@ -10,10 +10,11 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at, release
 from router.forwarding.guard cimport Guard
+from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
-from wire.proton cimport pn, pn_delivery_t
+from wire.proton cimport REJECTED_STATE, pn, pn_delivery_t
 from wire.sections cimport CUT, WHOLE, Head, fault_in, scan_head
 
 from wire.delivery import rejected, set_outcome
@@ -87,15 +88,18 @@ cdef class AnonymousInlet(Inlet):
     cdef bint release_head(self) except -1:
         cdef AnonymousProducer producer = self.producer
         cdef pn_delivery_t *delivery = <pn_delivery_t *><size_t>self.held[0][0] if self.held else NULL
+        cdef size_t size
         if delivery is NULL or self.moving is not None:
             return False
+        size = len(self.held[0][1])
         if delivery is self.partial and not self._is_read_out(delivery):
             return False
         self.held.popleft()
         if delivery is self.partial:
+            size = self.link.read_bytes
             self.pop()
         self.count_in()
-        release(delivery)
+        release(self, delivery, size)
         self.link.endpoint.mark()
         producer.outstanding -= 1
         producer.top_up_now()
@@ -188,6 +192,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             if not is_partial:
                 self.link.advance_now()
             if pn.delivery_aborted(delivery):
+                record_untaken(0, len(message), ABORTED)
                 pn.delivery_settle(delivery)
                 continue
             self._pass_on(delivery, message, is_partial)
@@ -220,6 +225,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         try:
             inlet = self._inlet_for(message)
         except AmqpError as error:
+            record_untaken(0, len(message), REJECTED_STATE)
             self._reject(<size_t>delivery, error, is_partial)
             return 0
         inlet.held.append((<size_t>delivery, message))

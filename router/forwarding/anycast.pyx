@@ -11,6 +11,7 @@ from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
 from router.forwarding.copies cimport Copies
 from router.forwarding.move cimport Move, start_move, too_large
+from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
@@ -107,6 +108,7 @@ cdef class Anycast(AddressGroup):
         cdef size_t size
         cdef bint is_partial, is_large, may_offer_again
         while (delivery := inlet.head_now()) is not NULL and pn.delivery_aborted(delivery):
+            record_untaken(inlet.number, inlet.head_size(delivery), ABORTED)
             inlet.drop_head()
             inlet.count_in()
             pn.delivery_settle(delivery)

@@ -149,4 +149,4 @@ cdef class Taker(DeliveryOwner):
 
 
 cdef Carrier carrier_at(pn_delivery_t *delivery)
-cdef int release(pn_delivery_t *delivery) except -1
+cdef int release(Inlet inlet, pn_delivery_t *delivery, size_t size) except -1

@@ -11,6 +11,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from router.forwarding.copies cimport Copies
+from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, LinkCore, scratch
@@ -23,8 +24,9 @@ from wire.errors import LocalStateError
 from wire.link import SEND_SETTLED
 
 
-cdef int release(pn_delivery_t *delivery) except -1:
+cdef int release(Inlet inlet, pn_delivery_t *delivery, size_t size) except -1:
     """Never written to a taker: the sender may try again."""
+    record_untaken(inlet.number, size, ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE)
     if not pn.delivery_settled(delivery):
         pn.delivery_update(delivery, RELEASED_STATE)
     pn.delivery_settle(delivery)
@@ -383,26 +385,29 @@ cdef class Inlet(DeliveryOwner):
     cdef bint release_head(self) except -1:
         """Answer the delivery at the head with RELEASED once it was read to its end; False while that is not here."""
         cdef pn_delivery_t *delivery
+        cdef size_t size
         if self.backlog is None:
             return self._release_current()
         delivery = self.head_now()
-        self._leave_backlog()
+        size = PyBytes_GET_SIZE(self._leave_backlog())
         self.count_in()
-        release(delivery)
+        release(self, delivery, size)
         return True
 
     cdef bint _release_current(self) except -1:
         cdef pn_delivery_t *delivery = self.link.current_now()
+        cdef size_t size
         if delivery is NULL or self.moving is not None:
             return False
         while pending_now(delivery):
             self.link.recv_into(scratch, CHUNK_BYTES)
         if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
             return False
+        size = self.link.read_bytes
         self.held_head = None
         self.link.advance_now()
         self.count_in()
-        release(delivery)
+        release(self, delivery, size)
         return True
 
     cdef int release_held(self) except -1:

@@ -6,6 +6,7 @@ cdef class Copy(Carrier):
     cdef Fan fan
     cdef bint has_left
     cdef bint is_done
+    cdef unsigned int taker_number
     cdef size_t sent_bytes
     cdef size_t looked_bytes
 
@@ -26,6 +27,9 @@ cdef class Fan(Carrier):
     cdef bint is_done
     cdef object outcome
     cdef int rank
+    cdef unsigned int inlet_number
+    cdef unsigned long long start_us
+    cdef size_t size_bytes
 
     cdef Copy blocked(self)
     cdef int _begin(self, list takers) except -1
@@ -37,6 +41,8 @@ cdef class Fan(Carrier):
     cdef int _abort_copies(self) except -1
     cdef int _end(self) except -1
     cdef int on_copy_done(self, Copy copy, size_t state, object outcome) except -1
+    cdef int _record(self, size_t outcome) except -1
+    cdef int _record_copy(self, Copy copy, size_t outcome) except -1
     cdef int _settle_if_done(self) except -1
     cdef int _settle_incoming(self) except -1
 

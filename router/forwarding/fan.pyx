@@ -7,6 +7,7 @@ the pace; a taker that stands still is left out by its group's stall timer.
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
+from router.forwarding.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, REJECTED_STATE, RELEASED_STATE, pn
@@ -65,7 +66,7 @@ cdef class Copy(Carrier):
         self.has_left = True
         if is_settled or taker.presettles:
             self.forget()
-            self._tell_fan(ACCEPTED_STATE, None)
+            self._tell_fan(0 if is_settled else ACCEPTED_STATE, None)
         return 0
 
     cdef int abort(self) except -1:
@@ -107,6 +108,8 @@ cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes pref
     """``prefix``: what was taken off the incoming link already; with ``is_whole`` the whole message."""
     cdef Fan fan = Fan.__new__(Fan)
     fan.incoming = incoming
+    fan.inlet_number = inlet.number
+    fan.start_us = recorder.now_us
     fan.prefix = prefix
     fan.is_read = prefix is not None and is_whole
     inlet.hold(fan)
@@ -133,6 +136,7 @@ cdef class Fan(Carrier):
         for taker in takers:
             copy = Copy.__new__(Copy)
             copy.fan = self
+            copy.taker_number = taker.number
             copy.outgoing = taker.start()
             taker.hold(copy)
             self.copies.append(copy)
@@ -193,6 +197,7 @@ cdef class Fan(Carrier):
 
     cdef int _send(self, const char *chunk, size_t size) except -1:
         cdef Copy copy
+        self.size_bytes += size
         for copy in self.copies:
             if not copy.is_done:
                 copy.send(chunk, size)
@@ -219,6 +224,8 @@ cdef class Fan(Carrier):
                 copy.is_done = True
                 copy.abort()
                 copy.fan = None
+                if recorder.capacity:
+                    self._record_copy(copy, ABORTED)
         self.copies = []
         self.open_count = 0
         return 0
@@ -235,6 +242,8 @@ cdef class Fan(Carrier):
             return 0
         copy.is_done = True
         copy.fan = None
+        if recorder.capacity:
+            self._record_copy(copy, state)
         self.open_count -= 1
         if rank > self.rank:
             self.rank, self.outcome = rank, outcome
@@ -244,6 +253,14 @@ cdef class Fan(Carrier):
             self.advance()
         elif inlet is not None:
             inlet.on_room()
+        return 0
+
+    cdef int _record(self, size_t outcome) except -1:
+        recorder.write(self.start_us, self.size_bytes, self.inlet_number, 0, outcome, MANY_COPIES)
+        return 0
+
+    cdef int _record_copy(self, Copy copy, size_t outcome) except -1:
+        recorder.write(self.start_us, copy.sent_bytes, self.inlet_number, copy.taker_number, outcome, ONE_COPY)
         return 0
 
     cdef int _settle_if_done(self) except -1:
@@ -260,6 +277,8 @@ cdef class Fan(Carrier):
     cdef int _settle_incoming(self) except -1:
         cdef Inlet inlet = self.inlet
         cdef pn_delivery_t *incoming = self.incoming
+        if recorder.capacity:
+            self._record(outcome_of(incoming))
         inlet.drop(self)
         pn.delivery_settle(incoming)
         inlet.link.endpoint.mark()
@@ -272,6 +291,8 @@ cdef class Fan(Carrier):
         return 0
 
     cdef int on_inlet_lost(self) except -1:
+        if recorder.capacity:
+            self._record(SENDER_LOST)
         if not self.is_done:
             self._abort_copies()
         return 0

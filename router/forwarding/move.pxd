@@ -12,6 +12,7 @@ cdef class Move(Carrier):
     cdef bint is_refused
     cdef size_t sent_bytes
     cdef unsigned long long start_us
+    cdef unsigned int inlet_number
     cdef unsigned int taker_number  # of the one that had it last
     cdef object outcome
     cdef list tried
@@ -30,7 +31,7 @@ cdef class Move(Carrier):
     cdef int _settle(self, size_t state) except -1
     cdef int settle_incoming(self, size_t state) except -1
     cdef int _settle_outgoing(self) except -1
-    cdef int _record(self, Inlet inlet, pn_delivery_t *incoming, size_t state) except -1
+    cdef int _record(self, size_t outcome) except -1
     cdef int _abort(self) except -1
     cdef int _abort_outgoing(self) except -1
     cdef int _discard(self) except -1

@@ -9,7 +9,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.copies cimport Copies
-from router.forwarding.records cimport recorder
+from router.forwarding.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
@@ -34,6 +34,8 @@ cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
     move.incoming = incoming
     move.outcome = outcome
     move.is_refused = True
+    move.start_us = recorder.now_us
+    move.inlet_number = inlet.number
     inlet.hold(move)
     inlet.moving = move
     return move
@@ -45,6 +47,7 @@ cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_deliv
     move.incoming = incoming
     move.outgoing = outgoing
     move.start_us = recorder.now_us
+    move.inlet_number = inlet.number
     move.taker_number = taker.number
     taker.hold(move)
     inlet.hold(move)
@@ -229,13 +232,12 @@ cdef class Move(Carrier):
             return 0
         inlet.drop(self)
         if recorder.capacity:
-            self._record(inlet, incoming, state)
+            self._record(state or outcome_of(incoming))
         pn.delivery_settle(incoming)
         return inlet.on_settled()
 
-    cdef int _record(self, Inlet inlet, pn_delivery_t *incoming, size_t state) except -1:
-        state = state or pn.delivery_local_state(incoming)
-        recorder.write(self.start_us, self.sent_bytes, inlet.number, self.taker_number, state)
+    cdef int _record(self, size_t outcome) except -1:
+        recorder.write(self.start_us, self.sent_bytes, self.inlet_number, self.taker_number, outcome, WHOLE_WAY)
         return 0
 
     cdef int _abort(self) except -1:
@@ -245,6 +247,8 @@ cdef class Move(Carrier):
         cdef pn_delivery_t *incoming = self.incoming
         cdef pn_delivery_t *outgoing = self.outgoing
         self.forget_copy()
+        if recorder.capacity:
+            self._record(ABORTED)
         inlet.drop(self)
         if taker is not None:
             taker.drop(self)
@@ -275,7 +279,7 @@ cdef class Move(Carrier):
                 self._give(self.outcome)
             return True
         while pending_now(self.incoming):
-            inlet.link.recv_into(scratch, CHUNK_BYTES)
+            self.sent_bytes += inlet.link.recv_into(scratch, CHUNK_BYTES)
         if pn.delivery_partial(self.incoming) and not pn.delivery_aborted(self.incoming):
             return False
         inlet.pop()
@@ -384,6 +388,8 @@ cdef class Move(Carrier):
 
     cdef int on_inlet_lost(self) except -1:
         self.forget_copy()
+        if recorder.capacity:
+            self._record(SENDER_LOST)
         if self.taker is None:
             return 0
         if not self.has_left:

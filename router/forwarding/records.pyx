@@ -3,13 +3,21 @@
 The hook for the link logs: whoever empties the ring decides where the records go. What is not taken in time is
 overwritten, and counted. Times are microseconds of the monotonic clock, read once for each batch of input.
 
-    start_us (8) | took_us (4) | size_bytes (4) | incoming (4) | outgoing (4) | outcome (1) | hop (1) | 0 (2)     28 bytes
+    start_us (8) | took_us (4) | size_bytes (4) | incoming (4) | outgoing (4) | outcome (1) | part (1) | 0 (2)    28 bytes
 
-``incoming`` and ``outgoing`` are numbers of links; ``outcome`` is the state's descriptor code [3.4], 0 for none.
+``incoming`` and ``outgoing`` are numbers of links, 0 for none: nobody had it, or a message of a sender without an address
+had none itself. ``outcome`` is the state's descriptor code [3.4]; 0 for none, 1 when its sender aborted it, 2 when its
+sender was lost before it was settled.
+
+``part`` 0: the whole way from the incoming link to the taker that had it last. A multicast leaves 1 for what its sender
+sent, and 2 for each copy with the copy's own outcome. So parts 0 and 1 are what came in, 0 and 2 what went out. What
+nobody had looked at when its sender was lost leaves none.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdlib cimport calloc, free
+
+from wire.proton cimport pn
 
 RECORD_BYTES = sizeof(Record)
 
@@ -28,8 +36,9 @@ cdef class Recorder:
         free(self.ring)
 
     cdef void write(
-        self, unsigned long long start_us, size_t size, unsigned int incoming, unsigned int outgoing, size_t outcome
-    ) noexcept:
+        self, unsigned long long start_us, size_t size, unsigned int incoming, unsigned int outgoing, size_t outcome,
+        unsigned char part,
+    ) noexcept:  # fmt: skip
         cdef Record *record
         if not self.capacity:
             return
@@ -40,6 +49,7 @@ cdef class Recorder:
         record.incoming = incoming
         record.outgoing = outgoing
         record.outcome = <unsigned char>outcome
+        record.part = part
         self.written += 1
 
     @property
@@ -62,6 +72,17 @@ cdef class Recorder:
 
 
 cdef Recorder recorder = Recorder(0)
+
+
+cdef size_t outcome_of(pn_delivery_t *incoming) noexcept:
+    """What its sender was told, or did."""
+    return ABORTED if pn.delivery_aborted(incoming) else pn.delivery_local_state(incoming)
+
+
+cdef int record_untaken(unsigned int incoming, size_t size, size_t outcome) except -1:
+    """Of a delivery that no taker had: how long it waited is not known."""
+    recorder.write(recorder.now_us, size, incoming, 0, outcome, WHOLE_WAY)
+    return 0
 
 
 def record(size_t capacity):

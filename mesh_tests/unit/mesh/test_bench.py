@@ -206,6 +206,7 @@ def test_the_smallest_body_is_what_the_generator_needs() -> None:
         (["forward", "--url", "amqps://h/a"], "plain text"),
         (["latency", "--url", "amqp://h/a", "--routers", "2"], "do not go with --url"),
         (["links", "--url", "amqp://h/a", "--tls"], "do not go with --url"),
+        (["forward", "--url", "amqp://h/a", "--records"], "do not go with --url"),
         (["connections", "--pid", "1"], "--pid goes with --url"),
         (["connections", "--url", "amqp://h/a", "--pid", "4194304"], "no such process"),
         (["forward", "--body", "15"], "16 bytes at least"),
