@@ -134,9 +134,9 @@ class Addresses:
         if error is not None and error.condition == NO_TAKER:
             group.give_up()
 
-    def open_stream(self, group: AddressGroup, circuit: Taker, inlet: Inlet) -> Taker | None:
+    def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
         entry = self._entries.get((group.address, group.phase))
-        return self._fallbacks.stream(entry, circuit, inlet) if entry is not None else None
+        return self._fallbacks.stream(entry, taker, inlet) if entry is not None else None
 
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
         entry = self._entries.get((group.address, group.phase))

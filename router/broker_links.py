@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from addressing.book import AddressPolicy
 from router.brokers import Brokers
 from router.entries import Entry
@@ -38,7 +40,7 @@ class BrokerLinks:
             taker = entry.ends.broker_takers.get(broker)
             if taker is None and group.inlets and self._may_attach(entry, broker):
                 link = self._brokers.sender(broker, entry.policy.at_broker(broker), entry.policy.kind)
-                entry.ends.broker_takers[broker] = taker = Taker(link, group)
+                entry.ends.broker_takers[broker] = taker = Taker(link, group, is_broker=True)
                 link.open()
                 group.add_taker(taker)
             elif taker is not None and not group.inlets:
@@ -58,11 +60,42 @@ class BrokerLinks:
                 del entry.ends.broker_inlets[broker]
                 inlet.on_left(True, None)
 
+    # Of large deliveries
+    def stream(
+        self,
+        entry: Entry,
+        queue: AddressPolicy,
+        shared: Taker,
+        inlet: Inlet,
+        on_open: Callable[[Taker], None] = lambda stream: None,
+    ) -> Taker | None:
+        """The link of this inlet beside the shared one: opened when first asked for, None until it can take."""
+        stream = entry.ends.broker_streams.get((shared, inlet))
+        if stream is None:
+            broker = next((name for name, taker in entry.ends.broker_takers.items() if taker is shared), None)
+            stream = self.open_stream(entry.group, queue, broker) if broker is not None else None
+            if stream is None:
+                return None
+            entry.ends.broker_streams[shared, inlet] = stream
+            on_open(stream)
+        return stream if stream.can_take else None
+
+    def open_stream(self, group: AddressGroup, queue: AddressPolicy, broker: str) -> Taker | None:
+        """None while the broker takes no more of them."""
+        try:
+            link = self._brokers.sender(broker, queue.at_broker(broker), queue.kind, "stream", is_stream=True)
+        except AmqpError:
+            return None
+        stream = Taker(link, group, is_stream=True, is_broker=True)
+        link.open()
+        group.add_stream(stream)
+        return stream
+
     # Of a queue that an address falls back to
     def open_fallback(self, group: AddressGroup, queue: AddressPolicy, broker: str, *, is_own: bool) -> Taker:
         """To the queue: for the producers of this router, or for circuits of other routers."""
         role = "fallback-own" if is_own else "fallback"
-        taker = Taker(self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role), group)
+        taker = Taker(self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role), group, is_broker=True)
         taker.link.open()
         return taker
 

@@ -17,12 +17,14 @@ from router.timers import Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.errors import AmqpError
-from wire.link import IncomingLink, OutgoingLink
+from wire.link import IncomingLink, OutgoingLink, Session
 from wire.log import Emit
 from wire.node import Command, ConnectorSpec, DropConnector, OpenConnector
 from wire.terminus import source, target
 
 _LINGER_S = 2.0
+_SPARE_SESSIONS = 16
+"""Left for shared links: RabbitMQ takes 64 sessions on a connection."""
 OnRoute = Callable[["BrokerConnection | None"], None]
 
 
@@ -56,6 +58,12 @@ class BrokerConnection(RouterConnection):
         self.sessions = SessionPool(endpoint)
         self.client = client
         self._site = site
+
+    def session_of_stream(self) -> Session:
+        """Its own, while the broker has sessions to spare. Raises ConnectionFault."""
+        if self.endpoint.spare_session_count > _SPARE_SESSIONS:
+            return self.sessions.own()
+        return self.sessions.shared()
 
     def on_opened(self) -> None:
         self._site.on_opened(self)
@@ -128,8 +136,12 @@ class Brokers:
         return (kind.value,) if self._sites[broker].settings.needs_kind else ()
 
     # Waypoint links
-    def sender(self, broker: str, address: str, kind: AddressKind, role: str = "out") -> OutgoingLink:
-        link = self._base(broker).sessions.shared().sender(self._name(role, address))
+    def sender(
+        self, broker: str, address: str, kind: AddressKind, role: str = "out", *, is_stream: bool = False
+    ) -> OutgoingLink:
+        base = self._base(broker)
+        session = base.session_of_stream() if is_stream else base.sessions.shared()
+        link = session.sender(self._name(role, address))
         link.set_source(source(address))
         link.set_target(target(address, capabilities=self.kind_capabilities(broker, kind)))
         return link

@@ -19,6 +19,8 @@ class Ends:
     branches: dict[str, tuple[Tree, Taker]] = field(default_factory=dict)
     streams: dict[tuple[str, Inlet], Taker] = field(default_factory=dict)
     broker_takers: dict[str, Taker] = field(default_factory=dict)
+    broker_streams: dict[tuple[Taker, Inlet], Taker] = field(default_factory=dict)
+    """By the shared link that each is beside."""
     broker_inlets: dict[str, Inlet] = field(default_factory=dict)
     not_before: dict[str, float] = field(default_factory=dict)
 
@@ -36,7 +38,9 @@ class Ends:
         self.broker_inlets = {name: inlet for name, inlet in self.broker_inlets.items() if inlet is not end}
         gone = {key: stream for key, stream in self.streams.items() if end in (stream, key[1])}
         self.streams = {key: stream for key, stream in self.streams.items() if key not in gone}
-        return [stream for stream in gone.values() if stream is not end]
+        lost = {key: stream for key, stream in self.broker_streams.items() if end in (stream, *key)}
+        self.broker_streams = {key: stream for key, stream in self.broker_streams.items() if key not in lost}
+        return [stream for stream in [*gone.values(), *lost.values()] if stream is not end]
 
 
 @dataclass(slots=True, eq=False)

@@ -115,8 +115,9 @@ class Fallback:
 
     # Telling
     def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
-        if not self.keeping.on_lost(end, error):
-            self.way.on_lost(end, error)
+        # Where this router is the keeper, its way to the queue is a sender of its own.
+        self.keeping.on_lost(end, error)
+        self.way.on_lost(end, error)
 
     def _report(self) -> None:
         falls_back = self._group.is_falling_back and self._group.has_producer

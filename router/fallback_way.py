@@ -1,7 +1,7 @@
 """How does what this router's producers send get to the queue of a fallback?
 
 Over one link or circuit at a time, for the sake of order: to the keeper of the first broker that can be reached. Large
-deliveries have a circuit of their own beside it, as beside any other.
+deliveries have a link or circuit of their own beside it, as beside any other.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from router.broker_links import BrokerLinks
 from router.entries import Entry
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
+from router.keeper import unsettled_to
 from router.keeping import Keeping
 from router.reach import Reach, fallback_phase
 from router.spec import CircuitKind
@@ -116,20 +117,33 @@ class FallbackWay:
         return self._circuits.open(self._entry, kind, path, phase) if path is not None else None
 
     def stream(self, inlet: Inlet) -> Taker | None:
-        """A circuit for the large deliveries of this inlet alone: opened when first asked for, None until it is up."""
+        """A way for the large deliveries of this inlet alone: opened when first asked for, None until it is up."""
         taker = self._streams.get(inlet)
-        if taker is None and self._target is not None:
-            taker = self._open_circuit(self._target, CircuitKind.STREAM)
+        # What it sent over one that is ending comes first.
+        if taker is None and self._target is not None and not inlet.unsettled_count:
+            taker = self._open_stream(self._target)
             if taker is not None:
                 self._streams[inlet] = taker
-                self._group.add_stream(taker)
         return taker if taker is not None and taker.can_take else None
+
+    def _open_stream(self, target: Target) -> Taker | None:
+        if target.keeper != self._reach.router_id:
+            taker = self._open_circuit(target, CircuitKind.STREAM)
+            if taker is not None:
+                self._group.add_stream(taker)
+            return taker
+        keeper = self._keeping.keeper(target.broker)
+        taker = self._links.open_stream(self._group, self._queue, target.broker) if keeper is not None else None
+        if keeper is not None and taker is not None:
+            keeper.add_sender(taker)
+        return taker
 
     # Ending it
     def _close_if_idle(self, taker: Taker) -> None:
         if taker is not self._taker or not taker.is_closing:
             return
-        if taker.unsettled_count or any(stream.unsettled_count for stream in self._streams.values()):
+        # A large message that is stalled halfway ends where it began; nobody else waits for it.
+        if taker.unsettled_count or any(unsettled_to(stream) for stream in self._streams.values()):
             self._timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(taker))
             return
         taker.on_left(True, None)

@@ -87,12 +87,19 @@ class Fallbacks:
             entry, group, queue, keeping, way, self._reach, self._timers, self._path_wait_s, look_again, self._emit
         )
 
-    def stream(self, entry: Entry, circuit: Taker, inlet: Inlet) -> Taker | None:
-        """In place of a shared circuit, to the fallback or to the address itself."""
+    def stream(self, entry: Entry, taker: Taker, inlet: Inlet) -> Taker | None:
+        """In place of a shared circuit or broker's link, to the fallback or to the address itself."""
         fallback = self._of(entry)
-        if fallback is not None and fallback.is_to_queue(circuit):
+        if fallback is not None and fallback.is_to_queue(taker):
             return fallback.way.stream(inlet)
-        return self._circuits.stream(entry, circuit, inlet)
+        if taker.cost:
+            return self._circuits.stream(entry, taker, inlet)
+        if entry.group.phase < FALLBACK_PHASE:
+            return self._links.stream(entry, entry.policy, taker, inlet)
+        found = self._keeper(entry.policy, entry.group.phase)
+        if found is None:
+            return None
+        return self._links.stream(entry, self._queue(entry.policy), taker, inlet, found[1].add_sender)
 
     def settle(self, entry: Entry) -> None:
         fallback = self._of(entry)

@@ -66,7 +66,11 @@ class Keeper:
     def add_sender(self, taker: Taker) -> None:
         """``taker`` sends to the queue."""
         self.senders[taker] = None
-        taker.on_start = self._on_sending
+        if taker.is_stream:
+            # Begun long before its end, perhaps: the queue holds nothing of it until then.
+            taker.on_finish = self._on_sending
+        else:
+            taker.on_start = self._on_sending
 
     def _on_sending(self) -> None:
         # Before the delivery goes to the broker, so long before its outcome: an ingress that sees it accepted has
@@ -190,5 +194,10 @@ class Keeper:
     def _traffic(self) -> Traffic:
         feed = self.feed
         assert feed is not None
-        under_way = feed.unsettled_count + sum(taker.unsettled_count for taker in self.senders)
+        under_way = feed.unsettled_count + sum(unsettled_to(taker) for taker in self.senders)
         return Traffic(feed.deliveries_in, self._sent, under_way)
+
+
+def unsettled_to(taker: Taker) -> int:
+    """Deliveries that the queue has or may have, and did not answer; a stream's that is half sent will be one."""
+    return taker.unsettled_count - (taker.is_stream and taker.is_moving)

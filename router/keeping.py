@@ -128,11 +128,8 @@ class Keeping:
             self._doubt_until = self._timers.now + self._path_wait_s
             self._timers.after(self._path_wait_s, self.tell)
 
-    def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> bool:
-        """False when the end was no keeper's."""
+    def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
+        """An end of this address is gone, perhaps a keeper's."""
         for broker, keeper in self._keepers.items():
-            if keeper.on_lost(end, error):
-                if error is not None:
-                    self._links.on_feed_lost(self._entry, broker, error)
-                return True
-        return False
+            if keeper.on_lost(end, error) and error is not None:
+                self._links.on_feed_lost(self._entry, broker, error)

@@ -205,7 +205,7 @@ class Endpoint(EndpointCore):
     # Links, for wire.link
     def begin(self, window_frames: int | None = None) -> Session:
         """A new session of ours. Raises ConnectionFault when the peer takes no more."""
-        limit = min(lib.pn_transport_remote_channel_max(self._transport) + 1, self.settings.max_sessions)
+        limit = self._session_limit
         if self.remote is not None and len(self._sessions) >= limit:
             raise ConnectionFault("amqp:resource-limit-exceeded", f"the peer takes {limit} sessions, all are in use")
         session = self._own_session(lib.pn_session(self._connection), window_frames)
@@ -214,8 +214,17 @@ class Endpoint(EndpointCore):
         return session
 
     @property
+    def _session_limit(self) -> int:
+        return int(min(lib.pn_transport_remote_channel_max(self._transport) + 1, self.settings.max_sessions))
+
+    @property
     def session_count(self) -> int:
         return len(self._sessions)
+
+    @property
+    def spare_session_count(self) -> int:
+        """Sessions that may still be begun."""
+        return self._session_limit - len(self._sessions)
 
     @property
     def links(self) -> list[Link]:

@@ -8,8 +8,8 @@ from wire.errors import AmqpError
 class GroupOwner(Protocol):
     def on_group_changed(self, group: AddressGroup) -> None: ...
     def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None: ...
-    def open_stream(self, group: AddressGroup, circuit: Taker, inlet: Inlet) -> Taker | None:
-        """For a large delivery of an anycast, in place of the shared circuit; None until it can take."""
+    def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
+        """For a large delivery of an anycast, in place of one that all share; None until it can take."""
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
         """The branches of an inlet's large deliveries of a multicast; they have no credit at first."""
 

@@ -15,6 +15,7 @@ cdef class Anycast(AddressGroup):
 
     cdef bint has_local(self) noexcept
     cdef Carrier begin(self, Inlet inlet)
+    cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size)
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
     cdef int _wait_for_room(self, Inlet inlet) except -1
     cdef Taker best_of(self, bint locals_only, list tried, size_t size)

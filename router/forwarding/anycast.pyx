@@ -166,11 +166,17 @@ cdef class Anycast(AddressGroup):
         if best is None:
             self._wait_for_room(inlet)
             return None
-        if best.cost == 0:
-            return best
+        return self.way_to(best, inlet, is_large, size)
+
+    cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size):
+        """The taker, or for a large delivery the inlet's stream beside it; None while the inlet may not change."""
+        if not taker.is_ours:
+            return taker
+        # One above the limit that is here already may go either way: it goes where the one before it went.
+        is_large = is_large or (inlet.is_streaming and size > CHUNK_BYTES)
         if not inlet.may_stream(is_large):
             return None
-        return self.owner.open_stream(self, best, inlet) if is_large else best
+        return self.owner.open_stream(self, taker, inlet) if is_large else taker
 
     cdef int _wait_for_room(self, Inlet inlet) except -1:
         """Of the takers with credit, those whose connection is full: a delivery begun there would stop the inlet."""

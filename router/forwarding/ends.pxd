@@ -121,8 +121,12 @@ cdef class Taker(DeliveryOwner):
     # The largest that its peer takes; 0: any.
     cdef size_t max_message_bytes
     cdef readonly bint is_stream
+    # A link of ours that all inlets use, or a stream beside one: a circuit's, or one to a broker.
+    cdef readonly bint is_ours
     # Called before each delivery is started here, when it is not None.
     cdef public object on_start
+    # Likewise, before the end of each delivery goes there.
+    cdef public object on_finish
     cdef bint is_member
     cdef bint is_stalled
     cdef readonly bint had_credit

@@ -43,11 +43,19 @@ class Taker(DeliveryOwner):
     is_stream: bool
     had_credit: bool
     on_start: Callable[[], None] | None
+    on_finish: Callable[[], None] | None
     unsettled_count: int
     deliveries_out: int
     copies_missed: int
     def __init__(
-        self, link: OutgoingLink, group: Group, cost: int = 0, *, upstream: Inlet | None = None, is_stream: bool = False
+        self,
+        link: OutgoingLink,
+        group: Group,
+        cost: int = 0,
+        *,
+        upstream: Inlet | None = None,
+        is_stream: bool = False,
+        is_broker: bool = False,
     ) -> None: ...
     def on_established(self, link: Link) -> None: ...
     def on_left(self, closed: bool, error: AmqpError | None) -> None: ...

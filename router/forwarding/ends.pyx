@@ -139,7 +139,7 @@ cdef class Carrier(Waiter):
     """One delivery under way. Always: in the list of ``inlet`` while that is set, in that of ``taker`` likewise."""
 
     cdef bint is_far(self) noexcept:
-        """On a circuit, and not settled."""
+        """On a circuit or a broker's link, and not settled."""
         return False
 
     cdef int advance(self) except -1:
@@ -367,7 +367,7 @@ cdef class Inlet(DeliveryOwner):
         return 0
 
     cdef bint may_stream(self, bint is_large) except -1:
-        """Change between shared and streaming circuits only when nothing is outstanding on the others: order."""
+        """Change between shared and streaming links only when nothing is outstanding on the others: order."""
         cdef Carrier carrier
         if self.is_streaming != is_large:
             carrier = self.newest
@@ -481,15 +481,19 @@ cdef class Inlet(DeliveryOwner):
 cdef class Taker(DeliveryOwner):
     """An outgoing link in a group. ``cost`` is the path's; 0 for a local one.
 
-    ``upstream`` is the one inlet whose deliveries may go here (a multicast branch), None for any.
+    ``upstream`` is the one inlet whose deliveries may go here (a multicast branch), None for any. ``is_broker``: this
+    router's own link to a broker.
     """
 
-    def __init__(self, OutgoingCore link, Group group, int cost=0, *, upstream=None, bint is_stream=False):
+    def __init__(
+        self, OutgoingCore link, Group group, int cost=0, *, upstream=None, bint is_stream=False, bint is_broker=False
+    ):
         self.link = link
         self.group = group
         self.cost = cost
         self.upstream = upstream
         self.is_stream = is_stream
+        self.is_ours = cost > 0 or is_broker
         self.number = _next_number()
         self.weight = 1
         self.credit_count = link.credit_now()

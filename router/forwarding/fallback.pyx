@@ -209,11 +209,7 @@ cdef class AnycastWithFallback(Anycast):
         if not taker.link.is_writable_now():
             taker.link.endpoint.wait(inlet)
             return None
-        if taker.cost == 0:
-            return taker
-        if not inlet.may_stream(is_large):
-            return None
-        return self.owner.open_stream(self, taker, inlet) if is_large else taker
+        return self.way_to(taker, inlet, is_large, size)
 
     cdef bint may_change(self, Inlet inlet) except -1:
         """Between takers and fallback, if it has to: only when nothing it sent is outstanding."""

@@ -82,7 +82,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef bint is_far(self) noexcept:
-        return self.taker is not None and self.taker.cost > 0
+        return self.taker is not None and self.taker.is_ours
 
     cdef int advance(self) except -1:
         cdef Taker taker = self.taker
@@ -190,6 +190,8 @@ cdef class Move(Carrier):
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
         cdef bint is_settled = inlet is not None and pn.delivery_settled(self.incoming)
+        if taker.on_finish is not None:
+            taker.on_finish()
         taker.link.finish_now()
         self.has_left = True
         taker.moving = None
