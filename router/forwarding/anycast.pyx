@@ -10,6 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.move cimport Copies, Move, start_move, too_large
+from router.forwarding.order cimport may_stream
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
@@ -154,7 +155,7 @@ cdef class Anycast(AddressGroup):
             return None
         if best.cost == 0:
             return best
-        if not inlet.may_stream(is_large):
+        if not may_stream(inlet, is_large, best.egress):
             return None
         return self.owner.open_stream(self, best, inlet) if is_large else best
 

@@ -10,6 +10,7 @@ from cpython.bytes cimport PyBytes_GET_SIZE
 from router.forwarding.anycast cimport Anycast
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.move cimport Copies, Move
+from router.forwarding.order cimport may_stream
 
 from dataclasses import replace
 
@@ -210,7 +211,7 @@ cdef class AnycastWithFallback(Anycast):
             return None
         if taker.cost == 0:
             return taker
-        if not inlet.may_stream(is_large):
+        if not may_stream(inlet, is_large, taker.egress):
             return None
         return self.owner.open_stream(self, taker, inlet) if is_large else taker
 
