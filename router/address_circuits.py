@@ -54,6 +54,7 @@ class AddressCircuits:
             return None
         cost = self._reach.routing.cost_to(path[-1]) or 1
         taker = Taker(link, group, cost, is_stream=kind is CircuitKind.STREAM)
+        taker.egress = path[-1]
         link.open()
         return taker
 

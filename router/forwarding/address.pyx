@@ -7,6 +7,7 @@ cannot signal demand. What arrives without a taker's credit waits unread on its 
 from router.forwarding.credit cimport CreditSharing, room_of
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport Move, start_refusal
+from router.forwarding.order cimport answer_barrier, is_barrier
 from router.forwarding.turns cimport Turns
 from wire.proton cimport pn, pn_delivery_t
 
@@ -311,11 +312,17 @@ cdef class AddressGroup(Group):
         if not inlet.may_go_on_now():
             return False
         if not inlet.is_discarding():
+            if inlet.is_circuit and inlet.moving is None and is_barrier(inlet.head_now()):
+                return self.pass_barrier(inlet)
             return self.step(inlet)
         if not inlet.release_head():
             return False
         self.released += 1
         return True
+
+    cdef bint pass_barrier(self, Inlet inlet) except -1:
+        """All that came before it on this circuit was passed on: its ingress may go on with another."""
+        return answer_barrier(inlet)
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:
         inlet.set_promised(inlet.promised_count + 1)

@@ -8,9 +8,10 @@ egress to its own consumers.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
 from router.forwarding.copies cimport Copies
+from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
 from router.forwarding.move cimport Move, start_move, too_large
+from router.forwarding.order cimport may_stream
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
@@ -174,7 +175,7 @@ cdef class Anycast(AddressGroup):
             return taker
         # One above the limit that is here already may go either way: it goes where the one before it went.
         is_large = is_large or (inlet.is_streaming and size > CHUNK_BYTES)
-        if not inlet.may_stream(is_large):
+        if not may_stream(inlet, is_large, taker.egress):
             return None
         return self.owner.open_stream(self, taker, inlet) if is_large else taker
 

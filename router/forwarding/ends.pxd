@@ -57,6 +57,9 @@ cdef class Inlet(DeliveryOwner):
     cdef readonly bint is_circuit
     cdef public bint is_draining
     cdef bint is_streaming
+    # Circuits, shared and streaming, with deliveries of which it will not hear, each with its barrier (`order`) or None.
+    cdef dict unheard
+    cdef dict unheard_large
     cdef Carrier moving
     cdef Carrier newest
     # The message at the head, read while it waits to learn its level: still the current one of its link.
@@ -97,7 +100,7 @@ cdef class Inlet(DeliveryOwner):
     cdef int pop(self) except -1
     cdef int drop_head(self) except -1
     cdef int count_in(self) except -1
-    cdef bint may_stream(self, bint is_large) except -1
+    cdef int on_unheard(self, Taker taker) except -1
     cdef bint is_discarding(self) noexcept
     cdef bint release_head(self) except -1
     cdef int release_held(self) except -1
@@ -123,6 +126,8 @@ cdef class Taker(DeliveryOwner):
     cdef readonly bint is_stream
     # A link of ours that all inlets use, or a stream beside one: a circuit's, or one to a broker.
     cdef readonly bint is_ours
+    # Router id at the other end of an anycast circuit.
+    cdef public object egress
     # Called before each delivery is started here, when it is not None.
     cdef public object on_start
     # Likewise, before the end of each delivery goes there.

@@ -41,6 +41,7 @@ class Taker(DeliveryOwner):
     is_closing: bool
     upstream: Inlet | None
     is_stream: bool
+    egress: str | None
     had_credit: bool
     on_start: Callable[[], None] | None
     on_finish: Callable[[], None] | None

@@ -85,6 +85,16 @@ cdef int _end(Carrier carrier) except -1:
     return 0
 
 
+cdef dict _with(dict takers, Taker taker):
+    if takers is None:
+        takers = {}
+    elif taker not in takers:
+        for each in [each for each in takers if not (<Taker>each).link.is_open_now()]:
+            del takers[each]
+    takers[taker] = None
+    return takers
+
+
 cdef class Group:
     """What ties inlets to takers: anycast, multicast or a relay."""
 
@@ -366,17 +376,15 @@ cdef class Inlet(DeliveryOwner):
         self.deliveries_in += 1
         return 0
 
-    cdef bint may_stream(self, bint is_large) except -1:
-        """Change between shared and streaming links only when nothing is outstanding on the others: order."""
-        cdef Carrier carrier
-        if self.is_streaming != is_large:
-            carrier = self.newest
-            while carrier is not None:
-                if carrier.is_far():
-                    return False
-                carrier = carrier.older_in
-            self.is_streaming = is_large
-        return True
+    cdef int on_unheard(self, Taker taker) except -1:
+        """It settled what went to ``taker`` before that gave an outcome, and will not hear when it was passed on."""
+        if self.is_circuit or taker.cost == 0:
+            return 0
+        if taker.is_stream:
+            self.unheard_large = _with(self.unheard_large, taker)
+        else:
+            self.unheard = _with(self.unheard, taker)
+        return 0
 
     cdef bint is_discarding(self) noexcept:
         """The head was read in part, and thrown away: what still comes of it goes the same way."""
@@ -583,6 +591,7 @@ cdef class Taker(DeliveryOwner):
         """A new delivery on its link, with a tag of our own: a number, as short as it goes.
 
         On a circuit of several producers: zero and how many they are, then the number. AMQP has no word for it.
+        With none it is nobody's: a barrier (`router.forwarding.order`).
         """
         cdef unsigned char tag[10]
         cdef unsigned long long number
@@ -595,7 +604,7 @@ cdef class Taker(DeliveryOwner):
             size += 1
             tag[10 - size] = number & 0xFF
             number >>= 8
-        if self.weight > 1:
+        if self.weight != 1:
             size += 2
             tag[10 - size], tag[11 - size] = 0, self.weight
         return self.link.start_now(<const char *>tag + 10 - size, size)

@@ -37,6 +37,7 @@ cdef class Fan(Carrier):
     cdef int _wait_for(self, Taker taker, Inlet inlet) except -1
     cdef bint _is_at_end(self) noexcept
     cdef int _complete(self) except -1
+    cdef int _note_unheard(self) except -1
     cdef int _abort(self) except -1
     cdef int _abort_copies(self) except -1
     cdef int _end(self) except -1

@@ -206,11 +206,21 @@ cdef class Fan(Carrier):
     cdef int _complete(self) except -1:
         cdef Copy copy
         cdef bint is_settled = pn.delivery_settled(self.incoming)
+        if is_settled:
+            self._note_unheard()
         self._end()
         for copy in self.copies:
             if not copy.is_done:
                 copy.finish(is_settled)
         return self._settle_if_done()
+
+    cdef int _note_unheard(self) except -1:
+        cdef Inlet inlet = self.inlet
+        cdef Copy copy
+        for copy in self.copies:
+            if not copy.is_done:
+                inlet.on_unheard(copy.taker)
+        return 0
 
     cdef int _abort(self) except -1:
         self._abort_copies()
@@ -287,6 +297,7 @@ cdef class Fan(Carrier):
     cdef int on_sender_disposition(self) except -1:
         """The producer settled first: it wants no outcome; the copies go on."""
         if self.is_done and pn.delivery_settled(self.incoming):
+            self._note_unheard()
             self._settle_incoming()
         return 0
 

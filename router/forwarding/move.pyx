@@ -199,6 +199,8 @@ cdef class Move(Carrier):
         if inlet is not None and not self.is_read:
             inlet.pop()
         if taker.presettles or is_settled:
+            if is_settled:
+                inlet.on_unheard(taker)
             self._settle(0 if inlet is None or is_settled else ACCEPTED_STATE)
         return taker.group.on_moved(taker)
 
@@ -378,6 +380,7 @@ cdef class Move(Carrier):
 
     cdef int on_sender_disposition(self) except -1:
         """The sender gave a state or settled, perhaps answering the taker's outcome. [2.6.12]"""
+        cdef Inlet inlet = self.inlet
         if self.taker is None and (self.has_left or self.is_read) and pn.delivery_settled(self.incoming):
             return self.settle_incoming(0)
         if not self.has_left or self.taker is None:
@@ -385,6 +388,8 @@ cdef class Move(Carrier):
         copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
         if pn.delivery_settled(self.incoming):
+            if not ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
+                inlet.on_unheard(self.taker)
             self._settle(0)
         return 0
 

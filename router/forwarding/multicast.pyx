@@ -7,6 +7,7 @@ from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
 from router.forwarding.fan cimport Copy, start_fan
 from router.forwarding.move cimport too_large
+from router.forwarding.order cimport may_stream, start_barriers
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn
 
@@ -48,7 +49,7 @@ cdef class Multicast(AddressGroup):
             shared += taker.cost > 0
         if not shared:
             return takers
-        if not inlet.may_stream(is_large):
+        if not may_stream(inlet, is_large, None):
             return None
         if not is_large:
             return takers
@@ -121,6 +122,24 @@ cdef class Multicast(AddressGroup):
             for taker in takers:
                 taker.copies_missed += taker not in ready
         return start_fan(inlet, delivery, ready, inlet.take_prefix(), is_whole)
+
+    cdef bint pass_barrier(self, Inlet inlet) except -1:
+        """To every router behind this one: it is answered when the last of them did."""
+        cdef Taker taker
+        cdef list branches = []
+        cdef bint is_late = False
+        for taker in self.takers_for(inlet):
+            if taker.cost and taker.can_take_now():
+                branches.append(taker)
+            elif taker.cost and not taker.is_stalled:
+                is_late = True
+                self.on_blocked(taker)
+        if is_late:
+            self.wait_for_taker(inlet)
+            return False
+        if not branches:
+            return AddressGroup.pass_barrier(self, inlet)
+        return start_barriers(inlet, branches).advance()
 
     cdef double _patience_s(self, Taker taker, bint is_settled) except -1:
         cdef double patience_s = self.settings.stall_timeout_s

@@ -1,0 +1,159 @@
+"""Do small and large messages of one producer arrive in the order in which it sent them, whatever it settled?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mesh_tests.sim.clients import Sender, SimClient
+from mesh_tests.sim.line import line, ring
+from mesh_tests.sim.world import SimMesh
+from wire import delivery as deliveries
+
+LARGE_BYTES = 300_000
+PIECE_BYTES = 100_000
+COUNT = 24
+
+Settles = Callable[[int], bool]
+SETTLES: dict[str, Settles] = {
+    "settled": lambda _: True,
+    "unsettled": lambda _: False,
+    "mixed": lambda number: number % 3 != 0,
+}
+PATTERNS: dict[str, Settles] = {
+    "in turn": lambda number: number % 2 == 1,
+    "in bursts": lambda number: number % 8 > 5,
+}
+"""Which are large."""
+SLOW = {"window_frames": 4, "max_frame_bytes": 512}
+
+
+def message_of(number: int, *, is_large: bool) -> bytes:
+    return number.to_bytes(4) + bytes(LARGE_BYTES if is_large else 1)
+
+
+def numbers_of(messages: list[bytes]) -> list[int]:
+    return [int.from_bytes(message[:4]) for message in messages]
+
+
+def send_large(mesh: SimMesh, sender: Sender, message: bytes, *, settled: bool) -> None:
+    """Piece by piece, so that it cannot be complete at the ingress."""
+    delivery = sender.begin()
+    for start in range(0, len(message), PIECE_BYTES):
+        sender.link.send(message[start : start + PIECE_BYTES])
+        mesh.run(0.0012)
+    sender.link.finish()
+    if settled:
+        del sender.open[delivery]
+        deliveries.settle(delivery)
+
+
+def send_all(mesh: SimMesh, sender: Sender, *, settles: Settles, is_large: Settles) -> None:
+    for number in range(COUNT):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        message = message_of(number, is_large=is_large(number))
+        if is_large(number):
+            send_large(mesh, sender, message, settled=settles(number))
+        else:
+            sender.send(message, settled=settles(number))
+        mesh.flush()
+
+
+def client_at(mesh: SimMesh, router: str, *, is_slow: bool) -> SimClient:
+    return mesh.client(router, **(SLOW if is_slow else {}))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("settled", SETTLES)
+@pytest.mark.parametrize("routers", [2, 3])
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_small_and_large_messages_arrive_in_order(address: str, routers: int, settled: str, pattern: str) -> None:
+    for is_slow in (False, True):
+        mesh = line(routers)
+        receiver = client_at(mesh, f"r{routers}", is_slow=is_slow).receiver(address, credit=1000)
+        sender = mesh.client("r1").sender(address)
+        send_all(mesh, sender, settles=SETTLES[settled], is_large=PATTERNS[pattern])
+        mesh.run(5.0)
+        assert numbers_of(receiver.messages) == list(range(COUNT)), f"slow: {is_slow}"
+        assert receiver.came_settled == [SETTLES[settled](number) for number in range(COUNT)]
+
+
+@pytest.mark.parametrize("routers", [2, 3])
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_those_that_their_sender_settles_before_the_outcome_do_too(address: str, routers: int) -> None:
+    mesh = line(routers)
+    receiver = client_at(mesh, f"r{routers}", is_slow=True).receiver(address, credit=1000)
+    receiver.accepts = False
+    sender = mesh.client("r1").sender(address)
+    for number in range(COUNT):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        message, is_large = message_of(number, is_large=number % 8 > 5), number % 8 > 5
+        if is_large:
+            send_large(mesh, sender, message, settled=False)
+        else:
+            sender.send(message)
+        mesh.run(0.0002)
+        sender.settle(number + 1)
+        mesh.flush()
+    mesh.run(5.0)
+    assert numbers_of(receiver.messages) == list(range(COUNT))
+
+
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_a_consumer_without_credit_has_them_in_order_when_it_gives_some(address: str) -> None:
+    mesh = line(3)
+    receiver = mesh.client("r3").receiver(address, credit=2)
+    receiver.accepts = False
+    sender = mesh.client("r1").sender(address)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    for number in range(3):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(message_of(number, is_large=False), settled=True)
+        mesh.flush()
+    send_large(mesh, sender, message_of(3, is_large=True), settled=False)
+    mesh.run(0.03)
+    assert numbers_of(receiver.messages) == [0, 1]
+    receiver.link.grant(10)
+    mesh.run(1.0)
+    assert numbers_of(receiver.messages) == [0, 1, 2, 3]
+    receiver.settle()
+    mesh.run(0.1)
+    assert sender.open == {}
+
+
+def test_a_stuck_consumer_elsewhere_stops_no_large_message() -> None:
+    mesh = line(3)
+    receivers = [mesh.client(router).receiver("rpc", credit=1) for router in ("r1", "r3")]
+    for receiver in receivers:
+        receiver.tops_up = False
+    sender = mesh.client("r2").sender("rpc")
+    for number in range(4):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(message_of(number, is_large=False), settled=True)
+        mesh.run(0.1)
+    assert sorted(map(len, (receiver.messages for receiver in receivers))) == [1, 1], "and one waits for each"
+    receivers[0].link.grant(10)
+    mesh.run(0.1)
+    send_large(mesh, sender, message_of(9, is_large=True), settled=True)
+    mesh.run(1.0)
+    assert (numbers_of(receivers[0].messages)[-1], len(receivers[1].messages)) == (9, 1)
+
+
+@pytest.mark.parametrize("transit", ["r2", "r4"])
+def test_a_large_message_does_not_wait_for_what_a_lost_circuit_had(transit: str) -> None:
+    mesh = ring()
+    receiver = mesh.client("r3").receiver("rpc", credit=1)
+    receiver.tops_up = False
+    sender = mesh.client("r1").sender("rpc")
+    for number in range(2):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(message_of(number, is_large=False), settled=True)
+        mesh.run(0.1)
+    send_large(mesh, sender, message_of(9, is_large=True), settled=False)
+    mesh.kill(transit)
+    mesh.run(0.1)
+    receiver.link.grant(10)
+    mesh.run(10.0)
+    assert numbers_of(receiver.messages)[-1] == 9
+    assert sender.outcomes == {3: deliveries.ACCEPTED}

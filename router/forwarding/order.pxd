@@ -1,0 +1,16 @@
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.fan cimport Fan
+from wire.proton cimport pn_delivery_t
+
+
+cdef class Barrier(Carrier):
+    cdef Inlet asker
+    cdef dict unheard
+
+    cdef int _tell(self, Taker taker, bint is_over) except -1
+
+
+cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1
+cdef bint is_barrier(pn_delivery_t *delivery) noexcept
+cdef bint answer_barrier(Inlet inlet) except -1
+cdef Fan start_barriers(Inlet inlet, list branches)

@@ -1,0 +1,150 @@
+"""May an inlet's next delivery take another circuit than those before it, and still come after them?
+
+Of what is unsettled the inlet hears when it was passed on. For what it settled itself there is a barrier: an empty
+delivery, unsettled, that the egress answers when it comes to it, and shows to nobody. Its tag says that it is no
+producer's (`Taker.start`).
+"""
+
+cimport cython
+
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.fan cimport Fan, start_fan
+from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, pn, pn_bytes_t, pn_delivery_t
+
+
+cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1:
+    """Change between shared and streaming circuits only when all was passed on that went over the others.
+
+    ``egress``: where the delivery goes; what was sent to another, and is not heard of, goes to other consumers.
+    """
+    cdef dict others
+    if inlet.is_streaming != is_large:
+        if _has_far(inlet):
+            return False
+        inlet.is_streaming = is_large
+    others = inlet.unheard if is_large else inlet.unheard_large
+    return not others or _are_passed_on(inlet, others, egress)
+
+
+cdef bint _has_far(Inlet inlet) noexcept:
+    cdef Carrier carrier = inlet.newest
+    while carrier is not None:
+        if carrier.is_far():
+            return True
+        carrier = carrier.older_in
+    return False
+
+
+cdef bint _are_passed_on(Inlet inlet, dict others, object egress) except -1:
+    """As far as is known. Of what is not known yet, ask."""
+    cdef Taker taker
+    cdef bint are = True
+    for taker in list(others):
+        if taker.egress != egress:
+            continue
+        if not taker.link.is_open_now():
+            del others[taker]
+            continue
+        if others[taker] is None and taker.credit_count > 0 and taker.moving is None:
+            others[taker] = _ask(inlet, taker, others)
+        elif others[taker] is None:
+            if taker.is_stalled:
+                continue
+            inlet.group.on_blocked(taker)
+        are = False
+    return are
+
+
+cdef Barrier _ask(Inlet inlet, Taker taker, dict unheard):
+    cdef Barrier barrier = Barrier.__new__(Barrier)
+    barrier.asker = inlet
+    barrier.unheard = unheard
+    barrier.outgoing = _start_empty(taker)
+    taker.hold(barrier)
+    taker.link.finish_now()
+    taker.moving = None
+    return barrier
+
+
+cdef pn_delivery_t *_start_empty(Taker taker) except NULL:
+    cdef int weight = taker.weight
+    taker.weight = 0
+    try:
+        return taker.start()
+    finally:
+        taker.weight = weight
+
+
+@cython.final
+@cython.no_gc
+cdef class Barrier(Carrier):
+    """One that was sent, and not answered. In ``unheard`` of its inlet as long as nothing more was sent there."""
+
+    cdef bint is_far(self) noexcept:
+        return True
+
+    cdef int on_taker_disposition(self) except -1:
+        cdef Taker taker = self.taker
+        cdef pn_delivery_t *outgoing = self.outgoing
+        cdef size_t state = pn.delivery_remote_state(outgoing)
+        if not pn.delivery_settled(outgoing) and not ACCEPTED_STATE <= state <= MODIFIED_STATE:
+            return 0
+        taker.drop(self)
+        pn.delivery_settle(outgoing)
+        taker.link.endpoint.mark()
+        # A router on the way that gave it back knows nothing of those before it.
+        return self._tell(taker, state == ACCEPTED_STATE)
+
+    cdef int on_taker_lost(self, bint is_unwritten) except -1:
+        """What its taker had is lost, and not waited for."""
+        self.asker = self.unheard = None
+        return 0
+
+    cdef int _tell(self, Taker taker, bint is_over) except -1:
+        cdef Inlet inlet = self.asker
+        # Its inlet refers to it: that would be a cycle that nobody collects.
+        self.asker = None
+        if self.unheard.get(taker) is self:
+            if is_over:
+                del self.unheard[taker]
+            else:
+                self.unheard[taker] = None
+        return inlet.group.on_returned(inlet)
+
+
+# At the other end
+cdef bint is_barrier(pn_delivery_t *delivery) noexcept:
+    cdef pn_bytes_t tag
+    if delivery is NULL:
+        return False
+    tag = pn.delivery_tag(delivery)
+    return tag.size > 2 and tag.start[0] == 0 and tag.start[1] == 0
+
+
+cdef int _count_in(Inlet inlet) except -1:
+    """It took a credit, but is nobody's delivery."""
+    return inlet.set_promised(max(0, inlet.promised_count - 1))
+
+
+cdef bint answer_barrier(Inlet inlet) except -1:
+    cdef pn_delivery_t *delivery = inlet.link.current_now()
+    inlet.link.advance_now()
+    _count_in(inlet)
+    pn.delivery_update(delivery, ACCEPTED_STATE)
+    pn.delivery_settle(delivery)
+    inlet.link.endpoint.mark()
+    inlet.on_settled()
+    return True
+
+
+cdef Fan start_barriers(Inlet inlet, list branches):
+    """Pass the barrier at the head on."""
+    cdef Taker taker
+    _count_in(inlet)
+    for taker in branches:
+        taker.weight = 0
+    try:
+        return start_fan(inlet, inlet.link.current_now(), branches, None, False)
+    finally:
+        for taker in branches:
+            taker.weight = 1
