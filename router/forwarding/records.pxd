@@ -31,6 +31,7 @@ cdef class Recorder:
     cdef size_t written
     cdef size_t taken
     cdef unsigned long long now_us
+    cdef size_t next  # written % capacity: a division costs more than all else
 
     cdef void write(
         self, unsigned long long start_us, size_t size, unsigned int incoming, unsigned int outgoing, size_t outcome,

@@ -42,7 +42,8 @@ cdef class Recorder:
         cdef Record *record
         if not self.capacity:
             return
-        record = &self.ring[self.written % self.capacity]
+        record = &self.ring[self.next]
+        self.next = self.next + 1 if self.next + 1 < self.capacity else 0
         record.start_us = start_us
         record.took_us = <unsigned int>min(self.now_us - start_us, 0xFFFFFFFFu)
         record.size_bytes = <unsigned int>min(size, 0xFFFFFFFFu)
