@@ -157,3 +157,29 @@ def test_a_large_message_does_not_wait_for_what_a_lost_circuit_had(transit: str)
     mesh.run(10.0)
     assert numbers_of(receiver.messages)[-1] == 9
     assert sender.outcomes == {3: deliveries.ACCEPTED}
+
+
+def test_one_that_waits_for_a_stalled_reader_is_in_nobodys_way() -> None:
+    """What comes behind the barrier is read ahead like what came before it."""
+    mesh = line(3)
+    client = mesh.client("r3", "stalled", window_frames=4, max_frame_bytes=16384)
+    stalled = client.receiver("work.stalled", credit=1000)
+    stalled.reads = False
+    mixed, small = (mesh.client("r1").sender("work.stalled") for _ in range(2))
+    for sender in (mixed, small):
+        for number in range(100):
+            mesh.run_until(lambda sender=sender: sender.link.credit > 0)
+            sender.send(number.to_bytes(4).ljust(60_000), settled=sender is mixed)
+            mesh.run(0.001)
+        if sender is mixed:
+            send_large(mesh, mixed, message_of(100, is_large=True), settled=True)
+    receiver = mesh.client("r3").receiver("work.moving", credit=100)
+    other = mesh.client("r1").sender("work.moving")
+    mesh.run_until(lambda: other.link.credit > 0)
+    other.send(b"x")
+    mesh.run_until(lambda: receiver.messages == [b"x"], 1)
+    client.resume(stalled)
+    mesh.run_until(lambda: len(stalled.messages) == 201 and len(small.outcomes) == 100)
+    numbers = numbers_of(stalled.messages)
+    assert numbers[:100] == list(range(100))
+    assert numbers.index(100) >= 100

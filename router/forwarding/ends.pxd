@@ -90,6 +90,7 @@ cdef class Inlet(DeliveryOwner):
     cdef bytes take_prefix(self)
     cdef int read_ahead(self, Copies budget) except -1
     cdef bytes _leave_backlog(self)
+    cdef int leave_head(self) except -1
     cdef bint _has_unread(self) noexcept
     cdef bint _release_current(self) except -1
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1
@@ -158,4 +159,5 @@ cdef class Taker(DeliveryOwner):
 
 
 cdef Carrier carrier_at(pn_delivery_t *delivery)
+cdef bint is_barrier(pn_delivery_t *delivery) noexcept
 cdef int release(Inlet inlet, pn_delivery_t *delivery, size_t size) except -1

@@ -33,6 +33,15 @@ cdef int release(Inlet inlet, pn_delivery_t *delivery, size_t size) except -1:
     return 0
 
 
+cdef bint is_barrier(pn_delivery_t *delivery) noexcept:
+    """It came over a circuit, and is of no producer (`Taker.start`)."""
+    cdef pn_bytes_t tag
+    if delivery is NULL:
+        return False
+    tag = pn.delivery_tag(delivery)
+    return tag.size > 2 and tag.start[0] == 0 and tag.start[1] == 0
+
+
 cdef unsigned int _numbers = 0
 
 
@@ -297,7 +306,8 @@ cdef class Inlet(DeliveryOwner):
                 continue
             if self.held_head is None:
                 self.held_head = PyBytes_FromStringAndSize(NULL, size)
-                self.link.recv_into(PyBytes_AS_STRING(self.held_head), size)
+                if size:
+                    self.link.recv_into(PyBytes_AS_STRING(self.held_head), size)
             if self.backlog is None:
                 self.backlog = deque()
             self.backlog.append((<size_t>self.link.current_now(), self.held_head))
@@ -307,7 +317,10 @@ cdef class Inlet(DeliveryOwner):
 
     cdef bint _has_unread(self) noexcept:
         cdef pn_delivery_t *delivery = self.link.current_now()
-        return delivery is not NULL and (self.held_head is not None or self._may_be_read(delivery))
+        if delivery is NULL:
+            return False
+        # What comes behind a barrier would be in the way as well.
+        return self.held_head is not None or self._may_be_read(delivery) or is_barrier(delivery)
 
     cdef bytes _leave_backlog(self):
         """The oldest of what was read ahead."""
@@ -316,6 +329,13 @@ cdef class Inlet(DeliveryOwner):
         if not self.backlog:
             self.backlog = None
         return message
+
+    cdef int leave_head(self) except -1:
+        """Go on to the next: there is nothing to read of this one, or it was read ahead."""
+        if self.backlog is not None:
+            self._leave_backlog()
+            return 0
+        return self.link.advance_now()
 
     cdef bytes take_prefix(self):
         """What was read of the head before, which the link is past then; None when all of it is still on the link."""

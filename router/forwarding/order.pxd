@@ -11,6 +11,5 @@ cdef class Barrier(Carrier):
 
 
 cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1
-cdef bint is_barrier(pn_delivery_t *delivery) noexcept
 cdef bint answer_barrier(Inlet inlet) except -1
 cdef Fan start_barriers(Inlet inlet, list branches)

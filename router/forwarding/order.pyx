@@ -9,7 +9,7 @@ cimport cython
 
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.fan cimport Fan, start_fan
-from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, pn, pn_bytes_t, pn_delivery_t
+from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, pn, pn_delivery_t
 
 
 cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1:
@@ -113,22 +113,14 @@ cdef class Barrier(Carrier):
 
 
 # At the other end
-cdef bint is_barrier(pn_delivery_t *delivery) noexcept:
-    cdef pn_bytes_t tag
-    if delivery is NULL:
-        return False
-    tag = pn.delivery_tag(delivery)
-    return tag.size > 2 and tag.start[0] == 0 and tag.start[1] == 0
-
-
 cdef int _count_in(Inlet inlet) except -1:
     """It took a credit, but is nobody's delivery."""
     return inlet.set_promised(max(0, inlet.promised_count - 1))
 
 
 cdef bint answer_barrier(Inlet inlet) except -1:
-    cdef pn_delivery_t *delivery = inlet.link.current_now()
-    inlet.link.advance_now()
+    cdef pn_delivery_t *delivery = inlet.head_now()
+    inlet.leave_head()
     _count_in(inlet)
     pn.delivery_update(delivery, ACCEPTED_STATE)
     pn.delivery_settle(delivery)
