@@ -148,7 +148,8 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
 
     --streams N adds a row: N large messages at once, over the same two connections, on other addresses, and the
     latency of the small ones meanwhile. STREAMS TOOK is the time of all of them, GROWN BY the memory of the worst
-    router.
+    router. On the last hop a client's one link carries one message at a time: what goes over the same link as a large
+    one waits behind it, and is not measured here.
 
     \b
     Examples:
