@@ -24,6 +24,9 @@ from router.node import ListenerSettings, RouterNode, RouterSettings, node_endpo
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.node import ConnectorSpec, DropConnector, OpenConnector
 
+STORES: list[SqliteStore] = []
+"""Of all brokers there were in the running test: three open files each."""
+
 
 @dataclass(eq=False)
 class Pipe:
@@ -201,6 +204,7 @@ class SimMesh(World):
         broker = self.brokers.pop(name)
         self.nodes.remove(broker)
         broker.store.close()
+        STORES.remove(broker.store)
         for pipe in [pipe for pipe in self.pipes if any(end[0] is broker for end in pipe.ends)]:
             self.cut(pipe)
 
@@ -299,6 +303,7 @@ class SimBroker(BrokerNode):
     def __init__(self, world: World, name: str, folder: Path) -> None:
         self.world = world
         self.store = SqliteStore(folder)
+        STORES.append(self.store)
         super().__init__(
             name,
             world.topology,  # type: ignore[attr-defined]
