@@ -6,6 +6,8 @@ that it names, for that inlet alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from router.circuits import Circuits
 from router.entries import Entry
 from router.forwarding.address import AddressGroup
@@ -25,6 +27,7 @@ class Branches:
     # The tree of this ingress
     def settle(self, entry: Entry) -> None:
         """Make the branches those of the tree as it is now."""
+        self._look_behind(entry)
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:
             return
@@ -90,13 +93,30 @@ class Branches:
     def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:
         """Go on with the tree of another ingress, as its circuit says."""
         for hop, tree in spec.tree.items():
-            self._open(group, spec.kind, hop, tree, spec.ingress, upstream)
+            branch = self._open(group, spec.kind, hop, tree, spec.ingress, upstream)
+            if branch is not None:
+                branch.behind = frozenset(_routers(hop, tree))
+
+    def _look_behind(self, entry: Entry) -> None:
+        """Of those passed on: their ingress closes what leads to nobody, but what is under way there comes first."""
+        passed_on = [taker for taker in entry.group.takers if taker.behind is not None]
+        takers = self._reach.takers(entry) if passed_on else frozenset()
+        for taker in passed_on:
+            taker.is_deserted = takers.isdisjoint(taker.behind or ())
+        if any(taker.is_deserted for taker in passed_on):
+            entry.group.go_on()
 
     @staticmethod
     def close(group: AddressGroup, upstream: Inlet) -> None:
         """The circuit that these branches went on from is gone."""
         for taker in [taker for taker in group.takers if taker.upstream is upstream]:
             taker.on_left(True, None)
+
+
+def _routers(hop: str, tree: Tree) -> Iterator[str]:
+    yield hop
+    for onward, branch in tree.items():
+        yield from _routers(onward, branch)
 
 
 def _depth(tree: Tree) -> int:

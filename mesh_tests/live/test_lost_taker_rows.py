@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.egress import egress_at
 from mesh_tests.live.row_mesh import IMPATIENT, new_address, slow
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
@@ -199,13 +198,9 @@ def cross_the_last_taker_of_a_multicast(rows, egress):
     return send_across_the_last_taker(rows, egress, new_address("news"))
 
 
-def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(at_once, egress):
-    assert at_once(cross_the_last_taker, egress) == [RELEASED] * 10
-
-
-@egress_at("r1", "r2")  # over a transit router it takes until the stall timeout: CHANGELOG, known limits
-def test_deliveries_that_cross_the_leaving_of_the_last_taker_of_a_multicast_are_released(at_once, egress):
-    assert at_once(cross_the_last_taker_of_a_multicast, egress) == [RELEASED] * 10
+@pytest.mark.parametrize("scenario", [cross_the_last_taker, cross_the_last_taker_of_a_multicast])
+def test_deliveries_that_cross_the_leaving_of_the_last_taker_are_released(at_once, scenario, egress):
+    assert at_once(scenario, egress) == [RELEASED] * 10
 
 
 @slow

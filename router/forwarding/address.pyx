@@ -213,6 +213,10 @@ cdef class AddressGroup(Group):
         self.waiting[inlet] = None
         return 0
 
+    def go_on(self):
+        """Something changed that was waited for."""
+        self.kick()
+
     cdef int kick(self) except -1:
         """Let what waits go on until nothing can."""
         self.is_kicked = True

@@ -129,6 +129,9 @@ cdef class Taker(DeliveryOwner):
     cdef readonly bint is_ours
     # Router id at the other end of an anycast circuit.
     cdef public object egress
+    # A branch of another router's tree: the routers it leads to; and whether none of them has a taker any more.
+    cdef public object behind
+    cdef public bint is_deserted
     # Called before each delivery is started here, when it is not None.
     cdef public object on_start
     # Likewise, before the end of each delivery goes there.

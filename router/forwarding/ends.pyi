@@ -42,6 +42,8 @@ class Taker(DeliveryOwner):
     upstream: Inlet | None
     is_stream: bool
     egress: str | None
+    behind: frozenset[str] | None
+    is_deserted: bool
     had_credit: bool
     on_start: Callable[[], None] | None
     on_finish: Callable[[], None] | None

@@ -109,7 +109,7 @@ cdef class Multicast(AddressGroup):
             elif taker.can_take_now() and (not taker.is_stalled or taker.link.is_writable_now()):
                 taker.is_stalled = False
                 ready.append(taker)
-            elif not taker.is_stalled:
+            elif not taker.is_stalled and not taker.is_deserted:
                 is_late = True
                 self._watch(taker, self._patience_s(taker, pn.delivery_settled(delivery)))
         if is_late or (not takers and not inlet.is_circuit):
@@ -120,7 +120,7 @@ cdef class Multicast(AddressGroup):
         inlet.count_in()
         if len(ready) < len(takers):
             for taker in takers:
-                taker.copies_missed += taker not in ready
+                taker.copies_missed += taker not in ready and not taker.is_deserted
         return start_fan(inlet, delivery, ready, inlet.take_prefix(), is_whole)
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
@@ -131,7 +131,7 @@ cdef class Multicast(AddressGroup):
         for taker in self.takers_for(inlet):
             if taker.cost and taker.can_take_now():
                 branches.append(taker)
-            elif taker.cost and not taker.is_stalled:
+            elif taker.cost and not taker.is_stalled and not taker.is_deserted:
                 is_late = True
                 self.on_blocked(taker)
         if is_late:
