@@ -115,12 +115,8 @@ cdef int set_failed(pn_delivery_t *delivery) noexcept:
     return 0
 
 
-def copy_disposition(size_t origin, size_t goal):
-    """Give ``goal`` locally the state that ``origin`` has remotely, whatever it is. False when there is none."""
-    return copy_state(<pn_delivery_t *>origin, <pn_delivery_t *>goal)
-
-
 cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) noexcept:
+    """Give ``goal`` locally the state that ``origin`` has remotely, whatever it is. False when there is none."""
     cdef size_t state = pn.delivery_remote_state(origin)
     cdef pn_disposition_t *remote
     cdef pn_disposition_t *local

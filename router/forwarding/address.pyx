@@ -5,9 +5,10 @@ cannot signal demand. What arrives without a taker's credit waits unread on its 
 """
 
 from router.forwarding.credit cimport CreditSharing, room_of
-from router.forwarding.ends cimport Carrier, Group, Inlet, Taker, is_barrier
+from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport Move, start_refusal
 from router.forwarding.order cimport answer_barrier
+from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport Turns
 from wire.proton cimport pn, pn_delivery_t
 

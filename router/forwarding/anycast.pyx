@@ -9,7 +9,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.copies cimport Copies
-from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.move cimport Move, start_move, too_large
 from router.forwarding.order cimport may_stream
 from router.forwarding.records cimport ABORTED, record_untaken

@@ -1,12 +1,6 @@
-from router.forwarding.copies cimport Copies
-from router.forwarding.guard cimport Guard
-from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, OutgoingCore, Waiter
+from router.forwarding.head cimport Head
+from wire.core cimport DeliveryOwner, OutgoingCore, Waiter
 from wire.proton cimport pn_delivery_t
-
-cdef enum:
-    # A delivery that is here to its end, and no larger, goes over links that others share: it can be kept out of their way.
-    WHOLE_BYTES = 4 * CHUNK_BYTES
-
 
 cdef class Group:
     # Sums over its members, kept as they change: deliveries.
@@ -47,11 +41,8 @@ cdef class Carrier(Waiter):
     cdef int on_taker_lost(self, bint is_unwritten) except -1
 
 
-cdef class Inlet(DeliveryOwner):
-    cdef readonly unsigned int number
-    cdef readonly IncomingCore link
+cdef class Inlet(Head):
     cdef readonly Group group
-    cdef Guard guard
     cdef readonly int limit
     cdef int promised_count
     cdef readonly bint is_circuit
@@ -62,12 +53,6 @@ cdef class Inlet(DeliveryOwner):
     cdef dict unheard_large
     cdef Carrier moving
     cdef Carrier newest
-    # The message at the head, read while it waits to learn its level: still the current one of its link.
-    cdef bytes held_head
-    cdef int held_level
-    # Before those on the link: read out of the engine whole, a deque of (delivery, bytes); None when there is nothing.
-    cdef object backlog
-    cdef Copies budget
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_in
     # Credit sharing: deliveries_in when it was last looked at, and when its credit was taken back (-1: it was not).
@@ -86,30 +71,13 @@ cdef class Inlet(DeliveryOwner):
     cdef bint is_second(self) noexcept
     cdef bint settles_last(self, pn_delivery_t *delivery) noexcept
     cdef bint may_go_on_now(self) except -1
-    cdef pn_delivery_t *head_now(self) noexcept
-    cdef bytes take_prefix(self)
-    cdef int read_ahead(self, Copies budget) except -1
-    cdef bytes _leave_backlog(self)
-    cdef int leave_head(self) except -1
-    cdef bint _has_unread(self) noexcept
-    cdef bint _release_current(self) except -1
-    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1
-    cdef int head_level(self) except -1
-    cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept
-    cdef size_t head_size(self, pn_delivery_t *delivery) except? 0
-    cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept
     cdef int pop(self) except -1
     cdef int drop_head(self) except -1
-    cdef int count_in(self) except -1
     cdef int on_unheard(self, Taker taker) except -1
-    cdef bint is_discarding(self) noexcept
-    cdef bint release_head(self) except -1
-    cdef int release_held(self) except -1
     cdef int on_settled(self) except -1
     cdef int top_up(self, int count) except -1
     cdef int reduce(self, int count) except -1
     cdef bint needs_float(self) noexcept
-    cdef bint has_queued(self) noexcept
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept
 
 
@@ -162,5 +130,3 @@ cdef class Taker(DeliveryOwner):
 
 
 cdef Carrier carrier_at(pn_delivery_t *delivery)
-cdef bint is_barrier(pn_delivery_t *delivery) noexcept
-cdef int release(Inlet inlet, pn_delivery_t *delivery, size_t size) except -1

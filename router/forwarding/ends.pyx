@@ -6,40 +6,18 @@ engine's deliveries know their carrier by a tie (`router.forwarding.ties`), so w
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from router.forwarding.copies cimport Copies
-from router.forwarding.records cimport ABORTED, record_untaken
+from router.forwarding.guard cimport Guard
+from router.forwarding.head cimport Head
+from router.forwarding.tags cimport TAG_BYTES, producers_of, write_tag
 from router.forwarding.ties cimport carrier_of, end_tie, new_tie
-from router.forwarding.turns cimport USUAL_LEVEL, level_of
-from wire.core cimport CHUNK_BYTES, LinkCore, scratch
-from wire.delivery cimport pending_now
-from wire.proton cimport RECEIVE_SECOND, RELEASED_STATE, pn, pn_bytes_t
-
-from collections import deque
+from wire.core cimport IncomingCore, LinkCore, OutgoingCore
+from wire.proton cimport RECEIVE_SECOND, pn
 
 from wire.errors import LocalStateError
 from wire.link import SEND_SETTLED
-
-
-cdef int release(Inlet inlet, pn_delivery_t *delivery, size_t size) except -1:
-    """Never written to a taker: the sender may try again."""
-    record_untaken(inlet.number, size, ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE)
-    if not pn.delivery_settled(delivery):
-        pn.delivery_update(delivery, RELEASED_STATE)
-    pn.delivery_settle(delivery)
-    return 0
-
-
-cdef bint is_barrier(pn_delivery_t *delivery) noexcept:
-    """It came over a circuit, and is of no producer (`Taker.start`)."""
-    cdef pn_bytes_t tag
-    if delivery is NULL:
-        return False
-    tag = pn.delivery_tag(delivery)
-    return tag.size > 2 and tag.start[0] == 0 and tag.start[1] == 0
 
 
 cdef unsigned int _numbers = 0
@@ -183,7 +161,7 @@ cdef class Carrier(Waiter):
         return 0
 
 
-cdef class Inlet(DeliveryOwner):
+cdef class Inlet(Head):
     """An incoming link in a group.
 
     Always: ``promised + unsettled_count <= limit`` but for the float of one; of a circuit ``promised <= limit``. Counts
@@ -279,107 +257,14 @@ cdef class Inlet(DeliveryOwner):
     def abandon(self):
         """Complete deliveries go on without their sender; the one under way is aborted downstream."""
         cdef Carrier carrier
-        self.held_head = None
-        while self.backlog is not None:
-            self._leave_backlog()
+        self.forget_read()
         while (carrier := self.newest) is not None:
             self.drop(carrier)
             carrier.on_inlet_lost()
 
     # What is at its head
-    cdef pn_delivery_t *head_now(self) noexcept:
-        """The oldest delivery that was not passed on."""
-        if self.backlog is not None:
-            return <pn_delivery_t *><size_t>self.backlog[0][0]
-        return self.link.current_now()
-
-    # Read before there is a taker: what lies unread in a session shuts its window for all links of it
-    cdef int read_ahead(self, Copies budget) except -1:
-        """Take what is whole and small out of the engine; how many had to be RELEASED, since there was no more room."""
-        cdef int count = 0
-        cdef size_t size
-        self.budget = budget
-        while self._has_unread():
-            size = pending_now(self.link.current_now()) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
-            if not budget.take(size):
-                count += self._release_current()
-                continue
-            if self.held_head is None:
-                self.held_head = PyBytes_FromStringAndSize(NULL, size)
-                if size:
-                    self.link.recv_into(PyBytes_AS_STRING(self.held_head), size)
-            if self.backlog is None:
-                self.backlog = deque()
-            self.backlog.append((<size_t>self.link.current_now(), self.held_head))
-            self.held_head = None
-            self.link.advance_now()
-        return count
-
-    cdef bint _has_unread(self) noexcept:
-        cdef pn_delivery_t *delivery = self.link.current_now()
-        if delivery is NULL:
-            return False
-        # What comes behind a barrier would be in the way as well.
-        return self.held_head is not None or self._may_be_read(delivery) or is_barrier(delivery)
-
-    cdef bytes _leave_backlog(self):
-        """The oldest of what was read ahead."""
-        cdef bytes message = self.backlog.popleft()[1]
-        self.budget.used_bytes -= PyBytes_GET_SIZE(message)
-        if not self.backlog:
-            self.backlog = None
-        return message
-
-    cdef int leave_head(self) except -1:
-        """Go on to the next: there is nothing to read of this one, or it was read ahead."""
-        if self.backlog is not None:
-            self._leave_backlog()
-            return 0
-        return self.link.advance_now()
-
-    cdef bytes take_prefix(self):
-        """What was read of the head before, which the link is past then; None when all of it is still on the link."""
-        if self.backlog is not None:
-            return self._leave_backlog()
-        message, self.held_head = self.held_head, None
-        if message is not None:
-            self.link.advance_now()
-        return message
-
-    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
-        """What was read of the head, and went nowhere."""
-        raise AssertionError("only anonymous senders' large messages are begun with a part that was read")
-
-    cdef int head_level(self) except -1:
-        """The priority of the message at the head, if all of it is here and small; the usual one for any other."""
-        cdef pn_delivery_t *delivery
-        if self.backlog is not None:
-            return level_of(self.backlog[0][1])
-        if self.held_head is None:
-            delivery = NULL if self.link.is_gone else self.link.current_now()
-            if delivery is NULL or not self._may_be_read(delivery):
-                return USUAL_LEVEL
-            self.held_head = PyBytes_FromStringAndSize(NULL, pending_now(delivery))
-            self.link.recv_into(PyBytes_AS_STRING(self.held_head), PyBytes_GET_SIZE(self.held_head))
-            self.held_level = level_of(self.held_head)
-        return self.held_level
-
-    cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept:
-        """Nothing of it was, and it is one that is carried on in one piece."""
-        if self.moving is not None or self.link.read_bytes or (self.guard is not None and self.guard.has_offended()):
-            return False
-        if pn.delivery_partial(delivery) or pn.delivery_aborted(delivery):
-            return False
-        return 0 < pending_now(delivery) <= WHOLE_BYTES
-
-    cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
-        """Bytes of the head that are here, read or not."""
-        if self.backlog is not None:
-            return PyBytes_GET_SIZE(self.backlog[0][1])
-        return pending_now(delivery) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
-
-    cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept:
-        return pn.delivery_partial(delivery)
+    cdef bint has_moving(self) noexcept:
+        return self.moving is not None
 
     cdef int pop(self) except -1:
         """The delivery under way was read to its end: the link goes on to the next."""
@@ -405,45 +290,6 @@ cdef class Inlet(DeliveryOwner):
         else:
             self.unheard = _with(self.unheard, taker)
         return 0
-
-    cdef bint is_discarding(self) noexcept:
-        """The head was read in part, and thrown away: what still comes of it goes the same way."""
-        return self.moving is None and self.link.read_bytes > 0 and self.held_head is None
-
-    cdef bint release_head(self) except -1:
-        """Answer the delivery at the head with RELEASED once it was read to its end; False while that is not here."""
-        cdef pn_delivery_t *delivery
-        cdef size_t size
-        if self.backlog is None:
-            return self._release_current()
-        delivery = self.head_now()
-        size = PyBytes_GET_SIZE(self._leave_backlog())
-        self.count_in()
-        release(self, delivery, size)
-        return True
-
-    cdef bint _release_current(self) except -1:
-        cdef pn_delivery_t *delivery = self.link.current_now()
-        cdef size_t size
-        if delivery is NULL or self.moving is not None:
-            return False
-        while pending_now(delivery):
-            self.link.recv_into(scratch, CHUNK_BYTES)
-        if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
-            return False
-        size = self.link.read_bytes
-        self.held_head = None
-        self.link.advance_now()
-        self.count_in()
-        release(self, delivery, size)
-        return True
-
-    cdef int release_held(self) except -1:
-        """Answer every delivery at the head with RELEASED; how many."""
-        cdef int count = 0
-        while self.release_head():
-            count += 1
-        return count
 
     cdef int on_settled(self) except -1:
         """One of its deliveries was settled."""
@@ -476,18 +322,9 @@ cdef class Inlet(DeliveryOwner):
         """It holds no credit and nothing that waits."""
         return self.promised_count == 0 and self.moving is None and not self.has_queued()
 
-    cdef bint has_queued(self) noexcept:
-        """Something waits here for a taker."""
-        return self.backlog is not None or pn.link_queued(self.link.raw) > 0
-
-    @property
-    def is_waiting(self):
-        return self.has_queued()
-
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept:
-        """Of a circuit: how many producers its ingress says are behind it, in the tag of the delivery."""
-        cdef pn_bytes_t tag = pn.delivery_tag(delivery)
-        self.weight = max(1, <unsigned char>tag.start[1]) if tag.size > 2 and tag.start[0] == 0 else 1
+        """Of a circuit: how many producers its ingress says are behind it."""
+        self.weight = max(1, producers_of(delivery))
         return 0
 
     cdef int reduce(self, int count) except -1:
@@ -608,26 +445,14 @@ cdef class Taker(DeliveryOwner):
         return is_unwritten
 
     cdef pn_delivery_t *start(self) except NULL:
-        """A new delivery on its link, with a tag of our own: a number, as short as it goes.
-
-        On a circuit of several producers: zero and how many they are, then the number. AMQP has no word for it.
-        With none it is nobody's: a barrier (`router.forwarding.order`).
-        """
-        cdef unsigned char tag[10]
-        cdef unsigned long long number
-        cdef int size = 0
+        """A new delivery on its link, with a tag of our own."""
+        cdef unsigned char tag[TAG_BYTES]
+        cdef int size
         if self.on_start is not None:
             self.on_start()
         self.last_tag += 1
-        number = self.last_tag
-        while number:
-            size += 1
-            tag[10 - size] = number & 0xFF
-            number >>= 8
-        if self.weight != 1:
-            size += 2
-            tag[10 - size], tag[11 - size] = 0, self.weight
-        return self.link.start_now(<const char *>tag + 10 - size, size)
+        size = write_tag(tag, self.last_tag, self.weight)
+        return self.link.start_now(<const char *>tag + TAG_BYTES - size, size)
 
     # Credit
     @property

@@ -1,5 +1,6 @@
 from router.forwarding.copies cimport Copies
-from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.head cimport WHOLE_BYTES
 from wire.proton cimport pn_delivery_t
 
 

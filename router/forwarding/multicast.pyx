@@ -4,7 +4,8 @@ Producers are held back by the slowest taker; one without credit for ``stall_tim
 """
 
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport WHOLE_BYTES, Carrier, Inlet, Taker
+from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.fan cimport Copy, start_fan
 from router.forwarding.move cimport too_large
 from router.forwarding.order cimport may_stream, start_barriers

@@ -1,0 +1,43 @@
+from router.forwarding.copies cimport Copies
+from router.forwarding.guard cimport Guard
+from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore
+from wire.proton cimport pn_delivery_t
+
+cdef enum:
+    # A delivery that is here to its end, and no larger, goes over links that others share: it can be kept out of their way.
+    WHOLE_BYTES = 4 * CHUNK_BYTES
+
+
+cdef class Head(DeliveryOwner):
+    cdef readonly unsigned int number
+    cdef readonly IncomingCore link
+    cdef Guard guard
+    # The message at the head, read while it waits to learn its level: still the current one of its link.
+    cdef bytes held_head
+    cdef int held_level
+    # Before those on the link: read out of the engine whole, a deque of (delivery, bytes); None when there is nothing.
+    cdef object backlog
+    cdef Copies budget
+
+    cdef bint has_moving(self) noexcept
+    cdef int count_in(self) except -1
+    cdef int forget_read(self) except -1
+    cdef pn_delivery_t *head_now(self) noexcept
+    cdef bytes take_prefix(self)
+    cdef int read_ahead(self, Copies budget) except -1
+    cdef bytes _leave_backlog(self)
+    cdef int leave_head(self) except -1
+    cdef bint _has_unread(self) noexcept
+    cdef bint _release_current(self) except -1
+    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1
+    cdef int head_level(self) except -1
+    cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept
+    cdef size_t head_size(self, pn_delivery_t *delivery) except? 0
+    cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept
+    cdef bint is_discarding(self) noexcept
+    cdef bint release_head(self) except -1
+    cdef int release_held(self) except -1
+    cdef bint has_queued(self) noexcept
+
+
+cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1

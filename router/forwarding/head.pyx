@@ -1,0 +1,185 @@
+"""What is at the head of an incoming link, read or not, and how is it answered when nobody takes it?
+
+A delivery waits unread in the engine; or its bytes were read, to learn its priority, or to keep it out of the way of
+others: what lies unread in a session shuts its window for all links of it.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+from router.forwarding.copies cimport Copies
+from router.forwarding.records cimport ABORTED, record_untaken
+from router.forwarding.tags cimport is_barrier
+from router.forwarding.turns cimport USUAL_LEVEL, level_of
+from wire.core cimport CHUNK_BYTES, scratch
+from wire.delivery cimport pending_now
+from wire.proton cimport RELEASED_STATE, pn
+
+from collections import deque
+
+
+cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
+    """Never written to a taker: the sender may try again."""
+    record_untaken(head.number, size, ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE)
+    if not pn.delivery_settled(delivery):
+        pn.delivery_update(delivery, RELEASED_STATE)
+    pn.delivery_settle(delivery)
+    return 0
+
+
+cdef class Head(DeliveryOwner):
+    """Of an inlet, which says whether its head is under way, and counts what comes in."""
+
+    cdef bint has_moving(self) noexcept:
+        """The head is half read, on its way to a taker."""
+        raise NotImplementedError
+
+    cdef int count_in(self) except -1:
+        raise NotImplementedError
+
+    cdef pn_delivery_t *head_now(self) noexcept:
+        """The oldest delivery that was not passed on."""
+        if self.backlog is not None:
+            return <pn_delivery_t *><size_t>self.backlog[0][0]
+        return self.link.current_now()
+
+    # Read ahead
+    cdef int read_ahead(self, Copies budget) except -1:
+        """Take what is whole and small out of the engine; how many had to be RELEASED, since there was no more room."""
+        cdef int count = 0
+        cdef size_t size
+        self.budget = budget
+        while self._has_unread():
+            size = pending_now(self.link.current_now()) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
+            if not budget.take(size):
+                count += self._release_current()
+                continue
+            if self.held_head is None:
+                self.held_head = PyBytes_FromStringAndSize(NULL, size)
+                if size:
+                    self.link.recv_into(PyBytes_AS_STRING(self.held_head), size)
+            if self.backlog is None:
+                self.backlog = deque()
+            self.backlog.append((<size_t>self.link.current_now(), self.held_head))
+            self.held_head = None
+            self.link.advance_now()
+        return count
+
+    cdef bint _has_unread(self) noexcept:
+        cdef pn_delivery_t *delivery = self.link.current_now()
+        if delivery is NULL:
+            return False
+        # What comes behind a barrier would be in the way as well.
+        return self.held_head is not None or self._may_be_read(delivery) or is_barrier(delivery)
+
+    cdef bytes _leave_backlog(self):
+        """The oldest of what was read ahead."""
+        cdef bytes message = self.backlog.popleft()[1]
+        self.budget.used_bytes -= PyBytes_GET_SIZE(message)
+        if not self.backlog:
+            self.backlog = None
+        return message
+
+    cdef int forget_read(self) except -1:
+        """The link is lost, and what was read of it."""
+        self.held_head = None
+        while self.backlog is not None:
+            self._leave_backlog()
+        return 0
+
+    cdef int leave_head(self) except -1:
+        """Go on to the next: there is nothing to read of this one, or it was read ahead."""
+        if self.backlog is not None:
+            self._leave_backlog()
+            return 0
+        return self.link.advance_now()
+
+    cdef bytes take_prefix(self):
+        """What was read of the head before, which the link is past then; None when all of it is still on the link."""
+        if self.backlog is not None:
+            return self._leave_backlog()
+        message, self.held_head = self.held_head, None
+        if message is not None:
+            self.link.advance_now()
+        return message
+
+    cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
+        """What was read of the head, and went nowhere."""
+        raise AssertionError("only anonymous senders' large messages are begun with a part that was read")
+
+    cdef int head_level(self) except -1:
+        """The priority of the message at the head, if all of it is here and small; the usual one for any other."""
+        cdef pn_delivery_t *delivery
+        if self.backlog is not None:
+            return level_of(self.backlog[0][1])
+        if self.held_head is None:
+            delivery = NULL if self.link.is_gone else self.link.current_now()
+            if delivery is NULL or not self._may_be_read(delivery):
+                return USUAL_LEVEL
+            self.held_head = PyBytes_FromStringAndSize(NULL, pending_now(delivery))
+            self.link.recv_into(PyBytes_AS_STRING(self.held_head), PyBytes_GET_SIZE(self.held_head))
+            self.held_level = level_of(self.held_head)
+        return self.held_level
+
+    cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept:
+        """Nothing of it was, and it is one that is carried on in one piece."""
+        if self.has_moving() or self.link.read_bytes or (self.guard is not None and self.guard.has_offended()):
+            return False
+        if pn.delivery_partial(delivery) or pn.delivery_aborted(delivery):
+            return False
+        return 0 < pending_now(delivery) <= WHOLE_BYTES
+
+    cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
+        """Bytes of the head that are here, read or not."""
+        if self.backlog is not None:
+            return PyBytes_GET_SIZE(self.backlog[0][1])
+        return pending_now(delivery) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
+
+    cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept:
+        return pn.delivery_partial(delivery)
+
+    cdef bint is_discarding(self) noexcept:
+        """The head was read in part, and thrown away: what still comes of it goes the same way."""
+        return not self.has_moving() and self.link.read_bytes > 0 and self.held_head is None
+
+    cdef bint release_head(self) except -1:
+        """Answer the delivery at the head with RELEASED once it was read to its end; False while that is not here."""
+        cdef pn_delivery_t *delivery
+        cdef size_t size
+        if self.backlog is None:
+            return self._release_current()
+        delivery = self.head_now()
+        size = PyBytes_GET_SIZE(self._leave_backlog())
+        self.count_in()
+        release(self, delivery, size)
+        return True
+
+    cdef bint _release_current(self) except -1:
+        cdef pn_delivery_t *delivery = self.link.current_now()
+        cdef size_t size
+        if delivery is NULL or self.has_moving():
+            return False
+        while pending_now(delivery):
+            self.link.recv_into(scratch, CHUNK_BYTES)
+        if pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery):
+            return False
+        size = self.link.read_bytes
+        self.held_head = None
+        self.link.advance_now()
+        self.count_in()
+        release(self, delivery, size)
+        return True
+
+    cdef int release_held(self) except -1:
+        """Answer every delivery at the head with RELEASED; how many."""
+        cdef int count = 0
+        while self.release_head():
+            count += 1
+        return count
+
+    cdef bint has_queued(self) noexcept:
+        """Something waits here for a taker."""
+        return self.backlog is not None or pn.link_queued(self.link.raw) > 0
+
+    @property
+    def is_waiting(self):
+        return self.has_queued()
