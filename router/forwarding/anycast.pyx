@@ -12,7 +12,7 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.move cimport Move, start_move, too_large
-from router.forwarding.order cimport may_stream
+from router.forwarding.order cimport has_far, may_stream
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
@@ -102,6 +102,13 @@ cdef class Anycast(AddressGroup):
         # As for what waits for a taker: the rest of this one may wait here.
         is_in_the_way = inlet.is_circuit and inlet.moving is not None and inlet.link.session.is_crowded_now()
         return is_in_the_way and (<Move>inlet.moving).read_rest()
+
+    cdef bint pass_barrier(self, Inlet inlet) except -1:
+        # A broker may get the next over another link of ours: not before it has those.
+        if has_far(inlet):
+            AddressGroup.wait_for_taker(self, inlet)
+            return False
+        return AddressGroup.pass_barrier(self, inlet)
 
     cdef Carrier begin(self, Inlet inlet):
         cdef pn_delivery_t *delivery

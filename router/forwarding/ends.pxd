@@ -95,6 +95,7 @@ cdef class Taker(DeliveryOwner):
     cdef readonly bint is_stream
     # A link of ours that all inlets use, or a stream beside one: a circuit's, or one to a broker.
     cdef readonly bint is_ours
+    cdef bint is_broker
     # Router id at the other end of an anycast circuit.
     cdef public object egress
     # A branch of another router's tree: the routers it leads to; and whether none of them has a taker any more.

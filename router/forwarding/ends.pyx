@@ -359,6 +359,7 @@ cdef class Taker(DeliveryOwner):
         self.upstream = upstream
         self.is_stream = is_stream
         self.is_ours = cost > 0 or is_broker
+        self.is_broker = is_broker
         self.number = _next_number()
         self.weight = 1
         self.credit_count = link.credit_now()

@@ -198,6 +198,9 @@ cdef class Move(Carrier):
         taker.deliveries_out += 1
         if inlet is not None and not self.is_read:
             inlet.pop()
+        if is_settled and taker.is_broker and not taker.presettles:
+            # Its producer asks for no outcome; we do: it says when the next may come over another link.
+            return taker.group.on_moved(taker)
         if taker.presettles or is_settled:
             if is_settled:
                 inlet.on_unheard(taker)
@@ -387,7 +390,7 @@ cdef class Move(Carrier):
             return 0
         copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
-        if pn.delivery_settled(self.incoming):
+        if pn.delivery_settled(self.incoming) and not self.taker.is_broker:
             if not ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
                 inlet.on_unheard(self.taker)
             self._settle(0)

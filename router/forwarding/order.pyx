@@ -19,14 +19,14 @@ cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1:
     """
     cdef dict others
     if inlet.is_streaming != is_large:
-        if _has_far(inlet):
+        if has_far(inlet):
             return False
         inlet.is_streaming = is_large
     others = inlet.unheard if is_large else inlet.unheard_large
     return not others or _are_passed_on(inlet, others, egress)
 
 
-cdef bint _has_far(Inlet inlet) noexcept:
+cdef bint has_far(Inlet inlet) noexcept:
     cdef Carrier carrier = inlet.newest
     while carrier is not None:
         if carrier.is_far():
