@@ -135,7 +135,7 @@ def test_a_wrong_topology_exits_65_and_shows_all_errors_at_once(tmp_path: Path) 
     assert "AM103" in result.stderr
     assert result.stdout == ""
     told = json.loads(run("check", str(wrong), "--json").stdout)
-    assert [error["code"] for error in told["error"]["errors"]] == ["AM101", "AM103"]
+    assert [error["code"] for error in told["error"]["errors"]] == ["AM101", "AM201", "AM103"]
 
 
 @pytest.mark.parametrize("command", ["check", "up", "status", "down", "doctor", "send"])
