@@ -118,8 +118,14 @@ def test_up_with_a_changed_topology_says_what_differs(mesh: RunningMesh) -> None
     try:
         mesh.topology_file.write_text(text + "x-note: changed\n")
         again = run(mesh, "up", "--detach")
+        told = [run(mesh, *command) for command in (["status"], ["check"], ["send", "orders.changed", "-m", "x"])]
+        is_changed = status(mesh)["topology_changed"]
     finally:
         mesh.topology_file.write_text(text)
+    assert [result.returncode for result in told] == [ExitCode.OK] * len(told)
+    assert all("was started from another version of" in result.stderr for result in told)
+    assert is_changed
+    assert not status(mesh)["topology_changed"]
     assert again.returncode == ExitCode.FAILED
     assert "+x-note: changed" in again.stderr
     assert "`amqpmesh down`, then `amqpmesh up`" in again.stderr

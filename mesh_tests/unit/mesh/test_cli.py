@@ -1,6 +1,7 @@
 """The command line as a whole: what it imports, how it fails, what every command has in common."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ from mesh.cli import ALIASES, COMMANDS, cli
 from mesh.exit_codes import MEANINGS, ExitCode
 from mesh.pid_file import PidFile
 from mesh.reference import reference
+from mesh.status import ADDRESSES, CONNECTIONS, NODE_COLUMNS, QUEUES
 from mesh.workdir import SUPERVISOR, WorkDir
+from mesh_tests.ports import free_port
 
 HEAVY = ("pydantic", "rich", "proton", "cproton", "cryptography", "networkx", "ruamel", "scramp", "asyncio", "ssl")
 HELP_CPU_S = 0.15
@@ -255,3 +258,23 @@ def test_the_status_of_a_mesh_that_does_not_run_is_69(topology: str) -> None:
     result = run("status", "-t", topology)
     assert result.exit_code == ExitCode.UNREACHABLE
     assert "does not run" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("send", "orders", "-m", "x"), ("receive", "orders")])
+def test_without_a_running_mesh_a_client_says_how_to_start_it(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "amqpmesh.yml").write_text(f"mesh: m\nrouters: {{r1: {{listeners: [{free_port()}]}}}}\n")
+    monkeypatch.chdir(tmp_path)
+    result = run(*command)
+    assert result.exit_code == ExitCode.UNREACHABLE
+    assert "cannot connect" in result.stderr
+    assert result.stderr.endswith("fix: m does not run here; start it with `amqpmesh up --detach`.\n")
+
+
+def test_every_column_of_status_is_explained_in_its_help() -> None:
+    shown = run("status", "--help").stdout
+    names = {name for table in (CONNECTIONS, ADDRESSES, QUEUES) for name in table.columns}
+    missing = {name for name in names | set(NODE_COLUMNS) if name not in re.findall(r"[A-Z]+", shown)}
+    # What they are is in their names.
+    assert missing == {"NODE"}
