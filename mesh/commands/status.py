@@ -33,7 +33,7 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
 
     \b
     Columns of --connections:
-      KIND       client, inter-router or broker
+      KIND       client, inter-router, broker; arriving: another node or an operator, not open yet
       CONTAINER  what the other side calls itself (container-id)
       REMOTE     its address
       USER       who it logged in as; none for anonymous
