@@ -34,9 +34,12 @@ def command(topology_path: Path | None, out: Output) -> None:
         if found:
             out.say(f"stopped {workdir.root.name}: {', '.join(name.lstrip('_') for name in found)}")
     if not stopped:
-        others = [workdir.root.name for workdir in find_running(asked[0].root.parent.parent)]
-        more = f" of {asked[0].root.name}; {', '.join(others)} does: `down` stops it under that name" if others else ""
-        out.say(f"nothing runs here{more}")
+        own, folder = asked[0].root.name, asked[0].root.parent.parent
+        others = [workdir.root.name for workdir in find_running(folder)]
+        if others:
+            out.say(f"nothing of {own} runs here, but {', '.join(others)} does: `down` stops it under that name")
+        else:
+            out.say("nothing runs here")
     if out.is_json:
         out.document({"stopped": [{"name": name.lstrip("_"), "pid": pid} for name, pid in stopped.items()]})
 

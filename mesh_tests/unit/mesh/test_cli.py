@@ -278,3 +278,18 @@ def test_every_column_of_status_is_explained_in_its_help() -> None:
     missing = {name for name in names | set(NODE_COLUMNS) if name not in re.findall(r"[A-Z]+", shown)}
     # What they are is in their names.
     assert missing == {"NODE"}
+
+
+def test_what_runs_under_the_old_name_of_a_renamed_mesh_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "amqpmesh.yml").write_text(RIGHT.replace("mesh: m", "mesh: renamed"))
+    monkeypatch.chdir(tmp_path)
+    workdir = WorkDir(tmp_path / ".amqpmesh" / "before")
+    workdir.make()
+    with PidFile(workdir.pid_file(SUPERVISOR)) as supervisor:
+        assert supervisor.acquire()
+        shown, stopped = run("status"), run("down")
+    assert shown.exit_code == ExitCode.UNREACHABLE
+    assert "here runs before: if the mesh was renamed" in shown.stderr
+    assert stopped.stderr == "nothing of renamed runs here, but before does: `down` stops it under that name\n"
