@@ -36,10 +36,13 @@ def load_topology(path: str | os.PathLike[str]) -> Topology:
     return load(path).topology
 
 
-def load(path: str | os.PathLike[str]) -> Loaded:
-    """Return the topology of a file, and warnings; raise TopologyErrors with everything that is wrong with it."""
+def load(path: str | os.PathLike[str], *, copy: str | os.PathLike[str] | None = None) -> Loaded:
+    """Return the topology of a file, and warnings; raise TopologyErrors with everything that is wrong with it.
+
+    A ``copy`` has what the file said when it was made; whatever is relative to the file remains so.
+    """
     file = pathlib.Path(path)
-    return _parse(_read(file), str(file), file.absolute())
+    return _parse(_read(file if copy is None else pathlib.Path(copy)), str(file), file.absolute())
 
 
 def parse_topology(text: str, *, file: str = "<text>") -> Topology:

@@ -35,9 +35,9 @@ def locate(path: Path | None) -> Path:
     return path
 
 
-def load_file(path: Path | None) -> Loaded:
+def load_file(path: Path | None, *, copy: Path | None = None) -> Loaded:
     try:
-        return load(locate(path))
+        return load(locate(path), copy=copy)
     except TopologyErrors as errors:
         raise TopologyInvalid(errors) from None
 

@@ -268,6 +268,17 @@ def test_certificates_are_shown_issued_and_exported(mesh: RunningMesh) -> None:
     assert [one["name"] for one in json.loads(renewed.stdout)["certificates"]] == ["alice"]
 
 
+def test_a_node_that_is_started_again_is_one_of_the_mesh_that_runs(mesh: RunningMesh) -> None:
+    text, old = mesh.topology_file.read_text(), mesh.pid("r1")
+    try:
+        mesh.topology_file.write_text("mesh: [")
+        mesh.kill("r1")
+        wait_until(lambda: mesh.pid("r1") != old and mesh.snapshot("r1"), COMMAND_S, "r1 to be back")
+    finally:
+        mesh.topology_file.write_text(text)
+    wait_until(lambda: status(mesh)["missing"] == [], COMMAND_S, "the mesh to be whole")
+
+
 def test_a_node_that_dies_is_started_again(mesh: RunningMesh) -> None:
     old = mesh.pid("r2")
     mesh.kill("r2")
