@@ -17,10 +17,11 @@ from router.brokers import BrokerConnection, Brokers, is_broker_connector
 from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
 from router.connections import COST, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
+from router.egress_route import EgressRoute
 from router.forwarding.records import set_now
 from router.neighbor import NeighborConnection
 from router.reach import broker_key
-from router.routes import EgressRoute, RouteWays
+from router.routes import RouteWays
 from router.routing import actions
 from router.routing.core import Routing
 from router.settings import RouterSettings
