@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
 
 from addressing.book import AddressKind
 from addressing.declared import Declared, unknown
-from addressing.pattern import PatternMap, PatternSet, is_pattern
+from addressing.pattern import PatternMap, is_pattern
 from addressing.problem import Path, Problem, hint_for, nearest
 from addressing.topology import Address, Topology
 
@@ -40,60 +42,97 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
         refused = (*refused, "priority")
     for key in refused:
         if key in address.model_fields_set:
-            yield Problem((*path, key), "AM405", f"{subject} {key!r} has no meaning for type {kind}", at_key=True)
-    if address.broker is not None and address.brokers:
-        yield Problem((*path, "broker"), "AM406", f"{subject} both 'broker' and 'brokers'", at_key=True)
+            message = f"{subject} {key!r} has no meaning for type {kind}"
+            yield Problem((*path, key), "AM405", message, at_key=True, relies_on=((*path, "type"),))
+    yield from _check_brokers(path, subject, address)
     for key in ("broker_address", "fallback"):
-        if getattr(address, key) and is_pattern(pattern):
+        if getattr(address, key) and is_pattern(pattern) and key not in refused:
             message = f"{subject} {key!r} would fold every address of the pattern into one"
-            yield Problem((*path, key), "AM406", message, at_key=True)
+            example = pattern.replace("*", "x").replace("#", "x")
+            fix = f"remove it, or declare one address with it: '{example}: {{type: {kind}, {key}: NAME}}'."
+            yield Problem((*path, key), "AM406", message, fix=fix, at_key=True, relies_on=((*path, "type"),))
+
+
+def _check_brokers(path: Path, subject: str, address: Address) -> Iterator[Problem]:
+    if address.broker is not None and address.brokers:
+        # Not which ones: a name may be wrong, and a list long.
+        fix = "keep 'brokers: [NAME, NAME]' for a queue on several brokers, 'broker: NAME' for one; remove the other."
+        yield Problem((*path, "broker"), "AM406", f"{subject} both 'broker' and 'brokers'", fix=fix, at_key=True)
     for i, broker in enumerate(address.brokers):
         if broker in address.brokers[:i]:
-            yield Problem((*path, "brokers", i), "AM406", f"{subject} broker {broker!r} is listed twice")
+            fix = f"write 'brokers: [{', '.join(dict.fromkeys(address.brokers))}]'."
+            message = f"{subject} broker {broker!r} is listed twice"
+            yield Problem((*path, "brokers", i), "AM406", message, fix=fix, relies_on=((*path, "brokers"),))
 
 
 def _check_home(
     path: Path, subject: str, address: Address, topology: Topology, declared: Declared
 ) -> Iterator[Problem]:
     if address.type is AddressKind.TOPIC and len(address.brokers) > 1:
-        yield Problem((*path, "brokers"), "AM404", f"{subject} a topic on {len(address.brokers)} brokers, expected one")
+        message = f"{subject} a topic on {len(address.brokers)} brokers, expected one"
+        yield Problem((*path, "brokers"), "AM404", message, relies_on=((*path, "type"),))
     known = declared.brokers
+    relies_on: tuple[Path, ...] = ((*path, "type"), (*path, "broker"), (*path, "brokers"), ("default_broker",))
     if known is None or address.broker or address.brokers or topology.default_broker or len(known) == 1:
         return
     if known:
         message = f"{subject} a {address.type} needs a broker, and there are {len(known)} to choose from"
         fix = f"name the broker: {{type: {address.type}, broker: NAME}}, or set default_broker."
-        yield Problem(path, "AM403", message, hint=hint_for("", known), fix=fix, at_key=True)
+        yield Problem(path, "AM403", message, hint=hint_for("", known), fix=fix, at_key=True, relies_on=relies_on)
     else:
         fix = "add a broker: 'brokers: {b1: {data: ./data/b1}}'."
-        yield Problem(
-            path, "AM403", f"{subject} a {address.type} needs a broker, and there is none", fix=fix, at_key=True
-        )
+        message = f"{subject} a {address.type} needs a broker, and there is none"
+        yield Problem(path, "AM403", message, fix=fix, at_key=True, relies_on=relies_on)
 
 
 def _check_fallbacks(topology: Topology, declared: Declared) -> Iterator[Problem]:
     owners: dict[str, str] = {}
-    entries = PatternMap(topology.addresses)
+    entries = PatternMap({pattern: pattern for pattern in topology.addresses})
     for pattern, address in topology.addresses.items():
         name = address.fallback
         if name is None or address.type is not AddressKind.ANYCAST:
             continue
-        path, subject = ("addresses", pattern, "fallback"), f"address {pattern!r}:"
-        target = entries.find(name)
-        if is_pattern(name) or (target and target.type is not AddressKind.QUEUE):
-            found = "a pattern" if is_pattern(name) else f"of type {target.type}" if target else ""
-            yield Problem(path, "AM408", f"{subject} the fallback {name!r} is {found}, expected one queue")
+        path: Path = ("addresses", pattern, "fallback")
+        subject, target = f"address {pattern!r}:", entries.find(name)
+        if is_pattern(name):
+            yield _no_queue(path, subject, name, "a pattern", topology)
         elif target is None:
             yield from _unknown_fallback(path, subject, name, topology, declared)
+        elif topology.addresses[target].type is not AddressKind.QUEUE:
+            problem = _no_queue(path, subject, name, f"of type {topology.addresses[target].type}", topology)
+            yield replace(problem, relies_on=(("addresses", target, "type"),))
         elif owners.setdefault(name, pattern) != pattern:
             message = f"{subject} the queue {name!r} is the fallback of address {owners[name]!r} already"
-            yield Problem(path, "AM409", message)
+            fix = f"declare a queue for it alone, '{_new_queue(pattern, topology)}: queue', and name that."
+            yield Problem(path, "AM409", message, fix=fix)
+
+
+def _no_queue(path: Path, subject: str, name: str, what: str, topology: Topology) -> Problem:
+    queues = _plain_queues(topology)
+    new = _new_queue(str(path[1]), topology)
+    which = f"name a queue, such as 'fallback: {queues[0]}', or" if queues else "there is no queue that it could name:"
+    fix = f"{which} declare one, '{new}: queue', and write 'fallback: {new}'."
+    return Problem(path, "AM408", f"{subject} the fallback {name!r} is {what}, expected one queue", fix=fix)
+
+
+def _plain_queues(topology: Topology) -> list[str]:
+    """Queues that may be a fallback: those of one address, which are nobody's fallback yet."""
+    taken = {address.fallback for address in topology.addresses.values()}
+    queues = [pattern for pattern, address in topology.addresses.items() if address.type is AddressKind.QUEUE]
+    return [queue for queue in queues if queue not in taken and not is_pattern(queue)]
+
+
+def _new_queue(pattern: str, topology: Topology) -> str:
+    """A name for a queue that an address could fall back to."""
+    base = f"{pattern.replace('*', 'x').replace('#', 'x')}.waiting"
+    names = (base if i == 1 else f"{base}{i}" for i in count(1))
+    return next(name for name in names if name not in topology.addresses)
 
 
 def _unknown_fallback(path: Path, subject: str, name: str, topology: Topology, declared: Declared) -> Iterator[Problem]:
-    if declared.addresses is None or name in PatternSet(declared.addresses):
+    if declared.addresses is None:
         return
-    queues = [pattern for pattern, address in topology.addresses.items() if address.type is AddressKind.QUEUE]
+    queues = _plain_queues(topology)
     yield Problem(
         path,
         "AM407",

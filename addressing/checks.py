@@ -13,30 +13,33 @@ from addressing.address_checks import check_addresses
 from addressing.declared import Declared, unknown
 from addressing.names import ANONYMOUS
 from addressing.problem import Path, Problem
-from addressing.topology import Authentication, Broker, Topology
+from addressing.topology import Authentication, Broker, Listener, Topology
 
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
 _EMBEDDED_ONLY = ("host", "port")
 _EXISTING_ONLY = ("address_prefix", "hostname", "tls")
 
 
-def check(topology: Topology, declared: Declared) -> Iterator[Problem]:
-    """Yield everything that is wrong with ``topology``; what ``declared`` has beyond it was reported before."""
+def check(topology: Topology, declared: Declared) -> list[Problem]:
+    """Return everything that is wrong with ``topology``, but for what only follows from what is in doubt."""
+    return [problem for problem in _check_all(topology, declared) if declared.holds(problem)]
+
+
+def _check_all(topology: Topology, declared: Declared) -> Iterator[Problem]:
     yield from _check_names(declared)
     yield from _check_connections(topology, declared)
-    yield from _check_ports(topology)
+    yield from _check_ports(topology, declared)
     yield from _check_listeners(topology)
     yield from _check_brokers(topology, declared)
     yield from check_addresses(topology, declared)
     yield from _check_users(topology)
-    if declared.is_complete:
-        yield from _check_authentication(topology)
-        yield from _check_reach(topology)
+    yield from _check_authentication(topology)
 
 
 def _check_names(declared: Declared) -> Iterator[Problem]:
-    if declared.is_complete and not declared.routers:
-        yield Problem(("routers",), "AM106", "routers: expected at least one router, got none")
+    if declared.routers is not None and not declared.routers:
+        fix = "add a router: 'routers: {r1: {listeners: [5672]}}'."
+        yield Problem(("routers",), "AM106", "routers: expected at least one router, got none", fix=fix)
     for name in sorted(set(declared.routers or ()) & set(declared.brokers or ())):
         yield Problem(("brokers", name), "AM108", f"{name!r} is the name of a router already", at_key=True)
 
@@ -65,6 +68,7 @@ class _Bind:
     machine: str
     host: str
     port: int
+    relies_on: tuple[Path, ...]
 
     def conflicts_with(self, other: _Bind) -> bool:
         if self.machine == other.machine:
@@ -77,9 +81,11 @@ class _Bind:
         return self.host in _WILDCARD_HOSTS
 
 
-def _check_ports(topology: Topology) -> Iterator[Problem]:
+def _check_ports(topology: Topology, declared: Declared) -> Iterator[Problem]:
     by_port: dict[int, list[_Bind]] = defaultdict(list)
     for bind in _binds(topology):
+        if not declared.is_certain(*bind.relies_on):
+            continue
         first = next((other for other in by_port[bind.port] if bind.conflicts_with(other)), None)
         by_port[bind.port].append(bind)
         if first:
@@ -92,18 +98,24 @@ def _check_ports(topology: Topology) -> Iterator[Problem]:
 
 
 def _binds(topology: Topology) -> Iterator[_Bind]:
-    nodes = [(("routers", name), f"router {name!r}", node) for name, node in topology.routers.items()]
-    brokers = [(("brokers", name), f"broker {name!r}", node) for name, node in topology.brokers.items()]
-    for path, owner, router in nodes:
-        machine = _machine(router.host)
-        yield _Bind(path, owner, machine, machine, router.port)
+    for name, router in topology.routers.items():
+        path: Path = ("routers", name)
+        machine, owner = _machine(router.host), f"router {name!r}"
+        yield _Bind(path, owner, machine, machine, router.port, ((*path, "host"), (*path, "port")))
         for i, listener in enumerate(router.listeners):
-            host = _machine(listener.host)
-            yield _Bind((*path, "listeners", i), f"listener {i + 1} of {owner}", machine, host, listener.port)
-    for path, owner, broker in brokers:
+            yield _listener_bind((*path, "listeners", i), f"listener {i + 1} of {owner}", machine, listener)
+    for name, broker in topology.brokers.items():
+        path = ("brokers", name)
         if broker.is_embedded and broker.url is None:
             machine = _machine(broker.host)
-            yield _Bind(path, owner, machine, machine, broker.port)
+            relies_on = ((*path, "host"), (*path, "port"))
+            yield _Bind(path, f"broker {name!r}", machine, machine, broker.port, relies_on)
+
+
+def _listener_bind(path: Path, owner: str, machine: str, listener: Listener) -> _Bind:
+    # Without a port, it is TLS that says which.
+    relies_on = ((*path, "host"), (*path, "port"), (*path, "tls"), (*path[:2], "host"))
+    return _Bind(path, owner, machine, _machine(listener.host), listener.port, relies_on)
 
 
 def _machine(host: str) -> str:
@@ -130,10 +142,12 @@ def _check_authentication(topology: Topology) -> Iterator[Problem]:
         for i, listener in enumerate(router.listeners):
             is_required = listener.authentication is Authentication.REQUIRED
             if is_required and not topology.users and not listener.tls:
+                path: Path = ("routers", name, "listeners", i)
                 yield Problem(
-                    ("routers", name, "listeners", i, "authentication"),
+                    (*path, "authentication"),
                     "AM503",
                     f"listener {i + 1} of router {name!r} requires authentication, but there are no users and no TLS",
+                    relies_on=(("users",), (*path, "tls")),
                 )
 
 
@@ -168,7 +182,7 @@ def _check_kind_of_broker(path: Path, name: str, broker: Broker) -> Iterator[Pro
     if (broker.data is None) == (broker.url is None):
         which = "neither 'data' nor 'url'" if broker.data is None else "both 'data' and 'url'"
         hint = "data: ./data/NAME for an embedded broker, url: amqp://host:port for an existing one"
-        yield Problem(path, "AM301", f"broker {name!r} has {which}", hint=hint, at_key=True)
+        yield Problem(path, "AM301", f"broker {name!r} has {which}", hint=hint, at_key=True, relies_on=(path,))
         return
     foreign, kind = (_EXISTING_ONLY, "embedded") if broker.is_embedded else (_EMBEDDED_ONLY, "existing")
     for key in foreign:
@@ -182,7 +196,8 @@ def _check_users(topology: Topology) -> Iterator[Problem]:
         yield Problem(("users", ANONYMOUS, "password"), "AM502", "'anonymous' has no password", at_key=True)
 
 
-def _check_reach(topology: Topology) -> Iterator[Problem]:
+def check_reach(topology: Topology) -> Iterator[Problem]:
+    """Yield a warning if ``topology``, which is right, falls into parts."""
     parts = _parts(topology)
     if len(parts) < 2:
         return

@@ -71,6 +71,13 @@ _ALL = (
         "write the value out.",
     ),
     Code(
+        "AM009",
+        "a pattern that YAML takes for a comment",
+        "A warning. Where a word may begin, '#' begins a comment, up to the end of the line: '#: anycast' declares "
+        "nothing, 'send: #' allows nothing. Within a word, as in 'news.#', it does not.",
+        'quote the pattern, "#".',
+    ),
+    Code(
         "AM101",
         "unknown key",
         "The key means nothing at this place. It is refused rather than ignored, because a misspelt option "

@@ -15,19 +15,11 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from addressing.problem import Path, Problem
+from addressing.comments import swallowed_in_brackets
+from addressing.problem import Path, Problem, Span
 
 _MAX_VALUES = 200_000
 _TAG = "tag:yaml.org,2002:"
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Part of a file: line and column count from 0, as YAML marks do; ``width`` is within the first line."""
-
-    line: int
-    col: int
-    width: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +29,7 @@ class Spot:
     key: Span | None
     value: Span
     is_scalar: bool
+    is_empty: bool
 
 
 @dataclass(slots=True)
@@ -46,6 +39,8 @@ class Document:
     data: Any = None
     spots: dict[Path, Spot] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    refused: set[Path] = field(default_factory=set)
+    """Where the data has nothing because of a problem: nothing can be said about what should be there."""
 
     def span(self, path: Path, *, at_key: bool) -> Span | None:
         """Return the place of ``path``, or of the nearest value around it that stands in the file."""
@@ -101,8 +96,9 @@ class _Reader:
             if _is_merge(key):
                 continue
             name = self._key(path, key)
-            if name in found:
+            if name is not None and name in found:
                 self._duplicate((*path, name), key)
+                found[name] = self._both((*path, name), found[name], value, key)
             elif name is not None:
                 found[name] = self.value((*path, name), value, key)
         for key, value in self._merged(path, node):
@@ -110,6 +106,18 @@ class _Reader:
             if name is not None and name not in found:
                 found[name] = self.value((*path, name), value, key)
         return found
+
+    def _both(self, path: Path, first: Any, node: Node, key: Node) -> Any:
+        """Read a key's second value too: what only one of two mappings has, is in neither way missing."""
+        if not isinstance(first, dict) or not isinstance(node, MappingNode):
+            return first
+        spots, problems = dict(self._document.spots), len(self._document.problems)
+        second = self.value(path, node, key)
+        self._document.spots.update(spots)
+        # One of the two goes: what stands in both is no mistake of its own.
+        found = self._document.problems[problems:]
+        self._document.problems[problems:] = [problem for problem in found if problem.code != "AM005"]
+        return {**first, **{name: second[name] for name in second if name not in first}}
 
     def _merged(self, path: Path, node: MappingNode) -> Iterator[tuple[Node, Node]]:
         for key, value in node.value:
@@ -152,6 +160,8 @@ class _Reader:
         self._document.problems.append(problem)
 
     def _refuse(self, path: Path, what: str, span: Span | None = None) -> None:
+        if span is None:
+            self._document.refused.add(path)
         self._document.problems.append(Problem(path, "AM008", f"{what}: not used in topologies", span=span))
 
 
@@ -177,11 +187,11 @@ def _is_merge(key: Node) -> bool:
 
 def _spot(key: Node | None, node: Node) -> Spot:
     is_scalar = isinstance(node, ScalarNode)
-    if key is None:
-        return Spot(None, _span(node), is_scalar)
-    # The mark of a value that is not there is that of whatever comes next, often lines below.
     is_empty = isinstance(node, ScalarNode) and not node.value and node.style is None
-    return Spot(_span(key), _span(key if is_empty else node), is_scalar)
+    if key is None:
+        return Spot(None, _span(node), is_scalar, is_empty)
+    # The mark of a value that is not there is that of whatever comes next, often lines below.
+    return Spot(_span(key), _span(key if is_empty else node), is_scalar, is_empty)
 
 
 def _span(node: Node) -> Span:
@@ -205,7 +215,18 @@ def _syntax_problem(error: YAMLError, text: str) -> Problem:
     mark = (error.context_mark if is_open else None) or error.problem_mark or error.context_mark
     message = "; ".join(part for part in (error.context, error.problem) if part)
     span = _within(text, Span(mark.line, mark.column, 1)) if mark else None
-    return Problem((), "AM004", message, hint=_syntax_hint(message), span=span)
+    return _comment_problem(text, span) or Problem((), "AM004", message, hint=_syntax_hint(message), span=span)
+
+
+def _comment_problem(text: str, span: Span | None) -> Problem | None:
+    """What breaks the YAML may be what is missing: all after a '#' that was meant as a pattern."""
+    lines = text.splitlines()
+    found = swallowed_in_brackets(lines[span.line]) if span and span.line < len(lines) else None
+    if span is None or found is None:
+        return None
+    col, word = found
+    message = f"{word!r} begins a comment, which swallows the rest of the line"
+    return Problem((), "AM004", message, fix=f'quote it, "{word}".', span=Span(span.line, col, len(word)))
 
 
 def _within(text: str, span: Span) -> Span:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import os
 import pathlib
-from collections.abc import Collection, Iterable, Iterator
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from addressing.checks import check
+from addressing.checks import check, check_reach
 from addressing.codes import CODES
+from addressing.comments import swallowed
 from addressing.declared import Declared
 from addressing.document import Document, parse_document
 from addressing.errors import ConfigError, TopologyErrors
 from addressing.problem import Path, Problem
-from addressing.shapes import problems_of
-from addressing.topology import Topology, with_defaults
+from addressing.repair import repair
+from addressing.topology import Topology
 
 TOPOLOGY_NAME = "amqpmesh.yml"
-_NAMED_SECTIONS = ("routers", "brokers", "addresses", "users")
-# Where paths such as ("routers", "r1", "connect", 0, "cost") have the position in a list.
-_ITEM = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +36,13 @@ def load_topology(path: str | os.PathLike[str]) -> Topology:
     return load(path).topology
 
 
-def load(path: str | os.PathLike[str]) -> Loaded:
-    """Return the topology of a file, and warnings; raise TopologyErrors with everything that is wrong with it."""
+def load(path: str | os.PathLike[str], *, copy: str | os.PathLike[str] | None = None) -> Loaded:
+    """Return the topology of a file, and warnings; raise TopologyErrors with everything that is wrong with it.
+
+    A ``copy`` has what the file said when it was made; whatever is relative to the file remains so.
+    """
     file = pathlib.Path(path)
-    return _parse(_read(file), str(file), file.absolute())
+    return _parse(_read(file if copy is None else pathlib.Path(copy)), str(file), file.absolute())
 
 
 def parse_topology(text: str, *, file: str = "<text>") -> Topology:
@@ -84,93 +83,42 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
     document = parse_document(text)
     topology, problems = None, list(document.problems)
     if not any(problem.code == "AM004" for problem in problems):
-        topology, found = _judge(document.data)
+        topology, found = _judge(document)
         problems += found
+        # A connection that is wrong leads nowhere: that parts are not connected would follow from it.
+        problems += check_reach(topology) if topology and not problems else ()
+        problems += swallowed(document, text)
     located = [_locate(problem, document, text.splitlines(), file) for problem in problems]
     located.sort(key=lambda error: (error.line, error.col))
-    errors = [error for error in located if error.severity == "error"]
-    if errors or topology is None:
-        raise TopologyErrors(errors)
+    if topology is None or any(error.severity == "error" for error in located):
+        raise TopologyErrors(located)
     topology._file = path
-    return Loaded(topology, tuple(error for error in located if error.severity == "warning"))
+    return Loaded(topology, tuple(located))
 
 
-def _judge(data: Any) -> tuple[Topology | None, list[Problem]]:
-    """Return the topology, and what is wrong with it. Where entries are wrong in themselves, the rest is judged too."""
+def _judge(document: Document) -> tuple[Topology | None, list[Problem]]:
+    """Return the topology, and what is wrong with it. Where values are wrong in themselves, the rest is judged too."""
+    data = document.data
     if data is None:
         return None, [Problem((), "AM006", "the file has no content")]
     if not isinstance(data, dict):
         return None, [Problem((), "AM007", "expected a mapping with keys such as 'mesh' and 'routers'")]
-    try:
-        topology = Topology.model_validate(data)
-    except ValidationError as error:
-        problems = list(problems_of(error, data))
-        return None, problems + _judge_rest(data, problems)
-    return topology, list(check(topology, _declared(data, is_complete=True)))
-
-
-def _judge_rest(data: dict[str, Any], problems: Iterable[Problem]) -> list[Problem]:
-    """Check what is left without the entries that have ``problems``, but knowing their names."""
-    # Ports go by position, so they are given out before anything is taken away.
-    rest = deepcopy(with_defaults(data))
-    faults = {_at_fault(problem) for problem in problems}
-    # Items of lists go last, and backwards: until then, each stands where its path says.
-    for path in sorted(faults, key=lambda path: path[-1] if isinstance(path[-1], int) else math.inf, reverse=True):
-        _remove(rest, path)
-    rest = {"mesh": "mesh", "routers": {}, **rest}
-    try:
-        topology = Topology.model_validate(rest)
-    except ValidationError:
-        return []
-    return [_as_in_file(problem, faults) for problem in check(topology, _declared(data, is_complete=False))]
-
-
-def _as_in_file(problem: Problem, removed: Collection[Path]) -> Problem:
-    """Count the position of an item as in the file, where those of its list that were removed still stand."""
-    path = problem.path
-    position = path[_ITEM] if len(path) > _ITEM else None
-    if not isinstance(position, int):
-        return problem
-    around, i = path[:_ITEM], 0
-    while i <= position:
-        position += (*around, i) in removed
-        i += 1
-    return replace(problem, path=(*around, position, *path[_ITEM + 1 :]))
-
-
-def _at_fault(problem: Problem) -> Path:
-    """Return what to take away so that the rest can be judged, without making it look wrong by what then lacks."""
-    path = problem.path
-    if problem.code == "AM101":
-        return path
-    if path[0] == "routers" and len(path) > _ITEM:
-        # Listeners are counted in messages, so all or none of them stay.
-        return path[: _ITEM + 1] if path[2] == "connect" else path[:_ITEM]
-    return path[:2] if path[0] in _NAMED_SECTIONS else path[:1]
-
-
-def _remove(data: Any, path: Path) -> None:
-    for step in path[:-1]:
+    if not document.refused:
         try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            return
-    key = path[-1]
-    if isinstance(data, dict):
-        data.pop(key, None)
-    elif isinstance(data, list) and isinstance(key, int):
-        del data[key]
+            topology = Topology.model_validate(data)
+            return topology, check(topology, Declared.in_topology(topology))
+        except ValidationError:
+            pass
+    return None, _judge_repaired(data, document.refused)
 
 
-def _declared(data: dict[str, Any], *, is_complete: bool) -> Declared:
-    return Declared(_names(data, "routers"), _names(data, "brokers"), _names(data, "addresses"), is_complete)
-
-
-def _names(data: dict[str, Any], section: str) -> Collection[str] | None:
-    names = data.get(section)
-    if names is None:
-        return ()
-    return names.keys() if isinstance(names, dict) else None
+def _judge_repaired(data: dict[str, Any], refused: Collection[Path]) -> list[Problem]:
+    repaired = repair(data, refused)
+    found = list(repaired.problems)
+    if repaired.topology is not None:
+        declared = Declared.in_topology(repaired.topology, repaired.doubts)
+        found += [repaired.as_in_file(problem) for problem in check(repaired.topology, declared)]
+    return found
 
 
 def _locate(problem: Problem, document: Document, lines: list[str], file: str) -> ConfigError:

@@ -38,3 +38,18 @@ def check_user_name(name: str) -> str:
             "AM107",
         )
     return name
+
+
+def similar_node_name(name: str) -> str:
+    """Return a name that a node may have, as near to ``name`` as can be."""
+    return _similar(name, r"[^A-Za-z0-9_.-]+", 64)
+
+
+def similar_user_name(name: str) -> str:
+    return _similar(name, r"[^A-Za-z0-9_.@+-]+", 255)
+
+
+def _similar(name: str, forbidden: str, length: int) -> str:
+    if name == "all":
+        return "all-1"
+    return re.sub(forbidden, "-", name).strip("-_.@+")[:length] or "n1"

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from addressing.errors import Severity
-
-if TYPE_CHECKING:
-    from addressing.document import Span
 
 Path = tuple[str | int, ...]
 
@@ -17,8 +13,20 @@ _MOST_NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Part of a file: line and column count from 0, as YAML marks do; ``width`` is within the first line."""
+
+    line: int
+    col: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
-    """``path`` leads to the value at fault, or with ``at_key`` to its key; ``span`` overrides both."""
+    """``path`` leads to the value at fault, or with ``at_key`` to its key; ``span`` overrides both.
+
+    ``relies_on`` are values that make this a mistake only as they are: while one is in doubt, so is the mistake.
+    """
 
     path: Path
     code: str
@@ -29,6 +37,7 @@ class Problem:
     at_key: bool = False
     severity: Severity = "error"
     span: Span | None = None
+    relies_on: tuple[Path, ...] = ()
 
 
 def nearest(word: str, known: Collection[str], *, likeness: float = 0.5) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from addressing.descriptions import describe
+from addressing.names import similar_node_name, similar_user_name
 from addressing.problem import Path, Problem, hint_for, listing, nearest
 from addressing.topology import (
     Address,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 # Which keys belong where; * is any name or number.
-_PARTS: dict[Path, type[Part]] = {
+PARTS: dict[Path, type[Part]] = {
     (): Topology,
     ("routers", "*"): Router,
     ("routers", "*", "listeners", "*"): Listener,
@@ -58,9 +59,12 @@ _SHORTHANDS: dict[type[Part], str] = {
 }
 
 
+_BOUNDS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less"}
+
+
 def problems_of(error: ValidationError, data: Any) -> Iterator[Problem]:
     """Yield what pydantic found, one Problem per error. ``data`` is what was validated, to show the value."""
-    for detail in error.errors(include_url=False, include_input=False):
+    for detail in error.errors(include_url=False):
         yield _problem(detail, data)
 
 
@@ -69,9 +73,10 @@ def _problem(detail: ErrorDetails, data: Any) -> Problem:
     kind = detail["type"]
     # Pydantic marks an error of a key itself, such as a malformed name, by a last step '[key]'.
     if path and path[-1] == "[key]":
-        return Problem(path[:-1], kind, f"{_subject(path[:-2])}{detail['msg']}", at_key=True)
+        message = f"{_subject(path[:-2])}{detail['msg']}"
+        return Problem(path[:-1], kind, message, fix=_fix_of_name(path, detail), at_key=True)
     if kind.startswith("AM"):
-        return Problem(path, kind, f"{_subject(path)}{detail['msg']}")
+        return Problem(path, kind, f"{_subject(path)}{detail['msg']}", fix=_fix_of_name(path, detail))
     if kind == "extra_forbidden":
         return _unknown_key(path)
     if kind == "missing":
@@ -79,9 +84,16 @@ def _problem(detail: ErrorDetails, data: Any) -> Problem:
     return _wrong_value(path, detail, data)
 
 
+def _fix_of_name(path: Path, detail: ErrorDetails) -> str:
+    if detail["type"] != "AM107":
+        return ""
+    suggestion = similar_user_name(detail["input"]) if path[0] == "users" else similar_node_name(detail["input"])
+    return f"write {suggestion!r}, for example, also where something refers to it."
+
+
 def _unknown_key(path: Path) -> Problem:
     key = str(path[-1])
-    known = tuple(_part_at(path[:-1]).model_fields)
+    known = tuple(part_at(path[:-1]).model_fields)
     return Problem(
         path,
         "AM101",
@@ -98,7 +110,7 @@ def _missing_key(path: Path) -> Problem:
         path,
         "AM102",
         f"{_subject(path[:-1])}the key {key!r} is missing",
-        hint=f"{key}: {describe(_part_at(path[:-1]).__name__, key)}",
+        hint=f"{key}: {describe(part_at(path[:-1]).__name__, key)}",
         fix=f"add '{key}:'.",
         at_key=True,
     )
@@ -112,19 +124,32 @@ def _wrong_value(path: Path, detail: ErrorDetails, data: Any) -> Problem:
         return _no_such_word(path, str(value), str(context["expected"]))
     wanted = _WANTED_TYPES.get(kind.split("_")[0]) if kind.endswith(("_type", "_parsing", "_from_float")) else None
     if wanted:
-        part = _PARTS.get(_shape(path))
+        part = PARTS.get(shape_of(path))
         wanted = _SHORTHANDS.get(part, wanted) if part else wanted
         hint = "put it in quotes to make it text" if wanted == "text" and isinstance(value, int | float) else ""
-        return Problem(path, "AM105", f"{_subject(path)}expected {wanted}{found}", hint=hint)
-    return Problem(path, "AM106", f"{_subject(path)}expected {_limit(detail)}{found}")
+        return Problem(path, "AM105", f"{_subject(path)}expected {wanted}{found}", hint=hint, fix=f"write {wanted}.")
+    fix = f"write {_range(path) or _limit(detail)}."
+    return Problem(path, "AM106", f"{_subject(path)}expected {_limit(detail)}{found}", fix=fix)
 
 
 def _no_such_word(path: Path, value: str, expected: str) -> Problem:
     words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
     message = f"{_subject(path)}expected {listing(words)}, got {value!r}"
-    return Problem(
-        path, "AM106", message, hint=hint_for(value, words, title="allowed"), suggestion=nearest(value, words)
-    )
+    suggestion = nearest(value, words)
+    fix = f"write {suggestion!r}, if that is meant, or another of the allowed words." if suggestion else ""
+    fix = fix or f"write one of: {', '.join(words)}."
+    return Problem(path, "AM106", message, hint=hint_for(value, words, title="allowed"), fix=fix, suggestion=suggestion)
+
+
+def _range(path: Path) -> str:
+    """Say between which numbers a key may be; nothing for what is no number."""
+    field = part_at(path[:-1]).model_fields.get(str(path[-1])) if shape_of(path[:-1]) in PARTS else None
+    limits = field.metadata if field else ()
+    found = {name: getattr(limit, name) for name in _BOUNDS for limit in limits if hasattr(limit, name)}
+    if "ge" in found and "le" in found:
+        return f"a number from {found['ge']} to {found['le']}"
+    told = [words.format(found[name]) for name, words in _BOUNDS.items() if name in found]
+    return f"a number, {' and '.join(told)}" if told else ""
 
 
 def _limit(detail: ErrorDetails) -> str:
@@ -136,17 +161,20 @@ def _limit(detail: ErrorDetails) -> str:
             return f"more than {context['gt']}"
         case "less_than_equal":
             return f"{context['le']} or less"
-        case "too_short" | "string_too_short":
-            return "at least one"
+        case "string_too_short":
+            return "at least one character"
+        case "string_too_long":
+            return f"{context['max_length']} characters or less"
         case _:
             return detail["msg"].removeprefix("Input should be ")
 
 
-def _part_at(path: Path) -> type[Part]:
-    return _PARTS[_shape(path)]
+def part_at(path: Path) -> type[Part]:
+    """Return what the mapping at ``path`` is."""
+    return PARTS[shape_of(path)]
 
 
-def _shape(path: Path) -> Path:
+def shape_of(path: Path) -> Path:
     """Return the path with names and numbers as *: every second step is one."""
     return tuple("*" if i % 2 else step for i, step in enumerate(path))
 

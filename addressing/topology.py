@@ -14,7 +14,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from addressing.book import DEFAULT_PRIORITY, MAX_PRIORITY, AddressKind, Distribution
@@ -31,9 +40,14 @@ FIRST_BROKER_PORT = 27671
 
 
 def _checked(check: Callable[[str], Any]) -> AfterValidator:
-    """Turn a check that raises BadValue into one that pydantic reports under the code of the error."""
+    """Turn a check that raises BadValue into one that pydantic reports under the code of the error, once.
 
-    def validate(value: str) -> str:
+    What is in ``forgiven`` of the context was reported: it passes, so that the rest can be judged.
+    """
+
+    def validate(value: str, info: ValidationInfo) -> str:
+        if info.context and value in info.context["forgiven"]:
+            return value
         try:
             check(value)
         except BadValue as error:

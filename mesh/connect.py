@@ -35,9 +35,9 @@ async def _wait_open(client: Client, server: Server, timeout_s: float) -> None:
         async with asyncio.timeout(timeout_s):
             await client.wait_open()
     except TimeoutError:
-        raise TimedOut(f"{server.address} did not open a connection within {timeout_s:g} s") from None
+        raise TimedOut(f"{server.address} did not open a connection within {timeout_s:g} s", fix=server.fix) from None
     except Unreachable as error:
-        raise Unreachable(f"{server.address}: {error.message}", fix=error.fix) from None
+        raise Unreachable(f"{server.address}: {error.message}", fix=error.fix or server.fix) from None
 
 
 def no_log(event: LogEvent) -> None:

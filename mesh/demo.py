@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import shutil
 import signal
 import socket
 import tempfile
@@ -32,6 +31,7 @@ from mesh.output import Output
 from mesh.pki import make_pki
 from mesh.polling import wait_until
 from mesh.running import node_pid, stop_mesh
+from mesh.scratch import scratch_folder
 from mesh.server import Server
 from mesh.workdir import SUPERVISOR, WorkDir
 
@@ -137,11 +137,8 @@ def demo_folder(folder: Path | None) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         yield folder
         return
-    made = Path(tempfile.mkdtemp(prefix="amqpmesh-demo-"))
-    try:
+    with scratch_folder("amqpmesh-demo-") as made:
         yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def start(topology: Topology, file: Path, out: Output) -> None:

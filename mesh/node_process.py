@@ -19,9 +19,12 @@ LOG_BYTES = 32 * 1024 * 1024
 
 
 class NodeProcess:
-    def __init__(self, name: str, topology_file: Path, log: Path) -> None:
+    """``copy`` is the topology as it was when the mesh was started: one that is started again belongs to that one."""
+
+    def __init__(self, name: str, topology_file: Path, copy: Path, log: Path) -> None:
         self.name = name
         self._topology_file = topology_file
+        self._copy = copy
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._log_start_bytes = 0
@@ -42,7 +45,7 @@ class NodeProcess:
         with self._log.open("ab") as log:
             # In a process group of its own: Ctrl-C in the terminal is for the supervisor, which stops nodes in order.
             self._process = await asyncio.create_subprocess_exec(
-                *node_command(self.name, self._topology_file),
+                *command_line("node", self.name, "--topology", str(self._topology_file), "--as-read", str(self._copy)),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -91,10 +94,6 @@ def rotate(log: Path) -> None:
 def command_line(*arguments: str) -> list[str]:
     """This very amqpmesh. `-P`: a folder named `router` where the user stands must not be taken for ours."""
     return [sys.executable, "-P", "-m", "mesh", *arguments]
-
-
-def node_command(name: str, topology_file: Path) -> list[str]:
-    return command_line("node", name, "--topology", str(topology_file))
 
 
 def node_environment() -> dict[str, str]:

@@ -15,7 +15,7 @@ from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed
 from mesh.message_format import Shown, body_text, format_message, message_map
 from mesh.output import Output
-from mesh.server import Server, find_server
+from mesh.server import Server, find_server, tell_warning
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
 from wire.message import MalformedMessage, Message, decode
 
@@ -43,7 +43,9 @@ class ReceiveOrder:
 
 
 def run(request: Request, order: ReceiveOrder, out: Output) -> int:
-    received = asyncio.run(receive_all(find_server(request), request.url.address, order, out))
+    server = find_server(request)
+    tell_warning(server, out)
+    received = asyncio.run(receive_all(server, request.url.address, order, out))
     out.say(f"received {received}")
     if order.count is not None and received < order.count and not order.is_until_empty:
         out.say(f"error: {order.count - received} of {order.count} messages did not come within {order.timeout_s:g} s")

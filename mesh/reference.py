@@ -67,7 +67,8 @@ def prose(text: str) -> list[str]:
     for paragraph in inspect.cleandoc(text).split("\n\n"):
         if paragraph.startswith("\b\n"):
             title, *examples = paragraph.removeprefix("\b\n").splitlines()
-            lines += [title, "", "```sh", *inspect.cleandoc("\n".join(examples)).splitlines(), "```", ""]
+            kind = "sh" if title.startswith("Example") else "text"
+            lines += [title, "", f"```{kind}", *inspect.cleandoc("\n".join(examples)).splitlines(), "```", ""]
         else:
             lines += [paragraph, ""]
     return lines[:-1]

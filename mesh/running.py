@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from addressing.topology import Topology
 from mesh.pid_file import PidFile
 from mesh.workdir import SUPERVISOR, WorkDir
 
@@ -93,6 +94,27 @@ def _sweep(workdir: WorkDir) -> None:
     """Sockets that a crash left behind. Pid files stay: somebody may be about to lock one."""
     for path in (workdir.root / "run").glob("*.sock"):
         path.unlink(missing_ok=True)
+
+
+def change_note(topology: Topology) -> str | None:
+    """What to tell when the mesh that runs was started from another version of the file, by `up`."""
+    workdir = WorkDir(topology.work_dir)
+    is_ours = supervisor_pid(workdir) is not None or is_supervisor_lost(workdir)
+    if topology.file is None or not is_ours or not workdir.running_topology.exists():
+        return None
+    count = len(topology_changes(workdir, topology.file))
+    if not count:
+        return None
+    return (
+        f"warning: the {topology.mesh} that runs was started from another version of {topology.file.name} "
+        f"({count} line{'s' if count != 1 else ''}): `amqpmesh up` shows the difference, `down` and `up` apply it"
+    )
+
+
+def other_meshes(topology: Topology) -> list[str]:
+    """What else runs beside the topology's file: what a mesh was called before, or that of another file."""
+    own = WorkDir(topology.work_dir)
+    return [workdir.root.name for workdir in find_running(topology.directory) if workdir != own]
 
 
 def topology_changes(workdir: WorkDir, topology_file: Path) -> list[str]:

@@ -23,7 +23,7 @@ from mesh.connection_options import Request
 from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed, TimedOut
 from mesh.output import Output
-from mesh.server import Server, find_server
+from mesh.server import Server, find_server, tell_warning
 from wire.delivery import Kind, Outcome
 from wire.message import Message, encode
 
@@ -99,6 +99,7 @@ def reason_of(outcome: Outcome) -> str:
 
 def run(request: Request, order: SendOrder, out: Output) -> int:
     server = find_server(request)
+    tell_warning(server, out)
     tally = Tally()
     started_at = time.monotonic()
     try:

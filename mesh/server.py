@@ -12,7 +12,9 @@ from addressing.topology import Listener, Topology
 from mesh.client import CONNECTOR
 from mesh.connection_options import Request
 from mesh.failure import CommandFailed
+from mesh.output import Output
 from mesh.passwords import find_password
+from mesh.running import change_note, living
 from mesh.topology_file import find_nearby, load_topology
 from mesh.url import DEFAULT_PORTS
 from mesh.workdir import WorkDir
@@ -33,6 +35,10 @@ class Server:
     sasl: SaslClientSettings | None = field(default_factory=SaslClientSettings)
     expected: MeshIdentity | None = None
     """Who must be there by its certificate; None: whom the certificate names must be the host."""
+    warning: str | None = None
+    """What its user should know before."""
+    fix: str | None = None
+    """What to do when it cannot be reached."""
 
     @property
     def address(self) -> str:
@@ -51,8 +57,35 @@ def find_server(request: Request) -> Server:
     else:
         is_tls = url.is_tls
         host, port = url.host or LOCAL_HOST, url.port or DEFAULT_PORTS["amqps" if is_tls else "amqp"]
-    mesh_ca = issued_ca(topology, listener)
-    return Server(host, port, tls_context(request, mesh_ca) if is_tls else None, login(request, host))
+    tls = tls_context(request, issued_ca(topology, listener)) if is_tls else None
+    if topology is None or listener is None or host not in local_hosts(listener):
+        return Server(host, port, tls, login(request, host), fix=None if url.host else fix_without_mesh(topology))
+    fix = None if living(WorkDir(topology.work_dir)) else fix_not_running(request, topology)
+    return Server(host, port, tls, login(request, host), warning=change_note(topology), fix=fix)
+
+
+def local_hosts(listener: Listener) -> tuple[str, ...]:
+    """As what a client here may call the listener of a mesh here."""
+    return (listener.host, REACHABLE.get(listener.host, listener.host), LOCAL_HOST, "127.0.0.1", "::1")
+
+
+def fix_not_running(request: Request, topology: Topology) -> str:
+    file = f" -t {request.topology_path}" if request.topology_path is not None else ""
+    return f"{topology.mesh} does not run here; start it with `amqpmesh up --detach{file}`."
+
+
+def fix_without_mesh(topology: Topology | None) -> str:
+    if topology is not None:
+        return f"no router of {topology.mesh} has such a listener; name a server, as in //HOST:PORT/ADDRESS."
+    return (
+        "there is no topology here that is right (`amqpmesh check`); name one with -t FILE and start it with "
+        "`amqpmesh up --detach -t FILE`, or name a server, as in //HOST:PORT/ADDRESS."
+    )
+
+
+def tell_warning(server: Server, out: Output) -> None:
+    if server.warning:
+        out.say(server.warning)
 
 
 def find_listener(topology: Topology, host: str | None, port: int | None, scheme: str | None) -> Listener | None:

@@ -15,7 +15,7 @@ from mesh.mesh_status import MeshStatus, NodeState
 from mesh.node_files import plan
 from mesh.output import Output
 from mesh.readiness import missing_links
-from mesh.running import is_supervisor_lost, node_pid, supervisor_pid
+from mesh.running import change_note, is_supervisor_lost, node_pid, other_meshes, supervisor_pid
 from mesh.workdir import SUPERVISOR, WorkDir
 
 Snapshot = Mapping[str, Any]
@@ -43,17 +43,27 @@ def run(topology: Topology, tables: Sequence[Table], out: Output) -> int:
     supervised = ask_supervisor(workdir)
     views = [view(workdir, node.name, node.kind, supervised) for node in plan(topology)]
     if all(found.pid is None for found in views) and supervised is None:
-        raise Unreachable(f"{topology.mesh} does not run here", fix="start it with `amqpmesh up`.")
+        raise Unreachable(f"{topology.mesh} does not run here", fix=fix_not_running(topology))
+    note = change_note(topology)
     missing = list(missing_links(topology, {found.name: found.snapshot for found in views if found.kind == "router"}))
     if out.is_json:
-        out.document(to_map(topology, workdir, supervised, views, missing))
+        out.document(to_map(topology, workdir, supervised, views, missing, is_changed=note is not None))
     else:
         show(out, views, missing, tables)
     is_lost = is_supervisor_lost(workdir)
     if is_lost:
         out.say("no supervisor: nothing restarts nodes that die; run `amqpmesh up`")
+    if note:
+        out.say(note)
     is_well = not is_lost and all(found.state is NodeState.UP for found in views)
     return ExitCode.OK if is_well else ExitCode.FAILED
+
+
+def fix_not_running(topology: Topology) -> str:
+    others = other_meshes(topology)
+    if not others:
+        return "start it with `amqpmesh up`."
+    return f"here runs {', '.join(others)}: if the mesh was renamed, `down` stops the old one under its old name."
 
 
 def ask_supervisor(workdir: WorkDir) -> MeshStatus | None:
@@ -88,13 +98,20 @@ def ask_node(workdir: WorkDir, name: str) -> Snapshot | None:
 
 
 def to_map(
-    topology: Topology, workdir: WorkDir, supervised: MeshStatus | None, views: list[NodeView], missing: list[str]
+    topology: Topology,
+    workdir: WorkDir,
+    supervised: MeshStatus | None,
+    views: list[NodeView],
+    missing: list[str],
+    *,
+    is_changed: bool,
 ) -> dict[str, Any]:
     return {
         "mesh": topology.mesh,
         "phase": str(supervised.phase) if supervised is not None else None,
         "supervisor_pid": supervisor_pid(workdir),
         "supervisor_lost": is_supervisor_lost(workdir),
+        "topology_changed": is_changed,
         "missing": missing,
         "nodes": [
             {

@@ -68,7 +68,8 @@ class Supervisor:
         self._detail = ""
         self._nodes = {node.name: NodeStatus(node.name, node.kind, NodeState.STARTING) for node in plan}
         self._processes = {
-            node.name: NodeProcess(node.name, topology_file, workdir.log_file(node.name)) for node in plan
+            node.name: NodeProcess(node.name, topology_file, workdir.running_topology, workdir.log_file(node.name))
+            for node in plan
         }
 
     def snapshot(self) -> MeshStatus:

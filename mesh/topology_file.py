@@ -20,7 +20,7 @@ class TopologyInvalid(CommandFailed):
         self.errors = errors.to_json()
 
     def to_map(self) -> dict[str, Any]:
-        count = len(self.errors)
+        count = len([error for error in self.errors if error["severity"] == "error"])
         message = f"the topology has {count} error{'s' if count != 1 else ''}"
         return {"message": message, "exit_code": int(self.exit_code), "errors": self.errors}
 
@@ -35,9 +35,9 @@ def locate(path: Path | None) -> Path:
     return path
 
 
-def load_file(path: Path | None) -> Loaded:
+def load_file(path: Path | None, *, copy: Path | None = None) -> Loaded:
     try:
-        return load(locate(path))
+        return load(locate(path), copy=copy)
     except TopologyErrors as errors:
         raise TopologyInvalid(errors) from None
 

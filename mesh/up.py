@@ -24,7 +24,7 @@ from mesh.readiness import MeshReadiness
 from mesh.running import stop_nodes, supervisor_pid, topology_changes
 from mesh.supervisor import Supervisor
 from mesh.supervisor_log import OrphanStopped
-from mesh.topology_file import load_topology, locate
+from mesh.topology_file import load_file, locate
 from mesh.workdir import SUPERVISOR, WorkDir
 from wire.log import Log
 
@@ -42,11 +42,14 @@ class UpOrder:
 
 def run(order: UpOrder, out: Output) -> int:
     file = locate(order.topology_path).resolve()
-    topology = load_topology(file)
+    loaded = load_file(file)
+    topology = loaded.topology
     workdir = WorkDir(topology.work_dir)
     workdir.make()
     if order.report_fd is not None:
         return run_reporting(order, order.report_fd, file, topology, workdir)
+    for warning in loaded.warnings:
+        out.say(f"{warning}\n")
     if supervisor_pid(workdir) is not None:
         return already_runs(workdir, file, out)
     make_pki(topology)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from addressing.address import router_of
 from addressing.book import AddressBook, AddressKind, AddressPolicy, Distribution
 from router.address_circuits import AddressCircuits
+from router.backed import Ways
 from router.branches import Branches
 from router.broker_links import BrokerLinks
 from router.brokers import Brokers
@@ -61,17 +62,8 @@ class Addresses:
         self._circuits = AddressCircuits(self._reach, circuits, self._upkeep)
         self._branches = Branches(self._reach, circuits, self._upkeep)
         self._broker_links = BrokerLinks(self._reach, brokers, self._upkeep, settings.link_capacity)
-        self._fallbacks = Fallbacks(
-            book,
-            self._reach,
-            self._circuits,
-            self._broker_links,
-            self._upkeep,
-            timers,
-            settings.path_wait_s,
-            advertise,
-            emit,
-        )
+        ways = Ways(self._reach, self._circuits, self._broker_links, self._upkeep, timers, settings.path_wait_s)
+        self._fallbacks = Fallbacks(book, ways, advertise, emit)
         self._entries: dict[tuple[str, int], Entry] = {}
         self._changed: dict[tuple[str, int], None] = {}
         self._consumed: set[str] = set()

@@ -5,6 +5,8 @@ Every endpoint's ``owner`` is one of these; ``on_event`` gets what ``Endpoint.dr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from addressing.book import DEFAULT_PRIORITY
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
@@ -94,3 +96,16 @@ class SessionPool:
         session = self._endpoint.begin()
         session.ends_with_its_links = True
         return session
+
+
+class ArrivingConnection(RouterConnection):
+    """At the node port, before its OPEN says what it is."""
+
+    kind = "arriving"
+
+    def __init__(self, endpoint: Endpoint, number: int, on_arrived: Callable[[ArrivingConnection], None]) -> None:
+        super().__init__(endpoint, number)
+        self._on_arrived = on_arrived
+
+    def on_opened(self) -> None:
+        self._on_arrived(self)

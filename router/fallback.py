@@ -9,51 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from addressing.book import AddressPolicy
-from router.entries import Entry
-from router.events import FallbackBegan, FallbackEnded
+from router.backed import Backed, Ways
 from router.fallback_way import FallbackWay
 from router.forwarding.ends import Inlet, Taker
-from router.forwarding.fallback import AnycastWithFallback
 from router.keeping import Keeping
-from router.reach import Reach, fallback_keys
-from router.timers import Timers
+from router.reach import fallback_keys
 from wire.errors import AmqpError
-from wire.log import Emit
 
 
 class Fallback:
-    """``settle`` follows every change; ``look_again()`` asks for it."""
+    """``settle`` follows every change; ``look_again()`` asks for it. ``tell(has_begun)`` may say so again and again."""
 
     def __init__(
         self,
-        entry: Entry,
-        group: AnycastWithFallback,
-        queue: AddressPolicy,
+        backed: Backed,
+        ways: Ways,
         keeping: Keeping,
-        way: FallbackWay,
-        reach: Reach,
-        timers: Timers,
-        path_wait_s: float,
         look_again: Callable[[], None],
-        emit: Emit,
+        tell: Callable[[bool], None],
     ) -> None:
-        self.queue = queue
+        self.queue = backed.queue
         self.keeping = keeping
-        self.way = way
-        self._entry = entry
-        self._group = group
-        self._reach = reach
-        self._timers = timers
-        self._path_wait_s = path_wait_s
+        self.way = FallbackWay(backed, ways, keeping)
+        self._backed = backed
+        self._group = backed.group
+        self._reach = ways.reach
+        self._timers = ways.timers
+        self._path_wait_s = ways.path_wait_s
         self._look_again = look_again
-        self._emit = emit
+        self._tell = tell
         self._holders: frozenset[str] = frozenset()
         self._doubt_until = 0.0
         self._has_given_up_queue = False
         self._has_given_up_takers = False
-        self._is_told = False
-        group.on_despair = self._on_despair
+        self._group.on_despair = self._on_despair
 
     def is_to_queue(self, taker: Taker) -> bool:
         return taker is self._group.fallback
@@ -73,7 +62,7 @@ class Fallback:
     # What is known
     def _note_holders(self) -> None:
         """Which routers say that the queue may hold messages? One that is lost did not say that it is empty now."""
-        holders = self._reach.routing.routers_with(fallback_keys(self._entry.policy.address)[0])
+        holders = self._reach.routing.routers_with(fallback_keys(self._backed.address)[0])
         if any(self._reach.routing.cost_to(router) is None for router in self._holders - holders):
             self._doubt_until = self._timers.now + self._path_wait_s
             self._timers.after(self._path_wait_s, self._look_again)
@@ -92,11 +81,11 @@ class Fallback:
     def _falls_back(self) -> bool:
         if self._has_given_up_queue and self._has_taker:
             return False
-        return self._is_behind or self._has_given_up_takers or not self._reach.is_taken(self._entry)
+        return self._is_behind or self._has_given_up_takers or not self._reach.is_taken(self._backed.entry)
 
     def _has_to_hold_on(self) -> bool:
         """All that hold messages ask for it."""
-        asking = self._reach.routing.routers_with(fallback_keys(self._entry.policy.address)[1])
+        asking = self._reach.routing.routers_with(fallback_keys(self._backed.address)[1])
         if self.keeping.holds and not self.keeping.asks_to_hold_on:
             return False
         return (bool(asking) or self.keeping.holds) and self._holders <= asking
@@ -120,8 +109,8 @@ class Fallback:
         self.way.on_lost(end, error)
 
     def _report(self) -> None:
-        falls_back = self._group.is_falling_back and self._group.has_producer
-        if falls_back != self._is_told:
-            self._is_told = falls_back
-            kind = FallbackBegan if falls_back else FallbackEnded
-            self._emit(kind(self._entry.policy.address, self.queue.address))
+        """That producers come and go, as those of single messages do, neither begins a fallback nor ends it."""
+        if not self._group.is_falling_back:
+            self._tell(False)
+        elif self._group.has_producer and self.way.exists:
+            self._tell(True)

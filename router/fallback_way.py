@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from addressing.book import AddressPolicy
-from router.address_circuits import AddressCircuits
-from router.broker_links import BrokerLinks
-from router.entries import Entry
+from router.backed import Backed, Ways
 from router.forwarding.ends import Inlet, Taker
-from router.forwarding.fallback import AnycastWithFallback
 from router.keeper import unsettled_to
 from router.keeping import Keeping
-from router.reach import Reach, fallback_phase
+from router.reach import fallback_phase
 from router.spec import CircuitKind
-from router.timers import Timers
-from router.upkeep import Upkeep
 from wire.errors import AmqpError
 
 _LOOK_AGAIN_S = 0.1
@@ -37,27 +31,12 @@ class Target:
 class FallbackWay:
     """Always: ``group.fallback`` is None, or leads to ``_target``."""
 
-    def __init__(
-        self,
-        entry: Entry,
-        group: AnycastWithFallback,
-        queue: AddressPolicy,
-        keeping: Keeping,
-        reach: Reach,
-        circuits: AddressCircuits,
-        links: BrokerLinks,
-        upkeep: Upkeep,
-        timers: Timers,
-    ) -> None:
-        self._entry = entry
-        self._group = group
-        self._queue = queue
+    def __init__(self, backed: Backed, ways: Ways, keeping: Keeping) -> None:
+        self._entry = backed.entry
+        self._group = backed.group
+        self._queue = backed.queue
+        self._ways = ways
         self._keeping = keeping
-        self._reach = reach
-        self._circuits = circuits
-        self._links = links
-        self._upkeep = upkeep
-        self._timers = timers
         self._found: Target | None = None
         self._target: Target | None = None
         self._taker: Taker | None = None
@@ -71,7 +50,7 @@ class FallbackWay:
 
     def _first_in_reach(self) -> Target | None:
         for broker in self._queue.brokers:
-            keeper = self._reach.keeper_of(broker)
+            keeper = self._ways.reach.keeper_of(broker)
             if keeper is not None:
                 return Target(broker, keeper)
         return None
@@ -89,16 +68,16 @@ class FallbackWay:
     def settle(self, *, is_needed: bool) -> None:
         wanted = self._found if is_needed else None
         if self._taker is None:
-            if wanted is not None and self._upkeep.may_try(self._entry, str(wanted)):
+            if wanted is not None and self._ways.upkeep.may_try(self._entry, str(wanted)):
                 self._open(wanted)
         else:
             self._group.set_fallback(self._taker, self._target != wanted)
             self._close_if_idle(self._taker)
 
     def _open(self, target: Target) -> None:
-        taker = self._open_link(target) if target.keeper == self._reach.router_id else self._open_circuit(target)
+        taker = self._open_link(target) if target.keeper == self._ways.reach.router_id else self._open_circuit(target)
         if taker is None:
-            self._upkeep.on_refused(self._entry, str(target), None)
+            self._ways.upkeep.on_refused(self._entry, str(target), None)
             return
         self._target, self._taker = target, taker
         self._group.set_fallback(taker, False)
@@ -107,14 +86,14 @@ class FallbackWay:
         keeper = self._keeping.keeper(target.broker)
         if keeper is None:
             return None
-        taker = self._links.open_fallback(self._group, self._queue, target.broker, is_own=True)
+        taker = self._ways.links.open_fallback(self._group, self._queue, target.broker, is_own=True)
         keeper.add_sender(taker)
         return taker
 
     def _open_circuit(self, target: Target, kind: CircuitKind = CircuitKind.ANYCAST) -> Taker | None:
-        path = self._reach.routing.path(target.keeper)
+        path = self._ways.reach.routing.path(target.keeper)
         phase = fallback_phase(self._queue, target.broker)
-        return self._circuits.open(self._entry, kind, path, phase) if path is not None else None
+        return self._ways.circuits.open(self._entry, kind, path, phase) if path is not None else None
 
     def stream(self, inlet: Inlet) -> Taker | None:
         """A way for the large deliveries of this inlet alone: opened when first asked for, None until it is up."""
@@ -127,13 +106,13 @@ class FallbackWay:
         return taker if taker is not None and taker.can_take else None
 
     def _open_stream(self, target: Target) -> Taker | None:
-        if target.keeper != self._reach.router_id:
+        if target.keeper != self._ways.reach.router_id:
             taker = self._open_circuit(target, CircuitKind.STREAM)
             if taker is not None:
                 self._group.add_stream(taker)
             return taker
         keeper = self._keeping.keeper(target.broker)
-        taker = self._links.open_stream(self._group, self._queue, target.broker) if keeper is not None else None
+        taker = self._ways.links.open_stream(self._group, self._queue, target.broker) if keeper is not None else None
         if keeper is not None and taker is not None:
             keeper.add_sender(taker)
         return taker
@@ -144,7 +123,7 @@ class FallbackWay:
             return
         # A large message that is stalled halfway ends where it began; nobody else waits for it.
         if taker.unsettled_count or any(unsettled_to(stream) for stream in self._streams.values()):
-            self._timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(taker))
+            self._ways.timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(taker))
             return
         taker.on_left(True, None)
 
@@ -156,7 +135,7 @@ class FallbackWay:
         self._streams = {inlet: stream for inlet, stream in self._streams.items() if stream is not end}
         if end is self._taker and self._target is not None:
             if error is not None:
-                self._upkeep.on_refused(self._entry, str(self._target), error)
+                self._ways.upkeep.on_refused(self._entry, str(self._target), error)
             self._taker = self._target = None
             for inlet in list(self._streams):
                 self._close_stream(inlet)
@@ -164,4 +143,4 @@ class FallbackWay:
     def _close_stream(self, inlet: Inlet) -> None:
         stream = self._streams.pop(inlet, None)
         if stream is not None:
-            self._upkeep.retire(self._entry, stream, at_once=True)
+            self._ways.upkeep.retire(self._entry, stream, at_once=True)

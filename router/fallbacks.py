@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from addressing.book import AddressBook, AddressPolicy
-from router.address_circuits import AddressCircuits
-from router.broker_links import BrokerLinks
+from router.backed import Backed, Ways
 from router.entries import Entry
+from router.events import FallbackBegan, FallbackEnded
 from router.fallback import Fallback
-from router.fallback_way import FallbackWay
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
 from router.keeper import Keeper
 from router.keeping import Advertise, Keeping
-from router.reach import FALLBACK_PHASE, Reach
+from router.reach import FALLBACK_PHASE
 from router.spec import path_lost
-from router.timers import Timers
-from router.upkeep import Upkeep
 from wire.errors import AmqpError
 from wire.log import Emit
 
@@ -25,29 +22,15 @@ from wire.log import Emit
 class Fallbacks:
     """Always: ``_by_address`` has the fallback of every entry that was equipped with one and not dropped."""
 
-    def __init__(
-        self,
-        book: AddressBook,
-        reach: Reach,
-        circuits: AddressCircuits,
-        links: BrokerLinks,
-        upkeep: Upkeep,
-        timers: Timers,
-        path_wait_s: float,
-        advertise: Advertise,
-        emit: Emit,
-    ) -> None:
+    def __init__(self, book: AddressBook, ways: Ways, advertise: Advertise, emit: Emit) -> None:
         self._book = book
-        self._reach = reach
-        self._circuits = circuits
-        self._links = links
-        self._upkeep = upkeep
-        self._timers = timers
-        self._path_wait_s = path_wait_s
+        self._ways = ways
         self._advertise = advertise
         self._emit = emit
         self._policies = book.with_fallback()
         self._by_address: dict[str, Fallback] = {}
+        self._begun: set[str] = set()
+        """Addresses whose fallback the log knows of; entries come and go with their producers."""
 
     def kept_by(self, broker: str) -> list[AddressPolicy]:
         """The addresses whose fallback has a share at this broker."""
@@ -68,24 +51,19 @@ class Fallbacks:
     # Of an address
     def equip(self, entry: Entry, group: AnycastWithFallback, look_again: Callable[[], None]) -> None:
         """Let the group of a new entry fall back."""
-        queue = self._queue(entry.policy)
-        keeping = Keeping(
-            entry,
-            group,
-            queue,
-            self._reach,
-            self._links,
-            self._timers,
-            self._path_wait_s,
-            self._advertise,
-            look_again,
-        )
-        way = FallbackWay(
-            entry, group, queue, keeping, self._reach, self._circuits, self._links, self._upkeep, self._timers
-        )
-        self._by_address[entry.policy.address] = Fallback(
-            entry, group, queue, keeping, way, self._reach, self._timers, self._path_wait_s, look_again, self._emit
-        )
+        backed = Backed(entry, group, self._queue(entry.policy))
+        keeping = Keeping(backed, self._ways, self._advertise, look_again)
+
+        def tell(has_begun: bool) -> None:
+            self._tell(backed, has_begun)
+
+        self._by_address[backed.address] = Fallback(backed, self._ways, keeping, look_again, tell)
+
+    def _tell(self, backed: Backed, has_begun: bool) -> None:
+        if has_begun != (backed.address in self._begun):
+            self._begun ^= {backed.address}
+            kind = FallbackBegan if has_begun else FallbackEnded
+            self._emit(kind(backed.address, backed.queue.address))
 
     def stream(self, entry: Entry, taker: Taker, inlet: Inlet) -> Taker | None:
         """In place of a shared circuit or broker's link, to the fallback or to the address itself."""
@@ -93,13 +71,13 @@ class Fallbacks:
         if fallback is not None and fallback.is_to_queue(taker):
             return fallback.way.stream(inlet)
         if taker.cost:
-            return self._circuits.stream(entry, taker, inlet)
+            return self._ways.circuits.stream(entry, taker, inlet)
         if entry.group.phase < FALLBACK_PHASE:
-            return self._links.stream(entry, entry.policy, taker, inlet)
+            return self._ways.links.stream(entry, entry.policy, taker, inlet)
         found = self._keeper(entry.policy, entry.group.phase)
         if found is None:
             return None
-        return self._links.stream(entry, self._queue(entry.policy), taker, inlet, found[1].add_sender)
+        return self._ways.links.stream(entry, self._queue(entry.policy), taker, inlet, found[1].add_sender)
 
     def settle(self, entry: Entry) -> None:
         fallback = self._of(entry)
@@ -138,7 +116,7 @@ class Fallbacks:
     def check_circuit(self, policy: AddressPolicy, phase: int) -> None:
         """Raises AmqpError when a circuit to the queue should not have come here: the ingress will look again."""
         if phase >= FALLBACK_PHASE and self._keeper(policy, phase) is None:
-            raise path_lost(f"{self._reach.router_id} does not keep the fallback of {policy.address!r}")
+            raise path_lost(f"{self._ways.reach.router_id} does not keep the fallback of {policy.address!r}")
 
     def _settle_phase(self, entry: Entry) -> None:
         """While circuits come, send on what they bring."""
@@ -146,12 +124,12 @@ class Fallbacks:
         taker = next(iter(entry.ends.broker_takers.values()), None)
         if taker is not None:
             if not entry.group.inlets:
-                self._upkeep.close_if_idle(entry, taker)
+                self._ways.upkeep.close_if_idle(entry, taker)
         elif found is not None and entry.group.inlets:
             broker, keeper = found
-            if self._links.is_up(broker) and self._upkeep.may_try(entry, broker):
+            if self._ways.links.is_up(broker) and self._ways.upkeep.may_try(entry, broker):
                 queue = self._queue(entry.policy)
-                entry.ends.broker_takers[broker] = taker = self._links.open_fallback(
+                entry.ends.broker_takers[broker] = taker = self._ways.links.open_fallback(
                     entry.group, queue, broker, is_own=False
                 )
                 keeper.add_sender(taker)

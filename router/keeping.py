@@ -8,14 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from addressing.book import AddressPolicy
-from router.broker_links import BrokerLinks
-from router.entries import Entry
+from router.backed import Backed, Ways
 from router.forwarding.ends import Inlet, Taker
-from router.forwarding.fallback import AnycastWithFallback
 from router.keeper import Keeper
-from router.reach import Reach, fallback_keys
-from router.timers import Timers
+from router.reach import fallback_keys
 from wire.errors import AmqpError
 
 
@@ -26,25 +22,12 @@ class Advertise(Protocol):
 class Keeping:
     """``on_change()`` is called when what is said changed."""
 
-    def __init__(
-        self,
-        entry: Entry,
-        group: AnycastWithFallback,
-        queue: AddressPolicy,
-        reach: Reach,
-        links: BrokerLinks,
-        timers: Timers,
-        path_wait_s: float,
-        advertise: Advertise,
-        on_change: Callable[[], None],
-    ) -> None:
-        self._entry = entry
-        self._group = group
-        self._queue = queue
-        self._reach = reach
-        self._links = links
-        self._timers = timers
-        self._path_wait_s = path_wait_s
+    def __init__(self, backed: Backed, ways: Ways, advertise: Advertise, on_change: Callable[[], None]) -> None:
+        self._backed = backed
+        self._reach = ways.reach
+        self._links = ways.links
+        self._timers = ways.timers
+        self._path_wait_s = ways.path_wait_s
         self._advertise = advertise
         self._on_change = on_change
         self._keepers: dict[str, Keeper] = {}
@@ -54,7 +37,7 @@ class Keeping:
     @property
     def is_hosting(self) -> bool:
         """This router is, or may become, a keeper."""
-        return bool(self._keepers) or any(self._links.is_up(broker) for broker in self._queue.brokers)
+        return bool(self._keepers) or any(self._links.is_up(broker) for broker in self._backed.queue.brokers)
 
     def keeper(self, broker: str) -> Keeper | None:
         return self._keepers.get(broker)
@@ -80,7 +63,7 @@ class Keeping:
         now = (self.holds, self.asks_to_hold_on)
         changed = [
             (key, is_so)
-            for key, was, is_so in zip(fallback_keys(self._entry.policy.address), self._said, now, strict=True)
+            for key, was, is_so in zip(fallback_keys(self._backed.address), self._said, now, strict=True)
             if was != is_so
         ]
         self._said = now
@@ -92,9 +75,9 @@ class Keeping:
     # Keepers
     def settle(self) -> None:
         """Follow which brokers this router keeps."""
-        for broker in self._queue.brokers:
+        for broker in self._backed.queue.brokers:
             self._settle_role(broker)
-        is_taken = self._reach.is_taken(self._entry)
+        is_taken = self._reach.is_taken(self._backed.entry)
         for keeper in list(self._keepers.values()):
             keeper.settle(is_taken=is_taken)
         self.tell()
@@ -117,9 +100,9 @@ class Keeping:
 
     def _make(self, broker: str) -> Keeper:
         def open_feed() -> Inlet | None:
-            return self._links.open_feed(self._entry, self._queue, broker)
+            return self._links.open_feed(self._backed.entry, self._backed.queue, broker)
 
-        return Keeper(self._group, open_feed, self.tell, self._timers, self._path_wait_s)
+        return Keeper(self._backed.group, open_feed, self.tell, self._timers, self._path_wait_s)
 
     def _forget(self, broker: str, keeper: Keeper) -> None:
         """The broker is gone, and with it all links to it."""
@@ -132,4 +115,4 @@ class Keeping:
         """An end of this address is gone, perhaps a keeper's."""
         for broker, keeper in self._keepers.items():
             if keeper.on_lost(end, error) and error is not None:
-                self._links.on_feed_lost(self._entry, broker, error)
+                self._links.on_feed_lost(self._backed.entry, broker, error)

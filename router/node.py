@@ -6,26 +6,26 @@ Inputs come from the driver (`wire.driver`); what is to be sent gathers in ``dir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from addressing.book import AddressBook
 from addressing.permissions import Permissions
 from router import events
 from router.addresses import Addresses
-from router.brokers import BrokerConnection, Brokers, BrokerSettings, BrokerSnapshot, is_broker_connector
+from router.brokers import BrokerConnection, Brokers, is_broker_connector
 from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
-from router.connections import COST, INSTANCE, ROLE, ROUTER_ROLE, RouterConnection
+from router.connections import COST, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
+from router.egress_route import EgressRoute
 from router.forwarding.records import set_now
-from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.neighbor import NeighborConnection
 from router.reach import broker_key
-from router.routes import EgressRoute, RouteWays
+from router.routes import RouteWays
 from router.routing import actions
 from router.routing.core import Routing
-from router.routing.settings import RoutingSettings
+from router.settings import RouterSettings
+from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_views
 from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
 from router.timers import Timers
 from wire.core import DirtyEndpoints
@@ -35,75 +35,6 @@ from wire.errors import AmqpError
 from wire.link import IncomingLink, Link
 from wire.log import Emit
 from wire.node import Command
-
-_MAX_SESSIONS_BETWEEN_NODES = 32_768
-_MAX_LINKS_BETWEEN_NODES = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class ListenerSettings:
-    """What a client listener grants to each connection."""
-
-    endpoint: EndpointSettings
-    link_capacity: int = 1000
-    max_message_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RouterSettings:
-    """One router's share of the topology. ``costs`` are those configured towards neighbors."""
-
-    router_id: str
-    mesh: str
-    instance: int
-    listeners: Mapping[str, ListenerSettings]
-    """By name; a connection to any other listener comes to the node port."""
-    node_endpoint: EndpointSettings
-    costs: Mapping[str, int] = field(default_factory=dict)
-    connectors: Mapping[str, str] = field(default_factory=dict)
-    """Router id by name of the connector that dials it."""
-    brokers: Mapping[str, BrokerSettings] = field(default_factory=dict)
-    subscription_broker: str | None = None
-    routing: RoutingSettings = field(default_factory=RoutingSettings)
-    forwarding: ForwardingSettings = field(default_factory=ForwardingSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionSnapshot:
-    number: int
-    kind: str
-    container_id: str | None
-    remote_address: str
-    user: str | None
-    listener: str | None
-    is_open: bool
-    sessions: int
-    links: int
-    bytes_in: int
-    bytes_out: int
-
-
-@dataclass(frozen=True, slots=True)
-class RouterView:
-    """Another router as seen from here; ``cost`` and ``path`` are None while it cannot be reached."""
-
-    router: str
-    is_neighbor: bool
-    cost: int | None
-    path: tuple[str, ...] | None
-    instance: int
-    addresses: int
-
-
-@dataclass(frozen=True, slots=True)
-class RouterNodeSnapshot:
-    router_id: str
-    mesh: str
-    connections: tuple[ConnectionSnapshot, ...]
-    addresses: tuple[AddressSnapshot, ...]
-    brokers: tuple[BrokerSnapshot, ...]
-    transit_circuits: int
-    routers: tuple[RouterView, ...]
 
 
 class RouterNode:
@@ -373,61 +304,13 @@ class RouterNode:
         self._addresses.settle()
 
     # For people and tests
-    def _views(self) -> Iterator[RouterView]:
-        known = self._routing.snapshot()
-        for router, each in known.routers.items():
-            if router != known.router_id:
-                is_neighbor = router in known.neighbors
-                yield RouterView(router, is_neighbor, each.cost, each.path, each.instance, len(each.addresses))
-
     def snapshot(self) -> RouterNodeSnapshot:
         return RouterNodeSnapshot(
             router_id=self._settings.router_id,
             mesh=self._settings.mesh,
-            connections=tuple(_connection_snapshot(connection) for connection in self._connections.values()),
+            connections=tuple(connection_snapshot(connection) for connection in self._connections.values()),
             addresses=self._addresses.snapshot(),
             brokers=self._brokers.snapshot(),
             transit_circuits=self._circuits.transit_count,
-            routers=tuple(self._views()),
+            routers=tuple(router_views(self._routing.snapshot())),
         )
-
-
-class ArrivingConnection(RouterConnection):
-    """At the node port, before its OPEN says what it is."""
-
-    kind = "arriving"
-
-    def __init__(self, endpoint: Endpoint, number: int, on_arrived: Callable[[ArrivingConnection], None]) -> None:
-        super().__init__(endpoint, number)
-        self._on_arrived = on_arrived
-
-    def on_opened(self) -> None:
-        self._on_arrived(self)
-
-
-def node_endpoint_settings(router_id: str, instance: int, version: str) -> EndpointSettings:
-    """What a router says to other nodes."""
-    return EndpointSettings(
-        container_id=router_id,
-        max_sessions=_MAX_SESSIONS_BETWEEN_NODES,
-        max_links=_MAX_LINKS_BETWEEN_NODES,
-        properties={"product": "amqpmesh", "version": version, ROLE: ROUTER_ROLE, INSTANCE: instance},
-        offered_capabilities=("ANONYMOUS-RELAY",),
-    )
-
-
-def _connection_snapshot(connection: RouterConnection) -> ConnectionSnapshot:
-    endpoint = connection.endpoint
-    return ConnectionSnapshot(
-        number=connection.number,
-        kind=connection.kind,
-        container_id=endpoint.remote.container_id if endpoint.remote else None,
-        remote_address=endpoint.peer.remote_address,
-        user=endpoint.peer.user,
-        listener=endpoint.peer.listener,
-        is_open=endpoint.is_open,
-        sessions=endpoint.session_count,
-        links=len(endpoint.links),
-        bytes_in=endpoint.bytes_in,
-        bytes_out=endpoint.bytes_out,
-    )

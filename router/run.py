@@ -16,7 +16,9 @@ from addressing.credentials import parse_secret
 from addressing.permissions import Permissions
 from addressing.topology import Authentication, Broker, Listener, Topology
 from router.brokers import BrokerSettings
-from router.node import ListenerSettings, RouterNode, RouterNodeSnapshot, RouterSettings, node_endpoint_settings
+from router.node import RouterNode
+from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings
+from router.snapshot import RouterNodeSnapshot
 from wire import log, tls
 from wire.driver import Driver, DriverSnapshot
 from wire.endpoint import EndpointSettings

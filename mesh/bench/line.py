@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +32,7 @@ from mesh.output import Output
 from mesh.pki import make_pki
 from mesh.polling import wait_until
 from mesh.readiness import MeshReadiness
+from mesh.scratch import scratch_folder
 from mesh.workdir import WorkDir
 
 MESH = "bench"
@@ -66,14 +65,11 @@ class LinePlan:
 
 @contextmanager
 def running_line(plan: LinePlan, out: Output) -> Iterator[Target]:
-    folder = Path(tempfile.mkdtemp(prefix="amqpmesh-bench-"))
-    try:
+    with scratch_folder("amqpmesh-bench-") as folder:
         line = Line(plan, folder, out)
         out.say(f"starting {plan.name}")
         with line.started():
             yield line.target()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Line:

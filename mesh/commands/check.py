@@ -28,12 +28,15 @@ def command(file: Path | None, topology_path: Path | None, quiet: bool, out: Out
       amqpmesh check topologies/ring_4.yml
       amqpmesh check --json
     """
+    from mesh.running import change_note
     from mesh.topology_file import load_file, locate
 
     path = locate(file or topology_path)
     loaded = load_file(path)
     for warning in loaded.warnings:
         out.say(f"{warning}\n")
+    if note := change_note(loaded.topology):
+        out.say(f"{note}\n")
     if out.is_json:
         warnings = [warning.to_json() for warning in loaded.warnings]
         out.document({"file": str(path), "ok": True, "warnings": warnings, "topology": summary(loaded.topology)})

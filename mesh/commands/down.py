@@ -24,16 +24,22 @@ def command(topology_path: Path | None, out: Output) -> None:
     Example:
       amqpmesh down -t topologies/ring_4.yml
     """
-    from mesh.running import stop_mesh
+    from mesh.running import find_running, stop_mesh
 
     stopped: dict[str, int] = {}
-    for workdir in workdirs(topology_path):
+    asked = workdirs(topology_path)
+    for workdir in asked:
         found = stop_mesh(workdir)
         stopped |= found
         if found:
             out.say(f"stopped {workdir.root.name}: {', '.join(name.lstrip('_') for name in found)}")
     if not stopped:
-        out.say("nothing runs here")
+        own, folder = asked[0].root.name, asked[0].root.parent.parent
+        others = [workdir.root.name for workdir in find_running(folder)]
+        if others:
+            out.say(f"nothing of {own} runs here, but {', '.join(others)} does: `down` stops it under that name")
+        else:
+            out.say("nothing runs here")
     if out.is_json:
         out.document({"stopped": [{"name": name.lstrip("_"), "pid": pid} for name, pid in stopped.items()]})
 

@@ -13,8 +13,9 @@ from mesh.output import Output
 @click.command("node")
 @click.argument("name")
 @topology_option
+@click.option("--as-read", type=click.Path(path_type=Path), hidden=True, help="A copy of the file, from `up`.")
 @output_options
-def command(name: str, topology_path: Path | None, out: Output) -> None:
+def command(name: str, topology_path: Path | None, as_read: Path | None, out: Output) -> None:
     """Run router or broker NAME in this process, until SIGTERM or Ctrl-C.
 
     This is what `up` starts for each node, and what systemd (Type=notify) or a container runs. Its log is on stderr,
@@ -26,6 +27,6 @@ def command(name: str, topology_path: Path | None, out: Output) -> None:
       amqpmesh node b1 -t /etc/amqpmesh/amqpmesh.yml
     """
     from mesh import node_run
-    from mesh.topology_file import load_topology
+    from mesh.topology_file import load_file
 
-    node_run.run(load_topology(topology_path), name, out)
+    node_run.run(load_file(topology_path, copy=as_read).topology, name, out)

@@ -22,6 +22,45 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
     Exit code 1 when a node is down, or when `up` crashed and nothing restarts nodes; 69 when none runs.
 
     \b
+    Columns of nodes:
+      STATE      up; starting: no answer yet; waiting: died, to be started again; stopping; down
+      PID        its process
+      RESTARTS   how often it was started again since `up`
+      NEIGHBORS  routers that it is connected to, and hears
+      BROKERS    brokers that it is connected to
+      CLIENTS    connections of clients
+      DETAIL     what a node waits for, or why it died
+
+    \b
+    Columns of --connections:
+      KIND       client, inter-router, broker; arriving: another node or an operator, not open yet
+      CONTAINER  what the other side calls itself (container-id)
+      REMOTE     its address
+      USER       who it logged in as; none for anonymous
+      LISTENER   which port of the topology it came in by; none for what was dialed
+      LINKS      senders and receivers on it
+      IN, OUT    bytes since it was opened
+
+    \b
+    Columns of --addresses, at that router:
+      TREATMENT  how a message picks among consumers: balanced, closest or multicast
+      PRODUCERS  links that bring messages: of clients, from other routers, from a broker
+      TAKERS     links that take them: to clients, other routers, a broker
+      UNSETTLED  messages without an outcome yet
+      IN, OUT    messages that came and that were sent on, since the address is in use
+      RELEASED   messages given back because nobody took them
+
+    \b
+    Columns of --queues:
+      ADDRESS    name of the queue, or the topic of a subscription
+      SUBSCRIBER whose durable subscription it is: container-id and link name
+      DURABLE    no for what goes with those who use it, and with the broker
+      AVAILABLE  messages that wait for a consumer
+      ACQUIRED   messages that are with a consumer, without an outcome yet
+      BYTES      size of all of them
+      CONSUMERS  links that take from it
+
+    \b
     Examples:
       amqpmesh status
       amqpmesh status -a -c -q

@@ -42,6 +42,10 @@ class Producer:
         """All was sent and has its outcome."""
         return len(self._numbers) == self._goal and not self._under_way
 
+    def run_until_more_is_seen(self, count: int) -> None:
+        enough = len(self.seen) + count
+        self.run_until(lambda: len(self.seen) > enough, f"{count} more")
+
     @property
     def accepted(self) -> list[str]:
         outcomes = map(self.client.outcomes.get, self._numbers)
@@ -131,6 +135,10 @@ class Traffic:
     def run_until_seen(self) -> None:
         """All that was accepted."""
         self.run_until(lambda: not self.missing, "all that was accepted")
+
+    def run_until_more_is_seen(self, count: int) -> None:
+        enough = len(self.seen) + count
+        self.run_until(lambda: len(self.seen) > enough, f"{count} more")
 
     @property
     def accepted(self) -> list[str]:

@@ -118,8 +118,14 @@ def test_up_with_a_changed_topology_says_what_differs(mesh: RunningMesh) -> None
     try:
         mesh.topology_file.write_text(text + "x-note: changed\n")
         again = run(mesh, "up", "--detach")
+        told = [run(mesh, *command) for command in (["status"], ["check"], ["send", "orders.changed", "-m", "x"])]
+        is_changed = status(mesh)["topology_changed"]
     finally:
         mesh.topology_file.write_text(text)
+    assert [result.returncode for result in told] == [ExitCode.OK] * len(told)
+    assert all("was started from another version of" in result.stderr for result in told)
+    assert is_changed
+    assert not status(mesh)["topology_changed"]
     assert again.returncode == ExitCode.FAILED
     assert "+x-note: changed" in again.stderr
     assert "`amqpmesh down`, then `amqpmesh up`" in again.stderr
@@ -260,6 +266,17 @@ def test_certificates_are_shown_issued_and_exported(mesh: RunningMesh) -> None:
     assert "no certificate of 'bob': known are " in unknown.stderr
     renewed = run(mesh, "certs", "renew", "alice", "--json")
     assert [one["name"] for one in json.loads(renewed.stdout)["certificates"]] == ["alice"]
+
+
+def test_a_node_that_is_started_again_is_one_of_the_mesh_that_runs(mesh: RunningMesh) -> None:
+    text, old = mesh.topology_file.read_text(), mesh.pid("r1")
+    try:
+        mesh.topology_file.write_text("mesh: [")
+        mesh.kill("r1")
+        wait_until(lambda: mesh.pid("r1") != old and mesh.snapshot("r1"), COMMAND_S, "r1 to be back")
+    finally:
+        mesh.topology_file.write_text(text)
+    wait_until(lambda: status(mesh)["missing"] == [], COMMAND_S, "the mesh to be whole")
 
 
 def test_a_node_that_dies_is_started_again(mesh: RunningMesh) -> None:

@@ -95,7 +95,7 @@ def test_nothing_accepted_is_lost_when_the_broker_is_killed_while_it_gives_back(
     traffic.run_until_done()
     traffic.attach()
     traffic.send_more(BACKLOG)
-    traffic.run_until(lambda: len(traffic.seen) > BACKLOG // 2, "a part of what was kept")
+    traffic.run_until_more_is_seen(BACKLOG // 2)
     mesh.kill(BROKERS[keeper])
     traffic.run_until_done()
     traffic.run_until_seen()
@@ -107,8 +107,7 @@ def test_while_a_consumer_comes_and_goes_each_producer_is_in_order_and_nothing_i
         traffic.send_more(BACKLOG)
         traffic.run_until(lambda: len(traffic.accepted) > len(traffic.seen) + 20, "something kept")
         traffic.attach()
-        enough = len(traffic.seen) + BACKLOG
-        traffic.run_until(lambda enough=enough: len(traffic.seen) > enough, "a part of it")
+        traffic.run_until_more_is_seen(BACKLOG)
         traffic.detach()
     traffic.run_until_done()
     traffic.attach()
@@ -121,8 +120,7 @@ def test_nothing_accepted_is_lost_when_consumers_vanish_with_what_they_had(traff
     for _ in range(3):
         traffic.send_more(BACKLOG)
         traffic.attach()
-        enough = len(traffic.seen) + BACKLOG
-        traffic.run_until(lambda enough=enough: len(traffic.seen) > enough, "a part of it")
+        traffic.run_until_more_is_seen(BACKLOG)
         traffic.vanish()
     traffic.run_until_done()
     traffic.attach()

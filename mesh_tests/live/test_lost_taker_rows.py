@@ -116,12 +116,18 @@ def test_a_consumer_that_falls_silent_with_a_full_socket_is_taken_for_dead(at_on
     at_once(lose_a_consumer_in_silence, egress)
 
 
+def _taken_while_another_waits(rows, producer, consumer, other, address):
+    """A delivery that the consumer has: its number, and what arrived."""
+    consumer.receiver(address, credit=10)
+    number = producer.send_when_due(producer.sender(address))
+    arrived = consumer.wait_arrived(1).pop()
+    other.receiver(address, credit=10)
+    _wait_takers(rows, address, 2)
+    return number, arrived
+
+
 def test_what_a_taker_released_is_offered_to_another_before_the_producer_hears(rows, producer, consumer, other, work):
-    consumer.receiver(work, credit=10)
-    number = producer.send_when_due(producer.sender(work))
-    first = consumer.wait_arrived(1).pop()
-    other.receiver(work, credit=10)
-    _wait_takers(rows, work, 2)
+    number, first = _taken_while_another_waits(rows, producer, consumer, other, work)
     first.settle(RELEASED)
     consumer.step()
     other.wait_arrived(1)
@@ -151,14 +157,11 @@ def test_what_a_taker_released_is_offered_to_another_at_its_router(rows, produce
 
 
 def test_what_every_taker_released_is_released(rows, producer, consumer, other, work):
-    consumer.receiver(work, credit=10)
-    number = producer.send_when_due(producer.sender(work))
-    first = consumer.wait_arrived(1).pop()
-    other.receiver(work, credit=10)
-    _wait_takers(rows, work, 2)
-    for client, arrived in ((consumer, first), (other, None)):
-        (arrived or client.wait_arrived(1).pop()).settle(RELEASED)
-        client.step()
+    number, first = _taken_while_another_waits(rows, producer, consumer, other, work)
+    first.settle(RELEASED)
+    consumer.step()
+    other.wait_arrived(1).pop().settle(RELEASED)
+    other.step()
     assert producer.wait_outcome(number, GIVEN_BACK_S) == RELEASED
 
 

@@ -35,6 +35,17 @@ def busy_consumer(egress: str, address: str = "rpc") -> tuple[SimMesh, Receiver]
     return mesh, receiver
 
 
+def sender_with_credit_left() -> tuple[SimMesh, Receiver, Sender]:
+    """Its consumer has no credit any more: what it sends waits on its link, several in line."""
+    mesh = line(1)
+    receiver = mesh.client("r1").receiver("rpc", credit=10)
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 1)
+    receiver.link.set_credit(0)
+    mesh.run(0.1)
+    return mesh, receiver, sender
+
+
 def hold(mesh: SimMesh, *messages: bytes, address: str | None = "rpc") -> list[Sender]:
     """Each message waits on a link of its own, in this order."""
     senders = []
@@ -86,12 +97,7 @@ def test_a_message_without_a_header_is_of_level_4_and_there_is_no_level_above_9(
 
 
 def test_a_link_keeps_its_order_however_urgent_what_comes_behind():
-    mesh = line(1)
-    receiver = mesh.client("r1").receiver("rpc", credit=10)
-    sender = mesh.client("r1").sender("rpc")
-    mesh.run_until(lambda: sender.link.credit > 1)
-    receiver.link.set_credit(0)
-    mesh.run(0.1)
+    mesh, receiver, sender = sender_with_credit_left()
     sender.send(message(1)), sender.send(message(9))
     mesh.run(0.1)
     hold(mesh, message(5))
@@ -99,12 +105,7 @@ def test_a_link_keeps_its_order_however_urgent_what_comes_behind():
 
 
 def test_one_link_may_have_several_turns_while_its_messages_are_more_urgent():
-    mesh = line(1)
-    receiver = mesh.client("r1").receiver("rpc", credit=10)
-    sender = mesh.client("r1").sender("rpc")
-    mesh.run_until(lambda: sender.link.credit > 1)
-    receiver.link.set_credit(0)
-    mesh.run(0.1)
+    mesh, receiver, sender = sender_with_credit_left()
     hold(mesh, message(5))
     sender.send(message(9, "a")), sender.send(message(8, "b")), sender.send(message(2, "c"))
     mesh.run(0.1)

@@ -49,6 +49,14 @@ def send_large(mesh: SimMesh, sender: Sender, message: bytes, *, settled: bool) 
         deliveries.settle(delivery)
 
 
+def send_small(mesh: SimMesh, sender: Sender, count: int) -> None:
+    """Settled, one after the other."""
+    for number in range(count):
+        mesh.run_until(lambda: sender.link.credit > 0)
+        sender.send(message_of(number, is_large=False), settled=True)
+        mesh.run(0.1)
+
+
 def send_all(mesh: SimMesh, sender: Sender, *, settles: Settles, is_large: Settles) -> None:
     for number in range(COUNT):
         mesh.run_until(lambda: sender.link.credit > 0)
@@ -128,10 +136,7 @@ def test_a_stuck_consumer_elsewhere_stops_no_large_message() -> None:
     for receiver in receivers:
         receiver.tops_up = False
     sender = mesh.client("r2").sender("rpc")
-    for number in range(4):
-        mesh.run_until(lambda: sender.link.credit > 0)
-        sender.send(message_of(number, is_large=False), settled=True)
-        mesh.run(0.1)
+    send_small(mesh, sender, 4)
     assert sorted(map(len, (receiver.messages for receiver in receivers))) == [1, 1], "and one waits for each"
     receivers[0].link.grant(10)
     mesh.run(0.1)
@@ -146,10 +151,7 @@ def test_a_large_message_does_not_wait_for_what_a_lost_circuit_had(transit: str)
     receiver = mesh.client("r3").receiver("rpc", credit=1)
     receiver.tops_up = False
     sender = mesh.client("r1").sender("rpc")
-    for number in range(2):
-        mesh.run_until(lambda: sender.link.credit > 0)
-        sender.send(message_of(number, is_large=False), settled=True)
-        mesh.run(0.1)
+    send_small(mesh, sender, 2)
     send_large(mesh, sender, message_of(9, is_large=True), settled=False)
     mesh.kill(transit)
     mesh.run(0.1)

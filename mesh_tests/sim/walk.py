@@ -210,6 +210,17 @@ class Walk:
                 mesh.start_broker(name)
 
     # The end
+    def live(self, steps: int) -> None:
+        """Do so many things, come to rest, and check that every delivery was answered and no accepted one lost."""
+        for _ in range(steps):
+            self.step()
+        ledger = self.finish()
+        assert not (unanswered := self.unanswered()), unanswered
+        assert not (strangers := self.strangers()), strangers
+        for address in QUEUES:
+            missing = ledger.accepted[address] - ledger.taken[address]
+            assert not missing, f"{len(missing)} of {len(ledger.accepted[address])} accepted by {address} are lost"
+
     def finish(self) -> Ledger:
         """Heal, let every consumer take all it is given, and fetch what the queues still have."""
         self.heal()

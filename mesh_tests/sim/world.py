@@ -20,7 +20,8 @@ from broker.node import BrokerNode
 from broker.store.sqlite import SqliteStore
 from mesh_tests.sim.clients import Sender, SimClient
 from router.brokers import BrokerSettings
-from router.node import ListenerSettings, RouterNode, RouterSettings, node_endpoint_settings
+from router.node import RouterNode
+from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.node import ConnectorSpec, DropConnector, OpenConnector
 

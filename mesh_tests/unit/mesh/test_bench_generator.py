@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,82 +12,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mesh.bench.carrier import Carrier, run
-from mesh.bench.consumer import Consumer, HoldingConsumer, TimedConsumer
-from mesh.bench.dialing import Dialed, dial
+from mesh.bench.consumer import HoldingConsumer, TimedConsumer
+from mesh.bench.dialing import dial
 from mesh.bench.faults import Malformed, PeerGone, Refused
 from mesh.bench.frames import codes
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.performatives import attach_frame, begin_frame, encode, flow_frame
-from mesh.bench.producer import PacedProducer, Producer
+from mesh.bench.producer import PacedProducer
 from mesh.bench.values import FALSE, NULL, TRUE, described, uint
 from mesh.failure import CommandFailed
 from mesh_tests.bench.messages import RUN, body_of, payload, stamp_of
+from mesh_tests.bench.pair import (
+    BODY_BYTES,
+    SOON_S,
+    STALL_S,
+    Pair,
+    a_consumer,
+    a_producer,
+    consume,
+    disposition,
+    frames_of,
+    produce,
+    transfer,
+)
 from mesh_tests.bench.wire_peer import REFUSED, WirePeer
 from wire.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, rejected
-
-STALL_S = 5.0
-SOON_S = 0.3
-BODY_BYTES = 100
-
-
-def producer_on(dialed: Dialed, **options: Any) -> Producer:
-    attached = dialed.attached[0]
-    plan = {"run": RUN, "count": 10, "body_bytes": BODY_BYTES, "frame_bytes": dialed.peer.frame_bytes, **options}
-    return Producer(attached.channel, attached.plan.what, attached.remote_window, **plan)
-
-
-def consumer_on(dialed: Dialed, kind: type[Consumer] = Consumer, **options: Any) -> Consumer:
-    attached = dialed.attached[0]
-    plan = {"run": RUN, "count": 10, "body_bytes": BODY_BYTES, "window": 10, **options}
-    return kind(attached.channel, attached.plan.what, attached.next_incoming_id, attached.delivery_count, **plan)
-
-
-def drive(dialed: Dialed, link: Any, stall_s: float = STALL_S) -> bool:
-    carrier = dialed.carrier()
-    carrier.add(link, dialed.attached[0].peer_channel)
-    carrier.feed(dialed.leftover)
-    return run([carrier], stall_s)
-
-
-def produce(peer: WirePeer, stall_s: float = STALL_S, **options: Any) -> Producer:
-    with closing(dial(peer.place, [LinkPlan("a", False)])) as dialed:
-        producer = producer_on(dialed, **options)
-        drive(dialed, producer, stall_s)
-        return producer
-
-
-def consume(peer: WirePeer, stall_s: float = STALL_S, **options: Any) -> Consumer:
-    with closing(dial(peer.place, [LinkPlan("a", True)])) as dialed:
-        consumer = consumer_on(dialed, **options)
-        drive(dialed, consumer, stall_s)
-        return consumer
-
-
-class Pair:
-    """A link on one end of a socket pair; the test speaks at the other."""
-
-    def __init__(self, link: Any, frame_bytes: int = 65536) -> None:
-        self.ours, self.theirs = socket.socketpair()
-        self.ours.setblocking(False)
-        self.theirs.settimeout(STALL_S)
-        self.link = link
-        self.carrier = Carrier(self.ours.fileno(), frame_bytes, 3600.0)
-        self.carrier.add(link, 0)
-
-    def say(self, *frames: bytes) -> bool:
-        self.theirs.sendall(b"".join(frames))
-        return run([self.carrier], SOON_S)
-
-    def heard(self) -> bytes:
-        self.theirs.setblocking(False)
-        try:
-            return self.theirs.recv(1 << 20)
-        except BlockingIOError:
-            return b""
-
-    def close(self) -> None:
-        self.ours.close()
-        self.theirs.close()
 
 
 @pytest.fixture
@@ -101,29 +50,6 @@ def pair() -> Any:
     yield make
     for each in made:
         each.close()
-
-
-def a_producer(count: int = 10, **options: Any) -> Producer:
-    plan = {"run": RUN, "count": count, "body_bytes": BODY_BYTES, "frame_bytes": 65536, **options}
-    return Producer(0, "cannot send to a", 1000, **plan)
-
-
-def a_consumer(count: int = 10, **options: Any) -> Consumer:
-    plan = {"run": RUN, "count": count, "body_bytes": BODY_BYTES, "window": 10, **options}
-    return Consumer(0, "cannot receive from a", 0, 0, **plan)
-
-
-def transfer(number: int, data: bytes, *, is_settled: bool = False, has_more: bool = False) -> bytes:
-    tag = b"\xa0\x01t"
-    head = encode(
-        0, 0x14, uint(0), uint(number), tag, NULL, *(TRUE if flag else FALSE for flag in (is_settled, has_more))
-    )
-    return (len(head) + len(data)).to_bytes(4, "big") + head[4:] + data
-
-
-def disposition(first: int, last: int, *, state: int | None = 0x24, is_settled: bool = True) -> bytes:
-    outcome = described(state, []) if state is not None else NULL
-    return encode(0, 0x15, TRUE, uint(first), uint(last), TRUE if is_settled else FALSE, outcome)
 
 
 # What it sends is understood
@@ -413,8 +339,3 @@ def test_what_is_due_without_credit_grows_old(pair: Any) -> None:
     ages_ns = [time.monotonic_ns() - stamp_of(data[at + 29 : end])[2] for at, end in frames_of(data)]
     assert len(ages_ns) == 5
     assert min(ages_ns) > SOON_S * 1e9 / 2
-
-
-def frames_of(data: bytes) -> list[tuple[int, int]]:
-    starts = [at for _, _, at in codes(data)[0]]
-    return list(zip(starts, [*starts[1:], len(data)], strict=True))

@@ -1,6 +1,7 @@
 """The command line as a whole: what it imports, how it fails, what every command has in common."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ from mesh.cli import ALIASES, COMMANDS, cli
 from mesh.exit_codes import MEANINGS, ExitCode
 from mesh.pid_file import PidFile
 from mesh.reference import reference
+from mesh.status import ADDRESSES, CONNECTIONS, NODE_COLUMNS, QUEUES
 from mesh.workdir import SUPERVISOR, WorkDir
+from mesh_tests.ports import free_port
 
 HEAVY = ("pydantic", "rich", "proton", "cproton", "cryptography", "networkx", "ruamel", "scramp", "asyncio", "ssl")
 HELP_CPU_S = 0.15
@@ -135,7 +138,7 @@ def test_a_wrong_topology_exits_65_and_shows_all_errors_at_once(tmp_path: Path) 
     assert "AM103" in result.stderr
     assert result.stdout == ""
     told = json.loads(run("check", str(wrong), "--json").stdout)
-    assert [error["code"] for error in told["error"]["errors"]] == ["AM101", "AM103"]
+    assert [error["code"] for error in told["error"]["errors"]] == ["AM101", "AM201", "AM103"]
 
 
 @pytest.mark.parametrize("command", ["check", "up", "status", "down", "doctor", "send"])
@@ -255,3 +258,38 @@ def test_the_status_of_a_mesh_that_does_not_run_is_69(topology: str) -> None:
     result = run("status", "-t", topology)
     assert result.exit_code == ExitCode.UNREACHABLE
     assert "does not run" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("send", "orders", "-m", "x"), ("receive", "orders")])
+def test_without_a_running_mesh_a_client_says_how_to_start_it(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "amqpmesh.yml").write_text(f"mesh: m\nrouters: {{r1: {{listeners: [{free_port()}]}}}}\n")
+    monkeypatch.chdir(tmp_path)
+    result = run(*command)
+    assert result.exit_code == ExitCode.UNREACHABLE
+    assert "cannot connect" in result.stderr
+    assert result.stderr.endswith("fix: m does not run here; start it with `amqpmesh up --detach`.\n")
+
+
+def test_every_column_of_status_is_explained_in_its_help() -> None:
+    shown = run("status", "--help").stdout
+    names = {name for table in (CONNECTIONS, ADDRESSES, QUEUES) for name in table.columns}
+    missing = {name for name in names | set(NODE_COLUMNS) if name not in re.findall(r"[A-Z]+", shown)}
+    # What they are is in their names.
+    assert missing == {"NODE"}
+
+
+def test_what_runs_under_the_old_name_of_a_renamed_mesh_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "amqpmesh.yml").write_text(RIGHT.replace("mesh: m", "mesh: renamed"))
+    monkeypatch.chdir(tmp_path)
+    workdir = WorkDir(tmp_path / ".amqpmesh" / "before")
+    workdir.make()
+    with PidFile(workdir.pid_file(SUPERVISOR)) as supervisor:
+        assert supervisor.acquire()
+        shown, stopped = run("status"), run("down")
+    assert shown.exit_code == ExitCode.UNREACHABLE
+    assert "here runs before: if the mesh was renamed" in shown.stderr
+    assert stopped.stderr == "nothing of renamed runs here, but before does: `down` stops it under that name\n"

@@ -6,9 +6,11 @@ import click
 import pytest
 
 from mesh.connection_options import Request
+from mesh.pid_file import PidFile
 from mesh.server import find_server
 from mesh.topology_file import TopologyInvalid
 from mesh.url import parse_url
+from mesh.workdir import WorkDir
 
 TOPOLOGY = "mesh: m\nrouters: {r1: {}, r2: {listeners: [{host: 0.0.0.0, port: 7000}, {port: 7001, tls: true}]}}\n"
 
@@ -86,3 +88,25 @@ def test_a_password_comes_from_the_url_then_a_file_then_the_environment(
 def test_a_password_without_a_user_is_refused() -> None:
     with pytest.raises(click.UsageError, match="a password but no user"):
         find_server(request("//:secret@h/a"))
+
+
+def test_what_to_do_when_nobody_answers_depends_on_what_was_asked(folder: Path) -> None:
+    assert "amqpmesh up --detach -t FILE" in (find_server(request("orders")).fix or "")
+    assert find_server(request("//elsewhere/orders")).fix is None
+    (folder / "amqpmesh.yml").write_text(TOPOLOGY)
+    start = "m does not run here; start it with `amqpmesh up --detach`."
+    for url in ("orders", "//localhost:7000/orders", "amqps://127.0.0.1:7001/orders"):
+        assert find_server(request(url)).fix == start
+    assert find_server(request("//elsewhere/orders")).fix is None
+    (folder / "amqpmesh.yml").rename(folder / "x.yml")
+    named = find_server(request("orders", topology_path=Path("x.yml"))).fix
+    assert named == "m does not run here; start it with `amqpmesh up --detach -t x.yml`."
+
+
+def test_while_the_mesh_runs_it_need_not_be_started(folder: Path) -> None:
+    (folder / "amqpmesh.yml").write_text(TOPOLOGY)
+    workdir = WorkDir(folder / ".amqpmesh" / "m")
+    workdir.make()
+    with PidFile(workdir.pid_file("r2")) as node:
+        assert node.acquire()
+        assert find_server(request("orders")).fix is None

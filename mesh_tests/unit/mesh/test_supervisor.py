@@ -26,7 +26,7 @@ class FakeNode:
     all: dict[str, "FakeNode"]
     stopped: list[str]
 
-    def __init__(self, name: str, _topology: Path, _log: Path) -> None:
+    def __init__(self, name: str, _topology: Path, _copy: Path, _log: Path) -> None:
         self.name = name
         self.pid: int | None = None
         self.starts = 0

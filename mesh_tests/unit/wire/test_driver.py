@@ -4,85 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from mesh_tests.unit.wire.fake_node import FakeNode, Paper
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
-from wire.driver import BindError, Driver
-from wire.endpoint import Endpoint, EndpointSettings
+from mesh_tests.unit.wire.sites import LOOPBACK, Site, exchange, plain_client_bytes, reset_on_close, site
+from wire.driver import BindError
+from wire.endpoint import EndpointSettings
 from wire.log_events import (
     ConnectionBug,
     ConnectionClosed,
     ConnectionLost,
     ConnectionOpened,
     ConnectionRefused,
-    ConnectorDown,
     ConnectorUp,
     NodeBug,
 )
-from wire.node import Abort, ConnectorSpec, DropConnector, ListenerSpec, OpenConnector
+from wire.node import ListenerSpec
 from wire.sasl import SaslClientSettings, SaslServerSettings
-from wire.sasl.headers import AMQP, SASL
-
-LOOPBACK = "127.0.0.1"
-
+from wire.sasl.headers import SASL
 
 pytestmark = pytest.mark.usefixtures("every_loop")
-
-
-class Site:
-    """A driver with its node, log and one listener."""
-
-    def __init__(self, name: str) -> None:
-        self.node = FakeNode(name)
-        self.log = Paper()
-        self.driver = Driver(self.node, self.log.emit, container_id=name)
-        self.port = 0
-
-    def dial(self, port: int, **spec: Any) -> None:
-        self.driver.connect(ConnectorSpec("up", LOOPBACK, port, **spec))
-
-
-@asynccontextmanager
-async def site(name: str = "server", **listener: Any) -> AsyncIterator[Site]:
-    made = Site(name)
-    made.port = await made.driver.listen(ListenerSpec("amqp", LOOPBACK, 0, **listener))
-    try:
-        yield made
-    finally:
-        await made.driver.close(grace_s=1.0)
-        assert made.log.of(ConnectionBug) == []
-        assert len(made.node.disconnected) == len(made.node.endpoints)
-
-
-async def exchange(port: int, data: bytes, *, closes: bool = False) -> bytes:
-    """Send ``data``, then read until the server closes."""
-    reader, writer = await asyncio.open_connection(LOOPBACK, port)
-    writer.write(data)
-    if closes:
-        writer.write_eof()
-    answer = await reader.read()
-    writer.close()
-    return answer
-
-
-def reset_on_close(sock: socket.socket) -> None:
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-def plain_client_bytes(container_id: str = "c") -> bytes:
-    endpoint = Endpoint(EndpointSettings(container_id))
-    endpoint.open()
-    data = endpoint.output()
-    endpoint.free()
-    return data
 
 
 @pytest.mark.parametrize("sasl", [None, SaslClientSettings(), SaslClientSettings("alice", "wonder")])
@@ -121,70 +66,6 @@ def test_clients_are_closed_while_what_serves_them_is_still_up() -> None:
             assert [endpoint for endpoint, _ in router.node.disconnected] == [to_client, to_broker]
             assert was_broker_open == [True, False]
             assert [str(error) for error in client.node.closed] == ["amqp:connection:forced: router shuts down"]
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("is_required", [False, True])
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "not AMQP 1.0: HTTP: GET / HTTP/1.1"),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500), "not AMQP 1.0: a TLS ClientHello"),
-        (b"\x8f\x00\x12random bytes", "not AMQP 1.0: 15 bytes that begin 8f 00 12"),
-    ],
-)
-def test_another_protocol_gets_our_header_and_a_line_in_the_log(data: bytes, reason: str, is_required: bool) -> None:
-    async def scenario() -> None:
-        async with site(sasl=SaslServerSettings(USERS, is_required=is_required)) as server:
-            assert await exchange(server.port, data) == (SASL if is_required else AMQP)
-            (refused,) = await server.log.wait_for(ConnectionRefused)
-            assert refused.reason.startswith(reason)
-            assert server.node.endpoints == []
-
-    run(scenario)
-
-
-def test_a_port_scan_leaves_one_line() -> None:
-    async def scenario() -> None:
-        async with site() as server:
-            assert await exchange(server.port, b"", closes=True) == b""
-            (refused,) = await server.log.wait_for(ConnectionRefused)
-            assert refused.reason == "the peer closed the socket while we waited for protocol header, after nothing"
-
-    run(scenario)
-
-
-@pytest.mark.parametrize(
-    ("data", "waited_for"),
-    [
-        (b"", "protocol header, after nothing"),
-        (b"AMQ", "protocol header, after 3 bytes that begin 41 4d 51"),
-        (SASL, "sasl-init"),
-        (AMQP, "open frame"),
-    ],
-)
-def test_a_silent_connection_is_closed_in_time(data: bytes, waited_for: str) -> None:
-    async def scenario() -> None:
-        async with site(handshake_timeout_s=0.2) as server:
-            answer = await exchange(server.port, data)
-            (refused,) = await server.log.wait_for(ConnectionRefused)
-            assert refused.reason == f"no {waited_for} within 0.2 s"
-            assert answer[:8] == {SASL: SASL, AMQP: AMQP}.get(data, b"")
-
-    run(scenario)
-
-
-def test_a_wrong_password_is_slow_and_leaves_one_line() -> None:
-    async def scenario() -> None:
-        async with site(sasl=SaslServerSettings(USERS, is_required=True)) as server, site("client") as client:
-            started = time.monotonic()
-            client.dial(server.port, sasl=SaslClientSettings("alice", "guess", mechanisms=("PLAIN",)))
-            await client.node.wait(lambda: client.node.failed)
-            assert client.node.failed == [("up", "authentication failed (PLAIN as 'alice')")]
-            assert time.monotonic() - started > 0.4
-            (refused,) = await server.log.wait_for(ConnectionRefused)
-            assert refused.reason == "user 'alice': wrong user or password"
 
     run(scenario)
 
@@ -249,26 +130,6 @@ def test_a_reset_is_one_disconnect_with_its_reason() -> None:
     run(scenario)
 
 
-def test_over_the_limit_there_is_an_open_and_a_close_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wire.connection.CLOSE_TIMEOUT_S", 0.1)
-
-    async def scenario() -> None:
-        async with site(max_connections=1) as server, site("client") as client:
-            client.dial(server.port)
-            await server.node.wait(lambda: server.node.opened)
-            answer = await exchange(server.port, plain_client_bytes())
-            assert b"amqp:resource-limit-exceeded" in answer
-            (refused,) = await server.log.wait_for(ConnectionRefused)
-            assert "1 connections on this listener at most" in refused.reason
-            assert len(server.node.endpoints) == 1
-            await client.driver.close()
-            await server.node.wait(lambda: server.node.disconnected)
-            assert AMQP in await exchange(server.port, plain_client_bytes(), closes=True)
-            assert len(server.node.endpoints) == 2
-
-    run(scenario)
-
-
 def test_a_fault_in_the_node_drops_that_connection_only() -> None:
     async def scenario() -> None:
         server = Site("server")
@@ -292,83 +153,6 @@ def test_a_fault_in_the_node_drops_that_connection_only() -> None:
             assert len(server.node.disconnected) == 1
             assert good.node.disconnected == []
             await server.driver.close(1.0)
-
-    run(scenario)
-
-
-def test_a_connector_tries_at_once_and_again_and_tells_each_reason_once() -> None:
-    async def scenario() -> None:
-        with socket.socket() as unused:
-            unused.bind((LOOPBACK, 0))
-            port = unused.getsockname()[1]
-        async with site("client") as client:
-            client.dial(port, backoff_min_s=0.02, backoff_max_s=0.05)
-            await client.node.wait(lambda: len(client.node.failed) >= 4)
-            assert client.node.failed[0] == ("up", "cannot connect: connection refused")
-            (down,) = client.log.of(ConnectorDown)
-            assert down.reason == "cannot connect: connection refused"
-            snapshot = client.driver.snapshot().connectors[0]
-            assert (snapshot.is_up, snapshot.down_reason) == (False, down.reason)
-            async with site("server") as server:
-                client.dial(server.port)
-                await client.log.wait_for(ConnectorUp)
-                assert client.driver.snapshot().connectors[0].is_up
-
-    run(scenario)
-
-
-class RudeWebServer(asyncio.Protocol):
-    """Answers whatever it is sent, and resets the connection before anybody can have read the answer."""
-
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._transport.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        reset_on_close(self._transport.get_extra_info("socket"))
-        self._transport.abort()
-
-
-@pytest.mark.parametrize("sasl", [None, SaslClientSettings()])
-def test_a_web_server_that_answers_and_resets_is_a_reason_to_dial_later(sasl: SaslClientSettings | None) -> None:
-    async def scenario() -> None:
-        server = await asyncio.get_running_loop().create_server(RudeWebServer, LOOPBACK, 0)
-        async with server, site("client") as client:
-            client.dial(server.sockets[0].getsockname()[1], sasl=sasl, backoff_min_s=0.02, backoff_max_s=0.05)
-            await client.node.wait(lambda: len(client.node.failed) + len(client.node.disconnected) >= 3)
-        assert client.log.of(ConnectionBug) == []
-        (down,) = client.log.of(ConnectorDown)
-        assert "HTTP" in down.reason
-
-    run(scenario)
-
-
-def test_a_lost_connection_is_dialed_again() -> None:
-    async def scenario() -> None:
-        async with site("server") as server, site("client") as client:
-            client.dial(server.port, backoff_min_s=0.02)
-            await server.node.wait(lambda: server.node.opened)
-            server.node.commands.append(Abort(server.node.endpoints[0], "a test"))
-            server.driver.wake()
-            await client.node.wait(lambda: len(client.node.opened) == 2)
-            assert len(client.node.disconnected) == 1
-            assert [lost.reason for lost in server.log.of(ConnectionLost)] == ["a test"]
-
-    run(scenario)
-
-
-def test_commands_open_and_drop_a_connector() -> None:
-    async def scenario() -> None:
-        async with site("server") as server, site("client") as client:
-            client.node.commands.append(OpenConnector(ConnectorSpec("up", LOOPBACK, server.port)))
-            client.driver.wake()
-            await client.node.wait(lambda: client.node.opened)
-            client.node.commands.append(DropConnector("up"))
-            client.driver.wake()
-            await client.node.wait(lambda: client.node.disconnected)
-            assert client.driver.snapshot().connectors == ()
-            (closed,) = await server.log.wait_for(ConnectionClosed)
-            assert closed.reason == "closed"
 
     run(scenario)
 

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from mesh_tests.unit.wire.loops import run
-from mesh_tests.unit.wire.test_driver import LOOPBACK, site
+from mesh_tests.unit.wire.sites import LOOPBACK, site
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.log_events import ConnectionClosed, ConnectionLost, ConnectionRefused
 from wire.terminus import source, target

@@ -11,7 +11,7 @@ from proton.utils import BlockingConnection
 
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
-from mesh_tests.unit.wire.test_driver import LOOPBACK, site
+from mesh_tests.unit.wire.sites import LOOPBACK, site
 from wire.log_events import ConnectionClosed, ConnectionOpened, ConnectionRefused
 from wire.sasl import SaslServerSettings
 

@@ -11,7 +11,7 @@ import pytest
 from mesh.certs import Certificate, NodeRequest, ensure_operator, ensure_pki, issue_client
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
-from mesh_tests.unit.wire.test_driver import LOOPBACK, Site, exchange, site
+from mesh_tests.unit.wire.sites import LOOPBACK, Site, exchange, site
 from wire.log_events import ConnectionOpened, ConnectionRefused, ConnectorDown
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.sasl import SaslClientSettings, SaslServerSettings

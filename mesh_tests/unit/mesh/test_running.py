@@ -1,0 +1,73 @@
+"""Does the mesh that runs have the topology of the file?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from addressing.loader import load_topology
+from mesh.pid_file import PidFile
+from mesh.running import change_note, other_meshes
+from mesh.workdir import SUPERVISOR, WorkDir
+
+TEXT = "mesh: m\nrouters: {r1: }\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "amqpmesh.yml").write_text(TEXT)
+    return tmp_path / "amqpmesh.yml"
+
+
+@pytest.fixture
+def workdir(file: Path) -> WorkDir:
+    workdir = WorkDir(load_topology(file).work_dir)
+    workdir.make()
+    return workdir
+
+
+@pytest.fixture
+def supervisor(workdir: WorkDir) -> Iterator[PidFile]:
+    """What `up` leaves while it runs."""
+    workdir.running_topology.write_text(TEXT)
+    with PidFile(workdir.pid_file(SUPERVISOR)) as supervisor:
+        assert supervisor.acquire()
+        yield supervisor
+
+
+@pytest.mark.usefixtures("supervisor")
+def test_nothing_is_told_of_a_file_that_is_as_it_was(file: Path) -> None:
+    assert change_note(load_topology(file)) is None
+
+
+@pytest.mark.usefixtures("supervisor")
+def test_a_file_that_was_changed_after_up_is_told_of(file: Path) -> None:
+    file.write_text(TEXT + "addresses: {a: anycast}\n")
+    assert change_note(load_topology(file)) == (
+        "warning: the m that runs was started from another version of amqpmesh.yml (1 line): "
+        "`amqpmesh up` shows the difference, `down` and `up` apply it"
+    )
+
+
+def test_a_mesh_that_does_not_run_has_no_other_version(file: Path, supervisor: PidFile) -> None:
+    supervisor.release()
+    file.write_text(TEXT + "addresses: {a: anycast}\n")
+    assert change_note(load_topology(file)) is None
+
+
+def test_a_supervisor_that_crashed_leaves_nodes_of_its_version(
+    file: Path, workdir: WorkDir, supervisor: PidFile
+) -> None:
+    supervisor.release()
+    workdir.pid_file(SUPERVISOR).write_text('{"pid": 1}')
+    file.write_text(TEXT + "addresses: {a: anycast}\n")
+    assert "(1 line)" in (change_note(load_topology(file)) or "")
+
+
+@pytest.mark.usefixtures("supervisor")
+def test_a_mesh_that_was_renamed_is_found_under_its_old_name(file: Path) -> None:
+    assert other_meshes(load_topology(file)) == []
+    file.write_text(TEXT.replace("mesh: m", "mesh: n"))
+    assert other_meshes(load_topology(file)) == ["m"]

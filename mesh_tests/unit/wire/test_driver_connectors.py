@@ -1,0 +1,100 @@
+"""When does a driver dial, and when again?"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from mesh_tests.unit.wire.loops import run
+from mesh_tests.unit.wire.sites import LOOPBACK, reset_on_close, site
+from wire.log_events import (
+    ConnectionBug,
+    ConnectionClosed,
+    ConnectionLost,
+    ConnectorDown,
+    ConnectorUp,
+)
+from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
+from wire.sasl import SaslClientSettings
+
+pytestmark = pytest.mark.usefixtures("every_loop")
+
+
+def test_a_connector_tries_at_once_and_again_and_tells_each_reason_once() -> None:
+    async def scenario() -> None:
+        with socket.socket() as unused:
+            unused.bind((LOOPBACK, 0))
+            port = unused.getsockname()[1]
+        async with site("client") as client:
+            client.dial(port, backoff_min_s=0.02, backoff_max_s=0.05)
+            await client.node.wait(lambda: len(client.node.failed) >= 4)
+            assert client.node.failed[0] == ("up", "cannot connect: connection refused")
+            (down,) = client.log.of(ConnectorDown)
+            assert down.reason == "cannot connect: connection refused"
+            snapshot = client.driver.snapshot().connectors[0]
+            assert (snapshot.is_up, snapshot.down_reason) == (False, down.reason)
+            async with site("server") as server:
+                client.dial(server.port)
+                await client.log.wait_for(ConnectorUp)
+                assert client.driver.snapshot().connectors[0].is_up
+
+    run(scenario)
+
+
+class RudeWebServer(asyncio.Protocol):
+    """Answers whatever it is sent, and resets the connection before anybody can have read the answer."""
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._transport.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        reset_on_close(self._transport.get_extra_info("socket"))
+        self._transport.abort()
+
+
+@pytest.mark.parametrize("sasl", [None, SaslClientSettings()])
+def test_a_web_server_that_answers_and_resets_is_a_reason_to_dial_later(sasl: SaslClientSettings | None) -> None:
+    async def scenario() -> None:
+        server = await asyncio.get_running_loop().create_server(RudeWebServer, LOOPBACK, 0)
+        async with server, site("client") as client:
+            client.dial(server.sockets[0].getsockname()[1], sasl=sasl, backoff_min_s=0.02, backoff_max_s=0.05)
+            await client.node.wait(lambda: len(client.node.failed) + len(client.node.disconnected) >= 3)
+        assert client.log.of(ConnectionBug) == []
+        (down,) = client.log.of(ConnectorDown)
+        assert "HTTP" in down.reason
+
+    run(scenario)
+
+
+def test_a_lost_connection_is_dialed_again() -> None:
+    async def scenario() -> None:
+        async with site("server") as server, site("client") as client:
+            client.dial(server.port, backoff_min_s=0.02)
+            await server.node.wait(lambda: server.node.opened)
+            server.node.commands.append(Abort(server.node.endpoints[0], "a test"))
+            server.driver.wake()
+            await client.node.wait(lambda: len(client.node.opened) == 2)
+            assert len(client.node.disconnected) == 1
+            assert [lost.reason for lost in server.log.of(ConnectionLost)] == ["a test"]
+
+    run(scenario)
+
+
+def test_commands_open_and_drop_a_connector() -> None:
+    async def scenario() -> None:
+        async with site("server") as server, site("client") as client:
+            client.node.commands.append(OpenConnector(ConnectorSpec("up", LOOPBACK, server.port)))
+            client.driver.wake()
+            await client.node.wait(lambda: client.node.opened)
+            client.node.commands.append(DropConnector("up"))
+            client.driver.wake()
+            await client.node.wait(lambda: client.node.disconnected)
+            assert client.driver.snapshot().connectors == ()
+            (closed,) = await server.log.wait_for(ConnectionClosed)
+            assert closed.reason == "closed"
+
+    run(scenario)

@@ -1,0 +1,166 @@
+"""The broker's end of a link route: what is a link at the broker asked for, and what is its client answered?
+
+... circuit ~~~~ egress --far-- broker
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from addressing.book import AddressKind, AddressPolicy
+from router.brokers import BrokerConnection, Brokers
+from router.circuits import in_and_out, is_refusal
+from router.events import BrokerLinkRefused
+from router.forwarding.relay import Relay
+from router.spec import PATH_LOST, CircuitSpec, path_lost
+from router.unstitched import Unstitched
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link, OutgoingLink
+from wire.log import Emit
+
+_KIND_CAPABILITIES = {AddressKind.QUEUE.value, AddressKind.TOPIC.value}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerTerminus:
+    """The broker's end of a route. A client's own word on whether it is a queue or a topic stands."""
+
+    address: str
+    kind_capabilities: tuple[str, ...]
+
+    def name(self, far: Link, near: Link) -> None:
+        """Say so in the attach of ``far``; the client's own end keeps the name it has."""
+        is_sender = isinstance(far, OutgoingLink)
+        given = (near.remote_target if is_sender else near.remote_source).capabilities
+        capabilities = given if _KIND_CAPABILITIES & set(given) else (*given, *self.kind_capabilities)
+        if is_sender:
+            far.set_target_address(self.address)
+            far.set_target_capabilities(capabilities)
+        else:
+            far.set_source_address(self.address)
+            far.set_source_capabilities(capabilities)
+
+
+class BrokerSide:
+    """Attaches routes at a broker of this router's."""
+
+    def __init__(self, brokers: Brokers, emit: Emit) -> None:
+        self._brokers = brokers
+        self._emit = emit
+
+    def attach(
+        self,
+        near: Link,
+        broker: str,
+        client: str,
+        name: str,
+        terminus: BrokerTerminus | None,
+        ready: Callable[[Link | None], None],
+    ) -> None:
+        """Call ``ready`` with a link at the broker that asks for what ``near`` asks, not opened; None: no broker."""
+
+        def on_connection(connection: BrokerConnection | None) -> None:
+            if near.is_gone or near.has_peer_left or near.has_left:
+                return
+            ready(None if connection is None else self._link(connection, near, name, terminus))
+
+        self._brokers.route(broker, client, on_connection)
+
+    def terminus(self, policy: AddressPolicy, broker: str, address: str | None) -> BrokerTerminus | None:
+        """Where a client that asked for ``address`` is taken; None if it named no address."""
+        if address is None:
+            return None
+        return BrokerTerminus(policy.at_broker(broker), self._brokers.kind_capabilities(broker, policy.kind))
+
+    @staticmethod
+    def _link(connection: BrokerConnection, near: Link, name: str, terminus: BrokerTerminus | None) -> Link:
+        session = connection.sessions.own()
+        far: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
+        far.copy_source(near)
+        far.copy_target(near)
+        if terminus is not None:
+            terminus.name(far, near)
+        far.set_settle_modes(*near.remote_settle_modes)
+        far.set_max_message_bytes(near.remote_max_message_bytes)
+        return far
+
+    def release(self, broker: str, client: str) -> None:
+        self._brokers.release(broker, client)
+
+    def note_refused(self, broker: str, client: str, address: str | None, error: AmqpError | None) -> None:
+        """A link there ended before it was answered. A lost connection is no refusal: the way is sought again."""
+        if error is not None and error.condition != PATH_LOST:
+            self._emit(BrokerLinkRefused(broker, client, address, error.condition, error.description))
+
+
+class EgressRoute(Unstitched):
+    """The end of a route whose client is at another router: a relay between its circuit and the broker."""
+
+    def __init__(
+        self, near: Link, spec: CircuitSpec, policy: AddressPolicy | None, address: str | None, side: BrokerSide
+    ) -> None:
+        self._near = near
+        self._spec = spec
+        self._client_address = address
+        self._side = side
+        self._far: Link | None = None
+        self._is_answered = False
+        near.owner = self
+        terminus = None if policy is None else side.terminus(policy, spec.broker, address)
+        side.attach(near, spec.broker, spec.client, spec.link_name, terminus, self._on_ready)
+
+    def _on_ready(self, far: Link | None) -> None:
+        if far is None:
+            self._near.refuse(path_lost(f"broker {self._spec.broker} cannot be reached"))
+            return
+        self._far = far
+        ends = in_and_out(self._near, far)
+        Relay(*ends, self._on_left, self._on_established, priority=self._spec.priority)
+        far.open()
+
+    def _on_established(self, link: Link) -> None:
+        if link is self._far and not is_refusal(link):
+            self._is_answered = True
+            answer_as(self._near, link, self._client_address)
+
+    def on_left(self, closed: bool, error: AmqpError | None) -> None:
+        """Left before the broker's link was there."""
+        self._near.close()
+
+    def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        link.close() if closed else link.detach()
+        if link is self._far and not self._is_answered:
+            self._side.note_refused(self._spec.broker, self._spec.client, self._client_address, error)
+        other = self._far if link is self._near else self._near
+        if other is None or other.is_gone or other.has_left:
+            return
+        if other is self._near:
+            if not self._is_answered:
+                other.refuse(error or path_lost("the broker ended the link"))
+            elif closed:
+                other.close(error)
+            else:
+                other.detach(error)
+        elif error is not None and error.condition == PATH_LOST and self._spec.outlives_link:
+            other.detach()
+        elif closed or (error is not None and error.condition == PATH_LOST):
+            other.close()
+        else:
+            other.detach()
+        self._side.release(self._spec.broker, self._spec.client)
+
+
+def answer_as(near: Link, far: Link, address: str | None, max_message_bytes: int = 0) -> None:
+    """Answer the client with what the broker said, under the name the client used."""
+    near.copy_source(far)
+    near.copy_target(far)
+    if address is not None:
+        if isinstance(near, IncomingLink):
+            near.set_target_address(address)
+        else:
+            near.set_source_address(address)
+    near.set_settle_modes(*far.remote_settle_modes)
+    limits = [limit for limit in (far.remote_max_message_bytes, max_message_bytes) if limit]
+    near.set_max_message_bytes(min(limits, default=0))
+    near.open()

@@ -1,0 +1,54 @@
+"""What does a router know when it starts: its share of the topology, and what it says and grants to others?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from router.brokers import BrokerSettings
+from router.connections import INSTANCE, ROLE, ROUTER_ROLE
+from router.forwarding.settings import ForwardingSettings
+from router.routing.settings import RoutingSettings
+from wire.endpoint import EndpointSettings
+
+_MAX_SESSIONS_BETWEEN_NODES = 32_768
+_MAX_LINKS_BETWEEN_NODES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSettings:
+    """What a client listener grants to each connection."""
+
+    endpoint: EndpointSettings
+    link_capacity: int = 1000
+    max_message_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RouterSettings:
+    """One router's share of the topology. ``costs`` are those configured towards neighbors."""
+
+    router_id: str
+    mesh: str
+    instance: int
+    listeners: Mapping[str, ListenerSettings]
+    """By name; a connection to any other listener comes to the node port."""
+    node_endpoint: EndpointSettings
+    costs: Mapping[str, int] = field(default_factory=dict)
+    connectors: Mapping[str, str] = field(default_factory=dict)
+    """Router id by name of the connector that dials it."""
+    brokers: Mapping[str, BrokerSettings] = field(default_factory=dict)
+    subscription_broker: str | None = None
+    routing: RoutingSettings = field(default_factory=RoutingSettings)
+    forwarding: ForwardingSettings = field(default_factory=ForwardingSettings)
+
+
+def node_endpoint_settings(router_id: str, instance: int, version: str) -> EndpointSettings:
+    """What a router says to other nodes."""
+    return EndpointSettings(
+        container_id=router_id,
+        max_sessions=_MAX_SESSIONS_BETWEEN_NODES,
+        max_links=_MAX_LINKS_BETWEEN_NODES,
+        properties={"product": "amqpmesh", "version": version, ROLE: ROUTER_ROLE, INSTANCE: instance},
+        offered_capabilities=("ANONYMOUS-RELAY",),
+    )

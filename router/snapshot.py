@@ -1,0 +1,73 @@
+"""What is shown of a router, to people and tests?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from router.brokers import BrokerSnapshot
+from router.connections import RouterConnection
+from router.forwarding.settings import AddressSnapshot
+from router.routing.snapshot import RoutingSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSnapshot:
+    number: int
+    kind: str
+    container_id: str | None
+    remote_address: str
+    user: str | None
+    listener: str | None
+    is_open: bool
+    sessions: int
+    links: int
+    bytes_in: int
+    bytes_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class RouterView:
+    """Another router as seen from here; ``cost`` and ``path`` are None while it cannot be reached."""
+
+    router: str
+    is_neighbor: bool
+    cost: int | None
+    path: tuple[str, ...] | None
+    instance: int
+    addresses: int
+
+
+@dataclass(frozen=True, slots=True)
+class RouterNodeSnapshot:
+    router_id: str
+    mesh: str
+    connections: tuple[ConnectionSnapshot, ...]
+    addresses: tuple[AddressSnapshot, ...]
+    brokers: tuple[BrokerSnapshot, ...]
+    transit_circuits: int
+    routers: tuple[RouterView, ...]
+
+
+def connection_snapshot(connection: RouterConnection) -> ConnectionSnapshot:
+    endpoint = connection.endpoint
+    return ConnectionSnapshot(
+        number=connection.number,
+        kind=connection.kind,
+        container_id=endpoint.remote.container_id if endpoint.remote else None,
+        remote_address=endpoint.peer.remote_address,
+        user=endpoint.peer.user,
+        listener=endpoint.peer.listener,
+        is_open=endpoint.is_open,
+        sessions=endpoint.session_count,
+        links=len(endpoint.links),
+        bytes_in=endpoint.bytes_in,
+        bytes_out=endpoint.bytes_out,
+    )
+
+
+def router_views(known: RoutingSnapshot) -> Iterator[RouterView]:
+    for router, each in known.routers.items():
+        if router != known.router_id:
+            is_neighbor = router in known.neighbors
+            yield RouterView(router, is_neighbor, each.cost, each.path, each.instance, len(each.addresses))
