@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from mesh.bench.dialing import Place, listen
@@ -30,6 +31,8 @@ class Order:
     body_bytes: int
     streams: int
     stream_bytes: int
+    stream_rate: float
+    """Bytes a second of all streams together; infinity is as fast as they go."""
     is_tls: bool
     stall_s: float
 
@@ -60,7 +63,8 @@ def loads(order: Order) -> list[int]:
 
 def work_name(line: str, order: Order, streams: int) -> str:
     beside = f" beside {streams} x {size_name(order.stream_bytes)}" if streams else ""
-    return f"{line}, {size_name(order.body_bytes)}{beside}"
+    rate = f" at {size_name(int(order.stream_rate))}/s" if streams and order.stream_rate < inf else ""
+    return f"{line}, {size_name(order.body_bytes)}{beside}{rate}"
 
 
 def measure_once(target: Target, order: Order, streams: int, seconds: float) -> dict[str, Any]:
@@ -120,6 +124,7 @@ def plan_of(order: Order, place: Place, seconds: float) -> dict[str, Any]:
         "seconds": seconds,
         "body_bytes": order.body_bytes,
         "stream_bytes": order.stream_bytes,
+        "bytes_per_s": order.stream_rate / max(order.streams, 1),
         "stall_s": order.stall_s,
     }
 

@@ -108,6 +108,7 @@ class Sides:
             count=1,
             body_bytes=self._plan["stream_bytes"],
             frame_bytes=sending.peer.frame_bytes,
+            bytes_per_s=self._plan["bytes_per_s"],
         )
 
     def _stream_consumer(self, attached: Attached) -> Consumer:

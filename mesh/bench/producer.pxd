@@ -7,6 +7,7 @@ cdef class Producer(Link):
     cdef bint is_presettled
     cdef u32 run
     cdef size_t body_bytes, payload_bytes, payload_at
+    cdef double bytes_per_s
     cdef u8 prefix[64]
     cdef size_t prefix_bytes
     cdef u8 *frame
@@ -18,6 +19,7 @@ cdef class Producer(Link):
     cdef u32 limit(self, double now) except? 0xFFFFFFFF
     cdef bint _produce_whole(self, u32 limit, double now) except -1
     cdef bint _produce_part(self, u32 limit, double now) except -1
+    cdef double _next_part_at(self) noexcept
     cdef void _copy_payload(self, u8 *to, size_t size) noexcept
     cdef void _count_sent(self, double now) noexcept
     cdef void _look_done(self, double now) noexcept

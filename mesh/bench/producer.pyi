@@ -1,3 +1,5 @@
+import math
+
 from mesh.bench.carrier import Link
 
 MIN_BODY_BYTES: int
@@ -19,6 +21,7 @@ class Producer(Link):
         frame_bytes: int,
         is_presettled: bool = False,
         is_durable: bool = False,
+        bytes_per_s: float = math.inf,
     ) -> None: ...
     @property
     def outcomes_counted(self) -> dict[str, int]: ...

@@ -39,13 +39,14 @@ cdef class Producer(Link):
     """Always: ``settled <= sent <= count``, and pre-settled ones count as settled."""
 
     def __init__(self, channel, what, remote_window, *, u32 run, u32 count, size_t body_bytes, u32 frame_bytes,
-                 bint is_presettled=False, bint is_durable=False):
-        """``frame_bytes``: the largest frame that the peer takes."""
+                 bint is_presettled=False, bint is_durable=False, double bytes_per_s=INFINITY):
+        """``frame_bytes``: the largest frame that the peer takes. ``bytes_per_s`` is kept by messages of several."""
         super().__init__(channel, what, remote_window, 0)
         if body_bytes < STAMP_BYTES:
             raise ValueError(f"a body of {body_bytes} bytes, expected at least {STAMP_BYTES}")
         self.run, self.count, self.body_bytes = run, count, body_bytes
         self.is_presettled = is_presettled
+        self.bytes_per_s = bytes_per_s
         self.outcomes = <u8 *>calloc(count + 1, 1)
         if self.outcomes is NULL:
             raise MemoryError
@@ -121,6 +122,8 @@ cdef class Producer(Link):
         cdef size_t left, size, head
         if self.remote_window <= 0 or (is_first and (self.sent >= limit or self.credit <= 0)):
             return False
+        if self._next_part_at() > now:
+            return False
         if is_first:
             self._stamp_prefix()
         left = self.payload_bytes - self.payload_at
@@ -139,6 +142,17 @@ cdef class Producer(Link):
         if size == left:
             self._count_sent(now)
         return True
+
+    cdef double _next_part_at(self) noexcept:
+        """When the rate lets it go on."""
+        if self.started_at == 0:
+            return 0.0
+        return self.started_at + (<double>self.sent * self.payload_bytes + self.payload_at) / self.bytes_per_s
+
+    cdef double due_at(self, double now) noexcept:
+        cdef double due = self._next_part_at()
+        # What else it waits for, it hears of.
+        return due if self.payload_at and due > now else INFINITY
 
     def _stamp_prefix(self):
         write32(self.prefix + self.prefix_bytes - STAMP_BYTES + 4, self.sent)

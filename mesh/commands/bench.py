@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -137,6 +138,12 @@ def works_of(options: dict[str, Any], *, is_url: bool) -> list[Work]:
 @click.option("--routers", multiple=True, type=click.IntRange(1, 3), default=(1,), help="Routers in line; repeatable.")
 @click.option("--streams", type=click.IntRange(0), default=0, help="Large messages beside, all at once.")
 @click.option("--stream-bytes", type=BodySize(), default="1g", help="Bytes of each of them.")
+@click.option(
+    "--stream-rate",
+    type=SIZE,
+    help="Bytes a second of all of them, as 200m. [default: as fast as they go]",
+    metavar="SIZE",
+)
 @click.option("-n", "--repeat", type=click.IntRange(1), default=1, help="Runs of each row; figures are medians.")
 @target_options
 @output_options
@@ -148,13 +155,15 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
 
     --streams N adds a row: N large messages at once, over the same two connections, on other addresses, and the
     latency of the small ones meanwhile. STREAMS TOOK is the time of all of them, GROWN BY the memory of the worst
-    router. On the last hop a client's one link carries one message at a time: what goes over the same link as a large
-    one waits behind it, and is not measured here.
+    router. As fast as they go they take all processors of a small machine, and small messages wait for a processor;
+    with --stream-rate they wait for the routers alone. On the last hop a client's one link carries one message at a
+    time: what goes over the same link as a large one waits behind it, and is not measured here.
 
     \b
     Examples:
       amqpmesh bench latency
       amqpmesh bench latency --routers 3 --streams 10 --stream-bytes 1g
+      amqpmesh bench latency --routers 3 --streams 1 --stream-rate 200m
     """
     from mesh.bench import latency, session
 
@@ -166,6 +175,7 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
         body_bytes=options["body"],
         streams=options["streams"],
         stream_bytes=options["stream_bytes"],
+        stream_rate=float(options["stream_rate"] or inf),
         is_tls=options["is_tls"],
         stall_s=options["stall_s"],
     )

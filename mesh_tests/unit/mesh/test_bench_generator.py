@@ -82,6 +82,14 @@ def test_every_message_reaches_an_endpoint_whole_in_order_and_is_settled(
     assert producer.outcomes_counted == ({} if is_presettled else {"accepted": count})
 
 
+def test_a_message_of_many_frames_is_sent_no_faster_than_asked() -> None:
+    size, bytes_per_s = 300_000, 3_000_000
+    with WirePeer() as peer:
+        producer = produce(peer, count=2, body_bytes=size, bytes_per_s=bytes_per_s)
+    assert producer.settled == 2
+    assert producer.ended_at - producer.started_at >= (2 * size - 2 * 65536) / bytes_per_s
+
+
 def test_no_more_is_sent_than_there_is_credit() -> None:
     with WirePeer(credit=3, outcome_of=lambda _: None) as peer:
         producer = produce(peer, SOON_S)
