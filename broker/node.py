@@ -63,6 +63,7 @@ class BrokerNode:
     ) -> None:
         self.name = name
         self.dirty = DirtyEndpoints()
+        self.commands: list[Command] = []
         self._endpoints: dict[Endpoint, None] = {}
         self._now = now
         self._commits = Commits()
@@ -156,9 +157,6 @@ class BrokerNode:
 
     def next_deadline(self) -> float | None:
         return self._stock.next_deadline()
-
-    def take_commands(self) -> list[Command]:
-        return []
 
     # wire.events.Sink
 

@@ -33,6 +33,7 @@ class Client:
     def __init__(self, container_id: str | None = None, hostname: str | None = None) -> None:
         self.settings = EndpointSettings(container_id or f"amqpmesh-{secrets.token_hex(6)}", hostname)
         self.dirty = DirtyEndpoints()
+        self.commands: list[Command] = []
         self.flush: Callable[[], None] = lambda: None
         """Set by whoever drives this client: sends what is in ``dirty``."""
         self.error: CommandFailed | None = None
@@ -160,10 +161,6 @@ class Client:
     def next_deadline(self) -> float | None:
         return None
 
-    def take_commands(self) -> list[Command]:
-        """Once is enough: what was lost is for the user of the client to see, not to be dialed again."""
-        return [DropConnector(CONNECTOR)] if self.error is not None else []
-
     def _on_event(self, event: Event) -> None:
         match event:
             case Opened():
@@ -184,7 +181,10 @@ class Client:
             self._established.add(link)
 
     def _fail(self, error: CommandFailed) -> None:
-        self.error = self.error or error
+        if self.error is None:
+            self.error = error
+            # What was lost is for the user of the client to see, not to be dialed again.
+            self.commands.append(DropConnector(CONNECTOR))
         for link in self._endpoint.links if self._endpoint is not None else []:
             link.owner.fail(self.error)
         self._notify()

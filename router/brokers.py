@@ -118,14 +118,10 @@ class Brokers:
         self._timers = timers
         self._emit = emit
         self._link_count = itertools.count(1)
-        self._commands: list[Command] = [
+        self.commands: list[Command] = [
             OpenConnector(each.connector(f"broker:{name}")) for name, each in settings.items()
         ]
         self.on_change: Callable[[str], None] = lambda broker: None
-
-    def take_commands(self) -> list[Command]:
-        commands, self._commands = self._commands, []
-        return commands
 
     def is_up(self, broker: str) -> bool:
         site = self._sites.get(broker)
@@ -176,7 +172,7 @@ class Brokers:
         is_new = client not in site.waiting
         site.waiting.setdefault(client, []).append(ready)
         if is_new:
-            self._commands.append(OpenConnector(site.settings.connector(route_connector(broker, client))))
+            self.commands.append(OpenConnector(site.settings.connector(route_connector(broker, client))))
 
     def release(self, broker: str, client: str) -> None:
         """A link of this client's ended: its connection goes when it has been without links for a while."""
@@ -186,7 +182,7 @@ class Brokers:
         site = self._sites[broker]
         connection = site.routes.get(client)
         if client not in site.waiting and (connection is None or not connection.endpoint.links):
-            self._commands.append(DropConnector(route_connector(broker, client)))
+            self.commands.append(DropConnector(route_connector(broker, client)))
 
     # Connections
     def on_connected(self, connector: str, peer: Peer, number: int, dirty: DirtyEndpoints) -> Endpoint:
@@ -204,7 +200,7 @@ class Brokers:
             site.down_reason = reason
         else:
             site.fail(client)
-            self._commands.append(DropConnector(connector))
+            self.commands.append(DropConnector(connector))
 
     def on_up(self, site: Site, container_id: str) -> None:
         self._emit(BrokerUp(site.settings.name, container_id))

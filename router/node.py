@@ -1,7 +1,7 @@
 """A router: owns all its state, takes inputs and time, does no I/O.
 
 Inputs come from the driver (`wire.driver`); what is to be sent gathers in ``dirty``, what the driver is to do in
-``take_commands``.
+``commands``.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class RouterNode:
             settings.router_id, settings.instance, self._neighbor, self._timers, settings.forwarding.path_wait_s
         )
         self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, emit)
+        self.commands: list[Command] = self._brokers.commands
         self._addresses = Addresses(
             settings.router_id,
             book,
@@ -118,10 +119,11 @@ class RouterNode:
         self._look_at_clock(now)
         if is_broker_connector(connector):
             self._brokers.on_connect_failed(connector, reason)
-            self._settle()
+            self._addresses.settle()
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
-        self._look_at_clock(now)
+        self._timers.now = now
+        set_now(now)
         connection: RouterConnection = endpoint.owner
         if isinstance(connection, NeighborConnection):
             self._routing.on_heard(connection.number, now)
@@ -129,12 +131,12 @@ class RouterNode:
             endpoint.owner.on_event(event)
         if endpoint.has_waiters and endpoint.has_room:
             endpoint.wake_waiters()
-        self._settle()
+        self._addresses.settle()
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
         self._look_at_clock(now)
         endpoint.wake_waiters()
-        self._settle()
+        self._addresses.settle()
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
         self._look_at_clock(now)
@@ -152,22 +154,19 @@ class RouterNode:
                 link.owner.on_left(False, error)
         if not isinstance(connection, BrokerConnection):
             connection.on_lost(reason)
-        self._settle()
+        self._addresses.settle()
 
     def on_time(self, now: float) -> None:
         set_now(now)
         self._timers.run(now)
         self._act(self._routing.on_time(now))
-        self._settle()
+        self._addresses.settle()
 
     def next_deadline(self) -> float | None:
         timers, routing = self._timers.next_deadline(), self._routing_deadline
         if timers is None or routing is None:
             return routing if timers is None else timers
         return min(timers, routing)
-
-    def take_commands(self) -> list[Command]:
-        return self._brokers.take_commands()
 
     # Hot events: each belongs to whoever owns the link
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
@@ -299,9 +298,6 @@ class RouterNode:
 
         # Kept, since it is asked for after every input. What was heard since only makes it later.
         self._routing_deadline = self._routing.next_deadline()
-
-    def _settle(self) -> None:
-        self._addresses.settle()
 
     # For people and tests
     def snapshot(self) -> RouterNodeSnapshot:

@@ -51,6 +51,8 @@ cdef class EndpointCore:
     cdef unsigned long long outputs
 
     cdef int mark(self) except -1
+    cdef bint is_calm_now(self) noexcept
+    cdef bint wants_flush(self) except -1
     cdef bint has_room_now(self) noexcept
     cdef int wait(self, object waiter) except -1
     cdef int wait_with_bulk(self, object waiter) except -1

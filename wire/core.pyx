@@ -67,10 +67,14 @@ cdef class DirtyEndpoints:
         return len(self.endpoints)
 
     def pop(self):
-        """Raises IndexError when there is none."""
-        cdef EndpointCore endpoint = self.endpoints.pop()
-        endpoint.is_dirty = False
-        return endpoint
+        """The next that somebody has to look after, or None: an input often leaves nothing to be said."""
+        cdef EndpointCore endpoint
+        while self.endpoints:
+            endpoint = self.endpoints.pop()
+            endpoint.is_dirty = False
+            if endpoint.wants_flush():
+                return endpoint
+        return None
 
     def discard(self, EndpointCore endpoint):
         if endpoint.is_dirty:
@@ -78,8 +82,10 @@ cdef class DirtyEndpoints:
             self.endpoints.remove(endpoint)
 
     def clear(self):
-        while self.endpoints:
-            self.pop()
+        cdef EndpointCore endpoint
+        for endpoint in self.endpoints:
+            endpoint.is_dirty = False
+        self.endpoints.clear()
 
 
 cdef class EndpointCore:
@@ -109,9 +115,18 @@ cdef class EndpointCore:
     @property
     def is_calm(self):
         """Open on our side, and the transport goes on: nobody has to look after it but for its bytes."""
+        return self.is_calm_now()
+
+    cdef bint is_calm_now(self) noexcept:
         if self.is_freed or pn.transport_closed(self.transport):
             return False
         return bool(pn.connection_state(self.connection) & PN_LOCAL_ACTIVE)
+
+    cdef bint wants_flush(self) except -1:
+        """There is output, somebody waits for room, or it is not calm."""
+        if not self.is_calm_now() or self.reduced or self.waiters or self.bulk:
+            return True
+        return pn.transport_pending(self.transport) > 0
 
     # Bytes
     def receive(self, chunk):

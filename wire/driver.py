@@ -96,9 +96,10 @@ class Driver:
         if self.after_input is not None:
             self._guard_node(self.after_input)
         self._flush_dirty()
-        for command in self._node.take_commands():
-            self._carry_out(command)
-        self._flush_dirty()
+        if commands := self._node.commands:
+            while commands:
+                self._carry_out(commands.pop(0))
+            self._flush_dirty()
         self._arm_timer()
 
     async def close(self, grace_s: float = 5.0, error: AmqpError | None = None) -> None:
@@ -154,7 +155,7 @@ class Driver:
 
     def on_input(self, connection: Connection) -> None:
         if connection.endpoint is not None:
-            connection.node.on_input(connection.endpoint, self.now())
+            connection.node.on_input(connection.endpoint, self._clock())
         if connection.node is not self._node:
             connection.flush()
         self.wake()
@@ -184,25 +185,31 @@ class Driver:
         future.add_done_callback(lambda future: done(not future.cancelled() and future.result()))
 
     def guard(self, connection: Connection, call: Callable[..., None], *arguments: Any) -> None:
-        """Run ``call``: what the peer did wrong closes its connection, what we did wrong drops it. [2.8.16]"""
         try:
             call(*arguments)
-        except AmqpError as fault:
+        except Exception as fault:  # noqa: BLE001 (the one place, see style)
+            self.on_fault(connection, fault)
+
+    def on_fault(self, connection: Connection, fault: Exception) -> None:
+        """What the peer did wrong closes its connection, what we did wrong drops it. [2.8.16]"""
+        if isinstance(fault, AmqpError):
             connection.close(fault)
-        except Exception as bug:  # noqa: BLE001 (the one place, see style)
-            self._log(ConnectionBug(connection.remote_address, repr(bug), traceback.format_exc()))
-            connection.abort(f"internal error: {bug!r}")
+            return
+        self._log(ConnectionBug(connection.remote_address, repr(fault), "".join(traceback.format_exception(fault))))
+        connection.abort(f"internal error: {fault!r}")
 
     # Within
     def _flush_dirty(self) -> None:
         dirty = self._node.dirty
         turns = _TURNS
-        while dirty:
-            endpoint = dirty.pop()
+        while (endpoint := dirty.pop()) is not None:
             connection = self._by_endpoint.get(endpoint)
             if connection is None:
                 continue
-            self.guard(connection, connection.flush)
+            try:
+                connection.flush()
+            except Exception as fault:  # noqa: BLE001 (as in guard, which would cost a call for each write)
+                self.on_fault(connection, fault)
             if not (endpoint.has_waiters and endpoint.has_room):
                 continue
             if turns:

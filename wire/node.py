@@ -1,7 +1,7 @@
 """What does a driver ask of a node, and what may a node ask of its driver? No I/O here, so nodes can import it.
 
 A node is fed one input at a time, each with the time. After each the driver flushes ``node.dirty``, carries out
-``take_commands`` and arms its timer for ``next_deadline``.
+``commands`` and arms its timer for ``next_deadline``.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ class Node(Protocol):
     """Implemented by routers, brokers and clients."""
 
     dirty: DirtyEndpoints
+    commands: list[Command]
+    """What the driver is to do; it takes them out, the first one first."""
 
     def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
         """A peer came in, and TLS and SASL are done: make its endpoint."""
@@ -116,8 +118,6 @@ class Node(Protocol):
     def on_time(self, now: float) -> None: ...
 
     def next_deadline(self) -> float | None: ...
-
-    def take_commands(self) -> list[Command]: ...
 
 
 def format_address(host: str, port: int) -> str:

@@ -15,6 +15,7 @@ class Refuser:
 
     def __init__(self, container_id: str, reason: str) -> None:
         self.dirty = DirtyEndpoints()
+        self.commands: list[Command] = []
         self._settings = EndpointSettings(container_id)
         self._error = AmqpError("amqp:resource-limit-exceeded", reason)
 
@@ -44,9 +45,6 @@ class Refuser:
 
     def next_deadline(self) -> float | None:
         return None
-
-    def take_commands(self) -> list[Command]:
-        return []
 
 
 class _Deaf:

@@ -213,7 +213,8 @@ class SimMesh(World):
         """What the routers ask of their driver: connections to brokers, kept up for as long as they are wanted."""
         moved = False
         for router in self.routers.values():
-            for command in router.take_commands():
+            while router.commands:
+                command = router.commands.pop(0)
                 moved = True
                 if isinstance(command, OpenConnector):
                     self._wanted[router, command.spec.name] = None

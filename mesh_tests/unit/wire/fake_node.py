@@ -83,10 +83,6 @@ class FakeNode:
     def next_deadline(self) -> float | None:
         return self.deadline
 
-    def take_commands(self) -> list[Command]:
-        commands, self.commands = self.commands, []
-        return commands
-
     # A sink
     def on_delivery(self, link: Any, delivery: Any) -> None:
         """Left where it is."""
