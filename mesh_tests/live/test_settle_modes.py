@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from mesh_tests.egress import BETWEEN
 from mesh_tests.live.row_mesh import CAPACITY, new_address
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
+from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED, RELEASED
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
@@ -21,12 +23,18 @@ asks = pytest.mark.parametrize("asks", RECEIVE_MODES, ids=lambda mode: f"asks to
 kinds = pytest.mark.parametrize("kind", ["work", "news"])
 
 
+def unsettled_in(rows, address):
+    """Deliveries that a router still knows of."""
+    snapshots = [rows.snapshot(router)["node"]["addresses"] for router in BETWEEN]
+    return sum(each["unsettled"] for addresses in snapshots for each in addresses if each["address"] == address)
+
+
 @sends
 @asks
 @wants
 @settles
 def test_messages_pass_between_any_two_modes_and_nothing_stays_unsettled(
-    producer, consumer, work, sends, asks, wants, settles
+    rows, producer, consumer, work, sends, asks, wants, settles
 ):
     consumer.receiver(work, credit=10, send_mode=wants, receive_mode=settles)
     sender = producer.sender(work, modes=(sends, asks))
@@ -45,6 +53,7 @@ def test_messages_pass_between_any_two_modes_and_nothing_stays_unsettled(
     )
     if settles == RECEIVE_SECOND:
         wait_with((producer, consumer), lambda: consumer.confirmed == unsettled, "the last word")
+    wait_until(lambda: not unsettled_in(rows, work), 5, "every router to forget them")
 
 
 @pytest.mark.parametrize("outcome", EVERY_KIND, ids=outcome_id)
