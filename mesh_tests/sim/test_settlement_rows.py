@@ -120,10 +120,11 @@ def test_what_a_lost_router_had_is_in_doubt_and_not_sent_again(egress: str):
 
 
 @egress_at("r2", "r3")
-def test_while_a_path_is_remade_deliveries_are_held_and_none_is_released(egress: str):
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_while_a_path_is_remade_deliveries_are_held_and_none_is_released(egress: str, address: str):
     mesh = ring()
-    receiver = mesh.client(egress).receiver("rpc", credit=1000)
-    sender = mesh.client("r1").sender("rpc")
+    receiver = mesh.client(egress).receiver(address, credit=1000)
+    sender = mesh.client("r1").sender(address)
     for _ in range(20):
         mesh.send(sender)
     mesh.cut_trunk("r1", "r2") if egress == "r2" else mesh.kill("r2")
@@ -138,10 +139,11 @@ def test_while_a_path_is_remade_deliveries_are_held_and_none_is_released(egress:
 
 
 @egress_at("r2", "r3")
-def test_what_has_no_path_is_held_for_one_that_comes_back_in_time(egress: str):
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_what_has_no_path_is_held_for_one_that_comes_back_in_time(egress: str, address: str):
     mesh = line()
-    receiver = mesh.client(egress).receiver("rpc", credit=100)
-    sender = mesh.client("r1").sender("rpc")
+    receiver = mesh.client(egress).receiver(address, credit=100)
+    sender = mesh.client("r1").sender(address)
     mesh.run_until(lambda: sender.link.credit > 20)
     mesh.cut_trunk("r1", "r2")
     for _ in range(20):
@@ -155,10 +157,11 @@ def test_what_has_no_path_is_held_for_one_that_comes_back_in_time(egress: str):
 
 
 @egress_at("r2", "r3")
-def test_what_has_no_path_is_released_after_the_wait_for_one(egress: str):
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_what_has_no_path_is_released_after_the_wait_for_one(egress: str, address: str):
     mesh = line()
-    mesh.client(egress).receiver("rpc", credit=100)
-    sender = mesh.client("r1").sender("rpc")
+    mesh.client(egress).receiver(address, credit=100)
+    sender = mesh.client("r1").sender(address)
     mesh.run_until(lambda: sender.link.credit > 20)
     mesh.cut_trunk("r1", "r2")
     for _ in range(20):
