@@ -11,7 +11,9 @@ from typing import Any
 
 from mesh_tests.crash.broker_process import BrokerProcess
 from mesh_tests.egress import BETWEEN
+from mesh_tests.live.wire_client import WireClient
 from mesh_tests.running_mesh import RunningMesh
+from mesh_tests.waiting import wait_until
 
 CAPACITY = 20
 MOST_BYTES = 100_000
@@ -22,7 +24,7 @@ _LISTENERS = f"""
       - {{authentication: none, link_capacity: {CAPACITY}, max_message_bytes: {MOST_BYTES}}}
       - {{authentication: none, link_capacity: {CAPACITY}, idle_timeout_s: 1}}
 """
-_OPEN = '["work.#", "near.#", "news.#", "queue.#", "topic.#", "doomed.#", closed, unknown]'
+_OPEN = '["work.#", "near.#", "news.#", "queue.#", "topic.#", "doomed.#", "shards.#", "heap.#", closed, unknown]'
 
 TOPOLOGY = f"""
 mesh: rows
@@ -40,6 +42,7 @@ brokers:
   b1: {{routers: [r1]}}
   b2: {{routers: [r2]}}
   b3: {{routers: [r3]}}
+  b4: {{routers: [r2]}}
   x1: {{url: "amqp://127.0.0.1:DOOMED", routers: [r1]}}
   x2: {{url: "amqp://127.0.0.1:DOOMED", routers: [r2]}}
   x3: {{url: "amqp://127.0.0.1:DOOMED", routers: [r3]}}
@@ -53,6 +56,10 @@ addresses:
   topic.r1.#: {{type: topic, broker: b1}}
   topic.r2.#: {{type: topic, broker: b2}}
   topic.r3.#: {{type: topic, broker: b3}}
+  shards.#: {{type: queue, brokers: [b1, b2, b3, b4]}}
+  heap: {{type: queue, brokers: [b1, b2, b3, b4]}}
+  heap.b2: {{type: queue, broker: b2, broker_address: heap}}
+  heap.b4: {{type: queue, broker: b4, broker_address: heap}}
   doomed.r1: {{type: queue, broker: x1, broker_address: orders}}
   doomed.r2: {{type: queue, broker: x2, broker_address: orders}}
   doomed.r3: {{type: queue, broker: x3, broker_address: orders}}
@@ -65,7 +72,7 @@ _numbers = itertools.count(1)
 
 
 def new_address(kind: str) -> str:
-    """One that nobody used before: ``kind`` is work for an anycast, news for a multicast."""
+    """Never used before: ``kind`` is work for an anycast, news for a multicast, shards for a queue of many."""
     return f"{kind}.{next(_numbers)}"
 
 
@@ -87,6 +94,17 @@ class RowMesh(RunningMesh):
     def at_once(self, scenario: Scenario, egress: str) -> Any:
         """What a slow scenario returned or raised for that egress."""
         return self._runs[scenario, egress].result()
+
+    def lose(self, client: WireClient, router: str) -> None:
+        """Kill it, and wait until its router knows."""
+        peer = f"127.0.0.1:{client.local_port}"
+        client.kill()
+
+        def is_forgotten() -> bool:
+            known = self.snapshot(router)["node"]["connections"]
+            return all(each["remote_address"] != peer for each in known)
+
+        wait_until(is_forgotten, 10, f"{router} to hear of the loss")
 
     def down(self) -> None:
         self._pool.shutdown()

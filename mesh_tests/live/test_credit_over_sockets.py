@@ -53,10 +53,10 @@ def producer(mesh):
         yield client
 
 
-@pytest.fixture
+@pytest.fixture(params=["work", "news"])
 def address(request):
     """One for each test, so that none sees what another left."""
-    return f"work.{abs(hash(request.node.name))}"
+    return f"{request.param}.{abs(hash(request.node.name))}"
 
 
 def test_a_producer_without_a_taker_has_no_credit(producer, address):

@@ -90,15 +90,18 @@ def test_a_consumer_gets_no_larger_message_than_it_takes(producer, consumer, wor
 
 @pytest.mark.parametrize("kind", ["work", "news"])
 @pytest.mark.parametrize("size", [1000, 65535, 65536, 65537, 1 << 20])
-def test_a_message_of_any_size_arrives_whole(producer, consumer, work, news, kind, size):
+@pytest.mark.parametrize("is_settled", [False, True], ids=["unsettled", "settled"])
+def test_a_message_of_any_size_arrives_whole(producer, consumer, work, news, kind, size, is_settled):
     address = {"work": work, "news": news}[kind]
     consumer.receiver(address, credit=10)
     sender = producer.sender(address)
     producer.wait(lambda: sender.credit > 0, "credit")
-    number = producer.send_bytes(sender, sized(size))
+    number = producer.send_bytes(sender, sized(size), is_settled=is_settled)
     wait_with((producer, consumer), lambda: consumer.arrived, "the message")
-    assert [each.data for each in consumer.settle_all()] == [sized(size)]
-    assert producer.wait_outcome(number) == ACCEPTED
+    assert [(each.data, each.is_settled) for each in consumer.arrived] == [(sized(size), is_settled)]
+    if not is_settled:
+        consumer.settle_all()
+        assert producer.wait_outcome(number) == ACCEPTED
 
 
 # Aborts [2.6.14]

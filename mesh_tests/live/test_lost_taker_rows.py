@@ -12,6 +12,7 @@ from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 GIVEN_BACK_S = 7.0
 """What nobody takes waits 2 s for somebody who does."""
 CHUNK_BYTES = 65536
+LARGE_BYTES = 200_000
 SILENCE_S = 10.0
 """Ten times the idle timeout of that listener."""
 ELSEWHERE = {"r1": "r2", "r2": "r3", "r3": "r1"}
@@ -35,6 +36,25 @@ def lose_a_consumer(rows, egress):
 
 def test_what_a_lost_consumer_never_got_is_released_and_what_it_had_is_modified(at_once, egress):
     assert at_once(lose_a_consumer, egress) == (MODIFIED_FAILED, RELEASED)
+
+
+@slow
+def leave_with_something_held(rows, egress):
+    """The same of a consumer that detaches; and whether the producer's credit was taken back."""
+    with WireClient(rows.port("r1")) as producer:
+        leaving, written, unwritten = _one_written_and_one_not(rows, producer, egress, new_address("work"))
+        with leaving:
+            (receiver,) = leaving.endpoint.links
+            receiver.close()
+            leaving.wait(lambda: receiver.is_gone, "the answer to the detach")
+            outcomes = producer.wait_outcome(written), producer.wait_outcome(unwritten, GIVEN_BACK_S)
+        (sender,) = producer.endpoint.links
+        producer.wait(lambda: sender.credit == 0, "credit to be taken back")
+        return outcomes
+
+
+def test_what_a_consumer_never_got_that_leaves_is_released_and_what_it_had_is_modified(at_once, egress):
+    assert at_once(leave_with_something_held, egress) == (MODIFIED_FAILED, RELEASED)
 
 
 @slow
@@ -66,6 +86,20 @@ def _one_written_and_one_not(rows, producer, egress, address):
     mortal.step()
     assert producer.wait_outcome(first) == ACCEPTED
     return mortal, written, producer.send_when_due(sender, "unwritten")
+
+
+def test_a_message_whose_consumer_is_lost_in_the_middle_of_it_is_released(rows, producer, egress, work):
+    """Nobody can have it, so it is not in doubt."""
+    mortal = WireClient(rows.port(egress), container_id="mortal")
+    receiver = mortal.receiver(work, credit=1)
+    sender = producer.sender(work)
+    producer.wait(lambda: sender.credit > 0, "credit")
+    number = producer.send_bytes(sender, bytes(LARGE_BYTES), is_complete=False)
+    wait_with((producer, mortal), lambda: mortal.partial_bytes(receiver) == LARGE_BYTES, "the first part")
+    rows.lose(mortal, egress)
+    sender.send(bytes(LARGE_BYTES))
+    sender.finish()
+    assert producer.wait_outcome(number) == RELEASED
 
 
 @slow

@@ -19,6 +19,7 @@ BY_RANK = (REFUSED, ACCEPTED, MODIFIED_FAILED, RELEASED)
 FLOATS = 3
 COPIES = 50
 PART_BYTES = 200_000
+POURED_BYTES = 20_000
 CHUNK_BYTES = 65536
 LARGE_CHUNKS = 512
 """32 MiB: more than windows and sockets hold."""
@@ -180,7 +181,9 @@ def test_the_complete_messages_of_a_producer_that_dies_reach_every_consumer(rows
 
 
 def stop_reading(rows, egress, is_alive):
-    """Sizes of what a consumer got beside one that takes no more bytes, and what the producer was told."""
+    """Sizes of what a consumer got beside one that takes no more bytes, what the producer was told, and how many copies
+    were said to be missed.
+    """
     address = new_address("news")
     with WireClient(rows.port("r1")) as producer, WireClient(rows.port("r1")) as moving:
         still = WireClient(rows.port(egress), idle_timeout_s=0)
@@ -200,8 +203,9 @@ def stop_reading(rows, egress, is_alive):
         sizes = [len(each.data) for each in moving.arrived]
         moving.settle_all()
         wait_with(clients, lambda: number in producer.outcomes, "the outcome", STALL_TWICE_S)
+        missed = copies_missed(rows, address)
         still.kill()
-        return sizes, producer.outcomes[number]
+        return sizes, producer.outcomes[number], missed
 
 
 @slow
@@ -217,8 +221,57 @@ def stand_like_dead(rows, egress):
 
 
 def test_a_consumer_whose_window_is_shut_loses_a_started_copy_and_the_others_get_theirs(at_once, egress):
-    assert at_once(shut_the_window, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED)
+    assert at_once(shut_the_window, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED, 1)
 
 
 def test_a_consumer_whose_socket_is_full_loses_a_started_copy_and_the_others_get_theirs(at_once, egress):
-    assert at_once(stand_like_dead, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED)
+    assert at_once(stand_like_dead, egress) == ([LARGE_CHUNKS * CHUNK_BYTES], ACCEPTED, 1)
+
+
+@slow
+def pour_beside_a_shut_window(rows, egress):
+    """Seconds until one consumer had all that its producer sent settled, beside one whose window is shut; how many
+    copies were said to be missed then, and how many that one found when it read again.
+    """
+    address = new_address("news")
+    with (
+        WireClient(rows.port("r1")) as producer,
+        WireClient(rows.port(egress)) as moving,
+        WireClient(rows.port(egress), window_frames=4) as still,
+    ):
+        clients, sent, begun = (producer, moving, still), 0, time.monotonic()
+        moving.receiver(address, credit=1000)
+        receiver = still.receiver(address, credit=1000)
+        still.reads = False
+        sender = producer.sender(address)
+        wait_takers(rows, address, 2 + ["r1", "r2", "r3"].index(egress))
+
+        def send(most):
+            nonlocal sent
+            while sent < most and sender.credit > 0:
+                producer.send(sender, bytes(POURED_BYTES), is_settled=True)
+                sent += 1
+
+        def is_poured():
+            send(COPIES)
+            return len(moving.arrived) == COPIES
+
+        wait_with(clients, is_poured, "all copies", 3 * STALL_S)
+        seconds, missed = time.monotonic() - begun, copies_missed(rows, address)
+        still.resume(receiver)
+        wait_with(clients, lambda: len(still.arrived) >= COPIES - missed, "what it did not miss")
+        got = len(still.arrived)
+
+        def is_served_again():
+            send(sent + 1)
+            return len(still.arrived) > got
+
+        wait_with(clients, is_served_again, "what comes after")
+        return seconds, missed, got
+
+
+def test_pre_settled_copies_hardly_wait_for_a_consumer_whose_window_is_shut(at_once, egress):
+    seconds, missed, got = at_once(pour_beside_a_shut_window, egress)
+    assert seconds < STALL_S - 1
+    assert missed > 0
+    assert missed + got == COPIES

@@ -12,6 +12,9 @@ from mesh_tests.live.row_mesh import CAPACITY, new_address, slow
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED, RELEASED, Kind
+from wire.message import Message, encode
+
+LARGE_BYTES = 300_000
 
 
 # Attaches
@@ -153,3 +156,31 @@ def test_a_delivery_of_a_transaction_is_rejected_and_the_sender_goes_on(rows, pr
 def test_what_nobody_takes_is_released_at_once(producer, anonymous):
     for to in ("work.nobody", "news.nobody", "amqp:/_topo/0/r9/temp.gone"):
         assert producer.wait_outcome(producer.send(anonymous, "x", to=to), 1) == RELEASED
+
+
+def test_a_dead_dynamic_address_is_released_at_once(rows, producer, anonymous, egress):
+    mortal = WireClient(rows.port(egress), container_id="mortal")
+    address = mortal.receiver(None, credit=10, is_dynamic=True).remote_source.address
+    number = producer.send(anonymous, "alive", to=address)
+    wait_with((producer, mortal), lambda: mortal.arrived, "the message")
+    mortal.settle_all()
+    assert producer.wait_outcome(number) == ACCEPTED
+    rows.lose(mortal, egress)
+    assert producer.wait_outcome(producer.send(anonymous, "dead", to=address), 1) == RELEASED
+
+
+def test_a_large_message_finds_its_consumer_or_is_released_and_stops_nobody(rows, producer, consumer, anonymous, work):
+    consumer.receiver(work, credit=10)
+    _wait_known(rows, work)
+    messages = [encode(Message(body=bytes(LARGE_BYTES), to=to)) for to in ("work.nobody", work)]
+    lost, found = (producer.send_bytes(anonymous, message) for message in messages)
+    small = producer.send(anonymous, "small", to=work)
+    came = []
+
+    def have_both():
+        came.extend(each.body for each in consumer.settle_all())
+        return len(came) == 2
+
+    wait_with((producer, consumer), have_both, "both messages")
+    assert came == [bytes(LARGE_BYTES), "small"]
+    assert [producer.wait_outcome(number) for number in (lost, found, small)] == [RELEASED, ACCEPTED, ACCEPTED]

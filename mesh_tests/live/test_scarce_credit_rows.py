@@ -1,16 +1,21 @@
-"""Does every producer get its turn at a consumer that takes one message at a time? Through sockets, all over a line."""
+"""Does a consumer that takes one message at a time get all that is for it, and each producer its turn? By sockets."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 
+import pytest
+
 from mesh_tests.egress import BETWEEN
+from mesh_tests.live.row_mesh import new_address
 from mesh_tests.live.wire_client import WireClient, wait_with
+from wire.delivery import ACCEPTED
 
 PRODUCERS_EACH = 4
 TURNS = 3
 MOST_TIMES_THE_LEAST = 4
 DONE_S = 20.0
+MESSAGES = 20
 
 
 def test_twelve_producers_at_three_routers_share_a_consumer_with_credit_one(rows, consumer, work):
@@ -35,3 +40,31 @@ def test_twelve_producers_at_three_routers_share_a_consumer_with_credit_one(rows
 
         wait_with((*clients, consumer), go_on, f"{TURNS} turns of each", DONE_S)
         assert max(accepted()) <= MOST_TIMES_THE_LEAST * min(accepted())
+
+
+# A queue of four shards
+def take_one_by_one(consumer, receiver, count):
+    """Bodies, in order."""
+    bodies = []
+    for _ in range(count):
+        consumer.wait_arrived(1)
+        bodies += [each.body for each in consumer.settle_all()]
+        receiver.grant(1)
+    return bodies
+
+
+@pytest.mark.parametrize("full", ["b2", "b4"])
+def test_a_consumer_with_credit_one_empties_the_one_shard_of_four_that_has_messages(producer, consumer, full):
+    sender = producer.sender(f"heap.{full}")
+    numbers = [producer.send_when_due(sender, number) for number in range(MESSAGES)]
+    assert [producer.wait_outcome(number) for number in numbers] == [ACCEPTED] * MESSAGES
+    receiver = consumer.receiver("heap", credit=1)
+    assert take_one_by_one(consumer, receiver, MESSAGES) == list(range(MESSAGES))
+
+
+def test_a_consumer_with_credit_one_that_waits_gets_what_comes_to_any_shard(producer, consumer):
+    address = new_address("shards")
+    receiver, sender = consumer.receiver(address, credit=1), producer.sender(address)
+    for number in range(MESSAGES):
+        producer.send_when_due(sender, number)
+        assert take_one_by_one(consumer, receiver, 1) == [number]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.live.row_mesh import CAPACITY, LIMITED
+from mesh_tests.live.row_mesh import CAPACITY, LIMITED, new_address
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
 
@@ -140,10 +140,10 @@ def test_pre_settled_deliveries_to_a_consumer_that_dies_are_lost_and_the_next_ge
 
 
 # Transactions
-@pytest.mark.parametrize("kind", ["work", "news"])
-def test_a_delivery_of_a_transaction_is_rejected(rows, consumer, work, news, kind):
+@pytest.mark.parametrize("kind", ["work", "news", "shards"])
+def test_a_delivery_of_a_transaction_is_rejected(rows, consumer, kind):
     """Through the other listener: it is no different there."""
-    address = {"work": work, "news": news}[kind]
+    address = new_address(kind)
     consumer.receiver(address, credit=10)
     with WireClient(rows.port("r1", LIMITED)) as client:
         sender = client.sender(address)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from proton import Message
 
 from mesh_tests.sim.clients import Sender
@@ -69,12 +70,14 @@ def test_credit_that_went_idle_far_away_comes_back_to_who_needs_it():
     assert working.link.credit + len(working.open) > 50
 
 
-def test_a_producer_never_holds_more_credit_than_its_listener_grants(egress: str):
-    mesh = line()
-    mesh.client(egress).receiver("rpc", credit=1000)
-    sender = mesh.client("r1").sender("rpc")
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+@pytest.mark.parametrize("capacity", [20, 1000])
+def test_a_producer_never_holds_more_credit_than_its_listener_grants(egress: str, address: str, capacity: int):
+    mesh = line(listener={} if capacity == 1000 else {"link_capacity": capacity})
+    mesh.client(egress).receiver(address, credit=2000)
+    sender = mesh.client("r1").sender(address)
     mesh.run(1)
-    assert sender.link.credit == 1000
+    assert sender.link.credit == capacity
 
 
 def test_anonymous_messages_without_any_taker_are_released_at_once():

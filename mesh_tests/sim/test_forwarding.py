@@ -23,12 +23,14 @@ def test_anycast_reaches_a_consumer_over_any_number_of_hops(egress: str):
     assert set(sender.outcomes.values()) == {ACCEPTED}
 
 
-def test_a_producer_without_taker_gets_no_credit_and_gets_it_when_one_comes(egress: str):
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_a_producer_without_taker_gets_no_credit_and_gets_it_when_one_comes(egress: str, address: str):
     mesh = line()
-    sender = mesh.client("r1").sender("rpc")
+    sender = mesh.client("r1").sender(address)
     mesh.run(1)
+    assert sender.link.is_open
     assert sender.link.credit == 0
-    mesh.client(egress).receiver("rpc")
+    mesh.client(egress).receiver(address)
     mesh.run_until(lambda: sender.link.credit > 0)
 
 
@@ -85,10 +87,11 @@ def test_credit_stops_with_the_consumer_and_no_more_than_promised_is_held(egress
     assert sent <= 5 + 3
 
 
-def test_last_consumer_leaving_takes_the_credit_back(egress: str):
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_last_consumer_leaving_takes_the_credit_back(egress: str, address: str):
     mesh = line()
-    receiver = mesh.client(egress).receiver("rpc")
-    sender = mesh.client("r1").sender("rpc")
+    receiver = mesh.client(egress).receiver(address)
+    sender = mesh.client("r1").sender(address)
     mesh.run_until(lambda: sender.link.credit > 0)
     receiver.link.close()
     mesh.run_until(lambda: sender.link.credit == 0)

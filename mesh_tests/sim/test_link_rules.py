@@ -118,14 +118,16 @@ def test_a_consumer_gets_no_larger_message_than_it_takes(egress: str, address: s
 
 @pytest.mark.parametrize("size", [0, 1, FRAME_BYTES, 65535, 65536, 65537, 1 << 20])
 @pytest.mark.parametrize("address", ["rpc", "prices"])
-def test_a_message_of_any_size_arrives_whole(egress: str, address: str, size: int):
+@pytest.mark.parametrize("settled", [False, True], ids=["unsettled", "settled"])
+def test_a_message_of_any_size_arrives_whole(egress: str, address: str, size: int, settled: bool):
     mesh = line()
     receiver = mesh.client(egress).receiver(address)
     sender = mesh.client("r1").sender(address)
     body = bytes(index % 251 for index in range(size))
-    mesh.send(sender, body)
-    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
-    assert receiver.messages == [body]
+    mesh.send(sender, body, settled=settled)
+    mesh.run_until(lambda: receiver.messages == [body])
+    assert receiver.came_settled == [settled]
+    mesh.run_until(lambda: sender.outcomes == ({} if settled else {1: ACCEPTED}))
 
 
 # Aborts [2.6.14]

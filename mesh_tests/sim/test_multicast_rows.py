@@ -145,8 +145,31 @@ def test_a_consumer_that_takes_no_byte_of_a_started_copy_loses_it_and_the_others
     _stream(mesh, sender, body)
     mesh.run_until(lambda: [len(message) for message in moving.messages] == [LARGE_BYTES])
     mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    assert _copies_missed(mesh) == 1
     _resume(mesh, client, still)
     assert (still.messages, still.aborted) == ([], 1)
+
+
+def test_pre_settled_copies_hardly_wait_for_a_consumer_that_takes_no_byte(egress: str):
+    mesh = line()
+    client = mesh.client(egress, window_frames=4)
+    still, moving = client.receiver("prices", credit=1000), mesh.client("r1").receiver("prices", credit=1000)
+    still.reads = False
+    sender = mesh.client("r1").sender("prices")
+    mesh.run(0.5)
+    bodies = [number.to_bytes(4, "big") * 5000 for number in range(500)]
+    before = mesh.now
+    for body in bodies:
+        mesh.send(sender, body, settled=True)
+        mesh.run(0.001)
+    mesh.run_until(lambda: moving.messages == bodies)
+    assert mesh.now - before < STALL_S / 2
+    missed = _copies_missed(mesh)
+    assert missed > 0
+    _resume(mesh, client, still)
+    mesh.send(sender, b"after", settled=True)
+    mesh.run_until(lambda: still.messages[-1:] == [b"after"])
+    assert len(still.messages) == len(bodies) - missed + 1
 
 
 def _stream(mesh: SimMesh, sender: Sender, body: bytes) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from proton import Message
 
+from mesh_tests.egress import egress_at
 from mesh_tests.sim.test_broker_routes import bodies, mesh_of, send_all
 from mesh_tests.sim.world import SimMesh
 from wire import delivery as deliveries
@@ -95,6 +96,33 @@ def test_a_drain_that_is_asked_for_while_the_broker_is_away_is_answered_when_it_
     mesh.run_until(lambda: not receiver.link.is_drain_pending, REATTACH_S)
     assert bodies(receiver) == [0, 1, 2]
     assert receiver.link.credit == 0
+
+
+@egress_at("r2", "r3")
+def test_links_go_on_over_another_path_when_theirs_is_lost(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    sender = mesh.client("r1", "p").sender("orders")
+    send_all(mesh, sender, 3)
+    client = mesh.client("r1", "c")
+    receiver = client.receiver("orders")
+    receiver.accepts = False
+    draining = client.receiver("news.sport", credit=0)
+    mesh.run_until(lambda: len(receiver.held) == 3 and draining.link.is_open)
+    mesh.run_until(lambda: sender.link.credit > 5)
+    for _ in range(5):
+        sender.send(Message(body="9").encode())
+    draining.link.request_drain(10)
+    mesh.run(0.0015)  # at r1, and not at the broker
+    mesh.cut_trunk("r1", "r2")
+    mesh.run(0.003)  # sooner than anything is attached over another path
+    assert not draining.link.is_drain_pending
+    assert list(sender.outcomes.values())[-5:] == [MODIFIED_FAILED] * 5
+    receiver.held.clear()
+    receiver.accepts = True
+    mesh.run_until(lambda: bodies(receiver)[:6] == [0, 1, 2, 0, 1, 2], REATTACH_S)
+    send_all(mesh, sender, 1)
+    assert list(sender.outcomes.values())[-1] == ACCEPTED
+    assert (sender.error, receiver.error, draining.error) == (None, None, None)
 
 
 def _pipes_of(mesh: SimMesh, broker: str):

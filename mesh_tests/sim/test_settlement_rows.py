@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mesh_tests.egress import egress_at
 from mesh_tests.sim.line import line, one_written_and_one_not, ring
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
@@ -66,11 +68,28 @@ def test_a_producer_keeps_its_float_while_the_credit_of_its_consumer_is_used_up(
 
 
 # A consumer is lost
-def test_of_a_lost_consumer_what_it_had_is_modified_and_what_it_never_got_is_released(egress: str):
+@pytest.mark.parametrize("way", ["is lost", "detaches", "closes"])
+def test_of_a_consumer_that_goes_what_it_had_is_modified_and_what_it_never_got_is_released(egress: str, way: str):
     mesh, client, sender = one_written_and_one_not(egress)
-    mesh.cut(client.pipe)
+    (link,) = client.endpoint.links
+    {"is lost": lambda: mesh.cut(client.pipe), "detaches": link.detach, "closes": link.close}[way]()
     mesh.run_until(lambda: sender.outcomes.get(2) == MODIFIED_FAILED, 0.1)
     mesh.run_until(lambda: sender.outcomes.get(3) == RELEASED, PATH_WAIT_S + 0.5)
+
+
+def test_a_message_whose_consumer_is_lost_in_the_middle_of_it_is_released(egress: str):
+    mesh = line()
+    client = mesh.client(egress)
+    receiver = client.receiver("rpc", credit=1)
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.begin()
+    sender.link.send(bytes(LARGE_BYTES))
+    mesh.run_until(lambda: len(receiver.partial) == LARGE_BYTES)
+    mesh.cut(client.pipe)
+    sender.link.send(bytes(LARGE_BYTES))
+    sender.link.finish()
+    mesh.run_until(lambda: sender.outcomes == {1: RELEASED}, PATH_WAIT_S + 1)
 
 
 def test_what_a_lost_consumer_never_got_waits_for_one_that_comes_in_time(egress: str):
@@ -101,10 +120,11 @@ def test_what_a_lost_router_had_is_in_doubt_and_not_sent_again(egress: str):
 
 
 @egress_at("r2", "r3")
-def test_while_a_path_is_remade_deliveries_are_held_and_none_is_released(egress: str):
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_while_a_path_is_remade_deliveries_are_held_and_none_is_released(egress: str, address: str):
     mesh = ring()
-    receiver = mesh.client(egress).receiver("rpc", credit=1000)
-    sender = mesh.client("r1").sender("rpc")
+    receiver = mesh.client(egress).receiver(address, credit=1000)
+    sender = mesh.client("r1").sender(address)
     for _ in range(20):
         mesh.send(sender)
     mesh.cut_trunk("r1", "r2") if egress == "r2" else mesh.kill("r2")
@@ -119,10 +139,11 @@ def test_while_a_path_is_remade_deliveries_are_held_and_none_is_released(egress:
 
 
 @egress_at("r2", "r3")
-def test_what_has_no_path_is_held_for_one_that_comes_back_in_time(egress: str):
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_what_has_no_path_is_held_for_one_that_comes_back_in_time(egress: str, address: str):
     mesh = line()
-    receiver = mesh.client(egress).receiver("rpc", credit=100)
-    sender = mesh.client("r1").sender("rpc")
+    receiver = mesh.client(egress).receiver(address, credit=100)
+    sender = mesh.client("r1").sender(address)
     mesh.run_until(lambda: sender.link.credit > 20)
     mesh.cut_trunk("r1", "r2")
     for _ in range(20):
@@ -136,10 +157,11 @@ def test_what_has_no_path_is_held_for_one_that_comes_back_in_time(egress: str):
 
 
 @egress_at("r2", "r3")
-def test_what_has_no_path_is_released_after_the_wait_for_one(egress: str):
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+def test_what_has_no_path_is_released_after_the_wait_for_one(egress: str, address: str):
     mesh = line()
-    mesh.client(egress).receiver("rpc", credit=100)
-    sender = mesh.client("r1").sender("rpc")
+    mesh.client(egress).receiver(address, credit=100)
+    sender = mesh.client("r1").sender(address)
     mesh.run_until(lambda: sender.link.credit > 20)
     mesh.cut_trunk("r1", "r2")
     for _ in range(20):

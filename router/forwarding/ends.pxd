@@ -109,6 +109,8 @@ cdef class Taker(DeliveryOwner):
     cdef bint is_stalled
     cdef readonly bint had_credit
     cdef object stall_timer
+    # What had gone out when that was started.
+    cdef unsigned long long watched_out
     cdef readonly unsigned long long copies_missed
     cdef Carrier moving
     cdef Carrier newest

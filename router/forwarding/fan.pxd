@@ -12,6 +12,7 @@ cdef class Copy(Carrier):
 
     cdef int send(self, const char *chunk, size_t size) except -1
     cdef bint has_progressed(self) noexcept
+    cdef bint is_settled(self) noexcept
     cdef int _tell_fan(self, size_t state, object outcome) except -1
     cdef int give_up(self) except -1
     cdef int finish(self, bint is_settled) except -1

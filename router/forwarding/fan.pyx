@@ -48,6 +48,11 @@ cdef class Copy(Carrier):
         self.looked_bytes = self.sent_bytes
         return has
 
+    cdef bint is_settled(self) noexcept:
+        """By its sender, as far as that is known: of a stream only once its last byte came."""
+        cdef Fan fan = self.fan
+        return fan is not None and fan.inlet is not None and pn.delivery_settled(fan.incoming)
+
     cdef int _tell_fan(self, size_t state, object outcome) except -1:
         # A local of its own: the fan lets go of its copies as they are done, and they are what keeps it.
         cdef Fan fan = self.fan

@@ -17,6 +17,8 @@ cdef enum:
 
 # Pre-settled copies are not worth waiting for; this much only absorbs the float of several producers.
 cdef double _PRESETTLED_PATIENCE_S = 0.1
+# A started copy is lost whole: a connection may be slow for a moment.
+cdef double _PRESETTLED_BLOCKED_S = 1.0
 
 
 cdef class Multicast(AddressGroup):
@@ -152,17 +154,24 @@ cdef class Multicast(AddressGroup):
 
     cdef int on_blocked(self, Taker taker) except -1:
         """A started copy waits for room at this taker, and the other copies with it."""
-        return self._watch(taker, self._patience_s(taker, False))
+        cdef double patience_s = self._patience_s(taker, False)
+        if isinstance(taker.moving, Copy) and (<Copy>taker.moving).is_settled():
+            patience_s = min(patience_s, _PRESETTLED_BLOCKED_S * (1 + taker.cost))
+        return self._watch(taker, patience_s)
 
     cdef int _watch(self, Taker taker, double patience_s) except -1:
-        if taker.stall_timer is None:
-            taker.stall_timer = self.timers.after(patience_s, lambda: self._on_stalled(taker))
+        if taker.stall_timer is not None:
+            if taker.stall_timer.deadline <= self.timers.now + patience_s:
+                return 0
+            taker.stall_timer.cancel()
+        taker.watched_out = taker.deliveries_out
+        taker.stall_timer = self.timers.after(patience_s, lambda: self._on_stalled(taker))
         return 0
 
     def _on_stalled(self, Taker taker):
         cdef Copy copy
         cdef Inlet inlet
-        cdef bint may_go_on
+        cdef bint may_go_on, has_progressed
         taker.stall_timer = None
         if taker not in self.takers or taker.can_take_now():
             return
@@ -170,18 +179,21 @@ cdef class Multicast(AddressGroup):
             copy = <Copy>taker.moving
             # A copy that waits for its own producer is nobody's fault at the other end. One whose credit was taken back is.
             may_go_on = copy.sent_bytes or taker.link.credit_now() > 0
-            if copy.has_progressed() or (may_go_on and taker.link.is_writable_now()):
-                self._watch(taker, self._patience_s(taker, False))
+            has_progressed = copy.has_progressed() or taker.deliveries_out > taker.watched_out
+            if has_progressed or (may_go_on and taker.link.is_writable_now()):
+                self.on_blocked(taker)
                 return
             copy.give_up()
+            taker.copies_missed += 1
         taker.is_stalled = True
         self.kick()
         for inlet in list(self.inlets):
             self.top_up_now(inlet)
 
     cdef int on_credit(self, Taker taker) except -1:
-        if taker.credit_count > 0:
-            taker.is_stalled = False
+        # One that grants and reads nothing is watched on while a copy is begun, and left out until it reads.
+        if taker.credit_count > 0 and taker.moving is None:
+            taker.is_stalled = taker.is_stalled and not taker.link.is_writable_now()
             if taker.stall_timer is not None:
                 taker.stall_timer.cancel()
                 taker.stall_timer = None

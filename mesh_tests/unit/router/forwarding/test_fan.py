@@ -119,12 +119,57 @@ def test_one_that_takes_no_byte_for_the_stall_timeout_loses_its_copy(make_rig: M
     # Once more, since at first some bytes went into its connection.
     rig.advance(12.0)
     assert [len(message) for message in quick.messages] == [2_000_000]
+    assert slow.taker.copies_missed == 1
     quick.answer(RELEASED)
     rig.run()
     assert [told(outcome) for _, outcome in producer.outcomes] == [told(MODIFIED_FAILED)]
     slow.connection.is_stalled = False
     rig.run()
     assert (slow.messages, slow.partial) == ([], b""), "nothing of it had left"
+
+
+def test_one_that_takes_copies_all_the_while_loses_none_though_each_is_blocked_for_a_moment(make_rig: MakeRig):
+    rig = make_rig(stall_timeout_s=10.0)
+    producer, (busy, other) = one_to(rig, 2, credit=100)
+    for _ in range(7):
+        busy.connection.is_stalled = True
+        producer.send(*[bytes(60_000)] * 3)  # of the last no byte can go out yet
+        rig.advance(3.0)
+        busy.connection.is_stalled = False
+        rig.run()
+        for each in (busy, other):
+            each.answer()
+    assert [len(each.messages) for each in (busy, other)] == [21, 21]
+    assert busy.taker.copies_missed == 0
+
+
+def test_one_that_grants_and_takes_no_byte_is_not_waited_for_because_of_that(make_rig: MakeRig):
+    rig = make_rig(stall_timeout_s=10.0)
+    producer, (slow, quick) = one_to(rig, 2)
+    slow.connection.is_stalled = True
+    producer.send(bytes(2_000_000))
+    for _ in range(8):
+        rig.advance(3.0)
+        slow.link.grant(1)
+    assert [len(message) for message in quick.messages] == [2_000_000]
+
+
+def test_settled_messages_wait_but_shortly_for_one_that_takes_no_byte(make_rig: MakeRig):
+    rig = make_rig(stall_timeout_s=10.0)
+    producer, (full, other) = one_to(rig, 2)
+    full.connection.router.is_output_blocked = True
+    for _ in range(5):
+        producer.send(bytes(100_000), settled=True)
+    rig.advance(0.9)
+    assert other.messages == []
+    rig.advance(0.2)
+    assert len(other.messages) == 5
+    assert full.taker.copies_missed == 5
+    full.connection.router.is_output_blocked = False
+    producer.send(b"after", settled=True)
+    rig.run()
+    assert full.messages == [b"after"]
+    assert other.messages[-1] == b"after"
 
 
 def test_one_that_takes_its_credit_back_before_a_byte_was_sent_loses_its_copy(make_rig: MakeRig):
