@@ -106,6 +106,7 @@ class Addresses:
         group = self.group(policy, spec.phase)
         link.accept_as_proposed()
         inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=True)
+        inlet.ingress = spec.ingress
         self._branches.pass_on(group, spec, inlet)
         group.add_inlet(inlet)
 
@@ -125,6 +126,14 @@ class Addresses:
         self._fallbacks.on_end_lost(entry, end, error)
         if error is not None and error.condition == NO_TAKER:
             group.give_up()
+
+    def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
+        """The brokers of a sharded queue that can be reached send here; for a circuit, those connected here."""
+        entry = self._entries.get((group.address, group.phase))
+        if entry is None:
+            return True
+        ingresses = {inlet.ingress for inlet in group.inlets if inlet.is_circuit}
+        return self._broker_links.are_open(entry) and (is_circuit or self._reach.shards(entry.policy) <= ingresses)
 
     def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
         entry = self._entries.get((group.address, group.phase))

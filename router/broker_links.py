@@ -60,6 +60,14 @@ class BrokerLinks:
                 del entry.ends.broker_inlets[broker]
                 inlet.on_left(True, None)
 
+    def are_open(self, entry: Entry) -> bool:
+        """Each shard at a broker here is received from, but for those that refused."""
+        inlets = entry.ends.broker_inlets
+        return all(
+            inlets[broker].link.is_open if broker in inlets else not self._may_attach(entry, broker)
+            for broker in entry.policy.brokers
+        )
+
     # Of large deliveries
     def stream(
         self,

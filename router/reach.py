@@ -72,6 +72,11 @@ class Reach:
         paths = {router: self.routing.path(router) for _, router in sorted(reachable)[:MAX_CIRCUITS]}
         return {router: path for router, path in paths.items() if path is not None}
 
+    def shards(self, queue: AddressPolicy) -> set[str]:
+        """The other routers in reach that a broker of this queue is connected to."""
+        routers = set().union(*(self.routing.routers_with(broker_key(broker)) for broker in queue.brokers))
+        return {router for router in routers - {self.router_id} if self.routing.cost_to(router) is not None}
+
     def keeper_of(self, broker: str) -> str | None:
         """The router over which all goes that falls back to this broker: of those connected to it, the first by id."""
         connected = self.routing.routers_with(broker_key(broker))

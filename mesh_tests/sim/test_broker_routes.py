@@ -167,6 +167,33 @@ def test_a_drain_of_a_sharded_queue_empties_every_shard_before_it_is_answered(tm
     assert sorted(bodies(receiver)) == list(range(20))
 
 
+@pytest.mark.parametrize("at", [("r1", "r1"), ("r2", "r3"), ("r1", "r3")])
+@pytest.mark.parametrize("count", [50, 500])
+def test_whoever_drains_as_soon_as_he_attached_gets_all_too(tmp_path: Path, at: tuple[str, str], count: int):
+    """The links to the shards come with their first consumer, and end with the last one."""
+    mesh = mesh_of(tmp_path, b1=[at[0]], b2=[at[1]])
+    sender = mesh.client("r1", "p").sender("sharded")
+    mesh.run(0.5)
+    send_all(mesh, sender, count)
+    for seconds in (0.0, 0.5):
+        client = mesh.client("r1")
+        receiver = client.receiver("sharded", credit=0)
+        receiver.tops_up = receiver.accepts = False
+        drain_until_empty(mesh, receiver)
+        assert sorted(bodies(receiver)) == list(range(count))
+        mesh.cut(client.pipe)
+        mesh.run(seconds)
+
+
+def drain_until_empty(mesh: SimMesh, receiver: Receiver) -> None:
+    before = -1
+    while before < len(receiver.messages):
+        before = len(receiver.messages)
+        receiver.link.request_drain(100)
+        mesh.run_until(lambda: receiver.link.credit == 0)
+        receiver.link.end_drain()
+
+
 def test_an_anonymous_sender_reaches_queue_and_topic(tmp_path: Path):
     mesh = mesh_of(tmp_path, b1=["r3"])
     subscriber = mesh.client("r4", "s").receiver("news.a", credit=10)

@@ -37,6 +37,7 @@ cdef class AddressGroup(Group):
     cdef bint offer_again(self, Carrier carrier) except -1
     cdef int _turn_away(self, Inlet inlet) except -1
     cdef bint try_step(self, Inlet inlet) except -1
+    cdef int _look_at_drains(self) except -1
     cdef bint pass_barrier(self, Inlet inlet) except -1
     cdef bint step(self, Inlet inlet) except -1
     cdef int wait_for_taker(self, Inlet inlet) except -1

@@ -10,6 +10,8 @@ class GroupOwner(Protocol):
     def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None: ...
     def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
         """For a large delivery of an anycast, in place of one that all share; None until it can take."""
+    def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
+        """Whoever may have messages of a sharded queue sends here by now; for a circuit, whoever is here."""
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
         """The branches of an inlet's large deliveries of a multicast; they have no credit at first."""
 

@@ -58,6 +58,7 @@ cdef class AddressGroup(Group):
         if not self.takers:
             self._despair_later()
         self.top_up_now(inlet)
+        self._look_at_drains()
 
     def add_taker(self, Taker taker):
         self.takers[taker] = None
@@ -124,6 +125,7 @@ cdef class AddressGroup(Group):
         """A circuit or broker link of ours is up: a taker's credit comes as flow, an inlet's sender waits for ours."""
         if isinstance(link.owner, Inlet):
             self.top_up_now(link.owner)
+            self._look_at_drains()
 
     def _despair_later(self):
         for inlet in self.inlets:
@@ -176,9 +178,16 @@ cdef class AddressGroup(Group):
         if self.drains is None:
             self.drains = {}
         if taker not in self.drains:
-            self.drains[taker] = Drain(taker, self._drained_with(taker), self._on_drained)
-            self.drains[taker].go_on()
+            drain = self.drains[taker] = Drain(
+                taker, lambda: self._drained_with(taker), lambda: self._is_complete_for(taker), self._on_drained
+            )
+            drain.go_on()
+            if taker in self.drains:
+                self.timers.after(self.settings.path_wait_s, drain.stop_waiting)
         return 0
+
+    def _is_complete_for(self, Taker taker):
+        return self.phase == 0 or self.owner.is_complete(self, taker.cost > 0)
 
     def _drained_with(self, Taker taker):
         """Whom a consumer's drain is offered to: brokers, whose messages it is after. Clients keep their own pace."""
@@ -231,6 +240,9 @@ cdef class AddressGroup(Group):
                     self.is_kicked = True
         finally:
             self.is_kicking = False
+        return self._look_at_drains()
+
+    cdef int _look_at_drains(self) except -1:
         if self.drains:
             for drain in list(self.drains.values()):
                 drain.look()

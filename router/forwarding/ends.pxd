@@ -46,6 +46,8 @@ cdef class Inlet(Head):
     cdef readonly int limit
     cdef int promised_count
     cdef readonly bint is_circuit
+    # Router id at the other end of a circuit.
+    cdef public object ingress
     cdef public bint is_draining
     cdef bint is_streaming
     # Circuits, shared and streaming, with deliveries of which it will not hear, each with its barrier (`order`) or None.

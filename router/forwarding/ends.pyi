@@ -17,6 +17,7 @@ class Inlet(DeliveryOwner):
     limit: int
     promised: int
     is_circuit: bool
+    ingress: str | None
     is_draining: bool
     unsettled_count: int
     deliveries_in: int

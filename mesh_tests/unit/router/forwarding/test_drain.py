@@ -116,3 +116,28 @@ def test_a_drain_is_none_of_a_clients_affairs(rig: Rig):
     drain(rig, consumer, 5)
     assert asked(producer) == [False]
     assert is_answered(consumer)
+
+
+def test_it_waits_for_brokers_that_are_still_to_come(rig: Rig):
+    rig.has_all_brokers = False
+    group = rig.anycast(phase=1)
+    consumer = rig.consumer(group, credit=0)
+    drain(rig, consumer, 5)
+    assert not is_answered(consumer)
+    broker = rig.producer(group)
+    rig.run()
+    assert asked(broker) == [True]
+    rig.has_all_brokers = True
+    broker.link.drained()
+    rig.run()
+    assert is_answered(consumer)
+
+
+def test_it_does_not_wait_for_ever_for_brokers_that_do_not_come(rig: Rig):
+    rig.has_all_brokers = False
+    consumer = rig.consumer(rig.anycast(phase=1), credit=0)
+    drain(rig, consumer, 5)
+    rig.advance(rig.settings.path_wait_s - 0.1)
+    assert not is_answered(consumer)
+    rig.advance(0.2)
+    assert is_answered(consumer)
