@@ -143,6 +143,10 @@ cdef class Carrier(Waiter):
         """Copy what can be copied. True when the incoming link is free for its next delivery."""
         raise NotImplementedError
 
+    cdef bint read_rest(self) except -1:
+        """Take what is left of a whole delivery out of the engine; its link goes on without it. False when it cannot."""
+        return False
+
     cdef int on_room(self) except -1:
         return self.advance()
 
