@@ -326,6 +326,29 @@ cdef class AnonymousProducer(DeliveryOwner):
     def on_established(self, link):
         """The peer attached this link itself."""
 
+    @property
+    def has_more(self):
+        """Of the complete messages that came, some did not go on yet."""
+        cdef AnonymousInlet inlet
+        cdef Carrier newest
+        cdef pn_delivery_t *delivery = NULL if self.link.is_gone else self.link.current_now()
+        if self.link.is_gone:
+            return False
+        if delivery is not NULL and not pn.delivery_partial(delivery):
+            return True
+        for inlet in self.inlets.values():
+            if inlet.held and inlet.head_now() is not inlet.partial:
+                return True
+            newest = inlet.newest
+            if newest is not None and newest.is_unsent():
+                return True
+        return False
+
+    @property
+    def progress(self):
+        """Changes when something of what came goes on."""
+        return (self.outstanding, self.link.read_bytes)
+
     def on_left(self, closed, error):
         cdef AnonymousInlet inlet
         inlets, self.inlets = self.inlets, {}

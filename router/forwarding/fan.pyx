@@ -190,6 +190,9 @@ cdef class Fan(Carrier):
                 self._complete()
                 return True
 
+    cdef bint is_unsent(self) noexcept:
+        return self.is_read and not self.is_done
+
     cdef bint read_rest(self) except -1:
         cdef Inlet inlet = self.inlet
         cdef Copy blocked = self.blocked()

@@ -170,6 +170,9 @@ cdef class Move(Carrier):
             return False
         return not self._is_too_large()
 
+    cdef bint is_unsent(self) noexcept:
+        return self.is_read and self.taker is not None and not self.has_left
+
     cdef bint read_rest(self) except -1:
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
