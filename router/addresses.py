@@ -81,7 +81,7 @@ class Addresses:
 
     def _make(self, policy: AddressPolicy, phase: int) -> Entry:
         if policy.kind is AddressKind.MULTICAST:
-            return Entry(policy, Multicast(policy.address, phase, self._timers, self._settings, self))
+            return Entry(policy, Multicast(policy.address, phase, self._timers, self._settings, self, self._copies))
         falls_back = bool(policy.fallback) and phase == 0
         kind, is_closest = AnycastWithFallback if falls_back else Anycast, policy.distribution is Distribution.CLOSEST
         anycast = kind(policy.address, phase, self._timers, self._settings, self, self._copies, closest=is_closest)

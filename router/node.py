@@ -19,6 +19,7 @@ from router.clients import ClientConnection, ClientServices
 from router.connections import COST, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.egress_route import EgressRoute
 from router.forwarding.records import set_now
+from router.leaving import Leaving
 from router.neighbor import NeighborConnection
 from router.reach import broker_key
 from router.routes import RouteWays
@@ -32,6 +33,7 @@ from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
 from wire.errors import AmqpError
+from wire.events import LinkDetached
 from wire.link import IncomingLink, Link
 from wire.log import Emit
 from wire.node import Command
@@ -74,6 +76,7 @@ class RouterNode:
             emit,
         )
         self._brokers.on_change = self._on_broker_changed
+        self._leaving = Leaving(self._timers, settings.forwarding.path_wait_s, self._obey)
         self._ways = RouteWays(settings.router_id, self._routing, self._brokers, self._circuits, emit)
         self._services = ClientServices(
             router_id=settings.router_id,
@@ -128,14 +131,18 @@ class RouterNode:
         if isinstance(connection, NeighborConnection):
             self._routing.on_heard(connection.number, now)
         for event in endpoint.drain(self):
-            endpoint.owner.on_event(event)
+            if not self._leaving.keeps(event):
+                endpoint.owner.on_event(event)
         if endpoint.has_waiters and endpoint.has_room:
             endpoint.wake_waiters()
+        if self._leaving.leavers:
+            self._leaving.look()
         self._addresses.settle()
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
         self._look_at_clock(now)
         endpoint.wake_waiters()
+        self._leaving.look()
         self._addresses.settle()
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
@@ -154,12 +161,14 @@ class RouterNode:
                 link.owner.on_left(False, error)
         if not isinstance(connection, BrokerConnection):
             connection.on_lost(reason)
+        self._leaving.look()
         self._addresses.settle()
 
     def on_time(self, now: float) -> None:
         set_now(now)
         self._timers.run(now)
         self._act(self._routing.on_time(now))
+        self._leaving.look()
         self._addresses.settle()
 
     def next_deadline(self) -> float | None:
@@ -298,6 +307,10 @@ class RouterNode:
 
         # Kept, since it is asked for after every input. What was heard since only makes it later.
         self._routing_deadline = self._routing.next_deadline()
+
+    @staticmethod
+    def _obey(event: LinkDetached) -> None:
+        event.link.endpoint.owner.on_event(event)
 
     # For people and tests
     def snapshot(self) -> RouterNodeSnapshot:

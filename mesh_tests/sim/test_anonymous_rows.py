@@ -9,6 +9,7 @@ from mesh_tests.sim.line import line
 from wire.delivery import ACCEPTED, RELEASED, Kind
 
 CAPACITY = 20
+BUDGET_BYTES = 64 << 20
 
 
 def to(address: str, body: str = "x") -> bytes:
@@ -171,3 +172,24 @@ def test_unknown_closed_and_forbidden_addresses_are_rejected_with_a_sentence(rou
     assert refused.error.description
     assert passed == ACCEPTED
     assert sender.error is None
+
+
+def test_what_a_router_holds_of_many_of_them_is_bounded():
+    mesh = line(1)
+    receiver = mesh.client("r1").receiver("rpc", credit=0)
+    senders = [mesh.client("r1").sender(None) for _ in range(6)]
+    mesh.run(0.5)
+    message = to("rpc", "x" * 60_000)
+    for sender in senders:
+        for _ in range(sender.link.credit):
+            sender.send(message)
+            mesh.run(0.002)
+    mesh.run(0.1)
+    assert sum(len(sender.open) for sender in senders) == BUDGET_BYTES // len(message)
+    assert {outcome for sender in senders for outcome in sender.outcomes.values()} == {RELEASED}
+    receiver.link.grant(2000)
+    mesh.run_until(lambda: not any(sender.open for sender in senders))
+    assert len(receiver.messages) == BUDGET_BYTES // len(message)
+    mesh.send(senders[-1], message)
+    mesh.run_until(lambda: not senders[-1].open)
+    assert len(receiver.messages) == BUDGET_BYTES // len(message) + 1

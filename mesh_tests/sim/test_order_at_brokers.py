@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 import broker.node
+from broker.receiving import Receiving
 from mesh_tests.sim.clients import Sender
 from mesh_tests.sim.test_order import SETTLES, Settles
 from mesh_tests.sim.world import SimMesh
+from router.forwarding import ties
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED
 
 SMALL_BYTES = 3000
 LARGE_BYTES = 300_000
@@ -45,6 +48,7 @@ def mesh(request: pytest.FixtureRequest, tmp_path: Path) -> SimMesh:
                 "jobs": {"type": "queue", "brokers": ["b1", "b2"]},
                 "kept": {"type": "queue", "broker": "b1"},
                 "rpc": {"type": "anycast", "fallback": "kept"},
+                "other": "anycast",
             },
         },
         tmp_path,
@@ -121,9 +125,56 @@ def test_what_follows_a_large_one_that_was_settled_before_its_outcome_comes_behi
     assert [number_of(message) for message in receiver.messages] == [0, 1]
 
 
+@pytest.mark.parametrize("settled", ["settled", "unsettled", "settled early"])
+@pytest.mark.parametrize("mode", [RECEIVE_FIRST, RECEIVE_SECOND], ids=["first", "second"])
+@pytest.mark.parametrize("address", QUEUE)
+def test_a_broker_that_waits_for_a_settlement_gets_it(
+    mesh: SimMesh, monkeypatch: pytest.MonkeyPatch, address: str, mode: int, settled: str
+) -> None:
+    monkeypatch.setattr(Receiving, "_conclude", conclude_without_settling)
+    ties_before = ties.count()
+    sender = mesh.client("r1").sender(address, modes=(SEND_MIXED, mode))
+    mesh.run_until(lambda: sender.link.credit > ROUNDS)
+    for number in range(ROUNDS):
+        count = sender.send(message_of(number, SMALL_BYTES), settled=settled == "settled")
+        mesh.flush()
+        if settled == "settled early":
+            sender.settle(count)
+    mesh.run(1.0)
+    assert not sender.open
+    assert ties.count() == ties_before
+
+
+def conclude_without_settling(receiving: Receiving, delivery: int, outcome: deliveries.Outcome) -> None:
+    """As a receiver may that leaves the settlement to its sender. [2.6.12]"""
+    deliveries.set_outcome(delivery, outcome)
+    receiving.link.endpoint.mark_dirty()
+
+
 def has_left(mesh: SimMesh, sender: Sender) -> bool:
     """All of it is in the engine of a connection to the broker, and not all of it at the broker."""
     to_broker = [endpoint for pipe in mesh.pipes for node, endpoint in pipe.ends if node in mesh.brokers.values()]
     arrived = sum(endpoint.bytes_in for endpoint in to_broker)
     assert not sender.outcomes, "the broker has it already"
     return LARGE_BYTES - 60_000 < arrived < LARGE_BYTES
+
+
+@pytest.mark.parametrize("address", QUEUE)
+def test_a_producer_that_waits_for_a_stuck_broker_stops_no_other_address(
+    mesh: SimMesh, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """What comes behind a barrier lies in a session that circuits of other addresses use, too."""
+    consumer = mesh.client("r3").receiver("other", credit=100)
+    senders = [mesh.client("r1").sender(name) for name in (address, address, "other")]
+    mesh.run_until(lambda: all(sender.link.credit > 0 for sender in senders))
+    monkeypatch.setattr(mesh.brokers["b1"], "serve_disk", lambda: False)
+    senders[0].send(message_of(0, SMALL_BYTES), settled=True)
+    mesh.run(0.1)
+    send_large(mesh, senders[0], 1, settled=True)
+    mesh.run(0.1)
+    for number in range(2, 150):
+        if senders[1].link.credit > 0:
+            senders[1].send(message_of(number, LARGE_BYTES // 5), settled=True)
+        mesh.run(0.02)
+    mesh.send(senders[2])
+    mesh.run_until(lambda: bool(consumer.messages), 1.0)

@@ -54,6 +54,20 @@ def test_all_others_go_on_and_it_gets_everything_in_order_once_it_reads(egress: 
     assert set(sender.outcomes.values()) == {ACCEPTED}
 
 
+@pytest.mark.parametrize("settled", [True, False], ids=["settled", "unsettled"])
+@pytest.mark.parametrize(("size", "count"), SIZES, ids=[f"{count} x {size}" for size, count in SIZES])
+def test_a_multicast_that_has_to_wait_for_one_stops_no_other_address(egress: str, size: int, count: int, settled: bool):
+    mesh = line()
+    stalled(mesh, egress, "prices")
+    sender = mesh.client("r1").sender("prices")
+    mesh.run(0.1)
+    for _ in range(count):
+        if sender.link.credit > 0:
+            sender.send(bytes(size), settled=settled)
+        mesh.run(0.001)
+    assert are_others_served(mesh, egress)
+
+
 @egress_at("r2", "r3")
 def test_what_a_router_cannot_keep_of_them_is_released_and_all_others_go_on(egress: str):
     mesh = line()

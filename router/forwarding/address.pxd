@@ -1,3 +1,4 @@
+from router.forwarding.copies cimport Copies
 from router.forwarding.credit cimport CreditSharing
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.turns cimport Turns
@@ -22,6 +23,7 @@ cdef class AddressGroup(Group):
     cdef object timers
     cdef object settings
     cdef object owner
+    cdef Copies copies
     cdef object despair
     cdef bint is_dead
     cdef unsigned long long deliveries_in_before
@@ -40,6 +42,7 @@ cdef class AddressGroup(Group):
     cdef int _look_at_drains(self) except -1
     cdef bint pass_barrier(self, Inlet inlet) except -1
     cdef bint step(self, Inlet inlet) except -1
+    cdef Carrier begin(self, Inlet inlet)
     cdef int wait_for_taker(self, Inlet inlet) except -1
     cdef int on_changed(self) except -1
     cdef bint _forget_taker(self, Taker taker) except -1

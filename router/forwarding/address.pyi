@@ -1,5 +1,6 @@
 from typing import Protocol
 
+from router.forwarding.copies import Copies
 from router.forwarding.ends import Group, Inlet, Taker
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.timers import Timers
@@ -23,7 +24,13 @@ class AddressGroup(Group):
     takers: dict[Taker, None]
     released: int
     def __init__(
-        self, address: str, phase: int, timers: Timers, settings: ForwardingSettings, owner: GroupOwner
+        self,
+        address: str,
+        phase: int,
+        timers: Timers,
+        settings: ForwardingSettings,
+        owner: GroupOwner,
+        copies: Copies,
     ) -> None: ...
     @property
     def treatment(self) -> str: ...

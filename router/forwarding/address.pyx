@@ -4,6 +4,7 @@ Credit is over-committed by a float of one: every inlet with a reachable taker h
 cannot signal demand. What arrives without a taker's credit waits unread on its link. Counts are deliveries.
 """
 
+from router.forwarding.copies cimport Copies
 from router.forwarding.credit cimport CreditSharing, room_of
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport Move, start_refusal
@@ -28,7 +29,7 @@ cdef class AddressGroup(Group):
     (`GroupOwner` in the stub).
     """
 
-    def __init__(self, str address, int phase, timers, settings, owner):
+    def __init__(self, str address, int phase, timers, settings, owner, Copies copies):
         self.address = address
         self.phase = phase
         self.priority = DEFAULT_PRIORITY
@@ -38,6 +39,7 @@ cdef class AddressGroup(Group):
         self.timers = timers
         self.settings = settings
         self.owner = owner
+        self.copies = copies
 
     @property
     def treatment(self):
@@ -220,6 +222,9 @@ cdef class AddressGroup(Group):
         return self.kick() if self.waiting else 0
 
     cdef int wait_for_taker(self, Inlet inlet) except -1:
+        # The session is shared with circuits of other addresses, whose consumers may be faster.
+        if inlet.is_circuit and inlet.link.session.is_crowded_now():
+            self.released += inlet.read_ahead(self.copies)
         self.waiting[inlet] = None
         return 0
 
@@ -347,7 +352,20 @@ cdef class AddressGroup(Group):
         return self.wait_for_taker(inlet)
 
     cdef bint step(self, Inlet inlet) except -1:
-        """Move one delivery to its end if possible. Registers the inlet as waiting when a taker is what it lacks."""
+        """Move one delivery to its end if possible."""
+        cdef Carrier carrier = inlet.moving
+        if carrier is None:
+            carrier = self.begin(inlet)
+            if carrier is None:
+                return False
+        if carrier.advance():
+            return True
+        # As for what waits for a taker: the rest of this one may wait here.
+        carrier = inlet.moving
+        return inlet.is_circuit and carrier is not None and inlet.link.session.is_crowded_now() and carrier.read_rest()
+
+    cdef Carrier begin(self, Inlet inlet):
+        """Give the head to whoever takes it; None when there is none, and the inlet waits for a taker."""
         raise NotImplementedError
 
     cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome):

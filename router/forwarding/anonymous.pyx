@@ -1,6 +1,7 @@
 """A sender without an address: every message says where it goes. [ANONYMOUS-RELAY]
 
 It always has credit. Complete messages are read out and wait per `to`, so others overtake them; order holds per `to`.
+They count among the copies that this node keeps (`copies`), and what is beyond that is RELEASED.
 One that is not complete at 64 KiB streams from the link, and those behind it wait.
 """
 
@@ -8,6 +9,7 @@ from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
+from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at
 from router.forwarding.guard cimport Guard
 from router.forwarding.head cimport release
@@ -41,6 +43,7 @@ cdef class AnonymousInlet(Inlet):
         super().__init__(producer.link, group, producer.capacity)
         self.producer = producer
         self.held = deque()
+        self.budget = (<AddressGroup>group).copies
         producer.link.owner = producer
 
     cdef pn_delivery_t *head_now(self) noexcept:
@@ -57,9 +60,17 @@ cdef class AnonymousInlet(Inlet):
         return delivery is self.partial
 
     cdef bytes take_prefix(self):
-        return self.held.popleft()[1]
+        cdef bytes message = self.held.popleft()[1]
+        self.budget.used_bytes -= PyBytes_GET_SIZE(message)
+        return message
+
+    cdef int forget_read(self) except -1:
+        while self.held:
+            self.take_prefix()
+        return Inlet.forget_read(self)
 
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
+        self.budget.used_bytes += PyBytes_GET_SIZE(prefix)
         self.held.appendleft((<size_t>delivery, prefix))
         self.producer.outstanding += 1
         return 0
@@ -74,7 +85,7 @@ cdef class AnonymousInlet(Inlet):
         return producer.on_head_done()
 
     cdef int drop_head(self) except -1:
-        self.held.popleft()
+        self.take_prefix()
         self.producer.outstanding -= 1
         return self.pop()
 
@@ -95,7 +106,7 @@ cdef class AnonymousInlet(Inlet):
         size = len(self.held[0][1])
         if delivery is self.partial and not self._is_read_out(delivery):
             return False
-        self.held.popleft()
+        self.take_prefix()
         if delivery is self.partial:
             size = self.link.read_bytes
             self.pop()
@@ -105,6 +116,13 @@ cdef class AnonymousInlet(Inlet):
         producer.outstanding -= 1
         producer.top_up_now()
         return True
+
+    cdef int turn_away(self, pn_delivery_t *delivery, size_t size) except -1:
+        """This node keeps no more."""
+        cdef AddressGroup group = self.group
+        group.released += 1
+        release(self, delivery, size)
+        return self.link.endpoint.mark()
 
     cdef bint _is_read_out(self, pn_delivery_t *delivery) except -1:
         """Throw away what is here of the large one at the head; False while its end has not come."""
@@ -229,6 +247,10 @@ cdef class AnonymousProducer(DeliveryOwner):
             record_untaken(0, len(message), REJECTED_STATE)
             self._reject(<size_t>delivery, error, is_partial)
             return 0
+        if is_partial:
+            inlet.budget.used_bytes += PyBytes_GET_SIZE(message)
+        elif not inlet.budget.take(PyBytes_GET_SIZE(message)):
+            return inlet.turn_away(delivery, PyBytes_GET_SIZE(message))
         inlet.held.append((<size_t>delivery, message))
         self.outstanding += 1
         if is_partial:
@@ -304,13 +326,35 @@ cdef class AnonymousProducer(DeliveryOwner):
     def on_established(self, link):
         """The peer attached this link itself."""
 
+    @property
+    def has_more(self):
+        """Of the complete messages that came, some did not go on yet."""
+        cdef AnonymousInlet inlet
+        cdef Carrier newest
+        cdef pn_delivery_t *delivery = NULL if self.link.is_gone else self.link.current_now()
+        if self.link.is_gone:
+            return False
+        if delivery is not NULL and not pn.delivery_partial(delivery):
+            return True
+        for inlet in self.inlets.values():
+            if inlet.held and inlet.head_now() is not inlet.partial:
+                return True
+            newest = inlet.newest
+            if newest is not None and newest.is_unsent():
+                return True
+        return False
+
+    @property
+    def progress(self):
+        """Changes when something of what came goes on."""
+        return (self.outstanding, self.link.read_bytes)
+
     def on_left(self, closed, error):
         cdef AnonymousInlet inlet
         inlets, self.inlets = self.inlets, {}
         self.known.clear()
         for group, inlet in inlets.items():
             inlet.abandon()
-            inlet.held.clear()
             group.forget_inlet(inlet)
         self.streaming = None
         if closed:

@@ -1,12 +1,10 @@
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport Carrier, Inlet, Taker
-from router.forwarding.copies cimport Copies
+from router.forwarding.ends cimport Inlet, Taker
 from router.forwarding.move cimport Move
 
 
 cdef class Anycast(AddressGroup):
     cdef readonly bint is_closest
-    cdef Copies copies
     cdef dict retries
     # Local takers there are to offer to, as of this version of the group.
     cdef int offerable
@@ -14,7 +12,6 @@ cdef class Anycast(AddressGroup):
     cdef unsigned long long turn
 
     cdef bint has_local(self) noexcept
-    cdef Carrier begin(self, Inlet inlet)
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size)
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
     cdef int _wait_for_room(self, Inlet inlet) except -1

@@ -30,9 +30,8 @@ cdef class Anycast(AddressGroup):
     """One address, one taker a delivery. Inlets that are circuits are served by local takers only: no loops."""
 
     def __init__(self, str address, int phase, timers, settings, owner, Copies copies, *, bint closest=False):
-        super().__init__(address, phase, timers, settings, owner)
+        super().__init__(address, phase, timers, settings, owner, copies)
         self.is_closest = closest
-        self.copies = copies
 
     @property
     def treatment(self):
@@ -74,12 +73,6 @@ cdef class Anycast(AddressGroup):
                 self.released += inlet.release_held()
 
     # Movement
-    cdef int wait_for_taker(self, Inlet inlet) except -1:
-        # The session is shared with circuits of other addresses, whose consumers may be faster.
-        if inlet.is_circuit and inlet.link.session.is_crowded_now():
-            self.released += inlet.read_ahead(self.copies)
-        return AddressGroup.wait_for_taker(self, inlet)
-
     cdef bint has_ready_taker(self) noexcept:
         cdef Taker taker
         for taker in self.takers:
@@ -90,23 +83,10 @@ cdef class Anycast(AddressGroup):
     cdef int on_moved(self, Taker taker) except -1:
         return self.kick() if self.waiting or self.retries else 0
 
-    cdef bint step(self, Inlet inlet) except -1:
-        cdef Carrier move = inlet.moving
-        cdef bint is_in_the_way
-        if move is None:
-            move = self.begin(inlet)
-            if move is None:
-                return False
-        if move.advance():
-            return True
-        # As for what waits for a taker: the rest of this one may wait here.
-        is_in_the_way = inlet.is_circuit and inlet.moving is not None and inlet.link.session.is_crowded_now()
-        return is_in_the_way and (<Move>inlet.moving).read_rest()
-
     cdef bint pass_barrier(self, Inlet inlet) except -1:
         # A broker may get the next over another link of ours: not before it has those.
         if has_far(inlet):
-            AddressGroup.wait_for_taker(self, inlet)
+            self.wait_for_taker(inlet)
             return False
         return AddressGroup.pass_barrier(self, inlet)
 

@@ -35,6 +35,8 @@ cdef class Carrier(Waiter):
 
     cdef bint is_far(self) noexcept
     cdef int advance(self) except -1
+    cdef bint read_rest(self) except -1
+    cdef bint is_unsent(self) noexcept
     cdef int on_taker_disposition(self) except -1
     cdef int on_sender_disposition(self) except -1
     cdef int on_inlet_lost(self) except -1

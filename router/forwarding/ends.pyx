@@ -143,6 +143,14 @@ cdef class Carrier(Waiter):
         """Copy what can be copied. True when the incoming link is free for its next delivery."""
         raise NotImplementedError
 
+    cdef bint is_unsent(self) noexcept:
+        """It is here to its end, and did not leave."""
+        return False
+
+    cdef bint read_rest(self) except -1:
+        """Take what is left of a whole delivery out of the engine; its link goes on without it. False when it cannot."""
+        return False
+
     cdef int on_room(self) except -1:
         return self.advance()
 
@@ -261,6 +269,23 @@ cdef class Inlet(Head):
         while (carrier := self.newest) is not None:
             self.drop(carrier)
             carrier.on_inlet_lost()
+
+    @property
+    def has_more(self):
+        """Of the complete deliveries that came, some did not go on yet."""
+        cdef pn_delivery_t *delivery
+        cdef Carrier newest = self.newest
+        if self.link.is_gone:
+            return False
+        if self.backlog is not None or (newest is not None and newest.is_unsent()):
+            return True
+        delivery = self.link.current_now()
+        return delivery is not NULL and not pn.delivery_partial(delivery)
+
+    @property
+    def progress(self):
+        """Changes when something of what came goes on."""
+        return (self.deliveries_in, self.link.read_bytes, self.unsettled_count)
 
     # What is at its head
     cdef bint has_moving(self) noexcept:

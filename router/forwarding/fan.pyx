@@ -5,8 +5,9 @@ the pace; a taker that stands still is left out by its group's stall timer.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
+from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
@@ -174,7 +175,8 @@ cdef class Fan(Carrier):
                 inlet.group.on_blocked(blocked.taker)
                 return self.is_read
             if self.prefix is not None:
-                self._send(PyBytes_AS_STRING(self.prefix), PyBytes_GET_SIZE(self.prefix))
+                if self.prefix:
+                    self._send(PyBytes_AS_STRING(self.prefix), PyBytes_GET_SIZE(self.prefix))
                 self.prefix = None
             elif not self.is_read and pending_now(self.incoming):
                 size = inlet.link.recv_into(scratch, CHUNK_BYTES)
@@ -187,6 +189,26 @@ cdef class Fan(Carrier):
             if self.prefix is None and (self.is_read or self._is_at_end()):
                 self._complete()
                 return True
+
+    cdef bint is_unsent(self) noexcept:
+        return self.is_read and not self.is_done
+
+    cdef bint read_rest(self) except -1:
+        cdef Inlet inlet = self.inlet
+        cdef Copy blocked = self.blocked()
+        cdef Taker taker
+        cdef size_t size = pending_now(self.incoming)
+        if self.is_read or self.is_done or blocked is None or self.prefix is not None or size > WHOLE_BYTES:
+            return False
+        if pn.delivery_partial(self.incoming) or pn.delivery_aborted(self.incoming):
+            return False
+        self.prefix = PyBytes_FromStringAndSize(NULL, size)
+        inlet.link.recv_into(PyBytes_AS_STRING(self.prefix), size)
+        self.is_read = True
+        inlet.pop()
+        taker = blocked.taker
+        taker.link.endpoint.wait(self)
+        return True
 
     cdef int _wait_for(self, Taker taker, Inlet inlet) except -1:
         if self.is_read:

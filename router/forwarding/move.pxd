@@ -22,7 +22,6 @@ cdef class Move(Carrier):
     cdef bint keep(self, Copies copies) noexcept
     cdef int forget_copy(self) except -1
     cdef int _copy_chunk(self) except -1
-    cdef bint read_rest(self) except -1
     cdef int _send(self, const char *chunk, size_t size) except -1
     cdef int _wait_for_room(self) except -1
     cdef bint _is_too_large(self) noexcept

@@ -170,8 +170,10 @@ cdef class Move(Carrier):
             return False
         return not self._is_too_large()
 
+    cdef bint is_unsent(self) noexcept:
+        return self.is_read and self.taker is not None and not self.has_left
+
     cdef bint read_rest(self) except -1:
-        """Take what is left of a whole delivery out of the engine; its link goes on without it. False when it cannot."""
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
         cdef size_t size = pending_now(self.incoming)
@@ -321,7 +323,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef bint settles_first(self) noexcept:
-        return self.inlet is None or not self.inlet.is_second()
+        return self.inlet is None or not self.inlet.is_second() or pn.delivery_settled(self.incoming)
 
     # Another taker
     cdef bint _is_retried(self) except -1:
@@ -390,8 +392,10 @@ cdef class Move(Carrier):
             return 0
         copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
-        if pn.delivery_settled(self.incoming) and not self.taker.is_broker:
+        if pn.delivery_settled(self.incoming):
             if not ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
+                if self.taker.is_broker:
+                    return 0  # until it has an outcome
                 inlet.on_unheard(self.taker)
             self._settle(0)
         return 0

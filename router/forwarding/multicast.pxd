@@ -6,7 +6,6 @@ from wire.proton cimport pn_delivery_t
 cdef class Multicast(AddressGroup):
     cdef list takers_for(self, Inlet inlet)
     cdef list _takers_now(self, Inlet inlet, bint is_large)
-    cdef Carrier begin(self, Inlet inlet)
     cdef Carrier _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, size_t size)
     cdef double _patience_s(self, Taker taker, bint is_settled) except -1
     cdef int _watch(self, Taker taker, double patience_s) except -1

@@ -75,14 +75,6 @@ cdef class Multicast(AddressGroup):
                 least = min(least, taker.credit_count)
         return (0 if least == PLENTY else least) - self.promised_to_circuits - self.promised_to_producers
 
-    cdef bint step(self, Inlet inlet) except -1:
-        cdef Carrier fan = inlet.moving
-        if fan is None:
-            fan = self.begin(inlet)
-            if fan is None:
-                return False
-        return fan.advance()
-
     cdef Carrier begin(self, Inlet inlet):
         cdef pn_delivery_t *delivery = inlet.head_now()
         cdef list takers

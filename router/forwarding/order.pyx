@@ -136,7 +136,7 @@ cdef Fan start_barriers(Inlet inlet, list branches):
     for taker in branches:
         taker.weight = 0
     try:
-        return start_fan(inlet, inlet.link.current_now(), branches, None, False)
+        return start_fan(inlet, inlet.head_now(), branches, inlet.take_prefix(), True)
     finally:
         for taker in branches:
             taker.weight = 1

@@ -90,6 +90,8 @@ cdef class Relay(Group):
         cdef int promised
         if self.inlet.link.is_gone or self.inlet.link.has_left or taker.link.is_gone:
             return 0
+        if self.inlet.link.has_peer_left:
+            return self.pump(self.inlet)
         promised = taker.link.credit_now() - pn.link_queued(self.inlet.link.raw)
         if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
             self.is_draining = True

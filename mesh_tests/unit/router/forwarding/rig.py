@@ -139,7 +139,7 @@ class Rig:
         return Anycast("orders", phase, self.timers, self.settings, self, self.copies, closest=closest)
 
     def multicast(self) -> Any:
-        return Multicast("prices", 0, self.timers, self.settings, self)
+        return Multicast("prices", 0, self.timers, self.settings, self, self.copies)
 
     def on_group_changed(self, group: Any) -> None: ...
 
