@@ -125,3 +125,31 @@ def test_a_consumer_may_hold_what_many_producers_may_have_sent_however_far_they_
         for sender in senders:
             busy(mesh, sender, 0.005)
     assert len(receiver.held) == 4 * CAPACITY
+
+
+def send_until_it_stops(mesh: SimMesh, sender: Sender, message: bytes) -> None:
+    without_s = 0.0
+    while without_s < 0.5:
+        mesh.run(0.002)
+        without_s = 0.0 if sender.link.credit > 0 else without_s + 0.002
+        if sender.link.credit > 0:
+            sender.send(message)
+
+
+@pytest.mark.parametrize("routers", [1, 3])
+@pytest.mark.parametrize("address", ["rpc", "prices"])
+@pytest.mark.parametrize(("size", "most"), [(100, 1000), (60_000, 400)])
+def test_fewer_large_deliveries_are_outstanding_than_small_ones(
+    address: str, size: int, most: int, routers: int
+) -> None:
+    """Whoever holds what he gets makes every router keep it."""
+    mesh = line(routers)
+    receiver = mesh.client(f"r{routers}").receiver(address, credit=5000)
+    receiver.accepts = receiver.tops_up = False
+    sender = mesh.client("r1").sender(address)
+    send_until_it_stops(mesh, sender, bytes(size))
+    assert len(receiver.messages) <= most + 1, "one of them is the float"
+    assert len(receiver.messages) >= most / 2, "and no fewer than need be"
+    receiver.accepts = True
+    receiver.settle()
+    mesh.run_until(lambda: sender.link.credit > most / 4)

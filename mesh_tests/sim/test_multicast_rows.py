@@ -185,3 +185,20 @@ def _stream(mesh: SimMesh, sender: Sender, body: bytes) -> None:
 def _resume(mesh: SimMesh, client: SimClient, receiver: Receiver) -> None:
     client.resume(receiver)
     mesh.run(0.1)
+
+
+def test_what_one_producer_settles_costs_no_other_its_wait_for_a_consumer_without_credit() -> None:
+    mesh = line(1)
+    receiver = mesh.client("r1", "c").receiver("prices", credit=1)
+    receiver.accepts = receiver.tops_up = False
+    settles, waits = mesh.client("r1", "a").sender("prices"), mesh.client("r1", "b").sender("prices")
+    mesh.send(waits)
+    mesh.run(0.5)
+    mesh.send(settles, settled=True)
+    mesh.run(0.5)
+    number = mesh.send(waits, b"unsettled")
+    mesh.run(2.0)
+    assert number not in waits.outcomes
+    receiver.link.grant(1)
+    mesh.run(0.1)
+    assert receiver.messages[-1] == b"unsettled"

@@ -119,6 +119,7 @@ cdef class Anycast(AddressGroup):
             self.wait_for_taker(inlet)
             return None
         inlet.count_in()
+        inlet.weigh(size)
         may_offer_again = not is_large and not pn.delivery_settled(delivery) and self.may_offer_again(inlet)
         if inlet.is_circuit:
             inlet.hear_weight(delivery)

@@ -20,7 +20,7 @@ cdef int room_of(Inlet inlet) noexcept:
     What came over a circuit and is not settled counts at its ingress, towards the limits of the producers there.
     """
     cdef int unsettled = 0 if inlet.is_circuit else inlet.unsettled_count
-    return inlet.limit - inlet.promised_count - unsettled
+    return inlet.limit_now() - inlet.promised_count - unsettled
 
 
 cdef class CreditSharing:

@@ -46,6 +46,8 @@ cdef class Carrier(Waiter):
 cdef class Inlet(Head):
     cdef readonly Group group
     cdef readonly int limit
+    # Of its deliveries, on average of the last few.
+    cdef readonly long long usual_bytes
     cdef int promised_count
     cdef readonly bint is_circuit
     # Router id at the other end of a circuit.
@@ -65,10 +67,13 @@ cdef class Inlet(Head):
     # How many producers it stands for: its share of turns and of scarce credit. `turns` it took of those that are due.
     cdef int weight
     cdef int turns
-    # Multicast: its takers, as of this version of the group.
+    # Multicast: what came last was settled; its takers, as of this version of the group.
+    cdef bint sends_settled
     cdef list audience
     cdef unsigned int audience_version
 
+    cdef int limit_now(self) noexcept
+    cdef int weigh(self, size_t size) except -1
     cdef int hold(self, Carrier carrier) except -1
     cdef int drop(self, Carrier carrier) except -1
     cdef int set_promised(self, int count) except -1
@@ -111,6 +116,9 @@ cdef class Taker(DeliveryOwner):
     cdef public object on_finish
     cdef bint is_member
     cdef bint is_stalled
+    # Multicast: left out of what is sent settled.
+    cdef bint is_skipped
+    cdef object skip_timer
     cdef readonly bint had_credit
     cdef object stall_timer
     # What had gone out when that was started.

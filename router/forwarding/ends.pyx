@@ -20,6 +20,11 @@ from wire.errors import LocalStateError
 from wire.link import SEND_SETTLED
 
 
+cdef enum:
+    LIGHT_BYTES = 16384
+    # Of what a link may have outstanding when its deliveries are not light.
+    MOST_BYTES = 16777216
+
 cdef unsigned int _numbers = 0
 
 
@@ -321,6 +326,23 @@ cdef class Inlet(Head):
         return self.group.on_returned(self)
 
     # Credit
+    cdef int limit_now(self) noexcept:
+        """Fewer of large deliveries: the engine keeps the bytes of each until it is settled, read or not."""
+        if self.usual_bytes <= LIGHT_BYTES:
+            return self.limit
+        return <int>min(<long long>self.limit, MOST_BYTES // self.usual_bytes + 1)
+
+    cdef int weigh(self, size_t size) except -1:
+        """Its next delivery has so many bytes."""
+        cdef int limit
+        if size <= LIGHT_BYTES and self.usual_bytes <= LIGHT_BYTES:
+            return 0
+        self.usual_bytes += (<long long>size - self.usual_bytes) // 8
+        limit = self.limit_now()
+        if self.promised_count > limit and self.link.is_open_now():
+            self.reduce(limit)
+        return 0
+
     @property
     def promised(self):
         """Deliveries that its sender may still start, as far as this router told it."""

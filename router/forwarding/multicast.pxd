@@ -7,5 +7,7 @@ cdef class Multicast(AddressGroup):
     cdef list takers_for(self, Inlet inlet)
     cdef list _takers_now(self, Inlet inlet, bint is_large)
     cdef Carrier _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, size_t size)
-    cdef double _patience_s(self, Taker taker, bint is_settled) except -1
+    cdef bint _leaves_out(self, Taker taker, bint is_settled) noexcept
+    cdef double _patience_s(self, Taker taker) except -1
+    cdef int _watch_settled(self, Taker taker) except -1
     cdef int _watch(self, Taker taker, double patience_s) except -1

@@ -71,7 +71,7 @@ cdef class Multicast(AddressGroup):
         cdef Taker taker
         cdef int least = PLENTY
         for taker in self.takers_for(inlet):
-            if not taker.is_stalled:
+            if not self._leaves_out(taker, inlet.sends_settled):
                 least = min(least, taker.credit_count)
         return (0 if least == PLENTY else least) - self.promised_to_circuits - self.promised_to_producers
 
@@ -97,22 +97,28 @@ cdef class Multicast(AddressGroup):
     cdef Carrier _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, size_t size):
         cdef Taker taker, too_small = None
         cdef list ready = []
-        cdef bint is_late = False
+        cdef bint is_late = False, is_settled = pn.delivery_settled(delivery), is_left_out
+        inlet.sends_settled = is_settled
         for taker in takers:
+            is_left_out = self._leaves_out(taker, is_settled)
             if taker.max_message_bytes and size > taker.max_message_bytes:
                 too_small = taker
-            elif taker.can_take_now() and (not taker.is_stalled or taker.link.is_writable_now()):
-                taker.is_stalled = False
+            elif taker.can_take_now() and (not is_left_out or taker.link.is_writable_now()):
+                taker.is_stalled = taker.is_skipped = False
                 ready.append(taker)
-            elif not taker.is_stalled and not taker.is_deserted:
+            elif not is_left_out and not taker.is_deserted:
                 is_late = True
-                self._watch(taker, self._patience_s(taker, pn.delivery_settled(delivery)))
+                if is_settled:
+                    self._watch_settled(taker)
+                else:
+                    self._watch(taker, self._patience_s(taker))
         if is_late or (not takers and not inlet.is_circuit):
             self.wait_for_taker(inlet)
             return None
         if not ready and too_small is not None:
             return self.refuse(inlet, delivery, too_large(too_small))
         inlet.count_in()
+        inlet.weigh(size)
         if len(ready) < len(takers):
             for taker in takers:
                 taker.copies_missed += taker not in ready and not taker.is_deserted
@@ -136,17 +142,38 @@ cdef class Multicast(AddressGroup):
             return AddressGroup.pass_barrier(self, inlet)
         return start_barriers(inlet, branches).advance()
 
-    cdef double _patience_s(self, Taker taker, bint is_settled) except -1:
-        cdef double patience_s = self.settings.stall_timeout_s
-        if is_settled:
-            # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
-            patience_s = _PRESETTLED_PATIENCE_S if taker.had_credit else self.settings.path_wait_s
+    cdef bint _leaves_out(self, Taker taker, bint is_settled) noexcept:
+        """It stalled; what is sent settled waits less, and goes without a consumer that others still wait for."""
+        return taker.is_stalled or (is_settled and taker.is_skipped)
+
+    cdef double _patience_s(self, Taker taker) except -1:
         # Who is behind a branch gives up on its own first, or all would be left out for the sake of one.
-        return patience_s * (1 + taker.cost)
+        return self.settings.stall_timeout_s * (1 + taker.cost)
+
+    cdef int _watch_settled(self, Taker taker) except -1:
+        cdef double patience_s = _PRESETTLED_PATIENCE_S
+        if taker.skip_timer is None:
+            # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
+            if not taker.had_credit:
+                patience_s = self.settings.path_wait_s
+            taker.skip_timer = self.timers.after(patience_s * (1 + taker.cost), lambda: self._on_skipped(taker))
+        return 0
+
+    def _on_skipped(self, Taker taker):
+        taker.skip_timer = None
+        if taker in self.takers and not taker.can_take_now():
+            taker.is_skipped = True
+            self._go_without()
+
+    def _go_without(self):
+        cdef Inlet inlet
+        self.kick()
+        for inlet in list(self.inlets):
+            self.top_up_now(inlet)
 
     cdef int on_blocked(self, Taker taker) except -1:
         """A started copy waits for room at this taker, and the other copies with it."""
-        cdef double patience_s = self._patience_s(taker, False)
+        cdef double patience_s = self._patience_s(taker)
         if isinstance(taker.moving, Copy) and (<Copy>taker.moving).is_settled():
             patience_s = min(patience_s, _PRESETTLED_BLOCKED_S * (1 + taker.cost))
         return self._watch(taker, patience_s)
@@ -162,8 +189,7 @@ cdef class Multicast(AddressGroup):
 
     def _on_stalled(self, Taker taker):
         cdef Copy copy
-        cdef Inlet inlet
-        cdef bint may_go_on, has_progressed
+        cdef bint may_go_on, has_progressed, was_settled = False
         taker.stall_timer = None
         if taker not in self.takers or taker.can_take_now():
             return
@@ -175,18 +201,22 @@ cdef class Multicast(AddressGroup):
             if has_progressed or (may_go_on and taker.link.is_writable_now()):
                 self.on_blocked(taker)
                 return
+            was_settled = copy.is_settled()
             copy.give_up()
             taker.copies_missed += 1
-        taker.is_stalled = True
-        self.kick()
-        for inlet in list(self.inlets):
-            self.top_up_now(inlet)
+        if was_settled:
+            taker.is_skipped = True
+        else:
+            taker.is_stalled = True
+        self._go_without()
 
     cdef int on_credit(self, Taker taker) except -1:
         # One that grants and reads nothing is watched on while a copy is begun, and left out until it reads.
         if taker.credit_count > 0 and taker.moving is None:
-            taker.is_stalled = taker.is_stalled and not taker.link.is_writable_now()
-            if taker.stall_timer is not None:
-                taker.stall_timer.cancel()
-                taker.stall_timer = None
+            if taker.link.is_writable_now():
+                taker.is_stalled = taker.is_skipped = False
+            for timer in (taker.stall_timer, taker.skip_timer):
+                if timer is not None:
+                    timer.cancel()
+            taker.stall_timer = taker.skip_timer = None
         return AddressGroup.on_credit(self, taker)
