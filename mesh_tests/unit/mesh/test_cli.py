@@ -234,6 +234,16 @@ def test_doctor_reports_every_check_and_fails_only_for_what_a_mesh_needs(topolog
     assert findings["python"] == findings["proton"] == "ok"
 
 
+def test_doctor_examines_the_machine_though_the_topology_nearby_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "amqpmesh.yml").write_text("mesh: [")
+    monkeypatch.chdir(tmp_path)
+    findings = {found["check"]: found for found in json.loads(run("doctor", "--json").stdout)["findings"]}
+    assert findings["python"]["state"] == "ok"
+    assert (findings["topology"]["state"], findings["topology"]["detail"]) == ("failed", "the topology has 1 error")
+
+
 def test_what_is_not_running_can_be_stopped(topology: str) -> None:
     result = run("down", "-t", topology, "--json")
     assert json.loads(result.stdout) == {"schema": "amqpmesh.down/1", "stopped": []}
