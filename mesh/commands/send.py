@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -62,6 +63,8 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
     URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
     of the mesh in this folder, or else localhost:5672.
 
+    Large bodies, of -s or -f, are sent in pieces and never held as a whole; a body has less than 4 GiB.
+
     \b
     Examples:
       amqpmesh send orders -m 'one coffee'
@@ -91,6 +94,7 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
 def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, options: dict[str, Any]) -> Any:
     """An endless iterator of bodies; with -l it ends with stdin."""
     from mesh import sending
+    from mesh.large_body import filler, read_body
 
     given = [name for name, value in (("-m", text), ("-f", file), ("-s", size)) if value is not None]
     given += ["-l"] if lines else []
@@ -101,7 +105,14 @@ def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, op
     if text is not None:
         return sending.endless(text)
     if file is not None:
-        return sending.endless(file.read())
+        return sending.endless(sized("-f", lambda: read_body(file)))
     if size is None and options["count"] is None and options["duration_s"] is None:
         raise click.UsageError("no message: give it by -m TEXT, -f FILE, -l (lines of stdin) or -s SIZE")
-    return sending.endless(b"x" * (100 if size is None else size))
+    return sending.endless(sized("-s", lambda: filler(100 if size is None else size)))
+
+
+def sized(option: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,6 +185,32 @@ def test_a_body_can_come_from_a_file_and_go_to_a_folder(mesh: RunningMesh, tmp_p
     assert run(mesh, "send", "orders.c", "-f", str(tmp_path / "in")).returncode == ExitCode.OK
     run(mesh, "receive", "orders.c", "-c", "1", "-W", "30s", "-o", str(tmp_path / "out"))
     assert (tmp_path / "out" / "000001").read_bytes() == content
+
+
+MEASURED = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); \
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr); sys.exit(code)"
+
+
+def test_a_large_body_is_sent_and_filed_without_being_held(mesh: RunningMesh, tmp_path: Path) -> None:
+    """300 MiB through commands of less than 100 MiB, at both ends."""
+    url = f"{mesh.url('r3')}/rpc.large"
+    commands = [
+        ["receive", url, "-c", "1", "-o", str(tmp_path)],
+        ["send", "rpc.large", "-s", "300m", "--timeout", "30s"],
+    ]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", MEASURED, AMQPMESH, *command],
+            cwd=mesh.topology_file.parent,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command in commands
+    ]
+    talks = [one.communicate(timeout=COMMAND_S)[1] for one in running]
+    assert [one.returncode for one in running] == [ExitCode.OK, ExitCode.OK], talks
+    assert (tmp_path / "000001").stat().st_size == 300 << 20
+    assert all(int(talk.split()[-1]) < 100 << 10 for talk in talks), talks
 
 
 def test_what_is_not_accepted_comes_back(mesh: RunningMesh) -> None:
