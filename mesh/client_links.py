@@ -22,6 +22,8 @@ REFUSALS_TO_MEND = {
     "amqp:not-found": "declare the address in the topology, or correct its name.",
     "amqp:unauthorized-access": "log in as a user whose send or receive patterns match the address.",
 }
+# In AMQP's words it is not found either, but the topology has it, and means it.
+UNAVAILABLE_TO_MEND = "the topology declares it `unavailable`, for nobody to use: give it another type there."
 
 
 class LinkRefused(CommandFailed):
@@ -30,7 +32,8 @@ class LinkRefused(CommandFailed):
     def __init__(self, error: AmqpError | None, what: str) -> None:
         condition = error.condition if error is not None else "no reason given"
         description = error.description if error is not None and error.description else condition
-        super().__init__(f"{what}: {description}", code=condition, fix=REFUSALS_TO_MEND.get(condition))
+        fix = UNAVAILABLE_TO_MEND if description.endswith("is unavailable") else REFUSALS_TO_MEND.get(condition)
+        super().__init__(f"{what}: {description}", code=condition, fix=fix)
         self.condition = condition
 
 

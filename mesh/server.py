@@ -58,10 +58,14 @@ def find_server(request: Request) -> Server:
         is_tls = url.is_tls
         host, port = url.host or LOCAL_HOST, url.port or DEFAULT_PORTS["amqps" if is_tls else "amqp"]
     tls = tls_context(request, issued_ca(topology, listener)) if is_tls else None
+    sasl = login(request, host)
+    note = note_on_login(sasl)
     if topology is None or listener is None or host not in local_hosts(listener):
-        return Server(host, port, tls, login(request, host), fix=None if url.host else fix_without_mesh(topology))
+        fix = None if url.host else fix_without_mesh(topology)
+        return Server(host, port, tls, sasl, warning=note, fix=fix)
     fix = None if living(WorkDir(topology.work_dir)) else fix_not_running(request, topology)
-    return Server(host, port, tls, login(request, host), warning=change_note(topology), fix=fix)
+    warning = "\n".join(filter(None, (change_note(topology), note))) or None
+    return Server(host, port, tls, sasl, warning=warning, fix=fix)
 
 
 def find_topology_for(request: Request) -> Topology | None:
@@ -135,6 +139,15 @@ def login(request: Request, host: str) -> SaslClientSettings:
     if password is not None and user is None:
         raise click.UsageError("there is a password but no user: give it as -u NAME or in the URL")
     return SaslClientSettings(user, password, request.cert is not None, request.mechanisms, host)
+
+
+def note_on_login(sasl: SaslClientSettings) -> str | None:
+    if sasl.user is None or sasl.password is not None or sasl.has_certificate:
+        return None
+    return (
+        f"note: {sasl.user} has no password here, and comes as nobody: give it by --password-file, in "
+        "AMQPMESH_PASSWORD or in the URL"
+    )
 
 
 def password_of(request: Request, user: str | None) -> str | None:

@@ -63,7 +63,7 @@ def fix_not_running(topology: Topology) -> str:
     others = other_meshes(topology)
     if not others:
         return "start it with `amqpmesh up`."
-    return f"here runs {', '.join(others)}: if the mesh was renamed, `down` stops the old one under its old name."
+    return f"here runs {', '.join(others)}: if that is what the mesh was called before, `amqpmesh down` stops it."
 
 
 def ask_supervisor(workdir: WorkDir) -> MeshStatus | None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mesh.connection_options import address_arguments, connection_options, make_request
-from mesh.options import AliasedOption, output_options
+from mesh.options import AliasedOption, OnceOption, output_options
 from mesh.output import Output
 from mesh.units import DURATION, RATE, SIZE
 
@@ -17,8 +17,10 @@ OUTCOMES = ("accepted", "released", "rejected", "modified")
 
 @click.command("send", context_settings={"show_default": True})
 @address_arguments
-@click.option("-m", "--message", "text", metavar="TEXT", help="The message. (The count is -c.)")
-@click.option("-f", "--file", type=click.File("rb"), metavar="FILE", help="A file as the message; - is stdin.")
+@click.option("-m", "--message", "text", cls=OnceOption, metavar="TEXT", help="The message. (The count is -c.)")
+@click.option(
+    "-f", "--file", cls=OnceOption, type=click.File("rb"), metavar="FILE", help="A file as the message; - is stdin."
+)
 @click.option("-l", "--lines", is_flag=True, help="Each line of stdin is a message.")
 @click.option("-s", "--size", "--body-size", cls=AliasedOption, type=SIZE, help="A message of that many bytes, as 1k.")
 @click.option(
@@ -70,7 +72,7 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
       amqpmesh send orders -m 'one coffee'
       amqpmesh send amqp://broker.example/orders -c 1000 -s 1k -r 500/s
       tail -f access.log | amqpmesh send logs -l --presettled
-      amqpmesh send nobody -m x --expect released
+      amqpmesh receive rpc.add --outcome reject -c 1 & amqpmesh send rpc.add -m x --expect rejected
     """
     from mesh import sending
 

@@ -250,6 +250,15 @@ def test_an_address_that_is_refused_is_told_with_its_condition(mesh: RunningMesh
         assert json.loads(result.stdout)["error"]["code"] == "amqp:not-found"
 
 
+def test_an_address_that_is_unavailable_is_not_said_to_be_undeclared(mesh: RunningMesh) -> None:
+    sent = run(mesh, "send", "closed", "-m", "x")
+    assert sent.returncode == ExitCode.FAILED
+    assert sent.stderr == (
+        "error: cannot send to closed: address 'closed' is unavailable\n"
+        "fix: the topology declares it `unavailable`, for nobody to use: give it another type there.\n"
+    )
+
+
 def test_nobody_there_exits_69(mesh: RunningMesh) -> None:
     sent = run(mesh, "send", "//127.0.0.1:1/orders.a", "-m", "x")
     assert sent.returncode == ExitCode.UNREACHABLE

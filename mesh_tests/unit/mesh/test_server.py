@@ -126,3 +126,13 @@ def test_while_the_mesh_runs_it_need_not_be_started(folder: Path) -> None:
     with PidFile(workdir.pid_file("r2")) as node:
         assert node.acquire()
         assert find_server(request("orders")).fix is None
+
+
+def test_a_user_without_a_password_is_told_of(folder: Path) -> None:
+    warning = find_server(request("//alice@elsewhere/orders")).warning
+    assert warning is not None
+    assert warning.startswith("note: alice has no password here, and comes as nobody")
+    (folder / "amqpmesh.yml").write_text(TOPOLOGY)
+    assert "alice has no password" in (find_server(request("orders", user="alice")).warning or "")
+    assert find_server(request("//alice:secret@elsewhere/orders")).warning is None
+    assert find_server(request("orders")).warning is None
