@@ -33,9 +33,14 @@ def parse_broker_url(url: str) -> BrokerUrl:
     """Read ``amqp[s]://[user[:password]@]host[:port]``; raise BadValue without repeating what may be a password."""
     try:
         parts = urlsplit(url)
+    except ValueError:
+        raise BadValue("malformed URL: what stands in [brackets] is no IPv6 address", "AM302") from None
+    try:
         port = parts.port
-    except ValueError as error:
-        raise BadValue(f"malformed URL: {error}", "AM302") from None
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise BadValue("the port is no number from 1 to 65535", "AM302")
     if parts.scheme not in ("amqp", "amqps"):
         raise BadValue(f"expected amqp://host:port or amqps://host:port, got the scheme {parts.scheme!r}", "AM302")
     if not parts.hostname:

@@ -9,6 +9,16 @@ from typing import Literal
 Severity = Literal["error", "warning"]
 
 
+# Of a line, around the place that is meant: more would not be read.
+SHOWN_BEFORE, SHOWN_AFTER = 80, 120
+CUT = "..."
+
+
+def visible(text: str) -> str:
+    """Text for a terminal: each character that would steer it becomes one that is seen. Tabs stay."""
+    return "".join(c if c == "\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 @dataclass(slots=True, eq=False)
 class ConfigError(Exception):
     """One mistake in a configuration file.
@@ -29,7 +39,7 @@ class ConfigError(Exception):
     severity: Severity = "error"
 
     def __str__(self) -> str:
-        lines = [f"{self._place}  {self.code}  {self._severity_mark}{self.message}"]
+        lines = [f"{self._place}  {self.code}  {self._severity_mark}{visible(self.message)}"]
         lines += self._excerpt()
         lines.append(f"fix: {self.fix}      amqpmesh explain {self.code}")
         return "\n".join(lines)
@@ -58,11 +68,14 @@ class ConfigError(Exception):
     def _excerpt(self) -> list[str]:
         if not self.line:
             return [f"      | {self.hint}"] if self.hint else []
+        before, after = visible(self.source_line[: self.col - 1]), visible(self.source_line[self.col - 1 :])
+        before = before if len(before) <= SHOWN_BEFORE else CUT + before[len(CUT) - SHOWN_BEFORE :]
+        after = after if len(after) <= SHOWN_AFTER else after[: SHOWN_AFTER - len(CUT)] + CUT
         # Tabs stay tabs, so that the caret stands under the same column as the terminal shows above it.
-        padding = "".join("\t" if c == "\t" else " " for c in self.source_line[: self.col - 1])
-        caret = "^" * max(1, self.caret_width)
+        padding = "".join("\t" if c == "\t" else " " for c in before)
+        caret = "^" * max(1, min(self.caret_width, len(after)))
         return [
-            f"{self.line:5d} | {self.source_line}",
+            f"{self.line:5d} | {before}{after}",
             f"      | {padding}{caret} {self.hint}".rstrip(),
         ]
 

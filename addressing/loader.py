@@ -50,6 +50,12 @@ def parse_topology(text: str, *, file: str = "<text>") -> Topology:
     return _parse(text, file, None).topology
 
 
+def has_topology(directory: str | os.PathLike[str]) -> bool:
+    """Whether ``directory`` has a file that is a topology by its name, right or wrong."""
+    folder = pathlib.Path(directory)
+    return (folder / TOPOLOGY_NAME).is_file() or any(folder.glob(f"*.{TOPOLOGY_NAME}"))
+
+
 def find_topology(directory: str | os.PathLike[str]) -> pathlib.Path:
     """Return ``amqpmesh.yml`` in ``directory``, else the only ``*.amqpmesh.yml``; raise TopologyErrors without one."""
     folder = pathlib.Path(directory)

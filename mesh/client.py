@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 
+from mesh.arrival import BodyKeeper, HeldBody
 from mesh.client_links import LinkRefused, Receiver, Sender
 from mesh.failure import CommandFailed, TimedOut, Unreachable
 from wire import terminus
@@ -70,6 +71,7 @@ class Client:
         credit: int = 100,
         is_browsing: bool = False,
         selector: str | None = None,
+        keep_body: Callable[[], BodyKeeper] = HeldBody,
         timeout_s: float = ATTACH_TIMEOUT_S,
     ) -> Receiver:
         """Attach a receiver; None asks the peer for a dynamic address. Raises LinkRefused, TimedOut."""
@@ -77,7 +79,7 @@ class Client:
         link.set_source(source_of(address, is_browsing, selector))
         link.set_target(terminus.target(None))
         link.set_settle_modes(SEND_UNSETTLED, RECEIVE_FIRST)
-        receiver = link.owner = Receiver(self, link, address, credit)
+        receiver = link.owner = Receiver(self, link, address, credit, keep_body)
         link.open()
         await self._wait_established(link, timeout_s)
         return receiver

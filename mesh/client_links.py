@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from mesh.arrival import Arrival, BodyKeeper, HeldBody
 from mesh.failure import CommandFailed
 from wire import delivery as deliveries
 from wire.delivery import Outcome
@@ -20,6 +22,8 @@ REFUSALS_TO_MEND = {
     "amqp:not-found": "declare the address in the topology, or correct its name.",
     "amqp:unauthorized-access": "log in as a user whose send or receive patterns match the address.",
 }
+# In AMQP's words it is not found either, but the topology has it, and means it.
+UNAVAILABLE_TO_MEND = "the topology declares it `unavailable`, for nobody to use: give it another type there."
 
 
 class LinkRefused(CommandFailed):
@@ -28,7 +32,8 @@ class LinkRefused(CommandFailed):
     def __init__(self, error: AmqpError | None, what: str) -> None:
         condition = error.condition if error is not None else "no reason given"
         description = error.description if error is not None and error.description else condition
-        super().__init__(f"{what}: {description}", code=condition, fix=REFUSALS_TO_MEND.get(condition))
+        fix = UNAVAILABLE_TO_MEND if description.endswith("is unavailable") else REFUSALS_TO_MEND.get(condition)
+        super().__init__(f"{what}: {description}", code=condition, fix=fix)
         self.condition = condition
 
 
@@ -49,6 +54,8 @@ class Received:
     data: bytes
     pointer: Pointer
     is_settled: bool
+    body: bytes | Path | None = None
+    """Of a message that came in pieces: what its data sections held, which ``data`` lacks then."""
 
 
 class Sender:
@@ -72,15 +79,24 @@ class Sender:
     def unsettled(self) -> int:
         return len(self._outcomes)
 
-    async def send(self, data: bytes) -> asyncio.Future[Outcome | None]:
-        """Begin and finish a delivery. The outcome is None when it was sent settled, or settled without any."""
+    async def send(
+        self, data: bytes | Iterable[bytes], on_moved: Callable[[], None] = lambda: None
+    ) -> asyncio.Future[Outcome | None]:
+        """Begin and finish a delivery. The outcome is None when it was sent settled, or settled without any.
+
+        A message of any size may be given in pieces; ``on_moved`` is called as they go out. Aborted by any exception.
+        """
         await self._wait(lambda: self.credit > 0 and self._link.is_writable)
         self._tag += 1
         pointer = self._link.start(self._tag.to_bytes(8, "big"))
         outcome: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
         if not self._is_presettled:
             self._outcomes[pointer] = outcome
-        await self._write(data)
+        try:
+            await self._write((data,) if isinstance(data, bytes) else data, on_moved)
+        except BaseException:
+            self._abort(pointer)
+            raise
         if self._is_presettled:
             deliveries.settle(pointer)
             self._link.endpoint.mark_dirty()
@@ -90,14 +106,21 @@ class Sender:
         self._waits.wake()
         return outcome
 
-    async def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            await self._wait(lambda: self._link.is_writable)
-            self._link.send(bytes(view[:CHUNK_BYTES]))
-            view = view[CHUNK_BYTES:]
-            if view:
+    async def _write(self, pieces: Iterable[bytes], on_moved: Callable[[], None]) -> None:
+        for piece in pieces:
+            view = memoryview(piece)
+            while view:
+                await self._wait(lambda: self._link.is_writable)
+                self._link.send(view[:CHUNK_BYTES])
+                view = view[CHUNK_BYTES:]
                 self._waits.wake()
+                on_moved()
+
+    def _abort(self, pointer: Pointer) -> None:
+        self._outcomes.pop(pointer, None)
+        if not self._link.is_gone:
+            self._link.abort(pointer)
+            self._waits.wake()
 
     async def wait_credit(self) -> None:
         await self._wait(lambda: self.credit > 0)
@@ -136,13 +159,22 @@ class Sender:
 class Receiver:
     """An incoming link that keeps up to ``credit`` deliveries on their way."""
 
-    def __init__(self, waits: Waits, link: IncomingLink, address: str | None, credit: int) -> None:
+    def __init__(
+        self,
+        waits: Waits,
+        link: IncomingLink,
+        address: str | None,
+        credit: int,
+        keep_body: Callable[[], BodyKeeper] = HeldBody,
+    ) -> None:
         self._waits = waits
         self._link = link
         self.address = address
         self.purpose = f"cannot receive from {address or 'a dynamic address'}"
         self._credit = credit
-        self._parts: list[bytes] = []
+        self._keep_body = keep_body
+        self._arrival: Arrival | None = None
+        """Of the delivery that is not complete yet."""
         self._arrived: deque[Received] = deque()
         self.error: CommandFailed | None = None
 
@@ -189,28 +221,54 @@ class Receiver:
             self._waits.wake()
 
     def on_delivery(self, pointer: Pointer) -> None:
-        if self._link.current != pointer:
+        if self._link.current != pointer or self.error is not None:
             return
         if deliveries.is_aborted(pointer):
-            self._parts.clear()
+            self.discard()
             self._link.advance()
             deliveries.settle(pointer)
             return
-        while chunk := self._link.recv(max(deliveries.pending(pointer), 1)):
-            self._parts.append(chunk)
-        if deliveries.is_partial(pointer):
+        try:
+            self._read(pointer)
+        except CommandFailed as failed:
+            self.discard()
+            self.fail(failed)
+
+    def _read(self, pointer: Pointer) -> None:
+        data = self._link.recv(max(deliveries.pending(pointer), 1))
+        if self._arrival is None and not deliveries.is_partial(pointer):
+            self._on_complete(pointer, data, None)
             return
-        data = b"".join(self._parts)
-        self._parts.clear()
+        self._arrival = self._arrival or Arrival(self._keep_body)
+        while data:
+            self._arrival.feed(data)
+            data = self._link.recv(max(deliveries.pending(pointer), 1))
+        if not deliveries.is_partial(pointer):
+            arrival, self._arrival = self._arrival, None
+            self._on_complete(pointer, *arrival.finish())
+
+    def _on_complete(self, pointer: Pointer, data: bytes, body: bytes | Path | None) -> None:
         is_settled = bool(deliveries.is_settled(pointer))
         self._link.advance()
         if is_settled:
             deliveries.settle(pointer)
-        self._arrived.append(Received(data, pointer, is_settled))
+        self._arrived.append(Received(data, pointer, is_settled, body))
+
+    def discard(self) -> None:
+        """Forget the delivery that is not complete."""
+        if self._arrival is not None:
+            self._arrival.discard()
+            self._arrival = None
 
     def fail(self, error: CommandFailed) -> None:
         self.error = self.error or error
 
     def close(self) -> None:
+        """What arrived and was not taken is forgotten; the peer has it still."""
+        self.discard()
+        for received in self._arrived:
+            if isinstance(received.body, Path):
+                received.body.unlink(missing_ok=True)
+        self._arrived.clear()
         self._link.close()
         self._waits.wake()

@@ -39,10 +39,13 @@ class Finding:
     fix: str = ""
 
 
-def examine(topology: Topology | None) -> Iterator[Finding]:
+def examine(topology: Topology | None, wrong: str | None = None) -> Iterator[Finding]:
+    """``wrong``: what to say of a topology that cannot be used."""
     for check in (python, compiler, python_headers, proton, descriptors, clock):
         yield check()
     yield disk(topology.directory if topology is not None else Path())
+    if wrong is not None:
+        yield Finding("topology", "failed", wrong, "`amqpmesh check` shows what is wrong.")
     if topology is not None:
         yield from ports(topology)
         yield from tls_files(topology)

@@ -20,7 +20,7 @@ MEANINGS = {
     ExitCode.FAILED: "failed, or an outcome differs from --expect",
     ExitCode.USAGE: "wrong usage",
     ExitCode.TOPOLOGY_INVALID: "the topology file is invalid",
-    ExitCode.UNREACHABLE: "the mesh cannot be reached",
+    ExitCode.UNREACHABLE: "no connection: nobody there, login refused, or lost on the way; no mesh runs",
     ExitCode.TIMEOUT: "timed out waiting",
     ExitCode.INTERRUPTED: "stopped by Ctrl-C",
 }

@@ -11,6 +11,8 @@ from typing import Any
 class NodeState(StrEnum):
     STARTING = "starting"
     UP = "up"
+    SILENT = "silent"
+    """Its process lives and was up, but does not answer."""
     WAITING = "waiting"
     """Died; will be started again when its back-off is over."""
     STOPPING = "stopping"

@@ -63,6 +63,10 @@ def format_message(template: str, shown: Shown) -> str:
     return TOKEN.sub(replace, template)
 
 
+def shows_body(template: str) -> bool:
+    return any(code == "b" for code, _ in TOKEN.findall(template))
+
+
 def body_text(body: Any) -> str:
     """Text as it is; bytes as UTF-8 if they are; anything else as JSON."""
     match body:

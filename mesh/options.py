@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from mesh.output import Output, wants_color
 
@@ -51,10 +52,31 @@ def schema_name(ctx: click.Context) -> str:
 
 
 class AliasedOption(click.Option):
-    """An option that also answers to the names other tools gave it; help shows only the first long one."""
+    """An option that also answers to the names other tools gave it; help and errors show only the first long one."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        return click.Option.get_help_record(self._as_documented(), ctx)
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        return click.Option.get_error_hint(self._as_documented(), ctx)
+
+    def _as_documented(self) -> click.Option:
         shown = copy.copy(self)
         short = [name for name in self.opts if not name.startswith("--")]
         shown.opts = [*short, *[name for name in self.opts if name.startswith("--")][:1]]
-        return click.Option.get_help_record(shown, ctx)
+        return shown
+
+
+class OnceOption(click.Option):
+    """An option that says so when it is given again; Click would drop all but the last one."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        parser.add_option(obj=self, opts=self.opts, dest=self.name, action="append", nargs=self.nargs)
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        given = opts.get(self.name or "")
+        if given is None:
+            return super().consume_value(ctx, opts)
+        if len(given) > 1:
+            raise click.UsageError(f"{self.opts[0]} is given {len(given)} times: only one can be sent", ctx)
+        return super().consume_value(ctx, {**opts, self.name or "": given[0]})

@@ -15,7 +15,15 @@ from typing import IO, Any
 import click
 
 # Colours of words that mean the same in every table.
-STYLES = {"ok": "green", "up": "green", "ready": "green", "warning": "yellow", "failed": "red", "down": "red"}
+STYLES = {
+    "ok": "green",
+    "up": "green",
+    "ready": "green",
+    "warning": "yellow",
+    "failed": "red",
+    "down": "red",
+    "silent": "red",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 
+from mesh.arrival import BodyKeeper, DroppedBody, FiledBody, HeldBody, cannot_write
 from mesh.client_links import Received, Receiver
 from mesh.connect import connected
 from mesh.connection_options import Request
 from mesh.exit_codes import ExitCode
-from mesh.failure import CommandFailed
-from mesh.message_format import Shown, body_text, format_message, message_map
+from mesh.message_format import Shown, body_text, format_message, message_map, shows_body
 from mesh.output import Output
 from mesh.server import Server, find_server, tell_warning
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
@@ -57,18 +58,35 @@ async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Ou
     number = 0
     async with connected(server, CONNECT_TIMEOUT_S) as client:
         receiver = await client.receiver(
-            address or None, credit=order.credit, is_browsing=order.is_browsing, selector=order.selector
+            address or None,
+            credit=order.credit,
+            is_browsing=order.is_browsing,
+            selector=order.selector,
+            keep_body=body_keeper(order, is_json=out.is_json),
         )
         if not address:
             out.say(f"receiving from {receiver.answered_address}")
         shown_address = address or receiver.answered_address or ""
-        async for received in incoming(receiver, order):
-            number += 1
-            shown = Shown(read(received), shown_address, number, datetime.now().astimezone())
-            show(shown, order, out)
-            receiver.settle(received, OUTCOMES[order.outcome])
-        receiver.close()
+        try:
+            async for received in incoming(receiver, order):
+                number += 1
+                shown = Shown(read(received), shown_address, number, datetime.now().astimezone())
+                show(shown, order, out)
+                receiver.settle(received, OUTCOMES[order.outcome])
+        finally:
+            receiver.close()
     return number
+
+
+def body_keeper(order: ReceiveOrder, *, is_json: bool) -> Callable[[], BodyKeeper]:
+    """Where the bodies of large messages go: memory only if they are to be printed."""
+    folder = order.folder
+    if is_json or (folder is None and shows_body(order.template)):
+        return HeldBody
+    if folder is None:
+        return DroppedBody
+    numbers = count(1)
+    return lambda: FiledBody(folder, next(numbers))
 
 
 async def incoming(receiver: Receiver, order: ReceiveOrder) -> AsyncIterator[Received]:
@@ -97,9 +115,10 @@ async def take(receiver: Receiver, order: ReceiveOrder, bound: int | None) -> Re
 def read(received: Received) -> Message:
     """A message that is none is shown as the bytes it is: somebody sent it, and wants to know where it went."""
     try:
-        return decode(received.data)
+        message = decode(received.data)
     except MalformedMessage:
         return Message(received.data)
+    return message if received.body is None else replace(message, body=received.body)
 
 
 def show(shown: Shown, order: ReceiveOrder, out: Output) -> None:
@@ -112,10 +131,12 @@ def show(shown: Shown, order: ReceiveOrder, out: Output) -> None:
 
 
 def write_body(shown: Shown, folder: Path) -> None:
-    body = shown.message.body
+    body, path = shown.message.body, folder / f"{shown.number:06}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{shown.number:06}").write_bytes(body if isinstance(body, bytes) else body_text(body).encode())
+        if isinstance(body, Path):
+            body.replace(path)
+        else:
+            path.write_bytes(body if isinstance(body, bytes) else body_text(body).encode())
     except OSError as error:
-        # Not settled: the message goes back, and nothing is lost.
-        raise CommandFailed(f"cannot write {error.filename}: {error.strerror}") from None
+        raise cannot_write(error, path) from None

@@ -50,6 +50,18 @@ def find_running(folder: Path) -> list[WorkDir]:
     return [workdir for workdir in candidates if living(workdir)]
 
 
+def started_from(workdir: WorkDir) -> Path | None:
+    """The topology file of what runs there, as its command lines have it; None if they do not tell."""
+    for pid in living(workdir).values():
+        try:
+            words = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"--topology" in words[:-1]:
+            return Path(os.fsdecode(words[words.index(b"--topology") + 1]))
+    return None
+
+
 def stop_mesh(workdir: WorkDir) -> dict[str, int]:
     """Stop the supervisor, which stops its nodes, then whatever is left; the name and process id of each."""
     stopped = living(workdir)

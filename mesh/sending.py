@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,16 +22,17 @@ from mesh.connect import connected
 from mesh.connection_options import Request
 from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed, TimedOut
+from mesh.large_body import LargeBody
 from mesh.output import Output
 from mesh.server import Server, find_server, tell_warning
 from wire.delivery import Kind, Outcome
-from wire.message import Message, encode
+from wire.message import Message, encode, encode_head
 
 # More would only be memory: the mesh never promises that much on one link.
 MAX_UNSETTLED = 1000
 READ_AHEAD_LINES = 100
 
-Body = str | bytes
+Body = str | bytes | LargeBody
 OUTCOMES = ("accepted", "released", "rejected", "modified")
 
 
@@ -147,13 +148,13 @@ class Shipment:
 
     async def run(self) -> None:
         last_body: Body | None = None
-        data = b""
+        data = Encoded(b"")
         while not self._is_enough(self._tally.sent) and await self._pace(self._tally.sent):
             body = await anext(self._order.bodies, None)
             if body is None:
                 break
             if body is not last_body:
-                last_body, data = body, encode(replace(self._order.template, body=body))
+                last_body, data = body, encode_body(self._order.template, body)
             await self._send(data)
         await self._wait_outcomes()
 
@@ -174,16 +175,29 @@ class Shipment:
             await asyncio.sleep(early_s)
         return True
 
-    async def _send(self, data: bytes) -> None:
+    async def _send(self, data: Encoded) -> None:
+        loop = asyncio.get_running_loop()
+        moved = 0
+
+        def on_moved() -> None:
+            nonlocal moved
+            moved += 1
+            patience.reschedule(loop.time() + self._order.timeout_s)
+
         try:
-            async with asyncio.timeout(self._order.timeout_s):
+            async with asyncio.timeout(self._order.timeout_s) as patience:
                 await self._room.acquire()
-                outcome = await self._sender.send(data)
+                outcome = await self._sender.send(data.pieces(), on_moved)
         except TimeoutError:
-            raise TimedOut(self._stall()) from None
+            raise TimedOut(self._stall_within(data) if moved else self._stall()) from None
         self._tally.sent += 1
         self._outcomes.add(outcome)
         outcome.add_done_callback(self._on_outcome)
+
+    def _stall_within(self, data: Encoded) -> str:
+        return (
+            f"a message of {data.size_bytes} bytes was begun, and nothing of it moves for {self._order.timeout_s:g} s"
+        )
 
     def _stall(self) -> str:
         waited = f"within {self._order.timeout_s:g} s"
@@ -206,6 +220,29 @@ class Shipment:
                 raise TimedOut(self._stall())
             for outcome in done:
                 outcome.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A message as it goes out: ``head`` is all of it, or what comes before a large body."""
+
+    head: bytes
+    body: LargeBody | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.head) + (self.body.size_bytes if self.body is not None else 0)
+
+    def pieces(self) -> Iterator[bytes]:
+        yield self.head
+        if self.body is not None:
+            yield from self.body.pieces()
+
+
+def encode_body(template: Message, body: Body) -> Encoded:
+    if isinstance(body, (str, bytes)):
+        return Encoded(encode(replace(template, body=body)))
+    return Encoded(encode_head(template, body.size_bytes), body)
 
 
 async def endless(body: Body) -> AsyncIterator[Body]:

@@ -15,7 +15,7 @@ from mesh.failure import CommandFailed
 from mesh.output import Output
 from mesh.passwords import find_password
 from mesh.running import change_note, living
-from mesh.topology_file import find_nearby, load_topology
+from mesh.topology_file import TopologyInvalid, find_nearby, load_topology
 from mesh.url import DEFAULT_PORTS
 from mesh.workdir import WorkDir
 from wire.node import ConnectorSpec, format_address
@@ -49,8 +49,8 @@ class Server:
 
 
 def find_server(request: Request) -> Server:
-    topology = load_topology(request.topology_path) if request.topology_path is not None else find_nearby()
     url = request.url
+    topology = find_topology_for(request)
     listener = None if topology is None else find_listener(topology, url.host, url.port, url.scheme)
     if url.host is None and listener is not None:
         host, port, is_tls = REACHABLE.get(listener.host, listener.host), listener.port, listener.tls is not None
@@ -58,10 +58,27 @@ def find_server(request: Request) -> Server:
         is_tls = url.is_tls
         host, port = url.host or LOCAL_HOST, url.port or DEFAULT_PORTS["amqps" if is_tls else "amqp"]
     tls = tls_context(request, issued_ca(topology, listener)) if is_tls else None
+    sasl = login(request, host)
+    note = note_on_login(sasl)
     if topology is None or listener is None or host not in local_hosts(listener):
-        return Server(host, port, tls, login(request, host), fix=None if url.host else fix_without_mesh(topology))
+        fix = None if url.host else fix_without_mesh(topology)
+        return Server(host, port, tls, sasl, warning=note, fix=fix)
     fix = None if living(WorkDir(topology.work_dir)) else fix_not_running(request, topology)
-    return Server(host, port, tls, login(request, host), warning=change_note(topology), fix=fix)
+    warning = "\n".join(filter(None, (change_note(topology), note))) or None
+    return Server(host, port, tls, sasl, warning=warning, fix=fix)
+
+
+def find_topology_for(request: Request) -> Topology | None:
+    """Raises TopologyInvalid when it decides where to connect to, and is wrong."""
+    if request.topology_path is not None:
+        return load_topology(request.topology_path)
+    try:
+        return find_nearby()
+    except TopologyInvalid:
+        if request.url.host is None:
+            raise
+        # Whoever names a server needs no topology: it is only asked whether that server is its own.
+        return None
 
 
 def local_hosts(listener: Listener) -> tuple[str, ...]:
@@ -78,7 +95,7 @@ def fix_without_mesh(topology: Topology | None) -> str:
     if topology is not None:
         return f"no router of {topology.mesh} has such a listener; name a server, as in //HOST:PORT/ADDRESS."
     return (
-        "there is no topology here that is right (`amqpmesh check`); name one with -t FILE and start it with "
+        "there is no topology here; name one with -t FILE and start it with "
         "`amqpmesh up --detach -t FILE`, or name a server, as in //HOST:PORT/ADDRESS."
     )
 
@@ -122,6 +139,15 @@ def login(request: Request, host: str) -> SaslClientSettings:
     if password is not None and user is None:
         raise click.UsageError("there is a password but no user: give it as -u NAME or in the URL")
     return SaslClientSettings(user, password, request.cert is not None, request.mechanisms, host)
+
+
+def note_on_login(sasl: SaslClientSettings) -> str | None:
+    if sasl.user is None or sasl.password is not None or sasl.has_certificate:
+        return None
+    return (
+        f"note: {sasl.user} has no password here, and comes as nobody: give it by --password-file, in "
+        "AMQPMESH_PASSWORD or in the URL"
+    )
 
 
 def password_of(request: Request, user: str | None) -> str | None:

@@ -63,7 +63,7 @@ def fix_not_running(topology: Topology) -> str:
     others = other_meshes(topology)
     if not others:
         return "start it with `amqpmesh up`."
-    return f"here runs {', '.join(others)}: if the mesh was renamed, `down` stops the old one under its old name."
+    return f"here runs {', '.join(others)}: if that is what the mesh was called before, `amqpmesh down` stops it."
 
 
 def ask_supervisor(workdir: WorkDir) -> MeshStatus | None:
@@ -82,11 +82,16 @@ def view(workdir: WorkDir, name: str, kind: str, supervised: MeshStatus | None) 
     if snapshot is not None:
         state = NodeState.UP
     elif known is not None:
-        state = known.state
+        state = known.state if known.state is not NodeState.UP else unanswered(pid)
     else:
         state = NodeState.STARTING if pid is not None else NodeState.DOWN
     restarts = known.restarts if known is not None else 0
     return NodeView(name, kind, state, pid, restarts, known.detail if known is not None else "", snapshot)
+
+
+def unanswered(pid: int | None) -> NodeState:
+    """State of a node that its supervisor takes to be up, though it tells nothing of itself."""
+    return NodeState.SILENT if pid is not None else NodeState.DOWN
 
 
 def ask_node(workdir: WorkDir, name: str) -> Snapshot | None:

@@ -10,6 +10,8 @@ With ``is_patient`` nobody waits for READY, so an early death is like a late one
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -59,6 +61,7 @@ class Supervisor:
         log: Log,
     ) -> None:
         self._mesh = mesh
+        self._topology_file = topology_file
         self._workdir = workdir
         self._plan = plan
         self._readiness = readiness
@@ -110,12 +113,17 @@ class Supervisor:
             cause = self._processes[name].death_sentence(exit_code)
             if self._phase is not Phase.READY and not is_patient:
                 self._update(name, state=NodeState.DOWN, pid=None, detail=cause)
-                raise CommandFailed(cause)
+                raise CommandFailed(cause, fix=self._fix_of(cause))
             delay_s = backoff.on_exit(self._processes[name].ran_s)
             restarts = self._nodes[name].restarts + 1
             self._log.emit(NodeDied(name, exit_code, cause, delay_s))
             self._update(name, state=NodeState.WAITING, pid=None, restarts=restarts, detail=cause)
             await asyncio.sleep(delay_s)
+
+    def _fix_of(self, cause: str) -> str | None:
+        if os.strerror(errno.EADDRINUSE).lower() not in cause.lower():
+            return None
+        return f"`amqpmesh doctor -t {self._topology_file}` shows which ports are taken, and how to find out by whom."
 
     async def _run_once(self, name: str) -> int:
         """Start it, see it come up, wait for its end."""

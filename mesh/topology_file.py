@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from addressing.errors import TopologyErrors
-from addressing.loader import Loaded, find_topology, load
+from addressing.loader import Loaded, find_topology, has_topology, load
 from addressing.topology import Topology
 from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed
@@ -47,8 +47,5 @@ def load_topology(path: Path | None) -> Topology:
 
 
 def find_nearby() -> Topology | None:
-    """The topology of the current folder, if there is one that is right."""
-    try:
-        return load(find_topology(Path())).topology
-    except TopologyErrors:
-        return None
+    """The topology of the current folder, None when there is none. Raises TopologyInvalid when it is wrong."""
+    return load_topology(None) if has_topology(Path()) else None

@@ -241,4 +241,6 @@ def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
         what = "a durable source"
     if what is not None:
         brokers = ", ".join(policy.brokers)
-        raise AmqpError("amqp:not-implemented", f"{what} on {policy.address!r}, which is spread over {brokers}")
+        raise AmqpError(
+            "amqp:not-implemented", f"{what} is not supported on {policy.address!r}, which is spread over {brokers}"
+        )

@@ -6,7 +6,7 @@ Spec: AMQP 1.0 [3.2] message format. Durations and times in seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import proton
@@ -14,6 +14,10 @@ from proton import Described, symbol
 
 # Every section is a described type. [3.2], [1.2]
 SECTION = b"\x00"
+EMPTY_DATA = b"\x00\x53\x75\xa0\x00"
+LONG_DATA = b"\x00\x53\x75\xb0"
+MAX_DATA_BYTES = 2**32 - 1
+"""Of one data section."""
 SELECTOR = "apache.org:selector-filter:string"
 
 
@@ -65,6 +69,13 @@ def encode(message: Message) -> bytes:
     encoded.properties = dict(message.properties) or None
     encoded.annotations = {symbol(key): value for key, value in message.annotations.items()} or None
     return bytes(encoded.encode())
+
+
+def encode_head(message: Message, body_bytes: int) -> bytes:
+    """All that goes before a body of so many bytes, which becomes a data section. [3.2.6]"""
+    head = encode(replace(message, body=b""))
+    assert head.endswith(EMPTY_DATA), "a body of bytes is the last section"
+    return head.removesuffix(EMPTY_DATA) + LONG_DATA + body_bytes.to_bytes(4, "big")
 
 
 def decode(data: bytes) -> Message:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from mesh.bench.dialing import Place, listen
+from mesh.bench.dialing import Place, dial, listen
 from mesh.bench.figures import median
+from mesh.bench.handshake import LinkPlan
 from mesh.bench.line import LinePlan, running_line
 from mesh.bench.processes import Side, Sides
 from mesh.bench.rows import Row
@@ -46,6 +47,20 @@ def measure_ours(routers: Sequence[int], order: Order, out: Output) -> Iterator[
         plan = LinePlan(count, order.is_tls)
         with running_line(plan, out) as target:
             yield from measure(target, plan.name, order, out)
+
+
+def measure_theirs(target: Target, line: str, order: Order, out: Output) -> Iterator[Row]:
+    """At a server that runs already: what it lacks is said before anything is measured."""
+    check_streams(target, order.streams)
+    yield from measure(target, line, order, out)
+
+
+def check_streams(target: Target, streams: int) -> None:
+    """Attach to the address of each stream, from both sides. Raises as `dial`."""
+    addresses = [target.addresses.more(stream) for stream in stream_names(streams)]
+    if addresses:
+        dial(target.receiving_place, [LinkPlan(address, True) for address in addresses]).close()
+        dial(target.sending_place, [LinkPlan(address, False) for address in addresses]).close()
 
 
 def measure(target: Target, line: str, order: Order, out: Output) -> Iterator[Row]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MODES = ("unsettled", "presettled", "each")
 STAMP_BYTES = 16
+# What the compiled generator can send one by one, each at its time, with some to spare.
+MOST_PER_S = 1_000_000
 
 
 class BodySize(click.ParamType[int]):
@@ -159,6 +161,9 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
     with --stream-rate they wait for the routers alone. On the last hop a client's one link carries one message at a
     time: what goes over the same link as a large one waits behind it, and is not measured here.
 
+    With --url, stream number 0 uses ADDRESS.stream0, the next one ADDRESS.stream1, and so on: all of them must exist at
+    that server, which is looked at first.
+
     \b
     Examples:
       amqpmesh bench latency
@@ -168,6 +173,7 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
     from mesh.bench import latency, session
 
     check(url, pids, options, options["routers"] != (1,))
+    check_latency(options, typed("stream_bytes", "stream_rate"))
     order = latency.Order(
         rate_per_s=options["rate"],
         seconds=options["seconds"],
@@ -182,7 +188,7 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
     if url is None:
         return session.run(lambda: latency.measure_ours(options["routers"], order, out), out)
     target = session.target_at(url, pids)
-    return session.run(lambda: latency.measure(target, session.name_of(url), order, out), out)
+    return session.run(lambda: latency.measure_theirs(target, session.name_of(url), order, out), out)
 
 
 @command.command("links", context_settings={"show_default": True})
@@ -246,3 +252,24 @@ def check(url: AmqpUrl | None, pids: tuple[int, ...], options: dict[str, Any], h
         raise click.UsageError("--pid goes with --url: routers of its own are known")
     if url is not None and (options["is_tls"] or options.get("has_records") or has_routers):
         raise click.UsageError("--routers, --tls and --records are for routers of its own: they do not go with --url")
+
+
+def check_latency(options: dict[str, Any], of_streams: list[str]) -> None:
+    if options["seconds"] <= 0:
+        raise click.UsageError("--seconds must be longer than 0")
+    if options["rate"] > MOST_PER_S:
+        asked = f"{options['rate']:,.0f}/s"
+        raise click.UsageError(f"--rate {asked} is more than one process sends evenly: {MOST_PER_S:,}/s at most")
+    if options["rate"] * options["seconds"] < 1:
+        raise click.UsageError("nothing would be sent: --rate times --seconds must be one message at least")
+    if options["stream_rate"] == 0:
+        raise click.UsageError("--stream-rate must be more than 0; without it the streams go as fast as they can")
+    if of_streams and not options["streams"]:
+        raise click.UsageError(f"{' and '.join(of_streams)} without --streams N: there are no streams")
+
+
+def typed(*names: str) -> list[str]:
+    """Those of the options that stand on the command line itself."""
+    ctx = click.get_current_context()
+    given = [name for name in names if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    return [f"--{name.replace('_', '-')}" for name in given]

@@ -138,7 +138,12 @@ def find(name: str, pki: Path) -> Certificate:
     for certificate in known:
         if name == (certificate.name if certificate.identity is not None else "ca"):
             return certificate
-    names = ", ".join(sorted({"ca", *(one.name for one in known if one.identity is not None)})) if known else "none"
+    if not known:
+        raise CommandFailed(
+            "there are no certificates yet",
+            fix="the first `amqpmesh up` makes the authority, and a certificate for each node.",
+        )
+    names = ", ".join(sorted({"ca", *(one.name for one in known if one.identity is not None)}))
     raise CommandFailed(f"there is no certificate of '{name}': known are {names}")
 
 

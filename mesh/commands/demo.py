@@ -20,7 +20,8 @@ def command(folder: Path | None, out: Output) -> int:
 
     Three routers and an embedded broker, on free ports of this machine. Messages flow on an anycast, a multicast, a
     queue and a topic address while router r1, over which they go, is killed. Exit code 0 only if traffic went on,
-    and nothing that was accepted got lost.
+    and nothing that was accepted got lost. Of a multicast, accepted says that one consumer has the message: what
+    another one missed is counted as LOST, and no failure.
 
     \b
     Example:

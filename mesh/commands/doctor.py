@@ -31,7 +31,7 @@ def command(topology_path: Path | None, out: Output) -> int:
     """
     from mesh.doctor import examine
 
-    findings = list(examine(topology(topology_path)))
+    findings = list(examine(*topology(topology_path)))
     if out.is_json:
         from mesh.version import read_version
 
@@ -45,7 +45,13 @@ def command(topology_path: Path | None, out: Output) -> int:
     return ExitCode.FAILED if any(finding.state == "failed" for finding in findings) else ExitCode.OK
 
 
-def topology(path: Path | None) -> Topology | None:
-    from mesh.topology_file import find_nearby, load_topology
+def topology(path: Path | None) -> tuple[Topology | None, str | None]:
+    """The topology, and what is wrong with the one nearby: the machine is examined all the same."""
+    from mesh.topology_file import TopologyInvalid, find_nearby, load_topology
 
-    return load_topology(path) if path is not None else find_nearby()
+    if path is not None:
+        return load_topology(path), None
+    try:
+        return find_nearby(), None
+    except TopologyInvalid as wrong:
+        return None, str(wrong.to_map()["message"])

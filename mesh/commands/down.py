@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 def command(topology_path: Path | None, out: Output) -> None:
     """Stop what `up` started, in order; also what is left of a supervisor that crashed. Data stays.
 
+    A mesh that runs under the name it had before the file was changed is stopped too.
+
     \b
     Example:
       amqpmesh down -t topologies/ring_4.yml
     """
-    from mesh.running import find_running, stop_mesh
+    from mesh.running import stop_mesh
 
     stopped: dict[str, int] = {}
     asked = workdirs(topology_path)
@@ -34,27 +36,41 @@ def command(topology_path: Path | None, out: Output) -> None:
         if found:
             out.say(f"stopped {workdir.root.name}: {', '.join(name.lstrip('_') for name in found)}")
     if not stopped:
-        own, folder = asked[0].root.name, asked[0].root.parent.parent
-        others = [workdir.root.name for workdir in find_running(folder)]
-        if others:
-            out.say(f"nothing of {own} runs here, but {', '.join(others)} does: `down` stops it under that name")
-        else:
-            out.say("nothing runs here")
+        out.say(what_else_runs(asked[0]))
     if out.is_json:
         out.document({"stopped": [{"name": name.lstrip("_"), "pid": pid} for name, pid in stopped.items()]})
 
 
 def workdirs(topology_path: Path | None) -> list[WorkDir]:
-    """That of the topology; while the file is wrong, all of its folder: what runs must be stoppable."""
-    from mesh.running import find_running
+    """That of the topology; while the file is wrong, all of its folder: what runs must be stoppable.
+
+    A mesh that was renamed while it ran is stopped under its old name: it was started from the same file.
+    """
+    from mesh.running import find_running, living, started_from
     from mesh.topology_file import TopologyInvalid, load_topology, locate
     from mesh.workdir import WorkDir
 
     path = locate(topology_path)
+    file = path.resolve()
+    running = find_running(file.parent)
     try:
-        return [WorkDir(load_topology(path).work_dir)]
+        own = WorkDir(load_topology(path).work_dir)
     except TopologyInvalid:
-        running = find_running(path.resolve().parent)
         if not running:
             raise
         return running
+    if living(own):
+        return [own]
+    return [workdir for workdir in running if started_from(workdir) == file] or [own]
+
+
+def what_else_runs(own: WorkDir) -> str:
+    from mesh.running import find_running, started_from
+
+    others = find_running(own.root.parent.parent)
+    if not others:
+        return "nothing runs here"
+    files = [(other.root.name, started_from(other) or "its topology file") for other in others]
+    return f"nothing of {own.root.name} runs here, but " + "; ".join(
+        f"{name} does: `amqpmesh down -t {file}` stops it" for name, file in files
+    )

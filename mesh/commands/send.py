@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from mesh.connection_options import address_arguments, connection_options, make_request
-from mesh.options import AliasedOption, output_options
+from mesh.options import AliasedOption, OnceOption, output_options
 from mesh.output import Output
 from mesh.units import DURATION, RATE, SIZE
 
@@ -16,8 +17,10 @@ OUTCOMES = ("accepted", "released", "rejected", "modified")
 
 @click.command("send", context_settings={"show_default": True})
 @address_arguments
-@click.option("-m", "--message", "text", metavar="TEXT", help="The message. (The count is -c.)")
-@click.option("-f", "--file", type=click.File("rb"), metavar="FILE", help="A file as the message; - is stdin.")
+@click.option("-m", "--message", "text", cls=OnceOption, metavar="TEXT", help="The message. (The count is -c.)")
+@click.option(
+    "-f", "--file", cls=OnceOption, type=click.File("rb"), metavar="FILE", help="A file as the message; - is stdin."
+)
 @click.option("-l", "--lines", is_flag=True, help="Each line of stdin is a message.")
 @click.option("-s", "--size", "--body-size", cls=AliasedOption, type=SIZE, help="A message of that many bytes, as 1k.")
 @click.option(
@@ -62,12 +65,14 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
     URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
     of the mesh in this folder, or else localhost:5672.
 
+    Large bodies, of -s or -f, are sent in pieces and never held as a whole; a body has less than 4 GiB.
+
     \b
     Examples:
       amqpmesh send orders -m 'one coffee'
       amqpmesh send amqp://broker.example/orders -c 1000 -s 1k -r 500/s
       tail -f access.log | amqpmesh send logs -l --presettled
-      amqpmesh send nobody -m x --expect released
+      amqpmesh receive rpc.add --outcome reject -c 1 & amqpmesh send rpc.add -m x --expect rejected
     """
     from mesh import sending
 
@@ -91,6 +96,7 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
 def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, options: dict[str, Any]) -> Any:
     """An endless iterator of bodies; with -l it ends with stdin."""
     from mesh import sending
+    from mesh.large_body import filler, read_body
 
     given = [name for name, value in (("-m", text), ("-f", file), ("-s", size)) if value is not None]
     given += ["-l"] if lines else []
@@ -101,7 +107,14 @@ def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, op
     if text is not None:
         return sending.endless(text)
     if file is not None:
-        return sending.endless(file.read())
+        return sending.endless(sized("-f", lambda: read_body(file)))
     if size is None and options["count"] is None and options["duration_s"] is None:
         raise click.UsageError("no message: give it by -m TEXT, -f FILE, -l (lines of stdin) or -s SIZE")
-    return sending.endless(b"x" * (100 if size is None else size))
+    return sending.endless(sized("-s", lambda: filler(100 if size is None else size)))
+
+
+def sized(option: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None

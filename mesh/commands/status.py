@@ -19,11 +19,12 @@ from mesh.output import Output
 def command(topology_path: Path | None, connections: bool, addresses: bool, queues: bool, out: Output) -> int:
     """Show the nodes of a running mesh. With --json: the whole snapshot of each.
 
-    Exit code 1 when a node is down, or when `up` crashed and nothing restarts nodes; 69 when none runs.
+    Exit code 1 when a node is not up, or when `up` crashed and nothing restarts nodes; 69 when none runs.
 
     \b
     Columns of nodes:
-      STATE      up; starting: no answer yet; waiting: died, to be started again; stopping; down
+      STATE      up; starting: no answer yet; silent: runs, but does not answer any more;
+                 waiting: died, to be started again; stopping; down
       PID        its process
       RESTARTS   how often it was started again since `up`
       NEIGHBORS  routers that it is connected to, and hears

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -186,6 +187,32 @@ def test_a_body_can_come_from_a_file_and_go_to_a_folder(mesh: RunningMesh, tmp_p
     assert (tmp_path / "out" / "000001").read_bytes() == content
 
 
+MEASURED = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); \
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr); sys.exit(code)"
+
+
+def test_a_large_body_is_sent_and_filed_without_being_held(mesh: RunningMesh, tmp_path: Path) -> None:
+    """300 MiB through commands of less than 100 MiB, at both ends."""
+    url = f"{mesh.url('r3')}/rpc.large"
+    commands = [
+        ["receive", url, "-c", "1", "-o", str(tmp_path)],
+        ["send", "rpc.large", "-s", "300m", "--timeout", "30s"],
+    ]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", MEASURED, AMQPMESH, *command],
+            cwd=mesh.topology_file.parent,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for command in commands
+    ]
+    talks = [one.communicate(timeout=COMMAND_S)[1] for one in running]
+    assert [one.returncode for one in running] == [ExitCode.OK, ExitCode.OK], talks
+    assert (tmp_path / "000001").stat().st_size == 300 << 20
+    assert all(int(talk.split()[-1]) < 100 << 10 for talk in talks), talks
+
+
 def test_what_is_not_accepted_comes_back(mesh: RunningMesh) -> None:
     run(mesh, "send", "orders.d", "-m", "again")
     assert run(mesh, "receive", "orders.d", "-c", "1", "-W", "30s", "--outcome", "release").stdout == "again\n"
@@ -221,6 +248,15 @@ def test_an_address_that_is_refused_is_told_with_its_condition(mesh: RunningMesh
         result = run(mesh, *command, "--json")
         assert result.returncode == ExitCode.FAILED
         assert json.loads(result.stdout)["error"]["code"] == "amqp:not-found"
+
+
+def test_an_address_that_is_unavailable_is_not_said_to_be_undeclared(mesh: RunningMesh) -> None:
+    sent = run(mesh, "send", "closed", "-m", "x")
+    assert sent.returncode == ExitCode.FAILED
+    assert sent.stderr == (
+        "error: cannot send to closed: address 'closed' is unavailable\n"
+        "fix: the topology declares it `unavailable`, for nobody to use: give it another type there.\n"
+    )
 
 
 def test_nobody_there_exits_69(mesh: RunningMesh) -> None:

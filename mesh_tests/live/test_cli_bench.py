@@ -28,8 +28,9 @@ routers:
   r1: {{listeners: [{{authentication: required}}]}}
 addresses:
   load.#: anycast
+  alone: anycast
 users:
-  alice: {{password: "{make_secret("alice's", iterations=4096)}", send: ["load.#"], receive: ["load.#"]}}
+  alice: {{password: "{make_secret("alice's", iterations=4096)}", send: [load.#, alone], receive: [load.#, alone]}}
 """
 
 
@@ -150,6 +151,17 @@ def test_a_running_router_is_measured_as_a_user_of_it(mesh: RunningMesh) -> None
     assert "bytes_each" not in links
     (connections,) = rows("connections", "--connections", "5", "--url", at(mesh), "--pid", pid)
     assert connections["connections_per_s"] > 0
+
+
+def test_streams_use_addresses_of_their_own_which_are_looked_at_first(mesh: RunningMesh) -> None:
+    options = ["latency", "--rate", "500/s", "--seconds", "1s", "--streams", "2", "--stream-bytes", "1m"]
+    alone, beside = rows(*options, "--url", at(mesh))
+    assert (alone["lost"], beside["lost"]) == (0, 0)
+    assert beside["stream_s"] > 0
+    refused = bench(*options, "--url", at(mesh, address="alone"))
+    assert refused.returncode == ExitCode.FAILED
+    assert "cannot receive from alone.stream0" in refused.stderr
+    assert "alone at" not in refused.stderr
 
 
 COMMANDS = (["forward", "--messages", "10"], ["latency", "--seconds", "1s"], ["links"], ["connections"])

@@ -12,7 +12,7 @@ import pytest
 
 from mesh.exit_codes import ExitCode
 from mesh.pid_file import PidFile
-from mesh.running import living
+from mesh.running import find_running, living
 from mesh.workdir import SUPERVISOR, WorkDir
 from mesh_tests.ports import free_port
 from mesh_tests.programs import Program
@@ -91,7 +91,9 @@ def test_a_port_that_is_taken_fails_the_start_at_once_and_names_it(folder: Path,
         up = run(folder, "up", "--json", *options)
     assert time.monotonic() - started_at < 20
     assert up.returncode == ExitCode.FAILED
-    message = json.loads(up.stdout)["error"]["message"]
+    error = json.loads(up.stdout)["error"]
+    message = error["message"]
+    assert f"`amqpmesh doctor -t {folder / 'amqpmesh.yml'}`" in error["fix"]
     assert message.startswith("r1 ended with exit code 1: ")
     assert str(port) in message
     assert "in use" in message
@@ -139,6 +141,14 @@ def test_down_works_while_the_topology_file_is_wrong(folder: Path) -> None:
     (folder / "amqpmesh.yml").write_text("mesh: [\n")
     assert run(folder, "down").stderr == "stopped small: supervisor, b1, r1, r2\n"
     assert_clean(folder)
+
+
+def test_down_stops_a_mesh_that_was_renamed_while_it_ran(folder: Path) -> None:
+    assert run(folder, "up", "--detach").returncode == ExitCode.OK
+    file = folder / "amqpmesh.yml"
+    file.write_text(file.read_text().replace("mesh: small", "mesh: other"))
+    assert run(folder, "down").stderr == "stopped small: supervisor, b1, r1, r2\n"
+    assert find_running(folder) == []
 
 
 def test_without_waiting_up_returns_while_the_mesh_starts(folder: Path) -> None:

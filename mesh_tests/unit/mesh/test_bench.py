@@ -213,6 +213,12 @@ def test_the_smallest_body_is_what_the_generator_needs() -> None:
         (["forward", "--mode", "fast"], "fast"),
         (["forward", "--routers", "4"], "4"),
         (["latency", "--rate", "much"], "does not begin with a number"),
+        (["latency", "-d", "0s"], "must be longer than 0"),
+        (["latency", "--rate", "200m"], "200,000,000/s is more than one process sends evenly: 1,000,000/s at most"),
+        (["latency", "--rate", "1/s", "-d", "100ms"], "nothing would be sent"),
+        (["latency", "--streams", "1", "--stream-rate", "0"], "--stream-rate must be more than 0"),
+        (["latency", "--stream-rate", "1m"], "--stream-rate without --streams N"),
+        (["latency", "--stream-bytes", "1m", "--stream-rate", "1m"], "--stream-bytes and --stream-rate without"),
     ],
 )
 def test_what_cannot_be_measured_is_said_before_anything_starts(arguments: list[str], words: str) -> None:

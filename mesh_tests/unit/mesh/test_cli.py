@@ -234,6 +234,16 @@ def test_doctor_reports_every_check_and_fails_only_for_what_a_mesh_needs(topolog
     assert findings["python"] == findings["proton"] == "ok"
 
 
+def test_doctor_examines_the_machine_though_the_topology_nearby_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "amqpmesh.yml").write_text("mesh: [")
+    monkeypatch.chdir(tmp_path)
+    findings = {found["check"]: found for found in json.loads(run("doctor", "--json").stdout)["findings"]}
+    assert findings["python"]["state"] == "ok"
+    assert (findings["topology"]["state"], findings["topology"]["detail"]) == ("failed", "the topology has 1 error")
+
+
 def test_what_is_not_running_can_be_stopped(topology: str) -> None:
     result = run("down", "-t", topology, "--json")
     assert json.loads(result.stdout) == {"schema": "amqpmesh.down/1", "stopped": []}
@@ -280,9 +290,7 @@ def test_every_column_of_status_is_explained_in_its_help() -> None:
     assert missing == {"NODE"}
 
 
-def test_what_runs_under_the_old_name_of_a_renamed_mesh_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_else_runs_in_the_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "amqpmesh.yml").write_text(RIGHT.replace("mesh: m", "mesh: renamed"))
     monkeypatch.chdir(tmp_path)
     workdir = WorkDir(tmp_path / ".amqpmesh" / "before")
@@ -291,5 +299,63 @@ def test_what_runs_under_the_old_name_of_a_renamed_mesh_is_named(
         assert supervisor.acquire()
         shown, stopped = run("status"), run("down")
     assert shown.exit_code == ExitCode.UNREACHABLE
-    assert "here runs before: if the mesh was renamed" in shown.stderr
-    assert stopped.stderr == "nothing of renamed runs here, but before does: `down` stops it under that name\n"
+    assert "here runs before: if that is what the mesh was called before, `amqpmesh down` stops it" in shown.stderr
+    # Who holds this pid file was started from no topology file.
+    assert stopped.stderr == (
+        "nothing of renamed runs here, but before does: `amqpmesh down -t its topology file` stops it\n"
+    )
+
+
+def test_a_message_given_twice_is_refused(tmp_path: Path) -> None:
+    for options in (["-m", "a", "-m", "b"], ["--message", "a", "-m", "b"]):
+        result = run("send", "orders", *options)
+        assert result.exit_code == ExitCode.USAGE
+        assert "-m is given 2 times: only one can be sent" in result.stderr
+    (tmp_path / "file").write_text("x")
+    twice = run("send", "orders", "-f", str(tmp_path / "file"), "-f", str(tmp_path / "file"))
+    assert "-f is given 2 times" in twice.stderr
+
+
+def test_a_message_may_come_from_the_environment() -> None:
+    result = run("send", "//localhost:1/orders", env={"AMQPMESH_SEND_MESSAGE": "two words"})
+    assert result.exit_code == ExitCode.UNREACHABLE
+
+
+def test_errors_name_an_option_as_its_help_does() -> None:
+    result = run("send", "orders", "-m", "x", "-c", "none")
+    assert "Invalid value for '-c' / '--count': 'none'" in result.stderr
+
+
+def test_more_than_a_message_can_hold_is_refused() -> None:
+    result = run("send", "orders", "-s", "5g")
+    assert result.exit_code == ExitCode.USAGE
+    assert "-s: 5368709120 bytes: the body of a message has less than 4 GiB" in result.stderr
+
+
+def test_a_wrong_topology_in_the_folder_ends_send_with_its_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "amqpmesh.yml").write_text("mesh: [")
+    monkeypatch.chdir(tmp_path)
+    for command in (["send", "orders", "-m", "x"], ["receive", "orders", "-c", "1"]):
+        result = run(*command)
+        assert result.exit_code == ExitCode.TOPOLOGY_INVALID
+        assert "AM004" in result.stderr
+
+
+def test_certificates_before_the_first_up_are_said_to_come_with_it(topology: str) -> None:
+    result = run("certs", "export", "ca", "-t", topology)
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stderr == (
+        "error: there are no certificates yet\n"
+        "fix: the first `amqpmesh up` makes the authority, and a certificate for each node.\n"
+    )
+
+
+def test_a_file_of_binary_is_shown_without_what_would_steer_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "amqpmesh.yml").write_bytes(b"mesh: m\x1b[31m\x07" + b"\x00" * 5000 + b"\n")
+    result = run("check", str(tmp_path / "amqpmesh.yml"))
+    assert result.exit_code == ExitCode.TOPOLOGY_INVALID
+    assert "mesh: m" in result.stderr
+    assert all(character.isprintable() or character == "\n" for character in result.stderr)
+    assert max(map(len, result.stderr.splitlines())) < 250

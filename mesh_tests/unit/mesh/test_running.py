@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from addressing.loader import load_topology
 from mesh.pid_file import PidFile
-from mesh.running import change_note, other_meshes
+from mesh.running import change_note, other_meshes, started_from
 from mesh.workdir import SUPERVISOR, WorkDir
 
 TEXT = "mesh: m\nrouters: {r1: }\n"
@@ -71,3 +73,23 @@ def test_a_mesh_that_was_renamed_is_found_under_its_old_name(file: Path) -> None
     assert other_meshes(load_topology(file)) == []
     file.write_text(TEXT.replace("mesh: m", "mesh: n"))
     assert other_meshes(load_topology(file)) == ["m"]
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from mesh.pid_file import PidFile
+with PidFile(Path(sys.argv[1])) as file:
+    print(file.acquire(), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_runs_tells_from_which_file_it_was_started(file: Path, workdir: WorkDir) -> None:
+    assert started_from(workdir) is None
+    words = [sys.executable, "-c", HOLDER, str(workdir.pid_file("r1")), "--topology", str(file), "--as-read", "x"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout is not None
+        assert node.stdout.readline() == "True\n"
+        assert started_from(workdir) == file
+        node.communicate()

@@ -6,6 +6,7 @@ import click
 import pytest
 
 from mesh.connection_options import Request
+from mesh.exit_codes import ExitCode
 from mesh.pid_file import PidFile
 from mesh.server import find_server
 from mesh.topology_file import TopologyInvalid
@@ -61,9 +62,24 @@ def test_a_topology_may_be_named_and_must_then_be_right(folder: Path) -> None:
         where("orders", topology_path=folder / "x.yml")
 
 
-def test_a_wrong_topology_nearby_is_no_reason_not_to_send(folder: Path) -> None:
+def test_a_wrong_topology_nearby_is_told_and_not_passed_by(folder: Path) -> None:
     (folder / "amqpmesh.yml").write_text("mesh: [")
-    assert where("orders") == ("localhost", 5672, False)
+    with pytest.raises(TopologyInvalid) as told:
+        where("orders")
+    assert told.value.exit_code == ExitCode.TOPOLOGY_INVALID
+    assert "AM004" in told.value.message
+
+
+def test_several_topologies_nearby_ask_for_a_choice(folder: Path) -> None:
+    for name in ("a", "b"):
+        (folder / f"{name}.amqpmesh.yml").write_text(TOPOLOGY)
+    with pytest.raises(TopologyInvalid, match="several topologies here"):
+        where("orders")
+
+
+def test_who_names_a_server_does_not_need_the_topology_nearby(folder: Path) -> None:
+    (folder / "amqpmesh.yml").write_text("mesh: [")
+    assert where("//elsewhere/orders") == ("elsewhere", 5672, False)
 
 
 def test_a_password_comes_from_the_url_then_a_file_then_the_environment(
@@ -110,3 +126,13 @@ def test_while_the_mesh_runs_it_need_not_be_started(folder: Path) -> None:
     with PidFile(workdir.pid_file("r2")) as node:
         assert node.acquire()
         assert find_server(request("orders")).fix is None
+
+
+def test_a_user_without_a_password_is_told_of(folder: Path) -> None:
+    warning = find_server(request("//alice@elsewhere/orders")).warning
+    assert warning is not None
+    assert warning.startswith("note: alice has no password here, and comes as nobody")
+    (folder / "amqpmesh.yml").write_text(TOPOLOGY)
+    assert "alice has no password" in (find_server(request("orders", user="alice")).warning or "")
+    assert find_server(request("//alice:secret@elsewhere/orders")).warning is None
+    assert find_server(request("orders")).warning is None

@@ -1,0 +1,121 @@
+"""Which bytes of a message are its body, when the message comes in pieces?
+
+Spec: AMQP 1.0 [3.2] message format, [1.6] encodings. A body here is what data sections hold [3.2.6]; one that is a
+value or sequences stays with the rest. For clients: nodes forward bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+DESCRIBED = 0x00
+DATA = 0x75
+SMALL_ULONG, AFTER_SMALL_ULONG = b"\x53", 3
+ULONG, AFTER_ULONG = b"\x80", 10
+
+
+class NoSection(Exception):
+    """What stands there is not the beginning of a section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """``start``: where its value begins; ``size_bytes``: how long that is."""
+
+    code: int
+    start: int
+    size_bytes: int
+
+
+class SectionSplitter:
+    """Hands the bytes of data sections to ``on_body`` as they come; ``finish`` returns all others.
+
+    Always: what was fed is body, head, and ``_rest``, in which no section has ended yet.
+    """
+
+    def __init__(self, on_body: Callable[[bytes], None]) -> None:
+        self.has_body = False
+        self._on_body = on_body
+        self._head = bytearray()
+        self._rest = bytearray()
+        self._body_left_bytes = 0
+        self._is_opaque = False
+
+    def feed(self, piece: bytes) -> None:
+        self._rest += piece
+        while self._rest and not self._is_opaque and self._step():
+            pass
+
+    def finish(self) -> bytes:
+        """The message without its data sections; what is cut or no section stands at the end, for a decoder to find."""
+        return bytes(self._head + self._rest)
+
+    def _step(self) -> bool:
+        """Take something out of ``_rest``; False when that needs more bytes."""
+        if self._body_left_bytes:
+            return self._take_body()
+        try:
+            section = read_section(self._rest)
+        except NoSection:
+            self._is_opaque = True
+            return False
+        if section is None:
+            return False
+        if section.code == DATA:
+            return self._begin_body(section)
+        return self._take_section(section)
+
+    def _begin_body(self, section: Section) -> bool:
+        self.has_body = True
+        self._body_left_bytes = section.size_bytes
+        del self._rest[: section.start]
+        return True
+
+    def _take_body(self) -> bool:
+        taken = bytes(self._rest[: self._body_left_bytes])
+        del self._rest[: len(taken)]
+        self._body_left_bytes -= len(taken)
+        self._on_body(taken)
+        return True
+
+    def _take_section(self, section: Section) -> bool:
+        end = section.start + section.size_bytes
+        if len(self._rest) < end:
+            return False
+        self._head += self._rest[:end]
+        del self._rest[:end]
+        return True
+
+
+def read_section(data: bytearray) -> Section | None:
+    """The section that begins here; None as long as that cannot be told. Raises NoSection."""
+    at = _constructor_at(data)
+    if len(data) <= at:
+        return None
+    width = _size_width(data[at])
+    start = at + 1 + width
+    if len(data) < start:
+        return None
+    size = int.from_bytes(data[at + 1 : start], "big") if width else _fixed_bytes(data[at])
+    return Section(int.from_bytes(data[2:at], "big"), start, size)
+
+
+def _constructor_at(data: bytearray) -> int:
+    """Where the type of the value stands, behind the descriptor. Raises NoSection."""
+    if data[0] != DESCRIBED or data[1:2] not in (b"", SMALL_ULONG, ULONG):
+        raise NoSection
+    return AFTER_ULONG if data[1:2] == ULONG else AFTER_SMALL_ULONG
+
+
+def _size_width(constructor: int) -> int:
+    """Bytes that say how long a value is. [1.6]"""
+    kind = constructor >> 4
+    if kind < 0x4:
+        raise NoSection
+    return 0 if kind < 0xA else 4 if kind & 1 else 1
+
+
+def _fixed_bytes(constructor: int) -> int:
+    kind = constructor >> 4
+    return 0 if kind == 0x4 else 1 << (kind - 5)
