@@ -64,7 +64,7 @@ def command(out: Output, **options: Any) -> int:
     """Receive messages from an address and print them.
 
     URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
-    of the mesh in this folder, or else localhost:5672. With --json: one document a line.
+    of the mesh in this folder; localhost:5672 where there is no topology. With --json: one document a line.
 
     A body is printed as a whole, up to 256 MiB of it; -o writes bodies of any size to files as they come.
 

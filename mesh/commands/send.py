@@ -63,7 +63,7 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
     """Send messages to an address and count their outcomes.
 
     URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
-    of the mesh in this folder, or else localhost:5672.
+    of the mesh in this folder; localhost:5672 where there is no topology.
 
     Large bodies, of -s or -f, are sent in pieces and never held as a whole; a body has less than 4 GiB.
 
