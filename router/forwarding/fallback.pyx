@@ -11,7 +11,6 @@ from router.forwarding.anycast cimport Anycast
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.copies cimport Copies
 from router.forwarding.move cimport Move
-from router.forwarding.order cimport is_passed_on
 
 from dataclasses import replace
 
@@ -216,7 +215,7 @@ cdef class AnycastWithFallback(Anycast):
         """Between takers and fallback, if it has to: only when nothing it sent is outstanding."""
         if (inlet in self.behind) == self.is_falling_back:
             return True
-        if not is_passed_on(inlet):
+        if inlet.unsettled_count:
             return False
         if self.is_falling_back:
             self.behind[inlet] = None

@@ -26,15 +26,6 @@ cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1:
     return not others or _are_passed_on(inlet, others, egress)
 
 
-cdef bint is_passed_on(Inlet inlet) except -1:
-    """Nothing that it sent is on its way to anybody."""
-    if inlet.unsettled_count:
-        return False
-    if inlet.unheard and not _are_passed_on(inlet, inlet.unheard, None):
-        return False
-    return not inlet.unheard_large or _are_passed_on(inlet, inlet.unheard_large, None)
-
-
 cdef bint has_far(Inlet inlet) noexcept:
     cdef Carrier carrier = inlet.newest
     while carrier is not None:
@@ -45,11 +36,11 @@ cdef bint has_far(Inlet inlet) noexcept:
 
 
 cdef bint _are_passed_on(Inlet inlet, dict others, object egress) except -1:
-    """To ``egress``, or None: to any; as far as is known. Of what is not known yet, ask."""
+    """As far as is known. Of what is not known yet, ask."""
     cdef Taker taker
     cdef bint are = True
     for taker in list(others):
-        if egress is not None and taker.egress != egress:
+        if taker.egress != egress:
             continue
         if not taker.link.is_open_now():
             del others[taker]
