@@ -1,7 +1,7 @@
-"""When is a detach answered? Once every complete delivery that came before it went on.
+"""When is a detach or a close answered? Once every complete delivery that came before it went on.
 
 A producer that sends, settles and leaves at once has done all it has to: what it sent may still wait here, for a taker,
-for room or for a circuit. A detach with an error, or of a session or connection that is lost, is obeyed at once.
+for room or for a circuit. One with an error, of a session, or a connection that is lost, is obeyed at once.
 """
 
 from __future__ import annotations
@@ -12,15 +12,23 @@ from dataclasses import dataclass
 from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Inlet
 from router.timers import Timer, Timers
+from wire.endpoint import Endpoint
 from wire.events import Event, LinkDetached
 from wire.link import Link
 
+Progress = tuple[tuple[int, ...], ...]
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, eq=False)
 class _Leaver:
-    event: LinkDetached
-    progress: tuple[int, ...]
+    links: list[Link]
+    obey: Callable[[], None]
     timer: Timer
+    progress: Progress
+
+    @property
+    def has_more(self) -> bool:
+        return any(map(_has_more, self.links))
 
 
 class Leaving:
@@ -30,7 +38,7 @@ class Leaving:
         self._timers = timers
         self._patience_s = patience_s
         self._obey = obey
-        self.leavers: dict[Link, _Leaver] = {}
+        self.leavers: dict[Link | Endpoint, _Leaver] = {}
 
     def keeps(self, event: Event) -> bool:
         """True when it is a detach that has to wait."""
@@ -39,31 +47,43 @@ class Leaving:
         link = event.link
         if link.is_gone or link.has_left or link.session.is_over:
             return False
-        self.leavers[link] = _Leaver(event, _progress(link), self._watch(link))
+        self._wait_for(link, [link], lambda: self._detach(event))
         return True
+
+    def may_close(self, endpoint: Endpoint) -> bool:
+        """False when its close has to wait."""
+        links = [link for link in endpoint.links if _has_more(link)]
+        if links:
+            self._wait_for(endpoint, links, endpoint.answer_close)
+        return not links
 
     def look(self) -> None:
         """Something moved, perhaps the last of what was waited for."""
-        for link in [link for link in self.leavers if not _has_more(link)]:
-            self._end(link)
+        for who in [who for who, leaver in self.leavers.items() if not leaver.has_more]:
+            self._end(who)
 
-    def _watch(self, link: Link) -> Timer:
-        return self._timers.after(self._patience_s, lambda: self._on_late(link))
+    def _wait_for(self, who: Link | Endpoint, links: list[Link], obey: Callable[[], None]) -> None:
+        self.leavers[who] = _Leaver(links, obey, self._watch(who), _progress(links))
 
-    def _on_late(self, link: Link) -> None:
-        leaver = self.leavers[link]
-        progress = leaver.progress
-        leaver.progress = _progress(link)
-        if leaver.progress == progress:
-            self._end(link)
+    def _watch(self, who: Link | Endpoint) -> Timer:
+        return self._timers.after(self._patience_s, lambda: self._on_late(who))
+
+    def _on_late(self, who: Link | Endpoint) -> None:
+        leaver = self.leavers[who]
+        progress = _progress(leaver.links)
+        if progress == leaver.progress:
+            self._end(who)
         else:
-            leaver.timer = self._watch(link)
+            leaver.progress, leaver.timer = progress, self._watch(who)
 
-    def _end(self, link: Link) -> None:
-        leaver = self.leavers.pop(link)
+    def _end(self, who: Link | Endpoint) -> None:
+        leaver = self.leavers.pop(who)
         leaver.timer.cancel()
-        if not link.is_gone and not link.has_left:
-            self._obey(leaver.event)
+        leaver.obey()
+
+    def _detach(self, event: LinkDetached) -> None:
+        if not event.link.is_gone and not event.link.has_left:
+            self._obey(event)
 
 
 def _has_more(link: Link) -> bool:
@@ -71,6 +91,6 @@ def _has_more(link: Link) -> bool:
     return isinstance(owner, Inlet | AnonymousProducer) and not link.is_gone and owner.has_more
 
 
-def _progress(link: Link) -> tuple[int, ...]:
-    owner = link.owner
-    return owner.progress if isinstance(owner, Inlet | AnonymousProducer) else ()
+def _progress(links: list[Link]) -> Progress:
+    owners = [link.owner for link in links]
+    return tuple(owner.progress for owner in owners if isinstance(owner, Inlet | AnonymousProducer))

@@ -369,6 +369,8 @@ class Connection(asyncio.BufferedProtocol):
         self._has_peer_ended = True
         if self._phase is not Phase.AMQP or self.endpoint is None or self.endpoint.is_finished:
             return
+        if self.endpoint.owes_close:
+            return  # it said goodbye, and what it sent is still being passed on
         reason = "the peer closed the socket without closing the connection"
         self._reason = self._reason or reason
         self.endpoint.receive_eof()

@@ -97,6 +97,8 @@ class Endpoint(EndpointCore):
         self._links: dict[int, Link] = {}
         self._sessions: dict[int, Session] = {}
         self._is_closed_told = False
+        self.may_answer_close: Callable[[], bool] = lambda: True
+        """Asked when the peer closed: False puts our answer off until `answer_close`."""
         self._connection = lib.pn_connection()
         self._transport = new_transport()
         self._collector = lib.pn_collector()
@@ -279,8 +281,23 @@ class Endpoint(EndpointCore):
         events.append(Opened())
 
     def _on_close(self, event: Pointer, events: list[Event]) -> None:
-        lib.pn_connection_close(self._connection)
         self._tell_closed(condition.read(lib.pn_connection_remote_condition(self._connection)), events)
+        if self.may_answer_close():
+            self.answer_close()
+
+    def answer_close(self) -> None:
+        """The peer's close, once what it sent before was dealt with."""
+        if not self.is_freed:
+            lib.pn_connection_close(self._connection)
+            self.mark_dirty()
+
+    @property
+    def owes_close(self) -> bool:
+        """The peer closed, and we did not yet."""
+        if self.is_freed:
+            return False
+        state = lib.pn_connection_state(self._connection)
+        return bool(state & lib.PN_LOCAL_ACTIVE and state & lib.PN_REMOTE_CLOSED)
 
     def _on_transport_ended(self, event: Pointer, events: list[Event]) -> None:
         self._tell_closed(condition.read(lib.pn_transport_condition(self._transport), ConnectionFault), events)
