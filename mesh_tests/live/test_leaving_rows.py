@@ -30,7 +30,9 @@ def test_consumers_get_what_it_sent(
     with WireClient(rows.port("r1"), container_id="leaver") as producer:
         leave(producer, address, size, count, detaches=detaches)
         wait_with(
-            (producer, consumer), lambda: producer.has_ended or len(consumer.arrived) == count, "either has what it wants"
+            (producer, consumer),
+            lambda: producer.has_ended or len(consumer.arrived) == count,
+            "either has what it wants",
         )
     consumer.wait_arrived(count)
     assert [len(each.body) for each in consumer.arrived] == [size] * count
