@@ -104,7 +104,7 @@ class RouterNode:
             self._adopt(ArrivingConnection(endpoint, self._take_number(), self._on_arrived))
             return endpoint
         endpoint = Endpoint(known.endpoint, peer, self.dirty)
-        endpoint.may_answer_close = lambda: self._leaving.may_close(endpoint)
+        endpoint.may_answer_close = self._leaving.may_close
         self._adopt(self._client(endpoint, self._take_number(), known.link_capacity, known.max_message_bytes))
         return endpoint
 

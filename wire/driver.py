@@ -55,7 +55,7 @@ class Driver:
         self._node = node
         self._log = log
         self._container_id = container_id
-        self._clock = clock
+        self.now = clock
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._on_loop_trouble)
         self._listeners: dict[str, Listener] = {}
@@ -69,9 +69,6 @@ class Driver:
         self._gone = asyncio.Event()
         # One thread: guessing passwords in many connections must not take more than one core from the machine.
         self._passwords = ThreadPoolExecutor(1, "passwords")
-
-    def now(self) -> float:
-        return self._clock()
 
     # For whoever runs the node
     async def listen(self, spec: ListenerSpec) -> int:
@@ -155,7 +152,7 @@ class Driver:
 
     def on_input(self, connection: Connection) -> None:
         if connection.endpoint is not None:
-            connection.node.on_input(connection.endpoint, self._clock())
+            connection.node.on_input(connection.endpoint, self.now())
         if connection.node is not self._node:
             connection.flush()
         self.wake()

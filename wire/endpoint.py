@@ -84,6 +84,10 @@ class RemoteOpen:
     desired_capabilities: tuple[str, ...]
 
 
+def _at_once(endpoint: Endpoint) -> bool:
+    return True
+
+
 class Endpoint(EndpointCore):
     """A connection with its sessions and links. Not thread-safe; owned by one node."""
 
@@ -97,7 +101,7 @@ class Endpoint(EndpointCore):
         self._links: dict[int, Link] = {}
         self._sessions: dict[int, Session] = {}
         self._is_closed_told = False
-        self.may_answer_close: Callable[[], bool] = lambda: True
+        self.may_answer_close: Callable[[Endpoint], bool] = _at_once
         """Asked when the peer closed: False puts our answer off until `answer_close`."""
         self._connection = lib.pn_connection()
         self._transport = new_transport()
@@ -282,7 +286,7 @@ class Endpoint(EndpointCore):
 
     def _on_close(self, event: Pointer, events: list[Event]) -> None:
         self._tell_closed(condition.read(lib.pn_connection_remote_condition(self._connection)), events)
-        if self.may_answer_close():
+        if self.may_answer_close(self):
             self.answer_close()
 
     def answer_close(self) -> None:

@@ -13,7 +13,7 @@ cdef class AddressGroup(Group):
     cdef readonly dict takers
     # None until there are some: most groups of a large mesh have none.
     cdef dict streams
-    cdef dict drains
+    cdef object drains
     cdef CreditSharing sharing
     cdef readonly unsigned long long released
     cdef unsigned long long retried
@@ -39,13 +39,12 @@ cdef class AddressGroup(Group):
     cdef bint offer_again(self, Carrier carrier) except -1
     cdef int _turn_away(self, Inlet inlet) except -1
     cdef bint try_step(self, Inlet inlet) except -1
-    cdef int _look_at_drains(self) except -1
+    cdef int look_at_drains(self) except -1
     cdef bint pass_barrier(self, Inlet inlet) except -1
     cdef bint step(self, Inlet inlet) except -1
     cdef Carrier begin(self, Inlet inlet)
     cdef int wait_for_taker(self, Inlet inlet) except -1
     cdef int on_changed(self) except -1
     cdef bint _forget_taker(self, Taker taker) except -1
-    cdef int _drain(self, Taker taker) except -1
     cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome)
     cdef Carrier refuse_transaction(self, Inlet inlet, pn_delivery_t *delivery)

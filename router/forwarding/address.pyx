@@ -14,7 +14,7 @@ from router.forwarding.turns cimport Turns
 from wire.proton cimport pn, pn_delivery_t
 
 from addressing.book import DEFAULT_PRIORITY
-from router.forwarding.drain import Drain
+from router.forwarding.drain import Drains
 from router.forwarding.settings import AddressSnapshot
 from wire.outcome import rejected
 
@@ -60,7 +60,7 @@ cdef class AddressGroup(Group):
         if not self.takers:
             self._despair_later()
         self.top_up_now(inlet)
-        self._look_at_drains()
+        self.look_at_drains()
 
     def add_taker(self, Taker taker):
         self.takers[taker] = None
@@ -92,8 +92,8 @@ cdef class AddressGroup(Group):
         self.waiting.pop(inlet, None)
         self.sharing.forget(inlet)
         inlet.set_promised(0)
-        for drain in list(self.drains.values()) if self.drains else ():
-            drain.on_left(inlet)
+        if self.drains is not None:
+            self.drains.on_inlet_left(inlet)
         self.deliveries_in_before += inlet.deliveries_in
         self.on_changed()
 
@@ -111,8 +111,8 @@ cdef class AddressGroup(Group):
             self.missed_before += taker.copies_missed
         taker.leave()
         self.version += 1
-        if self.drains and taker in self.drains:
-            self.drains[taker].on_left(taker)
+        if self.drains is not None:
+            self.drains.on_taker_left(taker)
         self.owner.on_end_lost(self, taker, error)
         if closed:
             taker.link.close()
@@ -127,7 +127,7 @@ cdef class AddressGroup(Group):
         """A circuit or broker link of ours is up: a taker's credit comes as flow, an inlet's sender waits for ours."""
         if isinstance(link.owner, Inlet):
             self.top_up_now(link.owner)
-            self._look_at_drains()
+            self.look_at_drains()
 
     def _despair_later(self):
         for inlet in self.inlets:
@@ -170,47 +170,28 @@ cdef class AddressGroup(Group):
         cdef Inlet inlet
         if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
             self.kick()
-            return self._drain(taker)
+            if self.drains is None:
+                self.drains = Drains(self, self.timers, self.settings.path_wait_s, self.owner)
+            self.drains.begin(taker)
+            return 0
         self.kick()
         for inlet in list(self.inlets):
             self.top_up_now(inlet)
         return 0
 
-    cdef int _drain(self, Taker taker) except -1:
-        if self.drains is None:
-            self.drains = {}
-        if taker not in self.drains:
-            drain = self.drains[taker] = Drain(
-                taker, lambda: self._drained_with(taker), lambda: self._is_complete_for(taker), self._on_drained
-            )
-            drain.go_on()
-            if taker in self.drains:
-                self.timers.after(self.settings.path_wait_s, drain.stop_waiting)
-        return 0
-
-    def _is_complete_for(self, Taker taker):
-        return self.phase == 0 or self.owner.is_complete(self, taker.cost > 0)
-
-    def _drained_with(self, Taker taker):
-        """Whom a consumer's drain is offered to: brokers, whose messages it is after. Clients keep their own pace."""
-        if self.phase == 0:
-            return []
-        return [inlet for inlet in self.inlets if taker.cost == 0 or not inlet.is_circuit]
-
-    def _on_drained(self, drain):
-        self.drains.pop(drain.taker, None)
-        for inlet in self.inlets:
+    def on_drained(self):
+        """A consumer's drain is over."""
+        cdef Inlet inlet
+        if not self.drains:
+            self.drains = None
+        for inlet in list(self.inlets):
             self.top_up_now(inlet)
-
-    def _tell_drains(self, Inlet inlet):
-        for drain in list(self.drains.values()):
-            drain.on_progress(inlet)
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
         """Of what a sender tells only that it gave credit back matters here, perhaps when nobody drains any more."""
         cdef int held
-        if self.drains:
-            self._tell_drains(inlet)
+        if self.drains is not None:
+            self.drains.on_progress(inlet)
         held = max(0, pn.link_credit(inlet.link.raw))
         if inlet.promised_count <= held or inlet.is_draining:
             return 0
@@ -245,12 +226,11 @@ cdef class AddressGroup(Group):
                     self.is_kicked = True
         finally:
             self.is_kicking = False
-        return self._look_at_drains()
+        return self.look_at_drains()
 
-    cdef int _look_at_drains(self) except -1:
-        if self.drains:
-            for drain in list(self.drains.values()):
-                drain.look()
+    cdef int look_at_drains(self) except -1:
+        if self.drains is not None:
+            self.drains.look()
         return 0
 
     cdef bint serve(self) except -1:
@@ -318,8 +298,8 @@ cdef class AddressGroup(Group):
         if inlet.promised_count == 0 and room_of(inlet) >= 0 and inlet.needs_float():
             # Its takers may settle much later, and it may have more to send.
             self.top_up_now(inlet)
-        if self.drains:
-            self._tell_drains(inlet)
+        if self.drains is not None:
+            self.drains.on_progress(inlet)
         return 0
 
     cdef int _turn_away(self, Inlet inlet) except -1:

@@ -7,8 +7,67 @@ just come may drain before the links to all brokers are there: it waits for thos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from router.forwarding.ends import Inlet, Taker
+
+if TYPE_CHECKING:
+    from router.forwarding.address import AddressGroup, GroupOwner
+    from router.timers import Timers
+
+
+class Drains:
+    """Those under way at one address, one for each consumer that asked. The group hears of each that is over."""
+
+    def __init__(self, group: AddressGroup, timers: Timers, path_wait_s: float, owner: GroupOwner) -> None:
+        self._group = group
+        self._timers = timers
+        self._path_wait_s = path_wait_s
+        self._owner = owner
+        self._drains: dict[Taker, Drain] = {}
+
+    def __len__(self) -> int:
+        return len(self._drains)
+
+    def begin(self, taker: Taker) -> None:
+        """This consumer has credit that it wants used up or back; nothing new if that is under way."""
+        if taker in self._drains:
+            return
+        drain = Drain(taker, lambda: self._offered(taker), lambda: self._is_complete_for(taker), self._on_over)
+        self._drains[taker] = drain
+        drain.go_on()
+        if taker in self._drains:
+            self._timers.after(self._path_wait_s, drain.stop_waiting)
+
+    def _offered(self, taker: Taker) -> list[Inlet]:
+        """Whom a drain is offered to: brokers, whose messages it is after. Clients keep their own pace."""
+        if self._group.phase == 0:
+            return []
+        return [inlet for inlet in self._group.inlets if taker.cost == 0 or not inlet.is_circuit]
+
+    def _is_complete_for(self, taker: Taker) -> bool:
+        return self._group.phase == 0 or self._owner.is_complete(self._group, taker.cost > 0)
+
+    def _on_over(self, drain: Drain) -> None:
+        self._drains.pop(drain.taker, None)
+        self._group.on_drained()
+
+    def look(self) -> None:
+        """Something changed that one of them may wait for."""
+        for drain in list(self._drains.values()):
+            drain.look()
+
+    def on_progress(self, inlet: Inlet) -> None:
+        for drain in list(self._drains.values()):
+            drain.on_progress(inlet)
+
+    def on_inlet_left(self, inlet: Inlet) -> None:
+        for drain in list(self._drains.values()):
+            drain.on_left(inlet)
+
+    def on_taker_left(self, taker: Taker) -> None:
+        if taker in self._drains:
+            self._drains[taker].on_left(taker)
 
 
 class Drain:

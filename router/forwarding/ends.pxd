@@ -118,11 +118,10 @@ cdef class Taker(DeliveryOwner):
     cdef bint is_stalled
     # Multicast: left out of what is sent settled.
     cdef bint is_skipped
-    cdef object skip_timer
     cdef readonly bint had_credit
-    cdef object stall_timer
-    # What had gone out when that was started.
-    cdef unsigned long long watched_out
+    # Multicast: while others wait for it, and while what is sent settled does (`watch`).
+    cdef object stall_watch
+    cdef object skip_watch
     cdef readonly unsigned long long copies_missed
     cdef Carrier moving
     cdef Carrier newest

@@ -8,10 +8,8 @@ cdef class Copy(Carrier):
     cdef bint is_done
     cdef unsigned int taker_number
     cdef size_t sent_bytes
-    cdef size_t looked_bytes
 
     cdef int send(self, const char *chunk, size_t size) except -1
-    cdef bint has_progressed(self) noexcept
     cdef bint is_settled(self) noexcept
     cdef int _tell_fan(self, size_t state, object outcome) except -1
     cdef int give_up(self) except -1

@@ -5,9 +5,8 @@ the pace; a taker that stands still is left out by its group's stall timer.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
-from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
@@ -42,12 +41,6 @@ cdef class Copy(Carrier):
         self.taker.link.send_now(chunk, size)
         self.sent_bytes += size
         return 0
-
-    cdef bint has_progressed(self) noexcept:
-        """Bytes went out since this was last asked."""
-        cdef bint has = self.sent_bytes > self.looked_bytes
-        self.looked_bytes = self.sent_bytes
-        return has
 
     cdef bint is_settled(self) noexcept:
         """By its sender, as far as that is known: of a stream only once its last byte came."""
@@ -197,13 +190,11 @@ cdef class Fan(Carrier):
         cdef Inlet inlet = self.inlet
         cdef Copy blocked = self.blocked()
         cdef Taker taker
-        cdef size_t size = pending_now(self.incoming)
-        if self.is_read or self.is_done or blocked is None or self.prefix is not None or size > WHOLE_BYTES:
+        if self.is_read or self.is_done or blocked is None or self.prefix is not None:
             return False
-        if pn.delivery_partial(self.incoming) or pn.delivery_aborted(self.incoming):
+        self.prefix = inlet.read_rest(self.incoming)
+        if self.prefix is None:
             return False
-        self.prefix = PyBytes_FromStringAndSize(NULL, size)
-        inlet.link.recv_into(PyBytes_AS_STRING(self.prefix), size)
         self.is_read = True
         inlet.pop()
         taker = blocked.taker

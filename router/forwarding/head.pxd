@@ -29,6 +29,7 @@ cdef class Head(DeliveryOwner):
     cdef int leave_head(self) except -1
     cdef bint _has_unread(self) noexcept
     cdef bint _release_current(self) except -1
+    cdef bytes read_rest(self, pn_delivery_t *delivery)
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1
     cdef int head_level(self) except -1
     cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept

@@ -102,6 +102,16 @@ cdef class Head(DeliveryOwner):
             self.link.advance_now()
         return message
 
+    cdef bytes read_rest(self, pn_delivery_t *delivery):
+        """All that is left of the current delivery, to be popped then; None if it is not all here, or large."""
+        cdef size_t size = pending_now(delivery)
+        cdef bytes rest
+        if size > WHOLE_BYTES or pn.delivery_partial(delivery) or pn.delivery_aborted(delivery):
+            return None
+        rest = PyBytes_FromStringAndSize(NULL, size)
+        self.link.recv_into(PyBytes_AS_STRING(rest), size)
+        return rest
+
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
         """What was read of the head, and went nowhere."""
         raise AssertionError("only anonymous senders' large messages are begun with a part that was read")

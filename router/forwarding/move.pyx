@@ -6,7 +6,7 @@ What was read whole may be kept until its outcome, and offered to another taker.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.copies cimport Copies
 from router.forwarding.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
@@ -176,13 +176,11 @@ cdef class Move(Carrier):
     cdef bint read_rest(self) except -1:
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
-        cdef size_t size = pending_now(self.incoming)
-        if self.is_read or taker is None or self.copy is not None or size > WHOLE_BYTES:
+        if self.is_read or taker is None or self.copy is not None:
             return False
-        if pn.delivery_partial(self.incoming) or pn.delivery_aborted(self.incoming):
+        self.copy = inlet.read_rest(self.incoming)
+        if self.copy is None:
             return False
-        self.copy = PyBytes_FromStringAndSize(NULL, size)
-        inlet.link.recv_into(PyBytes_AS_STRING(self.copy), size)
         self.is_read = True
         inlet.pop()
         taker.link.endpoint.wait(self)

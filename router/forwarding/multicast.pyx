@@ -9,6 +9,7 @@ from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.fan cimport Copy, start_fan
 from router.forwarding.move cimport too_large
 from router.forwarding.order cimport may_stream, start_barriers
+from router.forwarding.watch cimport Watch, end_watch, watch
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn
 
@@ -151,19 +152,28 @@ cdef class Multicast(AddressGroup):
         return self.settings.stall_timeout_s * (1 + taker.cost)
 
     cdef int _watch_settled(self, Taker taker) except -1:
+        """What is sent settled waits for this taker."""
         cdef double patience_s = _PRESETTLED_PATIENCE_S
-        if taker.skip_timer is None:
+        if taker.moving is not None:
+            patience_s = _PRESETTLED_BLOCKED_S
+        elif not taker.had_credit:
             # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
-            if not taker.had_credit:
-                patience_s = self.settings.path_wait_s
-            taker.skip_timer = self.timers.after(patience_s * (1 + taker.cost), lambda: self._on_skipped(taker))
+            patience_s = self.settings.path_wait_s
+        taker.skip_watch = watch(
+            taker.skip_watch, taker, self.timers, patience_s * (1 + taker.cost), self._on_skip_watch_end
+        )
         return 0
 
-    def _on_skipped(self, Taker taker):
-        taker.skip_timer = None
-        if taker in self.takers and not taker.can_take_now():
-            taker.is_skipped = True
-            self._go_without()
+    def _on_skip_watch_end(self, Taker taker):
+        cdef Watch ended = taker.skip_watch
+        taker.skip_watch = None
+        if taker not in self.takers or taker.can_take_now():
+            return
+        if ended.has_moved():
+            self._watch_settled(taker)
+            return
+        taker.is_skipped = True
+        self._go_without()
 
     def _go_without(self):
         cdef Inlet inlet
@@ -179,26 +189,21 @@ cdef class Multicast(AddressGroup):
         return self._watch(taker, patience_s)
 
     cdef int _watch(self, Taker taker, double patience_s) except -1:
-        if taker.stall_timer is not None:
-            if taker.stall_timer.deadline <= self.timers.now + patience_s:
-                return 0
-            taker.stall_timer.cancel()
-        taker.watched_out = taker.deliveries_out
-        taker.stall_timer = self.timers.after(patience_s, lambda: self._on_stalled(taker))
+        taker.stall_watch = watch(taker.stall_watch, taker, self.timers, patience_s, self._on_stall_watch_end)
         return 0
 
-    def _on_stalled(self, Taker taker):
+    def _on_stall_watch_end(self, Taker taker):
+        cdef Watch ended = taker.stall_watch
         cdef Copy copy
-        cdef bint may_go_on, has_progressed, was_settled = False
-        taker.stall_timer = None
+        cdef bint may_go_on, was_settled = False
+        taker.stall_watch = None
         if taker not in self.takers or taker.can_take_now():
             return
         if isinstance(taker.moving, Copy):
             copy = <Copy>taker.moving
             # A copy that waits for its own producer is nobody's fault at the other end. One whose credit was taken back is.
             may_go_on = copy.sent_bytes or taker.link.credit_now() > 0
-            has_progressed = copy.has_progressed() or taker.deliveries_out > taker.watched_out
-            if has_progressed or (may_go_on and taker.link.is_writable_now()):
+            if ended.has_moved() or (may_go_on and taker.link.is_writable_now()):
                 self.on_blocked(taker)
                 return
             was_settled = copy.is_settled()
@@ -215,8 +220,7 @@ cdef class Multicast(AddressGroup):
         if taker.credit_count > 0 and taker.moving is None:
             if taker.link.is_writable_now():
                 taker.is_stalled = taker.is_skipped = False
-            for timer in (taker.stall_timer, taker.skip_timer):
-                if timer is not None:
-                    timer.cancel()
-            taker.stall_timer = taker.skip_timer = None
+            end_watch(taker.stall_watch)
+            end_watch(taker.skip_watch)
+            taker.stall_watch = taker.skip_watch = None
         return AddressGroup.on_credit(self, taker)

@@ -1,0 +1,15 @@
+from router.forwarding.ends cimport Taker
+
+
+cdef class Watch:
+    cdef Taker taker
+    cdef object timer
+    # What had gone out to the taker when this began.
+    cdef unsigned long long deliveries_out
+    cdef size_t sent_bytes
+
+    cdef bint has_moved(self) noexcept
+
+
+cdef Watch watch(Watch now, Taker taker, object timers, double patience_s, object on_end)
+cdef int end_watch(Watch now) except -1

@@ -1,0 +1,37 @@
+"""How long others wait for a multicast's taker: what is left of their patience, and whether anything went out meanwhile."""
+
+from router.forwarding.ends cimport Taker
+from router.forwarding.fan cimport Copy
+
+
+cdef class Watch:
+    """Runs out once; who ran it decides whether to begin another."""
+
+    cdef bint has_moved(self) noexcept:
+        """Deliveries, or bytes of one, went out since it began."""
+        return self.taker.deliveries_out != self.deliveries_out or _bytes_under_way(self.taker) != self.sent_bytes
+
+
+cdef size_t _bytes_under_way(Taker taker) noexcept:
+    return (<Copy>taker.moving).sent_bytes if isinstance(taker.moving, Copy) else 0
+
+
+cdef Watch watch(Watch now, Taker taker, object timers, double patience_s, object on_end):
+    """``now`` when that runs out soon enough, else one that calls ``on_end(taker)`` after ``patience_s`` seconds."""
+    cdef Watch begun
+    if now is not None:
+        if now.timer.deadline <= timers.now + patience_s:
+            return now
+        now.timer.cancel()
+    begun = Watch.__new__(Watch)
+    begun.taker = taker
+    begun.deliveries_out = taker.deliveries_out
+    begun.sent_bytes = _bytes_under_way(taker)
+    begun.timer = timers.after(patience_s, lambda: on_end(taker))
+    return begun
+
+
+cdef int end_watch(Watch now) except -1:
+    if now is not None:
+        now.timer.cancel()
+    return 0
