@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from mesh_tests.live.row_mesh import RowMesh, new_address
@@ -49,3 +51,28 @@ def test_queues_get_what_it_sent(
     consumer.receiver(address, credit=100)
     arrived = consumer.wait_arrived(count)
     assert [len(each.body) for each in arrived] == [size] * count
+
+
+@pytest.mark.parametrize("half", [True, False], ids=["half", "whole"])
+@pytest.mark.parametrize("kind", ["work", "news"])
+def test_a_consumer_gets_what_came_from_one_that_shut_its_socket_behind_its_close(
+    rows: RowMesh, consumer: WireClient, kind: str, half: bool
+) -> None:
+    """It waits here for the consumer's credit when the end of the socket is seen."""
+    address = new_address(kind)
+    receiver = consumer.receiver(address)
+    producer = WireClient(rows.port("r1"), container_id="leaver")
+    leave(producer, address, 100, 1, detaches=False)
+    producer.step()
+    if half:
+        producer.socket.shutdown(socket.SHUT_WR)
+    else:
+        producer.socket.close()
+    with WireClient(rows.port("r1"), container_id="witness"):
+        pass  # its router answered what came after the end of that socket
+    receiver.grant(1)
+    consumer.wait_arrived(1)
+    assert [len(each.body) for each in consumer.arrived] == [100]
+    if half:
+        producer.wait_closed()
+    producer.kill()
