@@ -1,5 +1,6 @@
-"""Which port may a test listen on?"""
+"""Which port may a test listen on, and where does it connect from?"""
 
+import itertools
 import random
 import socket
 from collections.abc import Iterator
@@ -7,6 +8,8 @@ from collections.abc import Iterator
 # Below the range from which the kernel takes ports for outgoing connections: between here and the moment that a
 # program listens nobody else gets the port by chance.
 LOWEST, HIGHEST = 20_000, 32_000
+
+_hosts = itertools.count((127 << 24) + (1 << 16) + 1)
 
 
 def free_port() -> int:
@@ -45,3 +48,15 @@ def _is_in_use(port: int) -> bool:
 def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def connect_from_new_host(port: int, timeout_s: float) -> socket.socket:
+    """A connection to ``port`` from a loopback address of its own: in one log, the kernel's ports come again."""
+    host = socket.inet_ntoa(next(_hosts).to_bytes(4, "big"))
+    return socket.create_connection(("127.0.0.1", port), timeout_s, source_address=(host, 0))
+
+
+def local_name(connected: socket.socket) -> str:
+    """``host:port`` of our end, as the peer logs it."""
+    host, port = connected.getsockname()
+    return f"{host}:{port}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from types import TracebackType
 from typing import Any
 
+from mesh_tests.ports import connect_from_new_host, local_name
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.waiting import wait_until
 
@@ -21,8 +21,8 @@ class Offender:
     def __init__(self, mesh: RunningMesh, router: str, port: int) -> None:
         self._mesh = mesh
         self._router = router
-        self.socket = socket.create_connection(("127.0.0.1", port), ANSWER_S)
-        self.local_port = self.socket.getsockname()[1]
+        self.socket = connect_from_new_host(port, ANSWER_S)
+        self.local_name = local_name(self.socket)
 
     def __enter__(self) -> Offender:
         return self
@@ -48,7 +48,7 @@ class Offender:
         return b"".join(parts)
 
     def complaints(self) -> list[dict[str, Any]]:
-        return complaints(self._mesh, self._router, self.local_port)
+        return complaints(self._mesh, self._router, self.local_name)
 
     def wait_one_complaint(self) -> dict[str, Any]:
         """The one line of warning about this connection."""
@@ -58,10 +58,10 @@ class Offender:
         return lines[0]
 
 
-def complaints(mesh: RunningMesh, router: str, local_port: int) -> list[dict[str, Any]]:
-    """What the router wrote of the connection from ``local_port`` that is not its ordinary coming and going."""
-    about = f"127.0.0.1:{local_port}"
-    lines = [
-        line for line in mesh.log(router) if about in (line.get("remote"), str(line.get("client")).split(" at ")[-1])
-    ]
-    return [line for line in lines if line["level"] != "info"]
+def complaints(mesh: RunningMesh, router: str, local_name: str) -> list[dict[str, Any]]:
+    """What the router wrote of the connection from ``local_name`` that is not its ordinary coming and going."""
+    return [line for line in mesh.log(router) if line["level"] != "info" and local_name in _about(line)]
+
+
+def _about(line: dict[str, Any]) -> tuple[Any, str]:
+    return line.get("remote"), str(line.get("client")).split(" at ")[-1]

@@ -97,7 +97,7 @@ class RowMesh(RunningMesh):
 
     def lose(self, client: WireClient, router: str) -> None:
         """Kill it, and wait until its router knows."""
-        peer = f"127.0.0.1:{client.local_port}"
+        peer = client.local_name
         client.kill()
 
         def is_forgotten() -> bool:

@@ -166,7 +166,7 @@ def test_who_did_not_log_in_has_the_rights_of_anonymous(mesh, address):
     with WireClient(mesh.port("r1", OPTIONAL)) as client:
         receiver = client.receiver(address)
         assert client.wait_detached(receiver).error.condition == "amqp:unauthorized-access"
-        (line,) = wait_until(lambda: complaints(mesh, "r1", client.local_port), LOGGED_S, "a line in the log")
+        (line,) = wait_until(lambda: complaints(mesh, "r1", client.local_name), LOGGED_S, "a line in the log")
         assert line["event"] == "attach_refused"
 
 

@@ -143,7 +143,7 @@ def lose_a_consumer_in_silence(rows, egress):
 
 def _connections(rows, router, client):
     known = rows.snapshot(router)["node"]["connections"]
-    return [each for each in known if each["remote_address"] == f"127.0.0.1:{client.local_port}"]
+    return [each for each in known if each["remote_address"] == client.local_name]
 
 
 def test_a_consumer_that_falls_silent_with_a_full_socket_is_taken_for_dead(at_once, egress):

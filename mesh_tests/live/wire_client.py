@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, cast
 
 from mesh_tests.outcomes import TRANSACTIONAL
+from mesh_tests.ports import connect_from_new_host, local_name
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, Outcome
 from wire.endpoint import Endpoint, EndpointSettings
@@ -52,7 +53,7 @@ class WireClient:
     """Open from the constructor on, unless ``is_awaited`` is false. Nothing moves but inside ``wait`` and ``step``."""
 
     def __init__(self, port: int, *, container_id: str = "by-hand", is_awaited: bool = True, **settings: Any) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), WAIT_S)
+        self.socket = connect_from_new_host(port, WAIT_S)
         # It writes often and little: else what comes second waits 40 ms for an acknowledgment of the first.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.endpoint = Endpoint(EndpointSettings(container_id, **settings))
@@ -88,8 +89,8 @@ class WireClient:
         self.kill()
 
     @property
-    def local_port(self) -> int:
-        return int(self.socket.getsockname()[1])
+    def local_name(self) -> str:
+        return local_name(self.socket)
 
     def kill(self) -> None:
         """Drop the socket without a word."""
