@@ -68,6 +68,22 @@ def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(egress: st
     assert _copies_missed(mesh) == 47
 
 
+def test_pre_settled_copies_do_not_wait_for_a_consumer_that_comes_without_credit(egress: str):
+    mesh = line()
+    moving = mesh.client(egress, "moving").receiver("prices", credit=10_000)
+    sender = mesh.client("r1").sender("prices")
+    mesh.run(0.5)
+    mesh.client(egress, "still").receiver("prices", credit=0)
+    mesh.run(0.05)
+    before = mesh.now
+    while sender.count < 2000:
+        while sender.link.credit > 0 and sender.count < 2000:
+            sender.send(b"x", settled=True)
+        mesh.run(0.005)
+    mesh.run_until(lambda: len(moving.messages) == 2000, 1)
+    assert mesh.now - before < 1
+
+
 def test_only_the_consumer_without_credit_loses_pre_settled_copies_of_many_producers(egress: str):
     mesh = line()
     moving = mesh.client(egress).receiver("prices", credit=10_000)

@@ -156,7 +156,7 @@ cdef class Multicast(AddressGroup):
         cdef double patience_s = _PRESETTLED_PATIENCE_S
         if taker.moving is not None:
             patience_s = _PRESETTLED_BLOCKED_S
-        elif not taker.had_credit:
+        elif taker.cost and not taker.had_credit:
             # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
             patience_s = self.settings.path_wait_s
         taker.skip_watch = watch(
