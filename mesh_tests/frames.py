@@ -15,3 +15,10 @@ def pretended_credit(credit: int = 1000) -> bytes:
     window = b"\x70" + struct.pack(">I", 128)
     fields = b"\x43" + window + b"\x43" + window + b"\x43\x43\x70" + struct.pack(">I", credit)
     return frame(b"\x00\x53\x13\xc0" + bytes([len(fields) + 1, 7]) + fields)
+
+
+def window_flow(next_incoming_id: int, window: int) -> bytes:
+    """The peer's first session takes so many transfers, counted from that one. [2.7.4]"""
+    first, frames = (b"\x70" + struct.pack(">I", value) for value in (next_incoming_id, window))
+    fields = first + frames + b"\x43" + b"\x70" + struct.pack(">I", 1000)
+    return frame(b"\x00\x53\x13\xc0" + bytes([len(fields) + 1, 4]) + fields)

@@ -77,8 +77,11 @@ cdef class SessionCore:
     # Frames handed to the engine since its output number ``handed_at``: the peer's window does not count them yet.
     cdef size_t handed_frames
     cdef unsigned long long handed_at
+    # Its peer set no bound when it began.
+    cdef bint is_unbounded
 
     cdef bint is_crowded_now(self) noexcept
+    cdef size_t remote_window_now(self) noexcept
 
 
 cdef class LinkCore:

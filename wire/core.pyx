@@ -27,6 +27,8 @@ cdef enum:
     # engine keeps the rest until the window opens.
     LEAST_FRAME_BYTES = 16000
 
+cdef unsigned int OVERRUN_FRAMES = 0x80000000
+
 cdef char gathered[OUTPUT_BOUND_BYTES]
 cdef bint cold_kinds[MAX_KIND]
 
@@ -355,10 +357,19 @@ cdef class SessionCore:
         """A quarter of what may lie here unread does: before the window shuts, for all links of the session."""
         return pn.session_incoming_bytes(self.raw) * 4 > self.window_bytes
 
+    def on_begun(self):
+        """The peer began it, or answered our begin."""
+        self.is_unbounded = pn.session_remote_incoming_window(self.raw) >= OVERRUN_FRAMES
+
+    cdef size_t remote_window_now(self) noexcept:
+        cdef unsigned int frames = pn.session_remote_incoming_window(self.raw)
+        # The engine counts without a sign: a window that the peer made smaller than what is under way looks huge.
+        return 0 if frames >= OVERRUN_FRAMES and not self.is_unbounded else frames
+
     @property
     def remote_window_frames(self):
-        """Transfer frames the peer's session still takes."""
-        return pn.session_remote_incoming_window(self.raw)
+        """Transfer frames the peer's session still takes. [2.5.6]"""
+        return self.remote_window_now()
 
 
 cdef class LinkCore:
@@ -531,7 +542,7 @@ cdef class OutgoingCore(LinkCore):
             return False
         if session.handed_at != self.endpoint.outputs:
             session.handed_at, session.handed_frames = self.endpoint.outputs, 0
-        return pn.session_remote_incoming_window(session.raw) > session.handed_frames
+        return session.remote_window_now() > session.handed_frames
 
     cdef pn_delivery_t *start_now(self, const char *tag, size_t size) except NULL:
         cdef pn_bytes_t name

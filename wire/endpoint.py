@@ -314,11 +314,14 @@ class Endpoint(EndpointCore):
 
     def _on_begin(self, event: Pointer, events: list[Event]) -> None:
         pointer = lib.pn_event_session(event)
-        if address_of(pointer) in self._sessions:
+        known = self._sessions.get(address_of(pointer))
+        if known is not None:
+            known.on_begun()
             return
         if self.remote is None:
             raise ConnectionFault("amqp:connection:framing-error", "a begin came before the open")
         session = self._own_session(pointer)
+        session.on_begun()
         lib.pn_session_open(pointer)
         self.mark_dirty()
         events.append(SessionBegun(session))

@@ -59,7 +59,7 @@ ctypedef struct Proton:
     pn_delivery_t *(*event_delivery)(pn_event_t *) noexcept
     pn_link_t *(*event_link)(pn_event_t *) noexcept
     # Sessions and links
-    size_t (*session_remote_incoming_window)(pn_session_t *) noexcept
+    unsigned int (*session_remote_incoming_window)(pn_session_t *) noexcept
     size_t (*session_incoming_bytes)(pn_session_t *) noexcept
     void *(*link_get_context)(pn_link_t *) noexcept
     void (*link_set_context)(pn_link_t *, void *) noexcept

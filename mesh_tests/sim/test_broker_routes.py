@@ -185,6 +185,21 @@ def test_whoever_drains_as_soon_as_he_attached_gets_all_too(tmp_path: Path, at: 
         mesh.run(seconds)
 
 
+@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("at", [("r1", "r1"), ("r1", "r3"), ("r3", "r3")], ids=" and ".join)
+def test_drains_of_several_consumers_at_once_are_all_answered(tmp_path: Path, at: tuple[str, str], count: int):
+    mesh = mesh_of(tmp_path, b1=["r1"], b2=["r1"])
+    sender = mesh.client("r1", "p").sender("sharded")
+    receivers = [mesh.client(router).receiver("sharded", credit=0) for router in at]
+    mesh.run(2)
+    send_all(mesh, sender, count)
+    for receiver in receivers:
+        receiver.tops_up = False
+        receiver.link.request_drain(5)
+    mesh.run_until(lambda: not any(receiver.link.is_drain_pending for receiver in receivers), 5)
+    assert sum(len(receiver.messages) for receiver in receivers) == count
+
+
 def drain_until_empty(mesh: SimMesh, receiver: Receiver) -> None:
     before = -1
     while before < len(receiver.messages):

@@ -68,6 +68,22 @@ def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(egress: st
     assert _copies_missed(mesh) == 47
 
 
+def test_pre_settled_copies_do_not_wait_for_a_consumer_that_comes_without_credit(egress: str):
+    mesh = line()
+    moving = mesh.client(egress, "moving").receiver("prices", credit=10_000)
+    sender = mesh.client("r1").sender("prices")
+    mesh.run(0.5)
+    mesh.client(egress, "still").receiver("prices", credit=0)
+    mesh.run(0.05)
+    before = mesh.now
+    while sender.count < 2000:
+        while sender.link.credit > 0 and sender.count < 2000:
+            sender.send(b"x", settled=True)
+        mesh.run(0.005)
+    mesh.run_until(lambda: len(moving.messages) == 2000, 1)
+    assert mesh.now - before < 1
+
+
 def test_only_the_consumer_without_credit_loses_pre_settled_copies_of_many_producers(egress: str):
     mesh = line()
     moving = mesh.client(egress).receiver("prices", credit=10_000)
@@ -169,6 +185,24 @@ def test_pre_settled_copies_hardly_wait_for_a_consumer_that_takes_no_byte(egress
     mesh.send(sender, b"after", settled=True)
     mesh.run_until(lambda: still.messages[-1:] == [b"after"])
     assert len(still.messages) == len(bodies) - _copies_missed(mesh) + 1
+
+
+def test_who_stands_beside_one_whose_window_is_shut_loses_no_pre_settled_copy(egress: str):
+    mesh = line()
+    moving = mesh.client(egress, "moving").receiver("prices", credit=10_000)
+    still = mesh.client(egress, "still", window_frames=4, max_frame_bytes=4096).receiver("prices", credit=1000)
+    sender = mesh.client("r1").sender("prices")
+    mesh.run(0.5)
+    still.reads = False
+    end = mesh.now + 5
+    while mesh.now < end:
+        for _ in range(3):
+            if sender.link.credit > 0:
+                sender.send(bytes(3000), settled=True)
+        mesh.run(0.005)
+    mesh.run(2)
+    assert sender.count > 2000
+    assert len(moving.messages) == sender.count
 
 
 def _stream(mesh: SimMesh, sender: Sender, body: bytes) -> None:

@@ -33,7 +33,8 @@ class Drains:
         """This consumer has credit that it wants used up or back; nothing new if that is under way."""
         if taker in self._drains:
             return
-        drain = Drain(taker, lambda: self._offered(taker), lambda: self._is_complete_for(taker), self._on_over)
+        offered, is_complete = lambda: self._offered(taker), lambda: self._is_complete_for(taker)
+        drain = Drain(taker, offered, is_complete, self.look, self._on_over)
         self._drains[taker] = drain
         drain.go_on()
         if taker in self._drains:
@@ -51,6 +52,7 @@ class Drains:
     def _on_over(self, drain: Drain) -> None:
         self._drains.pop(drain.taker, None)
         self._group.on_drained()
+        self.look()
 
     def look(self) -> None:
         """Something changed that one of them may wait for."""
@@ -73,7 +75,8 @@ class Drains:
 class Drain:
     """``done(drain)`` is called once: the taker's credit was used up or given back.
 
-    ``offered`` are the inlets that are there now, ``is_complete`` whether these are all there will be.
+    ``offered`` are the inlets that are there now, ``is_complete`` whether these are all there will be. An inlet is
+    asked for one taker at a time: ``left_one()`` is called when it may be for another.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Drain:
         taker: Taker,
         offered: Callable[[], Iterable[Inlet]],
         is_complete: Callable[[], bool],
+        left_one: Callable[[], None],
         done: Callable[[Drain], None],
     ) -> None:
         self.taker = taker
@@ -88,27 +92,33 @@ class Drain:
         self._is_complete = is_complete
         self._asked: set[Inlet] = set()
         self._current: Inlet | None = None
+        self._left_one = left_one
         self._done = done
         self._is_over = False
 
     def go_on(self) -> None:
         """Ask the next one, as long as the consumer's credit lasts."""
-        self._finish_current()
+        has_left_one = self._finish_current()
+        if self._goes_on_with_next():
+            if has_left_one:
+                self._left_one()
+            return
         credit = self.taker.link.credit
-        if credit > 0 and self.taker.link.is_draining:
-            inlet = self._next()
-            if inlet is not None:
-                self._ask(inlet, credit)
-                return
-            if not self._is_complete():
-                return
         if self.taker.link.is_open and credit > 0 and not self.taker.is_moving:
             self.taker.link.drained()
             self.taker.sync_credit()
         self._end()
 
-    def _next(self) -> Inlet | None:
-        return next((inlet for inlet in self._offered() if inlet not in self._asked and inlet.link.is_open), None)
+    def _goes_on_with_next(self) -> bool:
+        """Somebody is asked, or waited for."""
+        credit = self.taker.link.credit
+        if credit <= 0 or not self.taker.link.is_draining:
+            return False
+        others = [inlet for inlet in self._offered() if inlet not in self._asked and inlet.link.is_open]
+        free = next((inlet for inlet in others if not inlet.is_draining), None)
+        if free is not None:
+            self._ask(free, credit)
+        return bool(others) or not self._is_complete()
 
     def _ask(self, inlet: Inlet, credit: int) -> None:
         self._asked.add(inlet)
@@ -148,10 +158,12 @@ class Drain:
             self._is_over = True
             self._done(self)
 
-    def _finish_current(self) -> None:
+    def _finish_current(self) -> bool:
+        """True when there was one."""
         inlet, self._current = self._current, None
         if inlet is not None:
             inlet.is_draining = False
             inlet.promised = max(0, inlet.link.credit) if not inlet.link.is_gone else 0
             if not inlet.link.is_gone:
                 inlet.link.end_drain()
+        return inlet is not None

@@ -154,9 +154,10 @@ cdef class Multicast(AddressGroup):
     cdef int _watch_settled(self, Taker taker) except -1:
         """What is sent settled waits for this taker."""
         cdef double patience_s = _PRESETTLED_PATIENCE_S
-        if taker.moving is not None:
+        # A branch has no credit while a started copy stands still behind it.
+        if taker.moving is not None or (taker.cost and taker.had_credit):
             patience_s = _PRESETTLED_BLOCKED_S
-        elif not taker.had_credit:
+        elif taker.cost and not taker.had_credit:
             # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
             patience_s = self.settings.path_wait_s
         taker.skip_watch = watch(
@@ -169,11 +170,20 @@ cdef class Multicast(AddressGroup):
         taker.skip_watch = None
         if taker not in self.takers or taker.can_take_now():
             return
-        if ended.has_moved():
+        if ended.has_moved() or self._waits_for_others(taker):
             self._watch_settled(taker)
             return
         taker.is_skipped = True
         self._go_without()
+
+    cdef bint _waits_for_others(self, Taker taker) except -1:
+        """Its copy is held up by its producer, or by another taker: that is nobody's fault at the other end."""
+        cdef Copy copy
+        if not isinstance(taker.moving, Copy):
+            return False
+        copy = <Copy>taker.moving
+        # One whose credit was taken back is to blame.
+        return (copy.sent_bytes or taker.link.credit_now() > 0) and taker.link.is_writable_now()
 
     def _go_without(self):
         cdef Inlet inlet
@@ -195,17 +205,15 @@ cdef class Multicast(AddressGroup):
     def _on_stall_watch_end(self, Taker taker):
         cdef Watch ended = taker.stall_watch
         cdef Copy copy
-        cdef bint may_go_on, was_settled = False
+        cdef bint was_settled = False
         taker.stall_watch = None
         if taker not in self.takers or taker.can_take_now():
             return
         if isinstance(taker.moving, Copy):
-            copy = <Copy>taker.moving
-            # A copy that waits for its own producer is nobody's fault at the other end. One whose credit was taken back is.
-            may_go_on = copy.sent_bytes or taker.link.credit_now() > 0
-            if ended.has_moved() or (may_go_on and taker.link.is_writable_now()):
+            if ended.has_moved() or self._waits_for_others(taker):
                 self.on_blocked(taker)
                 return
+            copy = <Copy>taker.moving
             was_settled = copy.is_settled()
             copy.give_up()
             taker.copies_missed += 1

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mesh_tests.frames import window_flow
 from mesh_tests.unit.wire.pipes import Pipe, send
 from wire import delivery as deliveries
 from wire.delivery import RELEASED
@@ -166,6 +167,35 @@ def test_nobody_may_write_while_the_window_of_the_peer_is_shut():
     while (delivery := receiver.current) is not None:
         _discard_and_settle(receiver, delivery)
     pipe.run()
+    assert sender.is_writable
+
+
+def send_on_the_way(pipe: Pipe, sender: Any, count: int) -> None:
+    """What the peer has not heard of yet."""
+    for index in range(count):
+        send(sender, b"small", b"%d" % index)
+        pipe.a.output()
+
+
+@pytest.mark.parametrize(("window", "may_write"), [(0, False), (2, False), (3, False), (4, True)])
+def test_nobody_may_write_when_more_is_under_way_than_the_peer_takes_now(window: int, may_write: bool):
+    """The engine counts without a sign: less than nothing looks like a window of billions to it."""
+    pipe, sender, _ = small_window()
+    send_on_the_way(pipe, sender, 3)
+    pipe.a.receive(window_flow(0, window))
+    pipe.a.drain(pipe.sinks[pipe.a])
+    assert sender.is_writable == may_write
+
+
+def test_a_peer_that_sets_no_bound_takes_all():
+    most = 2**32 - 1
+    pipe = Pipe(window_frames=most)
+    sender, receiver = pipe.link_pair()
+    receiver.grant(1000)
+    pipe.run()
+    send_on_the_way(pipe, sender, 3)
+    pipe.a.receive(window_flow(0, most))
+    pipe.a.drain(pipe.sinks[pipe.a])
     assert sender.is_writable
 
 
