@@ -25,7 +25,7 @@ from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.keeping import Advertise
 from router.reach import FALLBACK_PHASE, Reach, key_of
 from router.routing.core import Routing
-from router.spec import NO_TAKER, CircuitSpec
+from router.spec import NO_TAKER, CircuitKind, CircuitSpec
 from router.timers import Timers
 from router.upkeep import Upkeep
 from wire.errors import AmqpError
@@ -107,6 +107,7 @@ class Addresses:
         link.accept_as_proposed()
         inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=True)
         inlet.ingress = spec.ingress
+        inlet.is_stream = spec.kind is CircuitKind.STREAM
         self._branches.pass_on(group, spec, inlet)
         group.add_inlet(inlet)
 

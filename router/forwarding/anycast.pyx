@@ -81,7 +81,7 @@ cdef class Anycast(AddressGroup):
         return False
 
     cdef int on_moved(self, Taker taker) except -1:
-        return self.kick() if self.waiting or self.retries else 0
+        return self.kick() if self.waiting or self.retries or self.drains is not None else 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
         # A broker may get the next over another link of ours: not before it has those.

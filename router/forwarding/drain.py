@@ -44,10 +44,15 @@ class Drains:
         """Whom a drain is offered to: brokers, whose messages it is after. Clients keep their own pace."""
         if self._group.phase == 0:
             return []
-        return [inlet for inlet in self._group.inlets if taker.cost == 0 or not inlet.is_circuit]
+        # What comes over a stream was asked for over the circuit beside it.
+        inlets = [inlet for inlet in self._group.inlets if not inlet.is_stream]
+        return [inlet for inlet in inlets if taker.cost == 0 or not inlet.is_circuit]
 
     def _is_complete_for(self, taker: Taker) -> bool:
-        return self._group.phase == 0 or self._owner.is_complete(self._group, taker.cost > 0)
+        if self._group.phase == 0:
+            return True
+        are_streams_empty = not any(inlet.is_stream and inlet.is_waiting for inlet in self._group.inlets)
+        return are_streams_empty and self._owner.is_complete(self._group, taker.cost > 0)
 
     def _on_over(self, drain: Drain) -> None:
         self._drains.pop(drain.taker, None)
@@ -66,6 +71,7 @@ class Drains:
     def on_inlet_left(self, inlet: Inlet) -> None:
         for drain in list(self._drains.values()):
             drain.on_left(inlet)
+        self.look()
 
     def on_taker_left(self, taker: Taker) -> None:
         if taker in self._drains:
@@ -104,7 +110,9 @@ class Drain:
                 self._left_one()
             return
         credit = self.taker.link.credit
-        if self.taker.link.is_open and credit > 0 and not self.taker.is_moving:
+        if self.taker.is_moving and credit > 0:
+            return
+        if self.taker.link.is_open and credit > 0:
             self.taker.link.drained()
             self.taker.sync_credit()
         self._end()

@@ -52,6 +52,8 @@ cdef class Inlet(Head):
     cdef readonly bint is_circuit
     # Router id at the other end of a circuit.
     cdef public object ingress
+    # A circuit of large deliveries, beside one that is shared.
+    cdef public bint is_stream
     cdef public bint is_draining
     cdef bint is_streaming
     # Circuits, shared and streaming, with deliveries of which it will not hear, each with its barrier (`order`) or None.

@@ -18,6 +18,7 @@ class Inlet(DeliveryOwner):
     promised: int
     is_circuit: bool
     ingress: str | None
+    is_stream: bool
     is_draining: bool
     unsettled_count: int
     deliveries_in: int
