@@ -52,6 +52,21 @@ def test_credit_comes_back_with_each_half_that_is_settled(producer, consumer, wo
     producer.wait(lambda: sender.credit >= CAPACITY / 2, "credit")
 
 
+@pytest.mark.parametrize("kind", ["work", "news"])
+def test_a_consumer_that_settles_none_until_it_has_all_gets_small_and_large_ones_in_order(producer, consumer, kind):
+    address = new_address(kind)
+    consumer.receiver(address, credit=CAPACITY)
+    sender = producer.sender(address)
+    for number in range(8):
+        wait_with((producer, consumer), lambda: sender.credit > 0, "credit")
+        producer.send(sender, bytes([number]) * (LARGE_BYTES if number % 2 else 1))
+    wait_with((producer, consumer), lambda: len(consumer.arrived) == 8, "all of them")
+    assert [each.body[0] for each in consumer.arrived] == list(range(8))
+    assert not producer.outcomes
+    consumer.settle_all()
+    producer.wait(lambda: len(producer.outcomes) == 8, "the outcomes")
+
+
 # Outcomes
 @pytest.mark.parametrize("outcome", EVERY_KIND, ids=outcome_id)
 def test_every_outcome_reaches_the_producer_unchanged(producer, consumer, work, outcome):

@@ -185,3 +185,27 @@ def test_one_that_waits_for_a_stalled_reader_is_in_nobodys_way() -> None:
     numbers = numbers_of(stalled.messages)
     assert numbers[:100] == list(range(100))
     assert numbers.index(100) >= 100
+
+
+@pytest.mark.parametrize("kind", ["work", "prices"])
+@pytest.mark.parametrize("is_large", PATTERNS.values(), ids=PATTERNS)
+def test_all_come_in_order_to_a_consumer_that_settles_none_until_it_has_all(egress: str, kind: str, is_large: Settles):
+    """As one does that acknowledges in batches: an outcome is not what the next may wait for."""
+    mesh = line()
+    receiver = mesh.client(egress).receiver(kind, credit=COUNT)
+    receiver.accepts = False
+    sender = mesh.client("r1").sender(kind)
+    send_all(mesh, sender, settles=SETTLES["unsettled"], is_large=is_large)
+    mesh.run_until(lambda: len(receiver.messages) == COUNT)
+    assert numbers_of(receiver.messages) == list(range(COUNT))
+    assert not sender.outcomes
+
+
+def test_large_ones_do_not_wait_for_a_small_one_that_waits_elsewhere():
+    mesh = line()
+    slow, quick = mesh.client("r2").receiver("work", credit=1), mesh.client("r3").receiver("work", credit=COUNT)
+    slow.accepts = quick.accepts = slow.tops_up = False
+    sender = mesh.client("r1").sender("work")
+    send_all(mesh, sender, settles=SETTLES["unsettled"], is_large=PATTERNS["in turn"])
+    mesh.run_until(lambda: len(slow.messages) + len(quick.messages) >= COUNT - 1)
+    assert numbers_of(quick.messages) == sorted(numbers_of(quick.messages))

@@ -12,7 +12,7 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.move cimport Move, start_move, too_large
-from router.forwarding.order cimport has_far, may_stream
+from router.forwarding.order cimport may_stream, note_under_way
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
@@ -85,7 +85,7 @@ cdef class Anycast(AddressGroup):
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
         # A broker may get the next over another link of ours: not before it has those.
-        if has_far(inlet):
+        if not note_under_way(inlet):
             self.wait_for_taker(inlet)
             return False
         return AddressGroup.pass_barrier(self, inlet)

@@ -33,7 +33,7 @@ cdef class Carrier(Waiter):
     cdef Carrier newer_out
     cdef Carrier older_out
 
-    cdef bint is_far(self) noexcept
+    cdef bint note_taker(self) except -1
     cdef int advance(self) except -1
     cdef bint read_rest(self) except -1
     cdef bint is_unsent(self) noexcept
@@ -56,7 +56,8 @@ cdef class Inlet(Head):
     cdef public bint is_stream
     cdef public bint is_draining
     cdef bint is_streaming
-    # Circuits, shared and streaming, with deliveries of which it will not hear, each with its barrier (`order`) or None.
+    # Circuits, shared and streaming, with deliveries of which it does not know whether they were passed on, each with its
+    # barrier (`order`) or None.
     cdef dict unheard
     cdef dict unheard_large
     cdef Carrier moving

@@ -140,9 +140,9 @@ cdef class Group:
 cdef class Carrier(Waiter):
     """One delivery under way. Always: in the list of ``inlet`` while that is set, in that of ``taker`` likewise."""
 
-    cdef bint is_far(self) noexcept:
-        """On a circuit or a broker's link, and not settled."""
-        return False
+    cdef bint note_taker(self) except -1:
+        """Its inlet is to know that a circuit has it. False: a broker has it, which cannot be asked what it passed on."""
+        return True
 
     cdef int advance(self) except -1:
         """Copy what can be copied. True when the incoming link is free for its next delivery."""
@@ -312,7 +312,7 @@ cdef class Inlet(Head):
         return 0
 
     cdef int on_unheard(self, Taker taker) except -1:
-        """It settled what went to ``taker`` before that gave an outcome, and will not hear when it was passed on."""
+        """What went to ``taker`` may not be passed on yet, and no outcome will tell, or not soon enough."""
         if self.is_circuit or taker.cost == 0:
             return 0
         if taker.is_stream:

@@ -34,9 +34,6 @@ cdef int rank_of(size_t state) noexcept:
 cdef class Copy(Carrier):
     """The outgoing delivery of a fan at one taker."""
 
-    cdef bint is_far(self) noexcept:
-        return True
-
     cdef int send(self, const char *chunk, size_t size) except -1:
         self.taker.link.send_now(chunk, size)
         self.sent_bytes += size
@@ -142,8 +139,9 @@ cdef class Fan(Carrier):
         self.open_count = len(self.copies)
         return 0
 
-    cdef bint is_far(self) noexcept:
-        return self.open_count > 0
+    cdef bint note_taker(self) except -1:
+        self._note_unheard()
+        return True
 
     cdef Copy blocked(self):
         """A copy for which there is no room now."""

@@ -81,8 +81,12 @@ cdef class Move(Carrier):
             self.copy = None
         return 0
 
-    cdef bint is_far(self) noexcept:
-        return self.taker is not None and self.taker.is_ours
+    cdef bint note_taker(self) except -1:
+        cdef Inlet inlet = self.inlet
+        if self.taker is None:
+            return True
+        inlet.on_unheard(self.taker)
+        return not self.taker.is_broker
 
     cdef int advance(self) except -1:
         cdef Taker taker = self.taker

@@ -11,6 +11,6 @@ cdef class Barrier(Carrier):
 
 
 cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1
-cdef bint has_far(Inlet inlet) noexcept
+cdef bint note_under_way(Inlet inlet) except -1
 cdef bint answer_barrier(Inlet inlet) except -1
 cdef Fan start_barriers(Inlet inlet, list branches)

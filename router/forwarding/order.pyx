@@ -1,8 +1,8 @@
 """May an inlet's next delivery take another circuit than those before it, and still come after them?
 
-Of what is unsettled the inlet hears when it was passed on. For what it settled itself there is a barrier: an empty
-delivery, unsettled, that the egress answers when it comes to it, and shows to nobody. Its tag says that it is no
-producer's (`Taker.start`).
+A circuit is asked by a barrier: an empty delivery, unsettled, that the egress answers when it comes to it, and shows to
+nobody. Its tag says that it is no producer's (`Taker.start`). An outcome says so too, but may come much later, if its
+consumer waits for more before it settles. A broker cannot be asked, and settles soon.
 """
 
 cimport cython
@@ -19,20 +19,21 @@ cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1:
     """
     cdef dict others
     if inlet.is_streaming != is_large:
-        if has_far(inlet):
+        if not note_under_way(inlet):
             return False
         inlet.is_streaming = is_large
     others = inlet.unheard if is_large else inlet.unheard_large
     return not others or _are_passed_on(inlet, others, egress)
 
 
-cdef bint has_far(Inlet inlet) noexcept:
+cdef bint note_under_way(Inlet inlet) except -1:
+    """Where its deliveries are that have no outcome. False: at a broker."""
     cdef Carrier carrier = inlet.newest
     while carrier is not None:
-        if carrier.is_far():
-            return True
+        if not carrier.note_taker():
+            return False
         carrier = carrier.older_in
-    return False
+    return True
 
 
 cdef bint _are_passed_on(Inlet inlet, dict others, object egress) except -1:
@@ -79,9 +80,6 @@ cdef pn_delivery_t *_start_empty(Taker taker) except NULL:
 @cython.no_gc
 cdef class Barrier(Carrier):
     """One that was sent, and not answered. In ``unheard`` of its inlet as long as nothing more was sent there."""
-
-    cdef bint is_far(self) noexcept:
-        return True
 
     cdef int on_taker_disposition(self) except -1:
         cdef Taker taker = self.taker

@@ -88,6 +88,13 @@ class Consumer:
             deliveries.set_outcome(delivery, outcome)
             deliveries.settle(delivery)
 
+    def answer_last(self, outcome: Outcome = ACCEPTED) -> None:
+        """Settle the newest only."""
+        *older, newest = self.held
+        self.held = [newest]
+        self.answer(outcome)
+        self.held = older
+
     def on_delivery(self, delivery: Any) -> None:
         if self.link.current != delivery:
             return

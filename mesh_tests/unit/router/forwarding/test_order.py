@@ -92,18 +92,42 @@ def test_one_that_was_given_back_says_nothing_of_those_before_it(rig: Rig, group
     assert len(stream.partial) == len(LARGE)
 
 
-def test_there_is_no_barrier_where_nothing_was_settled(rig: Rig, group):
+def test_a_large_one_does_not_wait_for_outcomes_of_small_ones_that_were_passed_on(rig: Rig, group):
+    circuit, stream, producer = far(rig, group, "r2"), stream_beside(rig, group), rig.producer(group)
+    producer.send(b"1", b"2")
+    begin_large(rig, producer)
+    assert (circuit.messages, stream.partial) == ([b"1", b"2", BARRIER], b"")
+    circuit.answer_last()
+    rig.run()
+    assert (len(stream.partial), producer.outcomes) == (len(LARGE), [])
+
+
+def test_a_small_one_does_not_wait_for_the_outcome_of_a_large_one_that_was_passed_on(rig: Rig, group):
+    circuit, stream, producer = far(rig, group, "r2"), stream_beside(rig, group), rig.producer(group)
+    begin_large(rig, producer)
+    producer.link.finish()
+    producer.send(b"1")
+    rig.run()
+    assert (stream.messages, circuit.messages) == ([LARGE, BARRIER], [])
+    stream.answer_last()
+    rig.run()
+    assert (circuit.messages, producer.outcomes) == ([b"1"], [])
+
+
+def test_nobody_is_asked_where_all_have_their_outcomes(rig: Rig, group):
     circuit, stream, producer = far(rig, group, "r2"), stream_beside(rig, group), rig.producer(group)
     producer.send(b"1")
-    begin_large(rig, producer)
+    rig.run()
     circuit.answer()
     rig.run()
+    begin_large(rig, producer)
     assert (circuit.messages, len(stream.partial)) == ([b"1"], len(LARGE))
 
 
-def test_other_egresses_are_not_waited_for(rig: Rig, group):
+@pytest.mark.parametrize("is_settled", [True, False], ids=["settled", "unsettled"])
+def test_other_egresses_are_not_waited_for(rig: Rig, group, is_settled: bool):
     stuck, stream, producer = far(rig, group, "r3", 1), stream_beside(rig, group), rig.producer(group)
-    producer.send(b"1", settled=True)
+    producer.send(b"1", settled=is_settled)
     rig.run()
     circuit = far(rig, group, "r2")
     begin_large(rig, producer)

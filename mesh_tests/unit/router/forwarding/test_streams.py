@@ -10,6 +10,7 @@ from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
 from router.forwarding.ends import Taker
 
 LARGE = bytes(100_000)
+BROKER = pytest.mark.parametrize("ends", [{"is_broker": True}], ids=["broker"], indirect=True)
 
 
 class StreamingRig(Rig):
@@ -45,7 +46,9 @@ def begin(rig: Rig, producer: Producer) -> None:
     rig.run()
 
 
+@BROKER
 def test_a_large_message_waits_for_the_outcomes_of_small_ones_before_it(ends: tuple[StreamingRig, Producer, Consumer]):
+    """A circuit would be asked: that is in `test_order`."""
     rig, producer, shared = ends
     producer.send(b"small")
     begin(rig, producer)
@@ -56,6 +59,7 @@ def test_a_large_message_waits_for_the_outcomes_of_small_ones_before_it(ends: tu
     assert rig.stream.partial == LARGE
 
 
+@BROKER
 def test_a_small_message_waits_for_the_outcome_of_a_large_one_before_it(ends: tuple[StreamingRig, Producer, Consumer]):
     rig, producer, shared = ends
     begin(rig, producer)
