@@ -108,6 +108,7 @@ class Addresses:
         inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=True)
         inlet.ingress = spec.ingress
         inlet.is_stream = spec.kind is CircuitKind.STREAM
+        inlet.sends_settled = spec.kind is CircuitKind.MULTICAST_SETTLED
         self._branches.pass_on(group, spec, inlet)
         group.add_inlet(inlet)
 
@@ -139,6 +140,12 @@ class Addresses:
     def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
         entry = self._entries.get((group.address, group.phase))
         return self._fallbacks.stream(entry, taker, inlet) if entry is not None else None
+
+    def open_settled(self, group: AddressGroup) -> None:
+        entry = self._entries.get((group.address, group.phase))
+        if entry is not None:
+            entry.ends.are_settled_apart = True
+            self._branches.settle(entry)
 
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
         entry = self._entries.get((group.address, group.phase))

@@ -7,6 +7,7 @@ that it names, for that inlet alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from router.circuits import Circuits
 from router.entries import Entry
@@ -16,6 +17,8 @@ from router.reach import Reach
 from router.spec import CircuitKind, CircuitSpec, Tree, tree_of
 from router.upkeep import Upkeep
 from wire.errors import AmqpError
+
+_KINDS = (CircuitKind.MULTICAST, CircuitKind.MULTICAST_SETTLED)
 
 
 class Branches:
@@ -34,27 +37,28 @@ class Branches:
         targets = self._reach.takers(entry) if has_producer else frozenset()
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(targets).items()}
         self._retire(entry, wanted, at_once=has_producer)
-        for hop, tree in wanted.items():
-            if hop not in entry.ends.branches and self._upkeep.may_try(entry, hop):
-                self._add(entry, hop, tree)
+        kinds = _KINDS if entry.ends.are_settled_apart else _KINDS[:1]
+        for hop, kind in product(wanted, kinds):
+            if (hop, kind) not in entry.ends.branches and self._upkeep.may_try(entry, hop):
+                self._add(entry, hop, kind, wanted[hop])
 
     def _retire(self, entry: Entry, wanted: dict[str, Tree], *, at_once: bool) -> None:
-        for hop, (tree, taker) in list(entry.ends.branches.items()):
+        for (hop, kind), (tree, taker) in list(entry.ends.branches.items()):
             if wanted.get(hop) == tree:
                 continue
             if at_once:
-                entry.ends.branches.pop(hop)
+                entry.ends.branches.pop((hop, kind))
             self._upkeep.retire(entry, taker, at_once=at_once)
             for key, stream in list(entry.ends.streams.items()):
                 if key[0] == hop:
                     self._upkeep.retire(entry, stream, at_once=True)
 
-    def _add(self, entry: Entry, hop: str, tree: Tree) -> None:
-        branch = self._open(entry.group, CircuitKind.MULTICAST, hop, tree, self._reach.router_id, None)
+    def _add(self, entry: Entry, hop: str, kind: CircuitKind, tree: Tree) -> None:
+        branch = self._open(entry.group, kind, hop, tree, self._reach.router_id, None)
         if branch is None:
             self._upkeep.on_refused(entry, hop, None)
         else:
-            entry.ends.branches[hop] = (tree, branch)
+            entry.ends.branches[hop, kind] = (tree, branch)
 
     def _open(
         self,
@@ -71,23 +75,29 @@ class Branches:
             link = self._circuits.sender(spec, hop)
         except AmqpError:
             return None
-        is_own_stream = kind is CircuitKind.MULTICAST_STREAM and ingress == router_id
-        taker = Taker(link, group, cost=1 + _depth(tree), upstream=upstream, is_stream=is_own_stream)
+        is_own = ingress == router_id
+        taker = Taker(
+            link,
+            group,
+            cost=1 + _depth(tree),
+            upstream=upstream,
+            is_stream=is_own and kind is CircuitKind.MULTICAST_STREAM,
+            is_for_settled=is_own and kind is CircuitKind.MULTICAST_SETTLED,
+        )
         link.open()
         group.add_taker(taker)
         return taker
 
     def streams(self, entry: Entry, inlet: Inlet) -> list[Taker]:
         """For the large deliveries of this inlet: a branch of its own beside each that is shared."""
-        for hop, (tree, _) in entry.ends.branches.items():
+        trees = {hop: tree for (hop, _), (tree, _) in entry.ends.branches.items()}
+        for hop, tree in trees.items():
             if (hop, inlet) not in entry.ends.streams:
                 kind, router_id = CircuitKind.MULTICAST_STREAM, self._reach.router_id
                 taker = self._open(entry.group, kind, hop, tree, router_id, inlet)
                 if taker is not None:
                     entry.ends.streams[hop, inlet] = taker
-        return [
-            taker for (hop, owner), taker in entry.ends.streams.items() if owner is inlet and hop in entry.ends.branches
-        ]
+        return [taker for (hop, owner), taker in entry.ends.streams.items() if owner is inlet and hop in trees]
 
     # The trees of others
     def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:

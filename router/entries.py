@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from addressing.book import AddressPolicy
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
-from router.spec import Tree
+from router.spec import CircuitKind, Tree
 from router.timers import Timer
+
+BranchKey = tuple[str, CircuitKind]
+"""The next hop, and what goes there."""
 
 
 @dataclass(slots=True, eq=False)
@@ -16,7 +19,9 @@ class Ends:
     """Those that were made for an entry, by the names of the routers or brokers at their other ends."""
 
     circuits: dict[str, Taker] = field(default_factory=dict)
-    branches: dict[str, tuple[Tree, Taker]] = field(default_factory=dict)
+    branches: dict[BranchKey, tuple[Tree, Taker]] = field(default_factory=dict)
+    are_settled_apart: bool = False
+    """There are branches for what is sent settled, as for the rest."""
     streams: dict[tuple[str, Inlet], Taker] = field(default_factory=dict)
     broker_takers: dict[str, Taker] = field(default_factory=dict)
     broker_streams: dict[tuple[Taker, Inlet], Taker] = field(default_factory=dict)
@@ -27,13 +32,13 @@ class Ends:
     def names_of(self, end: Inlet | Taker) -> list[str]:
         """Under which names, of routers or brokers, would it be made again?"""
         ends = [*self.circuits.items(), *self.broker_takers.items(), *self.broker_inlets.items()]
-        branches = [(hop, taker) for hop, (_, taker) in self.branches.items()]
+        branches = [(hop, taker) for (hop, _), (_, taker) in self.branches.items()]
         return [name for name, known in [*ends, *branches] if known is end]
 
     def forget(self, end: Inlet | Taker) -> list[Taker]:
         """Take an end out wherever it stands; the streams that end with it."""
         self.circuits = {name: taker for name, taker in self.circuits.items() if taker is not end}
-        self.branches = {hop: branch for hop, branch in self.branches.items() if branch[1] is not end}
+        self.branches = {key: branch for key, branch in self.branches.items() if branch[1] is not end}
         self.broker_takers = {name: taker for name, taker in self.broker_takers.items() if taker is not end}
         self.broker_inlets = {name: inlet for name, inlet in self.broker_inlets.items() if inlet is not end}
         gone = {key: stream for key, stream in self.streams.items() if end in (stream, key[1])}

@@ -259,7 +259,7 @@ class RouterNode:
             link.refuse(error)
 
     def _place_circuit(self, link: Link, spec: CircuitSpec) -> None:
-        if spec.kind in (CircuitKind.MULTICAST, CircuitKind.MULTICAST_STREAM) and isinstance(link, IncomingLink):
+        if spec.kind.has_tree and isinstance(link, IncomingLink):
             self._addresses.accept_circuit(link, spec)
         elif spec.egress != self._settings.router_id:
             self._circuits.pass_on(link, spec)

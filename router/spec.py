@@ -30,10 +30,16 @@ class CircuitKind(StrEnum):
     STREAM = "stream"
     """Anycast for deliveries that are too large to share a link, in a session of its own."""
     MULTICAST = "multicast"
+    MULTICAST_SETTLED = "multicast-settled"
+    """Multicast for what its producers send settled: it does not wait for who stalls, as the others do."""
     MULTICAST_STREAM = "multicast-stream"
     """Multicast for deliveries that are too large to share links, in sessions of its own."""
     ROUTE = "route"
     """A client's own link on its way to a broker."""
+
+    @property
+    def has_tree(self) -> bool:
+        return self in (CircuitKind.MULTICAST, CircuitKind.MULTICAST_SETTLED, CircuitKind.MULTICAST_STREAM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,30 @@ def test_a_consumer_that_is_lost_counts_as_modified(rows, producer, near, egress
     assert producer.wait_outcome(number) == MODIFIED_FAILED
 
 
+def test_what_is_settled_goes_on_while_an_unsettled_one_waits_for_a_consumer_that_stands_still(
+    rows, producer, consumer, egress, news
+):
+    consumer.receiver(news, credit=1000)
+    settles, waits = producer.sender(news), producer.sender(news)
+    with WireClient(rows.port(egress), container_id="still") as still:
+        still.receiver(news, credit=1)
+        for body in ("taken", "waits"):
+            number = producer.send_when_due(waits, body)
+            wait_with((producer, consumer, still), lambda: waits.credit > 0 or still.arrived, "the next turn")
+        still.wait_arrived(1)
+        consumer.settle_all()
+        still.settle_all()
+        for count in range(COPIES):
+            wait_with((producer, consumer), lambda: settles.credit > 0, "credit", STALL_S / 2)
+            producer.send(settles, count, is_settled=True)
+        wait_with((producer, consumer), lambda: len(_settled(consumer)) == COPIES, "all of them", STALL_S / 2)
+        assert number not in producer.outcomes
+
+
+def _settled(client):
+    return [each.body for each in client.arrived if each.is_settled]
+
+
 def test_pre_settled_copies_do_not_wait_for_a_consumer_without_credit(rows, producer, consumer, egress, news):
     still = consumer.receiver(news, credit=3)
     with WireClient(rows.port("r2"), container_id="moving") as moving:

@@ -250,3 +250,22 @@ def test_what_is_sent_settled_waits_behind_a_large_message_that_its_consumer_is_
     mesh.run_until(lambda: number in large.outcomes)
     mesh.run_until(lambda: len(receiver.messages) == 2)
     assert [len(message) for message in receiver.messages] == [5_000_000, 7]
+
+
+def test_what_is_settled_goes_on_while_an_unsettled_one_waits_for_a_consumer_that_stands_still(egress: str):
+    """Their branches are apart: behind one that waits, all others of a far router would go without."""
+    mesh = line()
+    quick = mesh.client(egress).receiver("prices", credit=1000)
+    still = mesh.client(egress).receiver("prices", credit=1)
+    still.tops_up = False
+    settles, waits = mesh.client("r1").sender("prices"), mesh.client("r1").sender("prices")
+    for body in (b"taken", b"waits"):
+        mesh.run_until(lambda: waits.link.credit > 0)
+        waits.send(body)
+        mesh.run(0.1)
+    for number in range(200):
+        mesh.run_until(lambda: settles.link.credit > 0)
+        settles.send(number.to_bytes(2), settled=True)
+        mesh.run(0.01)
+    mesh.run_until(lambda: len([body for body in quick.messages if len(body) == 2]) == 200)
+    assert len(waits.open) == 1

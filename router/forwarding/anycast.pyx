@@ -9,10 +9,10 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.copies cimport Copies
-from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.ends cimport LARGE_WAY, SHARED_WAY, Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.move cimport Move, start_move, too_large
-from router.forwarding.order cimport may_stream, note_under_way
+from router.forwarding.order cimport may_take, note_under_way
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
@@ -163,8 +163,8 @@ cdef class Anycast(AddressGroup):
         if not taker.is_ours:
             return taker
         # One above the limit that is here already may go either way: it goes where the one before it went.
-        is_large = is_large or (inlet.is_streaming and size > CHUNK_BYTES)
-        if not may_stream(inlet, is_large, taker.egress):
+        is_large = is_large or (inlet.way == LARGE_WAY and size > CHUNK_BYTES)
+        if not may_take(inlet, LARGE_WAY if is_large else SHARED_WAY, taker.egress):
             return None
         return self.owner.open_stream(self, taker, inlet) if is_large else taker
 

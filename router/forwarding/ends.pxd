@@ -2,6 +2,14 @@ from router.forwarding.head cimport Head
 from wire.core cimport DeliveryOwner, OutgoingCore, Waiter
 from wire.proton cimport pn_delivery_t
 
+cdef enum:
+    # Ways of an inlet's deliveries, when there are links beside each other: one that all share, one that all share of a
+    # multicast's for what is sent settled, and one of its own for what is large.
+    SHARED_WAY
+    SETTLED_WAY
+    LARGE_WAY
+
+
 cdef class Group:
     # Sums over its members, kept as they change: deliveries.
     cdef int promised_to_producers
@@ -55,11 +63,11 @@ cdef class Inlet(Head):
     # A circuit of large deliveries, beside one that is shared.
     cdef public bint is_stream
     cdef public bint is_draining
-    cdef bint is_streaming
-    # Circuits, shared and streaming, with deliveries of which it does not know whether they were passed on, each with its
-    # barrier (`order`) or None.
+    # The last one's, and whether there may be deliveries on another.
+    cdef int way
+    cdef bint has_other_ways
+    # Circuits with deliveries of which it does not know whether they were passed on, each with its barrier (`order`) or None.
     cdef dict unheard
-    cdef dict unheard_large
     cdef Carrier moving
     cdef Carrier newest
     cdef readonly int unsettled_count
@@ -71,8 +79,9 @@ cdef class Inlet(Head):
     cdef int weight
     cdef int turns
     # Multicast: what came last was settled; its takers, as of this version of the group.
-    cdef bint sends_settled
+    cdef public bint sends_settled
     cdef list audience
+    cdef bint is_audience_settled
     cdef unsigned int audience_version
 
     cdef int limit_now(self) noexcept
@@ -105,6 +114,9 @@ cdef class Taker(DeliveryOwner):
     # The largest that its peer takes; 0: any.
     cdef size_t max_message_bytes
     cdef readonly bint is_stream
+    # A branch of what producers here send settled.
+    cdef readonly bint is_for_settled
+    cdef int way
     # A link of ours that all inlets use, or a stream beside one: a circuit's, or one to a broker.
     cdef readonly bint is_ours
     cdef bint is_broker

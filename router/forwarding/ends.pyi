@@ -19,6 +19,7 @@ class Inlet(DeliveryOwner):
     is_circuit: bool
     ingress: str | None
     is_stream: bool
+    sends_settled: bool
     is_draining: bool
     unsettled_count: int
     deliveries_in: int
@@ -47,6 +48,7 @@ class Taker(DeliveryOwner):
     is_closing: bool
     upstream: Inlet | None
     is_stream: bool
+    is_for_settled: bool
     egress: str | None
     behind: frozenset[str] | None
     is_deserted: bool
@@ -65,6 +67,7 @@ class Taker(DeliveryOwner):
         upstream: Inlet | None = None,
         is_stream: bool = False,
         is_broker: bool = False,
+        is_for_settled: bool = False,
     ) -> None: ...
     def on_established(self, link: Link) -> None: ...
     def on_left(self, closed: bool, error: AmqpError | None) -> None: ...

@@ -315,10 +315,7 @@ cdef class Inlet(Head):
         """What went to ``taker`` may not be passed on yet, and no outcome will tell, or not soon enough."""
         if self.is_circuit or taker.cost == 0:
             return 0
-        if taker.is_stream:
-            self.unheard_large = _with(self.unheard_large, taker)
-        else:
-            self.unheard = _with(self.unheard, taker)
+        self.unheard = _with(self.unheard, taker)
         return 0
 
     cdef int on_settled(self) except -1:
@@ -398,13 +395,23 @@ cdef class Taker(DeliveryOwner):
     """
 
     def __init__(
-        self, OutgoingCore link, Group group, int cost=0, *, upstream=None, bint is_stream=False, bint is_broker=False
+        self,
+        OutgoingCore link,
+        Group group,
+        int cost=0,
+        *,
+        upstream=None,
+        bint is_stream=False,
+        bint is_broker=False,
+        bint is_for_settled=False,
     ):
         self.link = link
         self.group = group
         self.cost = cost
         self.upstream = upstream
         self.is_stream = is_stream
+        self.is_for_settled = is_for_settled
+        self.way = LARGE_WAY if is_stream else SETTLED_WAY if is_for_settled else SHARED_WAY
         self.is_ours = cost > 0 or is_broker
         self.is_broker = is_broker
         self.number = _next_number()

@@ -4,8 +4,11 @@ from wire.proton cimport pn_delivery_t
 
 
 cdef class Multicast(AddressGroup):
-    cdef list takers_for(self, Inlet inlet)
-    cdef list _takers_now(self, Inlet inlet, bint is_large)
+    cdef bint has_settled_branches
+
+    cdef list takers_for(self, Inlet inlet, bint is_settled)
+    cdef bint _may_feed(self, Inlet inlet, Taker taker, bint is_settled) noexcept
+    cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled)
     cdef Carrier _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, size_t size)
     cdef bint _leaves_out(self, Taker taker, bint is_settled) noexcept
     cdef double _patience_s(self, Taker taker) except -1

@@ -4,11 +4,11 @@ Producers are held back by the slowest taker; one without credit for ``stall_tim
 """
 
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.ends cimport LARGE_WAY, SETTLED_WAY, SHARED_WAY, Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.fan cimport Copy, start_fan
 from router.forwarding.move cimport too_large
-from router.forwarding.order cimport may_stream, start_barriers
+from router.forwarding.order cimport may_take, start_barriers
 from router.forwarding.watch cimport Watch, end_watch, watch
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn
@@ -29,31 +29,43 @@ cdef class Multicast(AddressGroup):
     def treatment(self):
         return "multicast"
 
-    cdef list takers_for(self, Inlet inlet):
+    cdef list takers_for(self, Inlet inlet, bint is_settled):
         """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
         cdef Taker taker
-        if inlet.audience is None or inlet.audience_version != self.version:
+        if inlet.audience is None or inlet.audience_version != self.version or inlet.is_audience_settled != is_settled:
             inlet.audience = []
             inlet.audience_version = self.version
+            inlet.is_audience_settled = is_settled
             for taker in self.takers:
-                if taker.is_closing_now or taker.is_stream:
-                    continue
-                if taker.upstream is inlet or (taker.upstream is None and (taker.cost == 0 or not inlet.is_circuit)):
+                if not taker.is_closing_now and not taker.is_stream and self._may_feed(inlet, taker, is_settled):
                     inlet.audience.append(taker)
         return inlet.audience
 
-    cdef list _takers_now(self, Inlet inlet, bint is_large):
-        """A large delivery takes branches of its own, so that it stops nobody else; None until they are there."""
-        cdef list takers = self.takers_for(inlet), locals_ = [], streams
+    cdef bint _may_feed(self, Inlet inlet, Taker taker, bint is_settled) noexcept:
+        if taker.upstream is not None:
+            return taker.upstream is inlet
+        return taker.cost == 0 or (not inlet.is_circuit and taker.is_for_settled == is_settled)
+
+    cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled):
+        """What is sent settled, and what is large, takes branches of its own, so that it stops nobody else, nor waits.
+
+        None until they are there, and until the others have passed on what came before.
+        """
+        cdef list takers, locals_ = [], streams
         cdef Taker taker
         cdef int shared = 0
         if inlet.is_circuit:
-            return takers
+            return self.takers_for(inlet, is_settled)
+        is_settled = is_settled and not is_large
+        if is_settled and not self.has_settled_branches:
+            self.has_settled_branches = True
+            self.owner.open_settled(self)
+        takers = self.takers_for(inlet, is_settled)
         for taker in takers:
             shared += taker.cost > 0
         if not shared:
             return takers
-        if not may_stream(inlet, is_large, None):
+        if not may_take(inlet, LARGE_WAY if is_large else SETTLED_WAY if is_settled else SHARED_WAY, None):
             return None
         if not is_large:
             return takers
@@ -71,7 +83,7 @@ cdef class Multicast(AddressGroup):
     cdef int credit_for(self, Inlet inlet) except? -2147483648:
         cdef Taker taker
         cdef int least = PLENTY
-        for taker in self.takers_for(inlet):
+        for taker in self.takers_for(inlet, inlet.sends_settled and self.has_settled_branches):
             if not self._leaves_out(taker, inlet.sends_settled):
                 least = min(least, taker.credit_count)
         return (0 if least == PLENTY else least) - self.promised_to_circuits - self.promised_to_producers
@@ -89,7 +101,7 @@ cdef class Multicast(AddressGroup):
         size = inlet.head_size(delivery)
         if not is_whole and size < CHUNK_BYTES:
             return None
-        takers = self._takers_now(inlet, not is_whole or size > WHOLE_BYTES)
+        takers = self._takers_now(inlet, not is_whole or size > WHOLE_BYTES, pn.delivery_settled(delivery))
         if takers is None:
             self.wait_for_taker(inlet)
             return None
@@ -130,7 +142,7 @@ cdef class Multicast(AddressGroup):
         cdef Taker taker
         cdef list branches = []
         cdef bint is_late = False
-        for taker in self.takers_for(inlet):
+        for taker in self.takers_for(inlet, inlet.sends_settled):
             if taker.cost and taker.can_take_now():
                 branches.append(taker)
             elif taker.cost and not taker.is_stalled and not taker.is_deserted:

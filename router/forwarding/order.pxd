@@ -10,7 +10,7 @@ cdef class Barrier(Carrier):
     cdef int _tell(self, Taker taker, bint is_over) except -1
 
 
-cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1
+cdef bint may_take(Inlet inlet, int way, object egress) except -1
 cdef bint note_under_way(Inlet inlet) except -1
 cdef bint answer_barrier(Inlet inlet) except -1
 cdef Fan start_barriers(Inlet inlet, list branches)

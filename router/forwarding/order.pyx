@@ -12,18 +12,17 @@ from router.forwarding.fan cimport Fan, start_fan
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, pn, pn_delivery_t
 
 
-cdef bint may_stream(Inlet inlet, bint is_large, object egress) except -1:
-    """Change between shared and streaming circuits only when all was passed on that went over the others.
+cdef bint may_take(Inlet inlet, int way, object egress) except -1:
+    """Go another way than the last delivery only when all was passed on that went the others.
 
     ``egress``: where the delivery goes; what was sent to another, and is not heard of, goes to other consumers.
     """
-    cdef dict others
-    if inlet.is_streaming != is_large:
+    if inlet.way != way:
         if not note_under_way(inlet):
             return False
-        inlet.is_streaming = is_large
-    others = inlet.unheard if is_large else inlet.unheard_large
-    return not others or _are_passed_on(inlet, others, egress)
+        inlet.way = way
+        inlet.has_other_ways = True
+    return not inlet.has_other_ways or _are_passed_on(inlet, way, egress)
 
 
 cdef bint note_under_way(Inlet inlet) except -1:
@@ -36,23 +35,28 @@ cdef bint note_under_way(Inlet inlet) except -1:
     return True
 
 
-cdef bint _are_passed_on(Inlet inlet, dict others, object egress) except -1:
+cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
     """As far as is known. Of what is not known yet, ask."""
     cdef Taker taker
-    cdef bint are = True
-    for taker in list(others):
+    cdef dict unheard = inlet.unheard
+    cdef bint are = True, are_others = False
+    for taker in list(unheard or ()):
+        if not taker.link.is_open_now():
+            del unheard[taker]
+            continue
+        if taker.way == way:
+            continue
+        are_others = True
         if taker.egress != egress:
             continue
-        if not taker.link.is_open_now():
-            del others[taker]
-            continue
-        if others[taker] is None and taker.credit_count > 0 and taker.moving is None:
-            others[taker] = _ask(inlet, taker, others)
-        elif others[taker] is None:
+        if unheard[taker] is None and taker.credit_count > 0 and taker.moving is None:
+            unheard[taker] = _ask(inlet, taker, unheard)
+        elif unheard[taker] is None:
             if taker.is_stalled:
                 continue
             inlet.group.on_blocked(taker)
         are = False
+    inlet.has_other_ways = are_others
     return are
 
 
