@@ -7,7 +7,7 @@ READY := .venv/ready
 
 help:
 	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
-	@echo 'make test    all tests (those that need another broker or client skip, and say how to get it)'
+	@echo 'make test    make check, and all other tests (those that need another broker or client skip, and say how to get it)'
 	@echo 'make check   lint, types, dependency arrows, unit tests'
 	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
 	@echo 'make peers   install the brokers and clients of others that the interop tests talk to'
@@ -24,8 +24,9 @@ $(READY): tools/setup.sh setup.cfg setup.py pyproject.toml $(COMPILED)
 demo: $(READY)
 	@$(BIN)/amqpmesh demo
 
-test: $(READY)
-	$(BIN)/pytest $(ARGS)
+# Unit tests and simulation keep the processors busy, the others mostly wait for processes.
+test: check
+	$(BIN)/pytest -n 3 --dist loadgroup --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
 
 check: $(READY)
 	$(BIN)/ruff check
