@@ -140,6 +140,11 @@ class Addresses:
         entry = self._entries.get((group.address, group.phase))
         return self._fallbacks.stream(entry, taker, inlet) if entry is not None else None
 
+    def open_branches(self, group: AddressGroup) -> None:
+        entry = self._entries.get((group.address, group.phase))
+        if entry is not None:
+            self._branches.settle(entry)
+
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
         entry = self._entries.get((group.address, group.phase))
         return self._branches.streams(entry, inlet) if entry is not None else []

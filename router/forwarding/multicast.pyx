@@ -29,6 +29,11 @@ cdef class Multicast(AddressGroup):
     def treatment(self):
         return "multicast"
 
+    def add_inlet(self, Inlet inlet):
+        AddressGroup.add_inlet(self, inlet)
+        # Now, not at the end of this input: an anonymous producer has a message already, and it is for all.
+        self.owner.open_branches(self)
+
     cdef list takers_for(self, Inlet inlet):
         """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
         cdef Taker taker
