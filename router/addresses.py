@@ -141,11 +141,12 @@ class Addresses:
         entry = self._entries.get((group.address, group.phase))
         return self._fallbacks.stream(entry, taker, inlet) if entry is not None else None
 
-    def open_settled(self, group: AddressGroup) -> None:
+    def open_branches(self, group: AddressGroup, *, for_settled: bool = False) -> None:
         entry = self._entries.get((group.address, group.phase))
-        if entry is not None:
-            entry.ends.are_settled_apart = True
-            self._branches.settle(entry)
+        if entry is None or (entry.ends.branches and not for_settled):
+            return
+        entry.ends.are_settled_apart |= for_settled
+        self._branches.settle(entry)
 
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
         entry = self._entries.get((group.address, group.phase))

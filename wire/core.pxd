@@ -45,6 +45,7 @@ cdef class EndpointCore:
     cdef readonly unsigned long long bytes_out
     cdef readonly DirtyEndpoints dirty
     cdef list reduced
+    cdef list owing
     cdef dict waiters  # of whole deliveries
     cdef dict bulk  # of pieces of large ones
     cdef bint is_ranked
@@ -61,6 +62,7 @@ cdef class EndpointCore:
     cdef int _rank(self, object waiter) except -1
     cdef int _push(self, const char *bytes_, Py_ssize_t size) except -1
     cdef bint _prepare_output(self) except -1
+    cdef int _answer_drains(self) except -1
     cdef ssize_t _gather(self) except -1
     cdef int _on_flow(self, sink, LinkCore link) except -1
     cdef int _on_delivery(self, sink, pn_delivery_t *delivery) except -1
@@ -116,6 +118,9 @@ cdef class IncomingCore(LinkCore):
 
 
 cdef class OutgoingCore(LinkCore):
+    # A drain is answered, and the engine is not told yet.
+    cdef bint owes_credit
+
     cdef int credit_now(self) noexcept
     cdef bint is_writable_now(self) noexcept
     cdef pn_delivery_t *start_now(self, const char *tag, size_t size) except NULL

@@ -97,6 +97,7 @@ cdef class EndpointCore:
         self.waiters = {}
         self.bulk = {}
         self.reduced = []
+        self.owing = []
 
     def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty):
         """Called once, with the engine's pointers, before anything else here."""
@@ -109,6 +110,7 @@ cdef class EndpointCore:
         """The engine's memory goes: nothing here touches it any more."""
         self.is_freed = True
         self.reduced.clear()
+        self.owing.clear()
         self.waiters.clear()
         self.bulk.clear()
         if self.dirty is not None:
@@ -126,7 +128,7 @@ cdef class EndpointCore:
 
     cdef bint wants_flush(self) except -1:
         """There is output, somebody waits for room, or it is not calm."""
-        if not self.is_calm_now() or self.reduced or self.waiters or self.bulk:
+        if not self.is_calm_now() or self.reduced or self.owing or self.waiters or self.bulk:
             return True
         return pn.transport_pending(self.transport) > 0
 
@@ -171,6 +173,8 @@ cdef class EndpointCore:
                     raise OSError(errno, "send")
                 sent = 0
             if sent < size:
+                if self.owing:
+                    self.mark()  # nothing else may call for the rest
                 return PyBytes_FromStringAndSize(gathered + sent, size - sent)
         return b""
 
@@ -200,7 +204,24 @@ cdef class EndpointCore:
             for link in self.reduced:
                 link.raise_negative_credit()
             self.reduced.clear()
+        if self.owing:
+            self._answer_drains()
         return True
+
+    cdef int _answer_drains(self) except -1:
+        # The engine forgets an answer that it is given before the last delivery is written.
+        cdef OutgoingCore link
+        cdef list links
+        links, self.owing = self.owing, []
+        for link in links:
+            if link.is_gone or not link.owes_credit:
+                continue
+            if pn.link_queued(link.raw):
+                self.owing.append(link)
+                continue
+            link.owes_credit = False
+            pn.link_drained(link.raw)
+        return 0
 
     cdef int mark(self) except -1:
         if not self.is_dirty and not self.is_freed and self.dirty is not None:
@@ -298,6 +319,8 @@ cdef class EndpointCore:
     # The owner in a local: what it does may take the link from it, or end the link.
     cdef int _on_flow(self, sink, LinkCore link) except -1:
         cdef DeliveryOwner hot = link.hot
+        if isinstance(link, OutgoingCore) and (<OutgoingCore>link).owes_credit and not pn.link_get_drain(link.raw):
+            (<OutgoingCore>link).owes_credit = False  # the peer wants none back any more
         if hot is not None:
             hot.on_flow_event()
         else:
@@ -534,7 +557,7 @@ cdef class IncomingCore(LinkCore):
 
 cdef class OutgoingCore(LinkCore):
     cdef int credit_now(self) noexcept:
-        return pn.link_credit(self.raw)
+        return 0 if self.owes_credit else pn.link_credit(self.raw)
 
     cdef bint is_writable_now(self) noexcept:
         cdef SessionCore session = self.session
@@ -578,9 +601,10 @@ cdef class OutgoingCore(LinkCore):
         return not self.is_gone and bool(pn.link_get_drain(self.raw))
 
     def drained(self):
-        """Give back all credit: there is nothing to send. [2.6.7]"""
-        if not self.is_gone:
-            pn.link_drained(self.raw)
+        """Give back all credit, after what was sent: there is nothing more. [2.6.7]"""
+        if not self.is_gone and not self.owes_credit:
+            self.owes_credit = True
+            self.endpoint.owing.append(self)
             self.endpoint.mark()
 
     @property

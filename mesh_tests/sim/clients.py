@@ -124,7 +124,8 @@ class SimClient:
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
         self.closed = self.closed or reason
 
-    def _begin(self) -> Any:
+    def begin(self) -> Any:
+        """The session of all its links."""
         self._session = self._session or self.endpoint.begin()
         return self._session
 
@@ -140,7 +141,7 @@ class SimClient:
         **terminus: Any,
     ) -> Receiver:
         """``modes``: how it asks to be sent to, and how it settles."""
-        link = self._begin().receiver(name or f"r{next(self._names)}")
+        link = self.begin().receiver(name or f"r{next(self._names)}")
         link.set_source(source(address, is_dynamic=dynamic, **terminus))
         link.set_target(target(None))
         link.set_settle_modes(*modes)
@@ -163,7 +164,7 @@ class SimClient:
         return self._opened_sender(name or f"s{next(self._names)}", target(address, **terminus), modes)
 
     def _opened_sender(self, name: str, goal: Terminus, modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST)) -> Sender:
-        link = self._begin().sender(name)
+        link = self.begin().sender(name)
         link.set_source(source(None))
         link.set_target(goal)
         link.set_settle_modes(*modes)
@@ -226,7 +227,7 @@ class SimClient:
             receiver.taken.append(message)
         elif receiver.accepts:
             receiver.answer(delivery, message, deliveries.ACCEPTED)
-            if receiver.tops_up:
+            if receiver.tops_up and not link.is_drain_pending:
                 link.grant(1)
         else:
             receiver.held.append((delivery, message))

@@ -50,6 +50,16 @@ def test_what_waits_for_one_address_is_overtaken_by_what_goes_to_others(egress: 
     assert quick.messages == [to("work.quick")]
 
 
+def test_its_first_message_to_a_multicast_is_for_all_wherever_they_are(egress: str):
+    mesh = line()
+    near, far = mesh.client("r1").receiver("prices"), mesh.client(egress).receiver("prices")
+    sender = mesh.client("r1").sender(None)
+    mesh.run(0.5)
+    mesh.send(sender, to("prices"))
+    mesh.run_until(lambda: not sender.open)
+    assert near.messages == far.messages == [to("prices")]
+
+
 def test_it_sends_no_more_than_its_capacity_while_nothing_moves(egress: str):
     mesh = line(listener={"link_capacity": CAPACITY})
     receiver = mesh.client(egress).receiver("rpc", credit=0)

@@ -2,7 +2,7 @@
 
 What must hold: a delivery never has two outcomes. And at the end, once everything is healed: every delivery of a
 producer that is still there has one; every message that a queue accepted was taken by a consumer for good; nobody saw a
-message that was not sent like that to the address it came from.
+message that was not sent like that to the address it came from. What must hold then of what comes next: `aftermath`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mesh_tests.sim.aftermath import Aftermath
 from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
@@ -143,9 +144,14 @@ class Walk:
             if not self.can_begin(client, sender):
                 return
             padding = 200_000 if self.random.random() < 0.03 else self.random.randint(0, 300)
-            message = self.message(address, padding)
-            number = sender.send(message, settled=self.random.random() < 0.1)
-            self.numbers[sender][number] = number_in(message)
+            self.send_one(address, sender, padding, settled=self.random.random() < 0.1)
+
+    def send_one(self, address: str, sender: Sender, padding: int, *, settled: bool = False) -> int:
+        """The number that the message says."""
+        message = self.message(address, padding)
+        count = sender.send(message, settled=settled)
+        self.numbers[sender][count] = number_in(message)
+        return number_in(message)
 
     def abort(self) -> None:
         """Begin a message, small or large, that never comes to its end."""
@@ -211,7 +217,7 @@ class Walk:
 
     # The end
     def live(self, steps: int) -> None:
-        """Do so many things, come to rest, and check that every delivery was answered and no accepted one lost."""
+        """Do so many things, come to rest, and check that everybody had, and still gets, what is due."""
         for _ in range(steps):
             self.step()
         ledger = self.finish()
@@ -220,6 +226,7 @@ class Walk:
         for address in QUEUES:
             missing = ledger.accepted[address] - ledger.taken[address]
             assert not missing, f"{len(missing)} of {len(ledger.accepted[address])} accepted by {address} are lost"
+        Aftermath(self).check()
 
     def finish(self) -> Ledger:
         """Heal, let every consumer take all it is given, and fetch what the queues still have."""
@@ -229,16 +236,21 @@ class Walk:
                 (address, (client := self.mesh.client("r1", f"last-{address}")), client.receiver(address, 1000))
             )
         for _ in range(60):
-            for _, client, receiver in self.receivers:
-                receiver.accepts = True
-                if not client.closed and receiver.link.is_open and receiver.link.credit < 5:
-                    receiver.link.grant(10)
-                    client.endpoint.mark_dirty()
-                if receiver.held and not client.closed and not receiver.link.is_gone:
-                    receiver.settle()
-                    client.endpoint.mark_dirty()
+            self.serve()
             self.mesh.run(0.5)
         return self._ledger()
+
+    def serve(self) -> None:
+        """Every consumer accepts all that it has and will get, and has room for more."""
+        for _, client, receiver in self.receivers:
+            receiver.accepts = True
+            if client.closed or receiver.link.is_gone:
+                continue
+            receiver.settle()
+            # A grant takes the drain back that it has asked for.
+            if receiver.link.is_open and receiver.link.credit < 5 and not receiver.link.is_drain_pending:
+                receiver.link.grant(10)
+            client.endpoint.mark_dirty()
 
     def _ledger(self) -> Ledger:
         ledger = Ledger({address: set() for address in ADDRESSES}, {address: set() for address in ADDRESSES})
@@ -267,6 +279,9 @@ class Walk:
             for message in receiver.messages
             if (sent := self._sent_as(message)) is None or sent.address != address or not message.endswith(sent.body)
         ]
+
+    def seen(self, receiver: Receiver) -> list[int]:
+        return list(map(number_in, receiver.messages))
 
     def _sent_as(self, message: bytes) -> Sent | None:
         return self.sent.get(number_in(message)) if b"no=" in message else None

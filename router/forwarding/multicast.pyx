@@ -29,6 +29,12 @@ cdef class Multicast(AddressGroup):
     def treatment(self):
         return "multicast"
 
+    def add_inlet(self, Inlet inlet):
+        AddressGroup.add_inlet(self, inlet)
+        if not inlet.is_circuit:
+            # Now, not at the end of this input: an anonymous producer has a message already, and it is for all.
+            self.owner.open_branches(self)
+
     cdef list takers_for(self, Inlet inlet, bint is_settled):
         """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
         cdef Taker taker
@@ -59,7 +65,7 @@ cdef class Multicast(AddressGroup):
         is_settled = is_settled and not is_large
         if is_settled and not self.has_settled_branches:
             self.has_settled_branches = True
-            self.owner.open_settled(self)
+            self.owner.open_branches(self, for_settled=True)
         takers = self.takers_for(inlet, is_settled)
         for taker in takers:
             shared += taker.cost > 0

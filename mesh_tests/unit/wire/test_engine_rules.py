@@ -170,6 +170,35 @@ def test_nobody_may_write_while_the_window_of_the_peer_is_shut():
     assert sender.is_writable
 
 
+def drain_behind_a_shut_window() -> tuple[Pipe, Any, Any]:
+    """It is answered while the end of the last delivery is still in the engine."""
+    pipe, sender, receiver = small_window()
+    send(sender, bytes(WINDOW_FRAMES * FRAME_BYTES), b"t")
+    receiver.request_drain(0)
+    pipe.run()
+    sender.drained()
+    pipe.run()
+    assert receiver.is_drain_pending
+    return pipe, sender, receiver
+
+
+def test_the_answer_to_a_drain_comes_behind_what_waits_for_the_window():
+    pipe, sender, receiver = drain_behind_a_shut_window()
+    assert sender.credit == 0
+    _discard_and_settle(receiver, receiver.current)
+    pipe.run()
+    assert receiver.credit == 0
+    assert not receiver.is_drain_pending
+
+
+def test_credit_is_not_given_back_when_its_drain_ends_before_the_answer():
+    pipe, sender, receiver = drain_behind_a_shut_window()
+    receiver.grant(1)
+    _discard_and_settle(receiver, receiver.current)
+    pipe.run()
+    assert sender.credit == receiver.credit == 1000
+
+
 def send_on_the_way(pipe: Pipe, sender: Any, count: int) -> None:
     """What the peer has not heard of yet."""
     for index in range(count):

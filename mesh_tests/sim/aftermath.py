@@ -1,0 +1,118 @@
+"""Once a walk is over, all is healed and every consumer accepts: does everybody get what is due?
+
+Every producer that is still there sends a few messages more. What must hold: it has the credit for them and hears that
+they are accepted; every consumer of a multicast address or a topic gets a copy of each, and of each producer every
+consumer gets them in order; no drain is left without an answer. In all its life no consumer of a multicast address saw
+a message twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mesh_tests.sim.clients import Receiver, Sender, SimClient
+from wire.delivery import ACCEPTED
+
+if TYPE_CHECKING:
+    from mesh_tests.sim.walk import Walk
+
+ROUNDS = 3
+PADDINGS = (50, 50, 50, 50, 70_000)
+TO_ALL = ("prices", "news")
+KEPT = ("orders", "sharded", "news")
+
+
+class Aftermath:
+    def __init__(self, walk: Walk) -> None:
+        self.walk = walk
+        self.senders = [each for each in walk.senders if _is_there(each)]
+        self.receivers = [each for each in walk.receivers if _is_there(each)]
+        self.sent: dict[Sender, list[int]] = {sender: [] for _, _, sender in self.senders}
+        """By the numbers that the messages say, in order."""
+
+    def check(self) -> None:
+        assert not (undrained := self.undrained()), f"drains without an answer: {undrained}"
+        self.send_once_more()
+        assert not (unaccepted := self.unaccepted()), f"not accepted: {unaccepted}"
+        assert not (missing := self.not_copied()), f"no copy of {missing}"
+        assert not (out_of_order := self.out_of_order()), f"out of order: {out_of_order}"
+        assert not (copies := self.second_copies()), f"seen twice: {copies}"
+
+    def undrained(self) -> list[str]:
+        return [address for address, _, receiver in self.receivers if receiver.link.is_drain_pending]
+
+    def send_once_more(self) -> None:
+        for _ in range(ROUNDS):
+            self._send_a_round()
+        self._wait(lambda: not self.unaccepted() and not self.not_copied())
+
+    def _send_a_round(self) -> None:
+        waiting = list(self.senders)
+
+        def all_could() -> bool:
+            waiting[:] = [each for each in waiting if not self._could_send(*each)]
+            return not waiting
+
+        self._wait(all_could)
+        assert not waiting, f"starved: {[(address, sender.link.name) for address, _, sender in waiting]}"
+
+    def _could_send(self, address: str, client: SimClient, sender: Sender) -> bool:
+        if not self.walk.can_begin(client, sender):
+            return False
+        padding = self.walk.random.choice(PADDINGS)
+        self.sent[sender].append(self.walk.send_one(address, sender, padding))
+        return True
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        """20 s at most: twice the time after which a consumer that takes nothing is left out of a multicast."""
+        end = self.walk.mesh.now + 20
+        while not condition() and self.walk.mesh.now < end:
+            self.walk.serve()
+            self.walk.mesh.run(0.05)
+
+    def unaccepted(self) -> list[tuple[int, object]]:
+        """Numbers of messages that were not accepted, with the outcome that they have."""
+        return [
+            (number, sender.outcomes.get(count))
+            for sender, sent in self.sent.items()
+            for count, number in self.walk.numbers[sender].items()
+            if number in sent and sender.outcomes.get(count) != ACCEPTED
+        ]
+
+    def not_copied(self) -> list[tuple[str, int]]:
+        """What a consumer of a multicast address or a topic did not get."""
+        return [
+            (address, number)
+            for address, _, receiver in self.receivers
+            if address in TO_ALL
+            for number in self._sent_to(address) - set(self.walk.seen(receiver))
+        ]
+
+    def _sent_to(self, address: str) -> set[int]:
+        return {number for sent in self.sent.values() for number in sent if self.walk.sent[number].address == address}
+
+    def out_of_order(self) -> list[tuple[str, list[int]]]:
+        """What consumers saw of one producer, where that is not the order in which it was sent."""
+        return [
+            (address, seen)
+            for address, _, receiver in self.receivers
+            for to, _, sender in self.senders
+            if _keeps_order(address, to)
+            if (seen := [number for number in self.walk.seen(receiver) if number in self.sent[sender]]) != sorted(seen)
+        ]
+
+    def second_copies(self) -> list[int]:
+        all_seen = [self.walk.seen(receiver) for address, _, receiver in self.walk.receivers if address == "prices"]
+        return [number for seen in all_seen for number, times in Counter(seen).items() if times > 1]
+
+
+def _keeps_order(address: str, to: str) -> bool:
+    """Not between two brokers, nor between two ways to one, of which an anonymous producer uses both."""
+    return address not in KEPT or (address != "sharded" and to != "")
+
+
+def _is_there(end: tuple[str, SimClient, Sender | Receiver]) -> bool:
+    _, client, party = end
+    return not client.closed and bool(party.link.is_open)

@@ -1,0 +1,25 @@
+"""Random lives with fickle consumers, by seed. A seed that failed once stays in the list."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mesh_tests.sim.fickle import FickleWalk
+from router.forwarding import ties
+
+FIRST = int(os.environ.get("WALK_FIRST_SEED", "1"))
+SEEDS = [*range(FIRST, FIRST + int(os.environ.get("WALK_SEEDS", "8"))), 58, 76, 1606]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_consumers_do_with_their_credit_nobody_is_starved(tmp_path: Path, seed: int):
+    ties_before = ties.count()
+    walk = FickleWalk(seed, tmp_path)
+    walk.live(150)
+    assert walk.untrue() == []
+    walk.leave()
+    assert walk.kept() == []
+    assert ties.count() == ties_before, "a delivery that nobody has any more is still tied"
