@@ -58,6 +58,9 @@ cdef class DeliveryOwner(Waiter):
     cdef int on_flow_event(self) except -1:
         raise NotImplementedError
 
+    def on_gone(self):
+        """The link is about to be freed, with its deliveries. Whoever ended it may not have heard of it since."""
+
 
 cdef class DirtyEndpoints:
     """Endpoints that may have output, each once. Always: ``is_dirty`` is true of exactly those that are in here."""

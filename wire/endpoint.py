@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from wire import condition, data, ending
-from wire.core import DirtyEndpoints, EndpointCore, pass_on
+from wire.core import DeliveryOwner, DirtyEndpoints, EndpointCore, pass_on
 from wire.ending import Ending
 from wire.engine import (
     Pointer,
@@ -246,6 +246,8 @@ class Endpoint(EndpointCore):
         if link.is_gone:
             return
         link._lose()
+        if isinstance(link.owner, DeliveryOwner):
+            link.owner.on_gone()
         link.session.link_count -= 1
         self._links.pop(link.address, None)
         lib.pn_link_free(link.pointer)

@@ -216,6 +216,10 @@ cdef class Inlet(Head):
         self.abandon()
         self.group.on_inlet_left(self, closed, error)
 
+    def on_gone(self):
+        if self.newest is not None:
+            self.abandon()
+
     # Rules
     cdef bint is_second(self) noexcept:
         """Its sender has the last word on settlement. [2.8.3]"""
@@ -448,6 +452,10 @@ cdef class Taker(DeliveryOwner):
     def on_left(self, closed, error):
         self.abandon()
         self.group.on_taker_left(self, closed, error)
+
+    def on_gone(self):
+        if self.newest is not None:
+            self.abandon()
 
     # Carriers
     cdef int hold(self, Carrier carrier) except -1:
