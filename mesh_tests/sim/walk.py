@@ -42,6 +42,8 @@ QUEUES = ("orders", "sharded")
 OUTCOMES = (ACCEPTED, ACCEPTED, RELEASED, MODIFIED_FAILED, rejected("amqp:not-allowed", "no"))
 
 
+SLOW = {"max_frame_bytes": 1024, "window_frames": 4}
+"""A consumer whose messages pile up before it."""
 PAUSES_S = (0.0005, 0.002, 0.01, 0.1, 0.5)
 
 
@@ -232,9 +234,11 @@ class Walk:
         """Heal, let every consumer take all it is given, and fetch what the queues still have."""
         self.heal()
         for address in ADDRESSES:
-            self.receivers.append(
-                (address, (client := self.mesh.client("r1", f"last-{address}")), client.receiver(address, 1000))
-            )
+            client = self.mesh.client("r1", f"last-{address}", **SLOW)
+            self.receivers.append((address, client, client.receiver(address, 1000)))
+            client = self.mesh.client("r3", f"late-{address}")
+            self.senders.append((address, client, client.sender(address)))
+            self.numbers[self.senders[-1][2]] = {}
         for _ in range(60):
             self.serve()
             self.mesh.run(0.5)
