@@ -18,11 +18,12 @@ from wire.delivery import ACCEPTED
 if TYPE_CHECKING:
     from mesh_tests.sim.walk import Walk
 
-EACH = 4
-PADDINGS = (50, 10_000, 80_000)
+EACH = 5
+PADDINGS = (50, 20_000, 150_000)
 """The last comes in parts, so it takes a circuit of its own."""
 TO_ALL = ("prices", "news")
 KEPT = ("orders", "sharded", "news")
+"""By brokers."""
 
 
 class Aftermath:
