@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mesh_tests.sim.aftermath import Aftermath
+from mesh_tests.sim.aftermath import KEPT, Aftermath
 from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
@@ -42,6 +42,8 @@ QUEUES = ("orders", "sharded")
 OUTCOMES = (ACCEPTED, ACCEPTED, RELEASED, MODIFIED_FAILED, rejected("amqp:not-allowed", "no"))
 
 
+SLOW = {"max_frame_bytes": 512, "window_frames": 4}
+"""A consumer whose messages pile up before it."""
 PAUSES_S = (0.0005, 0.002, 0.01, 0.1, 0.5)
 
 
@@ -232,9 +234,12 @@ class Walk:
         """Heal, let every consumer take all it is given, and fetch what the queues still have."""
         self.heal()
         for address in ADDRESSES:
-            self.receivers.append(
-                (address, (client := self.mesh.client("r1", f"last-{address}")), client.receiver(address, 1000))
-            )
+            client = self.mesh.client("r1", f"last-{address}", **({} if address in KEPT else SLOW))
+            self.receivers.append((address, client, client.receiver(address, 1000)))
+        for address in ("rpc", "prices"):
+            client = self.mesh.client("r3", f"last-to-{address}")
+            self.senders.append((address, client, sender := client.sender(address)))
+            self.numbers[sender] = {}
         for _ in range(60):
             self.serve()
             self.mesh.run(0.5)
