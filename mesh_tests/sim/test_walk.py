@@ -11,7 +11,7 @@ from mesh_tests.sim.walk import Walk
 from router.forwarding import ties
 
 FIRST = int(os.environ.get("WALK_FIRST_SEED", "1"))
-SEEDS = [*range(FIRST, FIRST + int(os.environ.get("WALK_SEEDS", "5"))), 722]
+SEEDS = [*range(FIRST, FIRST + int(os.environ.get("WALK_SEEDS", "4"))), 722]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
