@@ -20,6 +20,7 @@ from wire.message import decode
 from wire.terminus import Durability, Expiry
 
 REATTACH_S = 10.0
+IN_DOUBT_BYTES = 10_000
 BUSY_S = 30.0
 """What a busy machine may take for it."""
 TERMINI = {
@@ -72,6 +73,17 @@ class Loss:
     """What a drain brought that was asked for while the broker was away."""
 
 
+def bytes_to(rows, router, broker):
+    """That the router wrote to the broker, by the number of the connection: one for each client."""
+    known = rows.snapshot(router)["node"]["connections"]
+    return {each["number"]: each["bytes_out"] for each in known if each["container_id"] == broker}
+
+
+def has_written(rows, router, broker, before, count):
+    now = bytes_to(rows, router, broker)
+    return any(written - before.get(number, 0) >= count for number, written in now.items())
+
+
 @slow
 def lose_the_broker(rows, egress):
     """It is stopped first, so that it answers nothing before it dies; it comes back by itself."""
@@ -87,9 +99,11 @@ def lose_the_broker(rows, egress):
         client.wait(lambda: sender.credit > 5, "credit")
         pid = rows.pid(broker)
         os.kill(pid, signal.SIGSTOP)
-        numbers = [client.send(sender, "in doubt") for _ in range(5)]
+        before = bytes_to(rows, egress, broker)
+        numbers = [client.send(sender, bytes(IN_DOUBT_BYTES)) for _ in range(5)]
         pending.request_drain(10)
-        client.step(0.05)
+        is_written = lambda: has_written(rows, egress, broker, before, 5 * IN_DOUBT_BYTES)  # noqa: E731
+        client.wait(is_written, "them to be written to the broker", BUSY_S)
         assert pending.is_drain_pending
         os.kill(pid, signal.SIGKILL)
         in_doubt = [client.wait_outcome(number) for number in numbers]
@@ -102,7 +116,7 @@ def lose_the_broker(rows, egress):
             assert late.credit == 0
             late.end_drain()
         afterwards = client.wait_outcome(client.send_when_due(sender))
-        client.wait_arrived(6)
+        client.wait_arrived(6, BUSY_S)
         assert pending.credit == 0
         assert all(link.is_open for link in client.endpoint.links)
         arrived = client.settle_all()
