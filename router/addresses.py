@@ -108,7 +108,6 @@ class Addresses:
         inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=True)
         inlet.ingress = spec.ingress
         inlet.is_stream = spec.kind is CircuitKind.STREAM
-        inlet.sends_settled = spec.kind is CircuitKind.MULTICAST_SETTLED
         self._branches.pass_on(group, spec, inlet)
         group.add_inlet(inlet)
 
@@ -141,12 +140,10 @@ class Addresses:
         entry = self._entries.get((group.address, group.phase))
         return self._fallbacks.stream(entry, taker, inlet) if entry is not None else None
 
-    def open_branches(self, group: AddressGroup, *, for_settled: bool = False) -> None:
+    def open_branches(self, group: AddressGroup) -> None:
         entry = self._entries.get((group.address, group.phase))
-        if entry is None or (entry.ends.branches and not for_settled):
-            return
-        entry.ends.are_settled_apart |= for_settled
-        self._branches.settle(entry)
+        if entry is not None and self._branches.lacks_some(entry):
+            self._branches.settle(entry)
 
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
         entry = self._entries.get((group.address, group.phase))

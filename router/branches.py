@@ -13,12 +13,11 @@ from router.circuits import Circuits
 from router.entries import Entry
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
+from router.forwarding.multicast import Multicast
 from router.reach import Reach
 from router.spec import CircuitKind, CircuitSpec, Tree, tree_of
 from router.upkeep import Upkeep
 from wire.errors import AmqpError
-
-_KINDS = (CircuitKind.MULTICAST, CircuitKind.MULTICAST_SETTLED)
 
 
 class Branches:
@@ -28,6 +27,10 @@ class Branches:
         self._upkeep = upkeep
 
     # The tree of this ingress
+    def lacks_some(self, entry: Entry) -> bool:
+        """There are none of some kind yet."""
+        return len({kind for _, kind in entry.ends.branches}) < len(_kinds(entry.group))
+
     def settle(self, entry: Entry) -> None:
         """Make the branches those of the tree as it is now."""
         self._look_behind(entry)
@@ -37,21 +40,20 @@ class Branches:
         targets = self._reach.takers(entry) if has_producer else frozenset()
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(targets).items()}
         self._retire(entry, wanted, at_once=has_producer)
-        kinds = _KINDS if entry.ends.are_settled_apart else _KINDS[:1]
-        for hop, kind in product(wanted, kinds):
+        for hop, kind in product(wanted, _kinds(entry.group)):
             if (hop, kind) not in entry.ends.branches and self._upkeep.may_try(entry, hop):
                 self._add(entry, hop, kind, wanted[hop])
 
     def _retire(self, entry: Entry, wanted: dict[str, Tree], *, at_once: bool) -> None:
-        for (hop, kind), (tree, taker) in list(entry.ends.branches.items()):
-            if wanted.get(hop) == tree:
-                continue
+        branches = entry.ends.branches
+        lost = {key: taker for key, (tree, taker) in branches.items() if wanted.get(key[0]) != tree}
+        for key, taker in lost.items():
             if at_once:
-                entry.ends.branches.pop((hop, kind))
+                branches.pop(key)
             self._upkeep.retire(entry, taker, at_once=at_once)
-            for key, stream in list(entry.ends.streams.items()):
-                if key[0] == hop:
-                    self._upkeep.retire(entry, stream, at_once=True)
+        hops = {hop for hop, _ in lost}
+        for stream in [stream for (hop, _), stream in entry.ends.streams.items() if hop in hops]:
+            self._upkeep.retire(entry, stream, at_once=True)
 
     def _add(self, entry: Entry, hop: str, kind: CircuitKind, tree: Tree) -> None:
         branch = self._open(entry.group, kind, hop, tree, self._reach.router_id, None)
@@ -121,6 +123,12 @@ class Branches:
         """The circuit that these branches went on from is gone."""
         for taker in [taker for taker in group.takers if taker.upstream is upstream]:
             taker.on_left(True, None)
+
+
+def _kinds(group: AddressGroup) -> tuple[CircuitKind, ...]:
+    """Of the branches that all producers here share."""
+    is_apart = isinstance(group, Multicast) and group.is_settled_apart
+    return (CircuitKind.MULTICAST, CircuitKind.MULTICAST_SETTLED) if is_apart else (CircuitKind.MULTICAST,)
 
 
 def _routers(hop: str, tree: Tree) -> Iterator[str]:

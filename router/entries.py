@@ -20,8 +20,6 @@ class Ends:
 
     circuits: dict[str, Taker] = field(default_factory=dict)
     branches: dict[BranchKey, tuple[Tree, Taker]] = field(default_factory=dict)
-    are_settled_apart: bool = False
-    """There are branches for what is sent settled, as for the rest."""
     streams: dict[tuple[str, Inlet], Taker] = field(default_factory=dict)
     broker_takers: dict[str, Taker] = field(default_factory=dict)
     broker_streams: dict[tuple[Taker, Inlet], Taker] = field(default_factory=dict)

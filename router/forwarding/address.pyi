@@ -13,11 +13,8 @@ class GroupOwner(Protocol):
         """For a large delivery of an anycast, in place of one that all share; None until it can take."""
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
         """Whoever may have messages of a sharded queue sends here by now; for a circuit, whoever is here."""
-    def open_branches(self, group: AddressGroup, *, for_settled: bool = False) -> None:
-        """Those of a multicast that leave this router, now: they have no credit at first.
-
-        ``for_settled``: from now on with branches apart for what producers here send settled.
-        """
+    def open_branches(self, group: AddressGroup) -> None:
+        """Those of a multicast that leave this router, now: they have no credit at first."""
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
         """The branches of an inlet's large deliveries of a multicast; they have no credit at first."""
 

@@ -6,7 +6,6 @@ just come may drain before the links to all brokers are there: it waits for thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from router.forwarding.ends import Inlet, Taker
@@ -33,29 +32,29 @@ class Drains:
         """This consumer has credit that it wants used up or back; nothing new if that is under way."""
         if taker in self._drains:
             return
-        offered, is_complete = lambda: self._offered(taker), lambda: self._is_complete_for(taker)
-        drain = Drain(taker, offered, is_complete, self.look, self._on_over)
-        self._drains[taker] = drain
+        drain = self._drains[taker] = Drain(taker, self)
         drain.go_on()
         if taker in self._drains:
             self._timers.after(self._path_wait_s, drain.stop_waiting)
 
-    def _offered(self, taker: Taker) -> list[Inlet]:
-        """Whom a drain is offered to: brokers, whose messages it is after. Clients keep their own pace."""
+    def offered(self, taker: Taker) -> list[Inlet]:
+        """Who is asked, of those that are here: brokers, whose messages it is after. Clients keep their own pace."""
         if self._group.phase == 0:
             return []
         # What comes over a stream was asked for over the circuit beside it.
         inlets = [inlet for inlet in self._group.inlets if not inlet.is_stream]
         return [inlet for inlet in inlets if taker.cost == 0 or not inlet.is_circuit]
 
-    def _is_complete_for(self, taker: Taker) -> bool:
+    def is_complete_for(self, taker: Taker) -> bool:
+        """These are all there will be, and nothing waits beside what they were asked for."""
         if self._group.phase == 0:
             return True
         are_streams_empty = not any(inlet.is_stream and inlet.is_waiting for inlet in self._group.inlets)
         return are_streams_empty and self._owner.is_complete(self._group, taker.cost > 0)
 
-    def _on_over(self, drain: Drain) -> None:
-        self._drains.pop(drain.taker, None)
+    def on_over(self, taker: Taker) -> None:
+        """Its credit was used up or given back."""
+        self._drains.pop(taker, None)
         self._group.on_drained()
         self.look()
 
@@ -79,27 +78,14 @@ class Drains:
 
 
 class Drain:
-    """``done(drain)`` is called once: the taker's credit was used up or given back.
+    """One consumer's. An inlet is asked for one at a time: ``drains`` looks again when it may be for another."""
 
-    ``offered`` are the inlets that are there now, ``is_complete`` whether these are all there will be. An inlet is
-    asked for one taker at a time: ``left_one()`` is called when it may be for another.
-    """
-
-    def __init__(
-        self,
-        taker: Taker,
-        offered: Callable[[], Iterable[Inlet]],
-        is_complete: Callable[[], bool],
-        left_one: Callable[[], None],
-        done: Callable[[Drain], None],
-    ) -> None:
+    def __init__(self, taker: Taker, drains: Drains) -> None:
         self.taker = taker
-        self._offered = offered
-        self._is_complete = is_complete
+        self._drains = drains
         self._asked: set[Inlet] = set()
         self._current: Inlet | None = None
-        self._left_one = left_one
-        self._done = done
+        self._waits_for_more = True
         self._is_over = False
 
     def go_on(self) -> None:
@@ -107,7 +93,7 @@ class Drain:
         has_left_one = self._finish_current()
         if self._goes_on_with_next():
             if has_left_one:
-                self._left_one()
+                self._drains.look()
             return
         credit = self.taker.link.credit
         if self.taker.is_moving and credit > 0:
@@ -122,11 +108,13 @@ class Drain:
         credit = self.taker.link.credit
         if credit <= 0 or not self.taker.link.is_draining:
             return False
-        others = [inlet for inlet in self._offered() if inlet not in self._asked and inlet.link.is_open]
+        others = [
+            inlet for inlet in self._drains.offered(self.taker) if inlet not in self._asked and inlet.link.is_open
+        ]
         free = next((inlet for inlet in others if not inlet.is_draining), None)
         if free is not None:
             self._ask(free, credit)
-        return bool(others) or not self._is_complete()
+        return bool(others) or (self._waits_for_more and not self._drains.is_complete_for(self.taker))
 
     def _ask(self, inlet: Inlet, credit: int) -> None:
         self._asked.add(inlet)
@@ -149,7 +137,7 @@ class Drain:
 
     def stop_waiting(self) -> None:
         """Who did not come by now does not come."""
-        self._is_complete = lambda: True
+        self._waits_for_more = False
         if self._current is None:
             self.look()
 
@@ -164,7 +152,7 @@ class Drain:
     def _end(self) -> None:
         if not self._is_over:
             self._is_over = True
-            self._done(self)
+            self._drains.on_over(self.taker)
 
     def _finish_current(self) -> bool:
         """True when there was one."""

@@ -79,7 +79,7 @@ cdef class Inlet(Head):
     cdef int weight
     cdef int turns
     # Multicast: what came last was settled; its takers, as of this version of the group.
-    cdef public bint sends_settled
+    cdef bint sends_settled
     cdef list audience
     cdef bint is_audience_settled
     cdef unsigned int audience_version
@@ -114,8 +114,6 @@ cdef class Taker(DeliveryOwner):
     # The largest that its peer takes; 0: any.
     cdef size_t max_message_bytes
     cdef readonly bint is_stream
-    # A branch of what producers here send settled.
-    cdef readonly bint is_for_settled
     cdef int way
     # A link of ours that all inlets use, or a stream beside one: a circuit's, or one to a broker.
     cdef readonly bint is_ours

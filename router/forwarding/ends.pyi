@@ -19,7 +19,6 @@ class Inlet(DeliveryOwner):
     is_circuit: bool
     ingress: str | None
     is_stream: bool
-    sends_settled: bool
     is_draining: bool
     unsettled_count: int
     deliveries_in: int
@@ -48,7 +47,6 @@ class Taker(DeliveryOwner):
     is_closing: bool
     upstream: Inlet | None
     is_stream: bool
-    is_for_settled: bool
     egress: str | None
     behind: frozenset[str] | None
     is_deserted: bool

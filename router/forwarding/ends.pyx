@@ -395,7 +395,7 @@ cdef class Taker(DeliveryOwner):
     """An outgoing link in a group. ``cost`` is the path's; 0 for a local one.
 
     ``upstream`` is the one inlet whose deliveries may go here (a multicast branch), None for any. ``is_broker``: this
-    router's own link to a broker.
+    router's own link to a broker. ``is_for_settled``: a branch of what producers here send settled.
     """
 
     def __init__(
@@ -414,7 +414,6 @@ cdef class Taker(DeliveryOwner):
         self.cost = cost
         self.upstream = upstream
         self.is_stream = is_stream
-        self.is_for_settled = is_for_settled
         self.way = LARGE_WAY if is_stream else SETTLED_WAY if is_for_settled else SHARED_WAY
         self.is_ours = cost > 0 or is_broker
         self.is_broker = is_broker

@@ -4,7 +4,8 @@ from wire.proton cimport pn_delivery_t
 
 
 cdef class Multicast(AddressGroup):
-    cdef bint has_settled_branches
+    # Producers here have sent something settled: that has branches apart.
+    cdef readonly bint is_settled_apart
 
     cdef list takers_for(self, Inlet inlet, bint is_settled)
     cdef bint _may_feed(self, Inlet inlet, Taker taker, bint is_settled) noexcept

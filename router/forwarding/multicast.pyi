@@ -1,3 +1,4 @@
 from router.forwarding.address import AddressGroup
 
-class Multicast(AddressGroup): ...
+class Multicast(AddressGroup):
+    is_settled_apart: bool

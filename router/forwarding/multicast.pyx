@@ -38,6 +38,7 @@ cdef class Multicast(AddressGroup):
     cdef list takers_for(self, Inlet inlet, bint is_settled):
         """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
         cdef Taker taker
+        is_settled = is_settled and not inlet.is_circuit
         if inlet.audience is None or inlet.audience_version != self.version or inlet.is_audience_settled != is_settled:
             inlet.audience = []
             inlet.audience_version = self.version
@@ -50,7 +51,7 @@ cdef class Multicast(AddressGroup):
     cdef bint _may_feed(self, Inlet inlet, Taker taker, bint is_settled) noexcept:
         if taker.upstream is not None:
             return taker.upstream is inlet
-        return taker.cost == 0 or (not inlet.is_circuit and taker.is_for_settled == is_settled)
+        return taker.cost == 0 or (not inlet.is_circuit and (taker.way == SETTLED_WAY) == is_settled)
 
     cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled):
         """What is sent settled, and what is large, takes branches of its own, so that it stops nobody else, nor waits.
@@ -63,9 +64,9 @@ cdef class Multicast(AddressGroup):
         if inlet.is_circuit:
             return self.takers_for(inlet, is_settled)
         is_settled = is_settled and not is_large
-        if is_settled and not self.has_settled_branches:
-            self.has_settled_branches = True
-            self.owner.open_branches(self, for_settled=True)
+        if is_settled and not self.is_settled_apart:
+            self.is_settled_apart = True
+            self.owner.open_branches(self)
         takers = self.takers_for(inlet, is_settled)
         for taker in takers:
             shared += taker.cost > 0
@@ -89,7 +90,7 @@ cdef class Multicast(AddressGroup):
     cdef int credit_for(self, Inlet inlet) except? -2147483648:
         cdef Taker taker
         cdef int least = PLENTY
-        for taker in self.takers_for(inlet, inlet.sends_settled and self.has_settled_branches):
+        for taker in self.takers_for(inlet, inlet.sends_settled and self.is_settled_apart):
             if not self._leaves_out(taker, inlet.sends_settled):
                 least = min(least, taker.credit_count)
         return (0 if least == PLENTY else least) - self.promised_to_circuits - self.promised_to_producers
@@ -175,7 +176,7 @@ cdef class Multicast(AddressGroup):
         # A branch has no credit while a started copy stands still behind it.
         if taker.moving is not None or (taker.cost and taker.had_credit):
             patience_s = _PRESETTLED_BLOCKED_S
-        elif taker.cost and not taker.had_credit:
+        elif taker.cost:
             # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
             patience_s = self.settings.path_wait_s
         taker.skip_watch = watch(

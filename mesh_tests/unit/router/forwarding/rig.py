@@ -159,7 +159,7 @@ class Rig:
     def open_stream(self, group: Any, circuit: Any, inlet: Any) -> Any:
         return circuit
 
-    def open_branches(self, group: Any, *, for_settled: bool = False) -> None: ...
+    def open_branches(self, group: Any) -> None: ...
 
     def open_streams(self, group: Any, inlet: Any) -> list[Any]:
         return []
