@@ -71,7 +71,9 @@ class RunningMesh:
         return self._work_dir.log_file(node)
 
     def log(self, node: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log_file(node).read_text().splitlines()]
+        """But for the line that is being written: a file's readers may see half of one write."""
+        *lines, _unfinished = self.log_file(node).read_text().split("\n")
+        return [json.loads(line) for line in lines]
 
     def run(self, *arguments: str, is_checked: bool = True) -> str:
         """Standard output of `amqpmesh ARGUMENTS -t FILE`."""
