@@ -12,7 +12,7 @@ from collections.abc import Callable
 from router.forwarding.relay import Relay
 from router.neighbor import NeighborConnection
 from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
-from router.timers import Timers
+from router.timers import Patience
 from wire.errors import AmqpError
 from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
 from wire.terminus import source, target
@@ -21,18 +21,16 @@ _SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
 
 
 class Circuits:
-    """``neighbor`` gives the connection to use to a neighboring router, or None; ``hold_s`` as in `Relay`."""
+    """``neighbor`` gives the connection to use to a neighboring router, or None; ``patience`` as in `Relay`."""
 
     def __init__(
         self,
         router_id: str,
         instance: int,
         neighbor: Callable[[str], NeighborConnection | None],
-        timers: Timers,
-        hold_s: float,
+        patience: Patience,
     ) -> None:
-        self._timers = timers
-        self._hold_s = hold_s
+        self.patience = patience
         self._router_id = router_id
         self._instance = instance
         self._neighbor = neighbor
@@ -64,9 +62,8 @@ class Circuits:
     def pass_on(self, near: Link, spec: CircuitSpec) -> None:
         """Be a transit router. Raises LinkError when the next hop is none of ours now."""
         onward = self.like(near, spec, spec.next_hop(self._router_id))
-        # A link route's messages wait for the client's or the broker's credit; a circuit's may go elsewhere.
-        timers = None if spec.kind is CircuitKind.ROUTE else self._timers
-        Transit(near, onward, spec.priority, self._on_transit, timers, self._hold_s)
+        patience = route_patience(onward, self.patience) if spec.kind is CircuitKind.ROUTE else self.patience
+        Transit(near, onward, spec.priority, self._on_transit, patience)
         onward.open()
 
     def _on_transit(self, change: int) -> None:
@@ -92,8 +89,7 @@ class Transit:
         onward: Link,
         priority: int,
         count: Callable[[int], None],
-        timers: Timers | None,
-        hold_s: float,
+        patience: Patience | None,
     ) -> None:
         self._near = near
         self._onward = onward
@@ -101,7 +97,7 @@ class Transit:
         self._count = count
         count(1)
         ends = in_and_out(near, onward)
-        Relay(*ends, self._on_left, self._on_established, None, timers, hold_s, priority=priority)
+        Relay(*ends, self._on_left, self._on_established, None, patience, priority=priority)
 
     def _on_established(self, link: Link) -> None:
         if link is not self._onward or is_refusal(link):
@@ -121,6 +117,14 @@ class Transit:
             other.close(error)
         else:
             other.detach(error)
+
+
+def route_patience(onward: Link, patience: Patience) -> Patience | None:
+    """Of a link route, whose links lead ``onward`` to the broker: what it sent may go to another consumer of the queue.
+
+    What a producer sent waits for the broker, for there is nobody else.
+    """
+    return patience if isinstance(onward, IncomingLink) else None
 
 
 def in_and_out(one: Link, other: Link) -> tuple[IncomingLink, OutgoingLink]:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from addressing.book import AddressKind, AddressPolicy
 from router.brokers import BrokerConnection, Brokers
-from router.circuits import in_and_out, is_refusal
+from router.circuits import in_and_out, is_refusal, route_patience
 from router.events import BrokerLinkRefused
 from router.forwarding.relay import Relay
 from router.spec import PATH_LOST, CircuitSpec, path_lost
+from router.timers import Patience
 from router.unstitched import Unstitched
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
@@ -45,7 +46,8 @@ class BrokerTerminus:
 class BrokerSide:
     """Attaches routes at a broker of this router's."""
 
-    def __init__(self, brokers: Brokers, emit: Emit) -> None:
+    def __init__(self, brokers: Brokers, patience: Patience, emit: Emit) -> None:
+        self.patience = patience
         self._brokers = brokers
         self._emit = emit
 
@@ -116,7 +118,8 @@ class EgressRoute(Unstitched):
             return
         self._far = far
         ends = in_and_out(self._near, far)
-        Relay(*ends, self._on_left, self._on_established, priority=self._spec.priority)
+        patience = route_patience(far, self._side.patience)
+        Relay(*ends, self._on_left, self._on_established, None, patience, priority=self._spec.priority)
         far.open()
 
     def _on_established(self, link: Link) -> None:

@@ -28,7 +28,7 @@ from router.routing.core import Routing
 from router.settings import RouterSettings
 from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_views
 from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
-from router.timers import Timers
+from router.timers import Patience, Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
@@ -60,7 +60,10 @@ class RouterNode:
         self._routing = Routing(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._routing.next_deadline()
         self._circuits = Circuits(
-            settings.router_id, settings.instance, self._neighbor, self._timers, settings.forwarding.path_wait_s
+            settings.router_id,
+            settings.instance,
+            self._neighbor,
+            Patience(self._timers, settings.forwarding.path_wait_s),
         )
         self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, emit)
         self.commands: list[Command] = self._brokers.commands

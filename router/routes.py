@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from addressing.book import AddressPolicy
 from router.brokers import Brokers
-from router.circuits import Circuits, in_and_out, is_refusal
+from router.circuits import Circuits, in_and_out, is_refusal, route_patience
 from router.egress_route import BrokerSide, answer_as
 from router.events import RouteReattached
 from router.forwarding.guard import Guard
@@ -95,7 +95,8 @@ class IngressRoute(Unstitched):
         if self._relay is None:
             ends = in_and_out(self.near, far)
             guard, priority = self.request.guard, self.request.policy.priority
-            self._relay = Relay(*ends, self._on_left, self._on_established, guard, priority=priority)
+            patience = route_patience(far, self._ways.patience)
+            self._relay = Relay(*ends, self._on_left, self._on_established, guard, patience, priority=priority)
         else:
             assert isinstance(far, IncomingLink | OutgoingLink)
             self._relay.replace(far)
@@ -203,7 +204,8 @@ class RouteWays:
         self._brokers = brokers
         self._circuits = circuits
         self._emit = emit
-        self.side = BrokerSide(brokers, emit)
+        self.patience = circuits.patience
+        self.side = BrokerSide(brokers, circuits.patience, emit)
 
     def attach(
         self, route: IngressRoute, outlives: bool, ready: Callable[[Link | None, tuple[str, ...]], None]

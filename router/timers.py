@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 
 
 class Timer:
@@ -18,6 +19,17 @@ class Timer:
 
     def cancel(self) -> None:
         self.action = None
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long one waits before something else is done."""
+
+    timers: Timers
+    seconds: float
+
+    def after(self, action: Callable[[], None]) -> Timer:
+        return self.timers.after(self.seconds, action)
 
 
 class Timers:

@@ -76,7 +76,7 @@ cdef class SessionCore:
     cdef readonly bint is_gone
     # What its links may leave unread here.
     cdef public size_t window_bytes
-    # Frames handed to the engine since its output number ``handed_at``: the peer's window does not count them yet.
+    # Frames that the engine was handed, as of its output number ``handed_at``: the peer's window does not count them yet.
     cdef size_t handed_frames
     cdef unsigned long long handed_at
     # Its peer set no bound when it began.
@@ -84,6 +84,7 @@ cdef class SessionCore:
 
     cdef bint is_crowded_now(self) noexcept
     cdef size_t remote_window_now(self) noexcept
+    cdef size_t handed_now(self) noexcept
 
 
 cdef class LinkCore:

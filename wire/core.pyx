@@ -26,6 +26,8 @@ cdef enum:
     # What a frame carries at least, as far as the count of frames under way goes: a peer's may be smaller, and then the
     # engine keeps the rest until the window opens.
     LEAST_FRAME_BYTES = 16000
+    # AMQP's MIN-MAX-FRAME-SIZE. [2.4.1]
+    SMALLEST_FRAME_BYTES = 512
 
 cdef unsigned int OVERRUN_FRAMES = 0x80000000
 
@@ -392,6 +394,16 @@ cdef class SessionCore:
         # The engine counts without a sign: a window that the peer made smaller than what is under way looks huge.
         return 0 if frames >= OVERRUN_FRAMES and not self.is_unbounded else frames
 
+    cdef size_t handed_now(self) noexcept:
+        """Frames, at most, of what the engine was handed and did not write."""
+        cdef size_t kept_bytes
+        if self.handed_at != self.endpoint.outputs:
+            self.handed_at = self.endpoint.outputs
+            kept_bytes = pn.session_outgoing_bytes(self.raw)
+            # What it could not write before counts on, or others would go after it in numbers.
+            self.handed_frames = 1 + kept_bytes // SMALLEST_FRAME_BYTES if kept_bytes else 0
+        return self.handed_frames
+
     @property
     def remote_window_frames(self):
         """Transfer frames the peer's session still takes. [2.5.6]"""
@@ -566,9 +578,7 @@ cdef class OutgoingCore(LinkCore):
         cdef SessionCore session = self.session
         if not self.endpoint.has_room_now():
             return False
-        if session.handed_at != self.endpoint.outputs:
-            session.handed_at, session.handed_frames = self.endpoint.outputs, 0
-        return session.remote_window_now() > session.handed_frames
+        return session.remote_window_now() > session.handed_now()
 
     cdef pn_delivery_t *start_now(self, const char *tag, size_t size) except NULL:
         cdef pn_bytes_t name

@@ -61,6 +61,7 @@ ctypedef struct Proton:
     # Sessions and links
     unsigned int (*session_remote_incoming_window)(pn_session_t *) noexcept
     size_t (*session_incoming_bytes)(pn_session_t *) noexcept
+    size_t (*session_outgoing_bytes)(pn_session_t *) noexcept
     void *(*link_get_context)(pn_link_t *) noexcept
     void (*link_set_context)(pn_link_t *, void *) noexcept
     cbool (*link_is_sender)(pn_link_t *) noexcept

@@ -42,6 +42,26 @@ def test_twelve_producers_at_three_routers_share_a_consumer_with_credit_one(rows
         assert max(accepted()) <= MOST_TIMES_THE_LEAST * min(accepted())
 
 
+# A consumer who rests
+@pytest.fixture
+def other(rows, egress):
+    """At a router that has no consumer yet."""
+    with WireClient(rows.port("r2" if egress == "r3" else "r3"), container_id="other") as other:
+        yield other
+
+
+def test_what_waits_at_a_consumer_without_credit_comes_to_one_at_another_router(producer, consumer, other, work):
+    consumer.receiver(work, credit=0)
+    other.receiver(work, credit=100)
+    sender = producer.sender(work)
+    numbers = [producer.send_when_due(sender, number) for number in range(MESSAGES)]
+    wait_with((producer, consumer, other), lambda: len(other.arrived) == MESSAGES, "all of them", DONE_S)
+    assert sorted(each.body for each in other.settle_all()) == list(range(MESSAGES))
+    other.step()
+    assert [producer.wait_outcome(number) for number in numbers] == [ACCEPTED] * MESSAGES
+    assert not consumer.arrived
+
+
 # A queue of four shards
 def take_one_by_one(consumer, receiver, count):
     """Bodies, in order."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mesh_tests.sim.clients import Receiver, Sender, SimClient
-from wire.delivery import ACCEPTED
+from wire.delivery import ACCEPTED, RELEASED
 
 if TYPE_CHECKING:
     from mesh_tests.sim.walk import Walk
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EACH = 5
 PADDINGS = (50, 20_000, 150_000)
 """The last comes in parts, so it takes a circuit of its own."""
+COPIED_BYTES = 65536
 TO_ALL = ("prices", "news")
 KEPT = ("orders", "sharded", "news")
 """By brokers."""
@@ -76,8 +77,14 @@ class Aftermath:
             (number, sender.outcomes.get(count))
             for sender, sent in self.sent.items()
             for count, number in self.walk.numbers[sender].items()
-            if number in sent and sender.outcomes.get(count) != ACCEPTED
+            if number in sent and not self._is_done(number, sender.outcomes.get(count))
         ]
+
+    def _is_done(self, number: int, outcome: object) -> bool:
+        """What is too large to be kept may come back to its producer from where a consumer rests."""
+        sent = self.walk.sent[number]
+        is_recalled = outcome == RELEASED and len(sent.body) > COPIED_BYTES and self._has_recalls(sent.address)
+        return outcome == ACCEPTED or is_recalled
 
     def not_copied(self) -> list[tuple[str, int]]:
         """What a consumer of a multicast address or a topic did not get."""
@@ -97,9 +104,13 @@ class Aftermath:
             (address, seen)
             for address, _, receiver in self.receivers
             for to, _, sender in self.senders
-            if _keeps_order(address, to)
+            if _keeps_order(address, to) and not self._has_recalls(address)
             if (seen := [number for number in self.walk.seen(receiver) if number in self.sent[sender]]) != sorted(seen)
         ]
+
+    def _has_recalls(self, address: str) -> bool:
+        """What waited at a consumer who rests comes behind what went to another meanwhile."""
+        return any(address == there and receiver in self.walk.resting for there, _, receiver in self.receivers)
 
     def second_copies(self) -> list[int]:
         all_seen = [self.walk.seen(receiver) for address, _, receiver in self.walk.receivers if address == "prices"]

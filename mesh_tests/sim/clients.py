@@ -39,6 +39,8 @@ class Receiver:
     """Receive-settle-mode second: gives its outcome, and settles when the sender has. [2.7.2]"""
     unconfirmed: dict[Any, bytes] = field(default_factory=dict)
     confirmed: list[bytes] = field(default_factory=list)
+    states: list[int] = field(default_factory=list)
+    """What its sender said of a delivery without settling it."""
     aborted: int = 0
     partial: bytearray = field(default_factory=bytearray)
     error: Any = None
@@ -245,6 +247,8 @@ class SimClient:
 
 
 def _on_settled_by_sender(receiver: Receiver, delivery: Any) -> None:
+    if (state := deliveries.remote_state(delivery)) and not deliveries.is_settled(delivery):
+        receiver.states.append(state)
     if delivery in receiver.unconfirmed and deliveries.is_settled(delivery):
         receiver.confirmed.append(receiver.unconfirmed.pop(delivery))
         deliveries.settle(delivery)

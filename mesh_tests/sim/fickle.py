@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mesh_tests.sim.aftermath import TO_ALL
 from mesh_tests.sim.clients import Receiver, SimClient
 from mesh_tests.sim.vanishing import VanishingWalk
 from mesh_tests.sim.walk import Ledger
@@ -21,6 +22,8 @@ class FickleWalk(VanishingWalk):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.batches: dict[Receiver, int] = {}
+        self.blocked: set[SimClient] = set()
+        """To whom a router could not write for a while."""
 
     def acts(self) -> list[tuple[int, Callable[[], None]]]:
         return [
@@ -56,6 +59,12 @@ class FickleWalk(VanishingWalk):
         if receivers := self._open_receivers():
             self.random.choice(receivers).link.grant(self.random.choice((1, 5)))
 
+    def block_output(self) -> None:
+        super().block_output()
+        for _, client, _ in self.receivers:
+            if client.pipe is not None and any(each.is_output_blocked for _, each in client.pipe.ends):
+                self.blocked.add(client)
+
     def end_drain(self) -> None:
         """It waits no more for what it asked for."""
         if receivers := [each for each in self._open_receivers() if each.link.is_drain_pending]:
@@ -71,6 +80,15 @@ class FickleWalk(VanishingWalk):
                 receiver.link.grant(count)
 
     def finish(self) -> Ledger:
+        """Who has taken all credit back may leave it at that: what is there is for others, but for copies.
+
+        Not those whose router could not write for a while: what it wrote then is theirs.
+        """
+        for address, client, receiver in self.receivers:
+            may_rest = address not in TO_ALL and receiver.link.credit <= 0 and client not in self.blocked
+            if may_rest and self.random.random() < 0.7:
+                receiver.tops_up = False
+                self.resting.add(receiver)
         ledger = super().finish()
         assert not (wronged := self.wronged()), wronged
         return ledger

@@ -8,13 +8,17 @@ import pytest
 from proton import Message
 
 from mesh_tests.egress import egress_at
+from mesh_tests.sim.clients import Receiver
 from mesh_tests.sim.test_broker_routes import bodies, mesh_of, send_all
 from mesh_tests.sim.world import SimMesh
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
+from wire.link import RECEIVE_FIRST, SEND_MIXED, SEND_SETTLED
 from wire.terminus import Durability, Expiry
 
 REATTACH_S = 10.0
+PATH_WAIT_S = 2.0
+LARGE_BYTES = 100_000
 DURABLE = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
 
 
@@ -220,3 +224,64 @@ def test_every_outcome_of_a_consumer_reaches_the_broker(tmp_path: Path, egress: 
     for message, data in zip(again, receiver.messages[4:], strict=True):
         message.decode(data)
     assert [(message.body, message.delivery_count) for message in again] == [("2", 0), ("3", 1)]
+
+
+# The consumer takes its credit back
+def cross_a_reduction(mesh: SimMesh, modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST)) -> Receiver:
+    """The consumer at r1 asked for one message, and wanted none any more before it came."""
+    send_all(mesh, mesh.client("r1", "p").sender("orders"), 1)
+    receiver = mesh.client("r1", "c").receiver("orders", credit=0, modes=modes)
+    mesh.run_until(lambda: receiver.link.is_open)
+    receiver.tops_up = False
+    receiver.link.grant(1)
+    mesh.run(0.0015)  # the grant is at r1
+    receiver.link.set_credit(0)
+    mesh.run(0.5)
+    assert receiver.messages == []
+    return receiver
+
+
+def test_what_crosses_a_reduction_of_credit_goes_to_another_consumer(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    resting = cross_a_reduction(mesh)
+    other = mesh.client("r3", "d").receiver("orders")
+    mesh.run_until(lambda: bodies(other) == [0], PATH_WAIT_S)
+    message = Message()
+    message.decode(other.messages[0])
+    assert message.delivery_count == 0
+    assert resting.messages == []
+
+
+def test_what_crosses_a_reduction_of_credit_is_there_when_credit_comes_soon(tmp_path: Path, egress: str):
+    mesh = mesh_of(tmp_path, b1=[egress])
+    resting = cross_a_reduction(mesh)
+    resting.link.grant(1)
+    mesh.run_until(lambda: bodies(resting) == [0], 0.02)
+
+
+def test_what_crosses_a_reduction_of_credit_and_is_settled_waits_for_that_consumer(tmp_path: Path, egress: str):
+    """Nobody would hear that it came back."""
+    mesh = mesh_of(tmp_path, b1=[egress])
+    resting = cross_a_reduction(mesh, (SEND_SETTLED, RECEIVE_FIRST))
+    mesh.run(3 * PATH_WAIT_S)
+    assert resting.messages == []
+    resting.link.grant(1)
+    mesh.run_until(lambda: bodies(resting) == [0])
+
+
+def test_behind_a_large_message_nothing_is_handed_over_that_the_window_does_not_take(tmp_path: Path, egress: str):
+    """It would stay there when credit is taken back."""
+    mesh = mesh_of(tmp_path, b1=[egress])
+    sender = mesh.client("r1", "p").sender("orders")
+    mesh.send(sender, Message(body=bytes(LARGE_BYTES)).encode())
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    send_all(mesh, sender, 30)
+    client = mesh.client("r1", "c", max_frame_bytes=512, window_frames=4)
+    resting = client.receiver("orders", credit=100)
+    mesh.run_until(lambda: len(resting.partial) > LARGE_BYTES // 4)
+    resting.link.set_credit(0)
+    resting.tops_up = False
+    mesh.run_until(lambda: len(resting.messages) == 1)
+    other = mesh.client("r3", "d").receiver("orders", credit=100)
+    mesh.run_until(lambda: sorted(bodies(other)) == list(range(30)), PATH_WAIT_S + 1)
+    assert len(resting.messages) == 1

@@ -58,6 +58,12 @@ def number_in(message: bytes) -> int:
     return int(message[message.index(b"no=") + 3 :][:12])
 
 
+def _top_up(receiver: Receiver) -> None:
+    # A grant would take back the drain that it has asked for.
+    if receiver.link.is_open and receiver.link.credit < 5 and not receiver.link.is_drain_pending:
+        receiver.link.grant(10)
+
+
 @dataclass(frozen=True)
 class Sent:
     address: str
@@ -81,6 +87,8 @@ class Walk:
         self.receivers: list[tuple[str, SimClient, Receiver]] = []
         self.sent: dict[int, Sent] = {}
         """By the number that the message says."""
+        self.resting: set[Receiver] = set()
+        """Consumers that want nothing any more, but keep their links."""
         self.numbers: dict[Sender, dict[int, int]] = {}
         """That number, by the sender's own count."""
         self.trace: list[str] = []
@@ -246,15 +254,14 @@ class Walk:
         return self._ledger()
 
     def serve(self) -> None:
-        """Every consumer accepts all that it has and will get, and has room for more."""
+        """Every consumer accepts all that it has and will get, and has room for more unless it rests."""
         for _, client, receiver in self.receivers:
             receiver.accepts = True
             if client.closed or receiver.link.is_gone:
                 continue
             receiver.settle()
-            # A grant takes the drain back that it has asked for.
-            if receiver.link.is_open and receiver.link.credit < 5 and not receiver.link.is_drain_pending:
-                receiver.link.grant(10)
+            if receiver not in self.resting:
+                _top_up(receiver)
             client.endpoint.mark_dirty()
 
     def _ledger(self) -> Ledger:

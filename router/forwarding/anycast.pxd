@@ -1,6 +1,7 @@
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Inlet, Taker
 from router.forwarding.move cimport Move
+from router.forwarding.recall cimport Recalls
 
 
 cdef class Anycast(AddressGroup):
@@ -10,8 +11,13 @@ cdef class Anycast(AddressGroup):
     cdef int offerable
     cdef unsigned int offerable_version
     cdef unsigned long long turn
+    cdef Recalls recalls
 
     cdef bint has_local(self) noexcept
+    cdef bint is_refused(self, Inlet inlet) noexcept
+    cdef int watch_circuits(self) except -1
+    cdef bint _has_ready_local(self) noexcept
+    cdef int _rest(self, object ingress) except -1
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size)
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
     cdef int _wait_for_room(self, Inlet inlet) except -1

@@ -13,6 +13,7 @@ from router.forwarding.ends cimport LARGE_WAY, SHARED_WAY, Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.move cimport Move, start_move, too_large
 from router.forwarding.order cimport may_take, note_under_way
+from router.forwarding.recall cimport Recalls
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
@@ -52,9 +53,17 @@ cdef class Anycast(AddressGroup):
         return False
 
     cdef int top_up_now(self, Inlet inlet) except -1:
-        if inlet.is_circuit and not self.has_local():
+        if self.is_refused(inlet):
             return 0
         return AddressGroup.top_up_now(self, inlet)
+
+    cdef bint is_refused(self, Inlet inlet) noexcept:
+        """A circuit that leads to nobody, or to consumers who rest, gets no float."""
+        if not inlet.is_circuit:
+            return False
+        if inlet.is_resting and self.credit_of_locals > 0:
+            inlet.is_resting = False
+        return inlet.is_resting or not self.has_local()
 
     def on_taker_left(self, Taker taker, closed, error):
         super().on_taker_left(taker, closed, error)
@@ -71,6 +80,39 @@ cdef class Anycast(AddressGroup):
                 inlet.revoke()
                 self.waiting.pop(inlet, None)
                 self.released += inlet.release_held()
+
+    # Circuits whose consumers rest
+    cdef int on_credit(self, Taker taker) except -1:
+        if len(self.takers) > 1:
+            self.watch_circuits()
+        return AddressGroup.on_credit(self, taker)
+
+    cdef int watch_circuits(self) except -1:
+        if self.recalls is None:
+            self.recalls = Recalls(self, self.timers, self.settings.path_wait_s)
+        return self.recalls.watch()
+
+    cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
+        if carrier is None and not self._has_ready_local():
+            self._rest(inlet.ingress)
+            self.released += inlet.release_recalled(self.copies)
+        return True
+
+    cdef int _rest(self, object ingress) except -1:
+        """Before it gets anything back: it is not to send that here again, by this circuit or one beside it."""
+        cdef Inlet inlet
+        for inlet in self.inlets:
+            if inlet.is_circuit and inlet.ingress == ingress:
+                inlet.is_resting = True
+                inlet.revoke()
+        return 0
+
+    cdef bint _has_ready_local(self) noexcept:
+        cdef Taker taker
+        for taker in self.takers:
+            if taker.cost == 0 and taker.can_take_now():
+                return True
+        return False
 
     # Movement
     cdef bint has_ready_taker(self) noexcept:
@@ -125,6 +167,8 @@ cdef class Anycast(AddressGroup):
             inlet.hear_weight(delivery)
         if taker.cost and not taker.is_stream:
             taker.weight = min(max(1, self.sharing.producers_in_use), MOST_WEIGHT)
+            if len(self.takers) > 1:
+                self.watch_circuits()
         move = start_move(inlet, delivery, taker, taker.start())
         move.copy = inlet.take_prefix()
         if move.copy is not None:
@@ -227,7 +271,7 @@ cdef class Anycast(AddressGroup):
         return True
 
     cdef int hold_retry(self, Move move) except -1:
-        """Until there is a taker for it, but not for ever."""
+        """Until there is a taker for it, but not for ever, unless nobody had it."""
         cdef double wait_s = self.settings.path_wait_s
         if move.inlet.is_circuit and move.tried is not None:
             wait_s *= SHARE_OF_EGRESS
@@ -236,7 +280,8 @@ cdef class Anycast(AddressGroup):
         if self.retries is None:
             self.retries = {}
         self.retries[move] = None
-        move.timer = self.timers.after(wait_s, lambda: self._on_late(move))
+        if not move.is_recalled:
+            move.timer = self.timers.after(wait_s, lambda: self._on_late(move))
         return 0
 
     cdef Taker another_for(self, Move move):

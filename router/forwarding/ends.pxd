@@ -26,6 +26,7 @@ cdef class Group:
     cdef int on_returned(self, Inlet inlet) except -1
     cdef int on_sender_flow(self, Inlet inlet) except -1
     cdef bint retry(self, Carrier carrier) except -1
+    cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1
     cdef int on_returned_unread(self, Inlet inlet) except -1
     cdef int on_inlet_room(self, Inlet inlet) except -1
 
@@ -63,6 +64,8 @@ cdef class Inlet(Head):
     # A circuit of large deliveries, beside one that is shared.
     cdef public bint is_stream
     cdef public bint is_draining
+    # Its ingress recalled what waited here: no float until a consumer has credit.
+    cdef bint is_resting
     # The last one's, and whether there may be deliveries on another.
     cdef int way
     cdef bint has_other_ways

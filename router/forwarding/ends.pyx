@@ -10,7 +10,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from router.forwarding.guard cimport Guard
-from router.forwarding.head cimport Head
+from router.forwarding.head cimport Head, is_recalled
 from router.forwarding.tags cimport TAG_BYTES, producers_of, write_tag
 from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from wire.core cimport IncomingCore, LinkCore, OutgoingCore
@@ -122,6 +122,13 @@ cdef class Group:
         """Its taker gave it back, or was lost before it was written: True when another one has it, or will."""
         return False
 
+    cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
+        """The ingress of this circuit would have a delivery back, which ``carrier`` has if it is under way.
+
+        False: whoever took it is to know.
+        """
+        return False
+
     cdef int on_returned_unread(self, Inlet inlet) except -1:
         """Its head was to go to a taker that took its credit back: nothing of it was read."""
         return 0
@@ -198,6 +205,8 @@ cdef class Inlet(Head):
 
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
         cdef Carrier carrier = carrier_at(delivery)
+        if self.is_circuit and is_recalled(delivery) and self.group.on_recalled(self, carrier):
+            return 0
         if carrier is not None:
             carrier.on_sender_disposition()
         return 0

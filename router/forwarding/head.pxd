@@ -38,7 +38,10 @@ cdef class Head(DeliveryOwner):
     cdef bint is_discarding(self) noexcept
     cdef bint release_head(self) except -1
     cdef int release_held(self) except -1
+    cdef int release_unsettled(self) except -1
+    cdef int release_recalled(self, Copies budget) except -1
     cdef bint has_queued(self) noexcept
 
 
+cdef bint is_recalled(pn_delivery_t *delivery) noexcept
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1

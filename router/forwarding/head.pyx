@@ -26,6 +26,15 @@ cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
     return 0
 
 
+cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
+    """Its sender, a router, would have it back (`recall`)."""
+    return (
+        delivery is not NULL
+        and pn.delivery_remote_state(delivery) == RELEASED_STATE
+        and not pn.delivery_settled(delivery)
+    )
+
+
 cdef class Head(DeliveryOwner):
     """Of an inlet, which says whether its head is under way, and counts what comes in."""
 
@@ -184,6 +193,30 @@ cdef class Head(DeliveryOwner):
         cdef int count = 0
         while self.release_head():
             count += 1
+        return count
+
+    cdef int release_unsettled(self) except -1:
+        """The same, up to the first of which nobody would hear that it was given back; how many."""
+        cdef pn_delivery_t *delivery
+        cdef int count = 0
+        while (delivery := self.head_now()) is not NULL and not pn.delivery_settled(delivery) and self.release_head():
+            count += 1
+        return count
+
+    cdef int release_recalled(self, Copies budget) except -1:
+        """Answer RELEASED what its sender would have back; how many. What waits before it is read ahead for that."""
+        cdef int count = 0
+        while is_recalled(self.head_now()) and self.release_head():
+            count += 1
+        if not self.has_queued():
+            return count
+        count += self.read_ahead(budget)
+        for _ in range(len(self.backlog or ())):
+            if is_recalled(self.head_now()):
+                self.release_head()
+                count += 1
+            else:
+                self.backlog.rotate(-1)
         return count
 
     cdef bint has_queued(self) noexcept:

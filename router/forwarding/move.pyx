@@ -328,6 +328,12 @@ cdef class Move(Carrier):
         return self.inlet is None or not self.inlet.is_second() or pn.delivery_settled(self.incoming)
 
     # Another taker
+    cdef bint may_be_recalled(self, bint is_wanted) noexcept:
+        """Its producer would hear of it, if there is no copy: only when another is known to want it."""
+        if not self.has_left or self.inlet is None or self._is_answered():
+            return False
+        return is_wanted or self.copies is not None
+
     cdef bint _is_retried(self) except -1:
         """Given back by its taker: somebody else may want it, before the producer hears of it."""
         cdef Inlet inlet = self.inlet
@@ -335,7 +341,8 @@ cdef class Move(Carrier):
             return False
         if self.tried is None:
             self.tried = []
-        self.tried.append(self.taker)
+        if not self.is_recalled:
+            self.tried.append(self.taker)
         return inlet.group.retry(self)
 
     cdef bint _is_answered(self) noexcept:
@@ -349,7 +356,7 @@ cdef class Move(Carrier):
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        self.has_left = self.is_copy_sent = False
+        self.has_left = self.is_copy_sent = self.is_recalled = False
         self.sent_bytes = 0
         self.outgoing = taker.start()
         self.taker_number = taker.number

@@ -8,8 +8,7 @@ cdef class Relay(Group):
     cdef bint is_draining
     cdef int senders_before
     cdef int _rank
-    cdef object _timers
-    cdef double _hold_s
+    cdef object _patience
     cdef object _timer
     cdef object _on_left
     cdef object _on_established

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 from router.forwarding.ends import Group, Inlet, Taker
 from router.forwarding.guard import Guard
-from router.timers import Timers
+from router.timers import Patience
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
 
@@ -16,8 +16,7 @@ class Relay(Group):
         on_left: Callable[[Link, bool, AmqpError | None], None],
         established: Callable[[Link], None],
         guard: Guard | None = None,
-        timers: Timers | None = None,
-        hold_s: float = 0.0,
+        patience: Patience | None = None,
         *,
         priority: int = 4,
     ) -> None: ...

@@ -17,15 +17,13 @@ from wire.core import IncomingCore
 cdef class Relay(Group):
     """``on_left(end, closed, error)`` is called when either peer leaves; the relay does nothing more then.
 
-    With ``timers``, what crossed a reduction of the taker's credit is given back after ``hold_s`` without credit.
+    With ``patience``, what crossed a reduction of the taker's credit is given back when that has run out.
     """
 
     def __init__(
-        self, incoming, outgoing, on_left, established, guard=None, timers=None, double hold_s=0, *,
-        int priority=DEFAULT_PRIORITY,
-    ):  # fmt: skip
-        self._timers = timers
-        self._hold_s = hold_s
+        self, incoming, outgoing, on_left, established, guard=None, patience=None, *, int priority=DEFAULT_PRIORITY
+    ):
+        self._patience = patience
         self._on_left = on_left
         self._on_established = established
         self._rank = priority - DEFAULT_PRIORITY
@@ -65,16 +63,23 @@ cdef class Relay(Group):
         return 0
 
     def _give_back_later(self):
-        if self._timers is not None and self._timer is None:
-            self._timer = self._timers.after(self._hold_s, self._give_back)
+        if self._patience is not None and self._timer is None:
+            self._timer = self._patience.after(self._give_back)
 
     def _give_back(self):
         """Never written: the ingress may try another taker."""
         cdef Inlet inlet = self.inlet
         self._timer = None
         if not inlet.link.is_gone and not self.taker.link.is_gone and self.taker.link.credit_now() <= 0:
-            inlet.release_held()
+            inlet.release_unsettled()
             self.on_credit(self.taker)
+
+    cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
+        if carrier is not None:
+            return False
+        if self._patience is not None:
+            self._give_back()
+        return True
 
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL:
         """With the sender's own tag; one that came in its place may use tags again that the taker still holds."""
@@ -121,7 +126,7 @@ cdef class Relay(Group):
 
     def on_taker_left(self, taker, closed, error):
         cdef Inlet inlet = self.inlet
-        if self._timers is not None and not inlet.link.is_gone:
+        if self._patience is not None and not inlet.link.is_gone:
             inlet.release_held()
         self._on_left(taker.link, closed, error)
 

@@ -10,6 +10,7 @@ import pytest
 from mesh_tests.outcomes import EVERY_KIND, TRANSACTIONAL, outcome_id, told
 from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
 from router.forwarding.relay import Relay
+from router.timers import Patience
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, Outcome
 
@@ -177,7 +178,7 @@ def test_what_crosses_a_reduction_of_credit_waits_for_more(stitched: Stitched):
 def test_what_it_holds_for_too_long_is_given_back(rig: Rig):
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
-    Relay(incoming, outgoing, lambda *_: None, lambda _: None, timers=rig.timers, hold_s=2.0)
+    Relay(incoming, outgoing, lambda *_: None, lambda _: None, patience=Patience(rig.timers, 2.0))
     consumer.link.grant(2)
     rig.run()
     producer.send(b"1")

@@ -1,0 +1,13 @@
+from router.forwarding.address cimport AddressGroup
+from router.forwarding.ends cimport Taker
+
+
+cdef class Recalls:
+    cdef AddressGroup group
+    cdef object timers
+    cdef double patience_s
+    cdef object timer
+    cdef dict seen
+
+    cdef int watch(self) except -1
+    cdef Taker _other_than(self, Taker taker)
