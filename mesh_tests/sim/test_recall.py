@@ -270,18 +270,37 @@ def test_one_too_large_to_be_kept_comes_back_for_the_one_credit_of_a_consumer_at
     mesh.run_until(lambda: sender.outcomes == {1: RELEASED}, TWICE_S)
 
 
-@pytest.mark.parametrize("had", [0, 100])
-def test_one_too_large_to_be_kept_waits_where_it_is_while_all_consumers_rest(had: int):
-    """``had``: credit that the consumer took back, and its circuit has yet."""
+def test_one_too_large_to_be_kept_waits_where_it_is_while_the_others_are_busy():
     mesh = line()
-    first, _ = consumers(mesh, had, 0)
+    resting, busy = consumers(mesh, 0, 1)
+    busy.accepts = False
     sender = producer(mesh)
-    first.link.set_credit(0)
+    while not busy.held:
+        mesh.send(sender)
+        mesh.run(TWICE_S)
+    before = dict(sender.outcomes)
+    resting.link.grant(1)
+    mesh.run(0.1)
+    resting.link.set_credit(0)
+    number = mesh.send(sender, bytes(LARGE_BYTES))
+    mesh.run(10 * PATH_WAIT_S)
+    assert sender.outcomes == before
+    resting.link.grant(1)
+    mesh.run_until(lambda: sender.outcomes.get(number) == ACCEPTED)
+
+
+def test_where_all_rest_one_too_large_to_be_kept_comes_back_once():
+    """From the nearer one; then it waits at the other."""
+    mesh = line()
+    _, second = consumers(mesh, 0, 0)
+    sender = producer(mesh)
+    mesh.send(sender, bytes(LARGE_BYTES))
+    mesh.run_until(lambda: sender.outcomes == {1: RELEASED}, TWICE_S)
     mesh.send(sender, bytes(LARGE_BYTES))
     mesh.run(10 * PATH_WAIT_S)
-    assert sender.outcomes == {}
-    first.link.grant(1)
-    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    assert len(sender.outcomes) == 1
+    second.link.grant(1)
+    mesh.run_until(lambda: sender.outcomes.get(2) == ACCEPTED)
 
 
 def test_an_address_with_a_fallback_recalls_too(tmp_path: Path):

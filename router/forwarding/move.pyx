@@ -329,7 +329,7 @@ cdef class Move(Carrier):
 
     # Another taker
     cdef bint may_be_recalled(self, bint is_wanted) noexcept:
-        """Its producer would hear of it, if there is no copy: only when another is known to want it."""
+        """Its producer would hear of it, if there is no copy: only when another is likely to want it."""
         if not self.has_left or self.inlet is None or self._is_answered():
             return False
         return is_wanted or self.copies is not None

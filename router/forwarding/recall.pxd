@@ -10,4 +10,4 @@ cdef class Recalls:
     cdef dict seen
 
     cdef int watch(self) except -1
-    cdef Taker _other_than(self, Taker taker)
+    cdef int _demand_but_of(self, Taker taker) except -1

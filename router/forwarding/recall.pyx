@@ -10,6 +10,11 @@ from router.forwarding.ends cimport Carrier, Taker
 from router.forwarding.move cimport Move
 from wire.proton cimport RELEASED_STATE, pn
 
+cdef enum:
+    NONE
+    POSSIBLE
+    LIKELY
+
 
 cdef class Recalls:
     """Of one group: looks at its circuits every ``patience_s`` as long as one of them has something outstanding."""
@@ -37,33 +42,34 @@ cdef class Recalls:
                 continue
             mark = (taker.last_tag, taker.unsettled_count)
             if seen.get(taker) == mark:
-                _recall(taker, self._other_than(taker))
+                _recall(taker, self._demand_but_of(taker))
             self.seen[taker] = mark
         if self.seen:
             self.watch()
 
-    cdef Taker _other_than(self, Taker taker):
-        """Of the others that have credit, the one with the most; None if there is none."""
-        cdef Taker other, best = None
+    cdef int _demand_but_of(self, Taker taker) except -1:
+        """Do others want a delivery?"""
+        cdef Taker other
+        cdef int demand = NONE
         for other in self.group.takers:
-            if other.egress != taker.egress and not other.is_stream and other.can_take_now():
-                if best is None or other.credit_count > best.credit_count:
-                    best = other
-        return best
+            if other.egress == taker.egress or other.is_stream or not other.can_take_now():
+                continue
+            # A circuit's one credit may be a float of those who are busy with what they have.
+            if other.cost == 0 or other.credit_count > 1 or other.unsettled_count == 0:
+                return LIKELY
+            demand = POSSIBLE
+        return demand
 
 
-cdef int _recall(Taker taker, Taker other) except -1:
+cdef int _recall(Taker taker, int demand) except -1:
     cdef Carrier carrier = taker.newest
     cdef Move move
-    cdef bint is_wanted
-    if other is None:
+    if demand == NONE:
         return 0
-    # A circuit's one credit may be a float of somebody who rests as well.
-    is_wanted = other.cost == 0 or other.credit_count > 1
     while carrier is not None:
         if isinstance(carrier, Move):
             move = <Move>carrier
-            if move.may_be_recalled(is_wanted):
+            if move.may_be_recalled(demand == LIKELY):
                 move.is_recalled = True
                 pn.delivery_update(move.outgoing, RELEASED_STATE)
         carrier = carrier.older_out
