@@ -25,7 +25,7 @@ class AddressCircuits:
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:
             return
-        wanted = self._reach.cheapest(self._reach.takers(entry)) if has_producer else {}
+        wanted = self._reach.ways(entry) if has_producer else {}
         for egress, taker in list(entry.ends.circuits.items()):
             if egress not in wanted:
                 self._upkeep.retire(entry, taker, at_once=has_producer)

@@ -57,6 +57,21 @@ class Reach:
             found = self.routing.routers_with(key_of(entry))
         return found - {self.router_id}
 
+    def ways(self, entry: Entry) -> dict[str, tuple[str, ...]]:
+        """The routers that circuits of this address should go to, with the paths there.
+
+        To a broker only one way is used, or what one producer sends would come there in any order: from here if it is
+        connected here, else over the cheapest router that it is connected to.
+        """
+        policy = entry.policy
+        if not policy.kind.is_stored or entry.group.phase != 0:
+            return self.cheapest(self.takers(entry))
+        ways: dict[str, tuple[str, ...]] = {}
+        for broker in policy.brokers:
+            if not self._brokers.is_up(broker):
+                ways |= self.cheapest(self.routing.routers_with(broker_key(broker)), most=1)
+        return ways
+
     def is_taken(self, entry: Entry) -> bool:
         """Somebody takes it, here or at a router in reach."""
         return any(taker.cost == 0 for taker in entry.group.takers) or bool(self.cheapest(self.takers(entry)))
@@ -66,10 +81,10 @@ class Reach:
         # A dynamic address announces itself, also when its router is gone or never was.
         return bool(self.cheapest(takers) if router_of(entry.policy.address) else takers)
 
-    def cheapest(self, routers: frozenset[str]) -> dict[str, tuple[str, ...]]:
+    def cheapest(self, routers: frozenset[str], most: int = MAX_CIRCUITS) -> dict[str, tuple[str, ...]]:
         """The paths to those of them that are worth a circuit."""
         reachable = [(cost, router) for router in routers if (cost := self.routing.cost_to(router)) is not None]
-        paths = {router: self.routing.path(router) for _, router in sorted(reachable)[:MAX_CIRCUITS]}
+        paths = {router: self.routing.path(router) for _, router in sorted(reachable)[:most]}
         return {router: path for router, path in paths.items() if path is not None}
 
     def shards(self, queue: AddressPolicy) -> set[str]:

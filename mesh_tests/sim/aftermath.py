@@ -23,8 +23,8 @@ PADDINGS = (50, 20_000, 150_000)
 """The last comes in parts, so it takes a circuit of its own."""
 COPIED_BYTES = 65536
 TO_ALL = ("prices", "news")
-KEPT = ("orders", "sharded", "news")
-"""By brokers."""
+SHARDED = "sharded"
+"""Between two brokers there is no order."""
 
 
 class Aftermath:
@@ -103,8 +103,8 @@ class Aftermath:
         return [
             (address, seen)
             for address, _, receiver in self.receivers
-            for to, _, sender in self.senders
-            if _keeps_order(address, to) and not self._has_recalls(address)
+            for _, _, sender in self.senders
+            if address != SHARDED and not self._has_recalls(address)
             if (seen := [number for number in self.walk.seen(receiver) if number in self.sent[sender]]) != sorted(seen)
         ]
 
@@ -115,11 +115,6 @@ class Aftermath:
     def second_copies(self) -> list[int]:
         all_seen = [self.walk.seen(receiver) for address, _, receiver in self.walk.receivers if address == "prices"]
         return [number for seen in all_seen for number, times in Counter(seen).items() if times > 1]
-
-
-def _keeps_order(address: str, to: str) -> bool:
-    """Not between two brokers, nor between two ways to one, of which an anonymous producer uses both."""
-    return address not in KEPT or (address != "sharded" and to != "")
 
 
 def _is_there(end: tuple[str, SimClient, Sender | Receiver]) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from proton import Message
 
 from mesh_tests.sim.line import line
+from mesh_tests.sim.test_broker_routes import bodies
+from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, RELEASED, Kind
 
 CAPACITY = 20
@@ -203,3 +207,50 @@ def test_what_a_router_holds_of_many_of_them_is_bounded():
     mesh.send(senders[-1], message)
     mesh.run_until(lambda: not senders[-1].open)
     assert len(receiver.messages) == BUDGET_BYTES // len(message) + 1
+
+
+# Two routers are connected to the broker
+@pytest.fixture
+def known_to_two(tmp_path: Path) -> SimMesh:
+    mesh = SimMesh(
+        {
+            "mesh": "known-to-two",
+            "node_tls": False,
+            "routers": {"r1": {"connect": ["r2"]}, "r2": {"connect": ["r3"]}, "r3": {}},
+            "brokers": {"b1": {"data": "b1", "routers": ["r1", "r3"]}},
+            "addresses": {"orders": "queue", "news": "topic"},
+        },
+        tmp_path,
+    )
+    mesh.converge()
+    mesh.run(1)
+    return mesh
+
+
+@pytest.mark.parametrize("address", ["orders", "news"])
+@pytest.mark.parametrize("router", ["r1", "r2", "r3"])
+def test_what_goes_to_a_broker_comes_there_in_order(known_to_two: SimMesh, router: str, address: str):
+    receiver = known_to_two.client("r1").receiver(address, credit=1000)
+    known_to_two.run(1)
+    sender = known_to_two.client(router).sender(None)
+    for number in range(60):
+        known_to_two.send(sender, to(address, str(number)))
+        if number % 7 == 0:
+            known_to_two.run(0.0005)
+    known_to_two.run_until(lambda: len(receiver.messages) == 60)
+    assert bodies(receiver) == list(range(60))
+
+
+def test_what_goes_to_a_broker_takes_another_way_when_the_own_connection_is_lost(
+    known_to_two: SimMesh, monkeypatch: pytest.MonkeyPatch
+):
+    mesh = known_to_two
+    sender = mesh.client("r1").sender(None)
+    mesh.send(sender, to("orders"))
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    monkeypatch.setattr(mesh, "on_cut", lambda pipe: None)  # nobody dials again
+    for pipe in list(mesh.pipes):
+        if {id(node) for node, _ in pipe.ends} == {id(mesh.routers["r1"]), id(mesh.brokers["b1"])}:
+            mesh.cut(pipe)
+    mesh.send(sender, to("orders"))
+    mesh.run_until(lambda: sender.outcomes.get(2) == ACCEPTED, 1.0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mesh_tests.sim.aftermath import KEPT, Aftermath
+from mesh_tests.sim.aftermath import Aftermath
 from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
@@ -39,6 +39,8 @@ TOPOLOGY: dict[str, Any] = {
 }
 ADDRESSES = ("rpc", "prices", "orders", "sharded", "news")
 QUEUES = ("orders", "sharded")
+KEPT = (*QUEUES, "news")
+"""By brokers."""
 OUTCOMES = (ACCEPTED, ACCEPTED, RELEASED, MODIFIED_FAILED, rejected("amqp:not-allowed", "no"))
 
 
