@@ -200,6 +200,21 @@ def test_drains_of_several_consumers_at_once_are_all_answered(tmp_path: Path, at
     assert sum(len(receiver.messages) for receiver in receivers) == count
 
 
+def test_a_drain_that_brings_large_messages_is_answered(tmp_path: Path):
+    """Of those a link is granted fewer; not while its sender gives all credit back."""
+    mesh = mesh_of(tmp_path, b1=["r1"], b2=["r2"])
+    sender = mesh.client("r1", "p").sender("sharded")
+    for _ in range(20):
+        mesh.send(sender, Message(body=bytes(200_000)).encode())
+    mesh.run_until(lambda: len(sender.outcomes) == 20)
+    receiver = mesh.client("r1").receiver("sharded", credit=0)
+    mesh.run_until(lambda: receiver.link.is_open)
+    receiver.tops_up = False
+    receiver.link.request_drain(1000)
+    mesh.run_until(lambda: not receiver.link.is_drain_pending, 5)
+    assert len(receiver.messages) == 20
+
+
 def drain_until_empty(mesh: SimMesh, receiver: Receiver) -> None:
     before = -1
     while before < len(receiver.messages):

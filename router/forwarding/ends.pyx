@@ -386,6 +386,8 @@ cdef class Inlet(Head):
 
     cdef int reduce(self, int count) except -1:
         """Take back all credit but ``count``; deliveries that cross it still come."""
+        if self.is_draining:
+            return 0  # its sender is giving all of it back, and would not be asked any more
         self.link.set_credit_now(count)
         return self.set_promised(count)
 
