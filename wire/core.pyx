@@ -614,8 +614,8 @@ cdef class OutgoingCore(LinkCore):
         return not self.is_gone and bool(pn.link_get_drain(self.raw))
 
     def drained(self):
-        """Give back all credit, after what was sent: there is nothing more. [2.6.7]"""
-        if not self.is_gone and not self.owes_credit:
+        """Give back all credit, after what was sent: there is nothing more. [2.6.7] Nothing if that is not asked any more."""
+        if self.is_draining and not self.owes_credit:
             self.owes_credit = True
             self.endpoint.owing.append(self)
             self.endpoint.mark()

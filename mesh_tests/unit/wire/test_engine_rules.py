@@ -191,6 +191,16 @@ def test_the_answer_to_a_drain_comes_behind_what_waits_for_the_window():
     assert not receiver.is_drain_pending
 
 
+def test_an_answer_to_a_drain_that_is_over_changes_nothing():
+    pipe, sender, receiver = drain_behind_a_shut_window()
+    receiver.end_drain()
+    receiver.grant(5)
+    pipe.run()
+    credit = sender.credit
+    sender.drained()
+    assert sender.credit == credit > 0
+
+
 def test_credit_is_not_given_back_when_its_drain_ends_before_the_answer():
     pipe, sender, receiver = drain_behind_a_shut_window()
     receiver.grant(1)
