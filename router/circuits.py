@@ -15,7 +15,7 @@ from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
 from router.timers import Patience
 from wire.errors import AmqpError
 from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
-from wire.terminus import source, target
+from wire.terminus import DistributionMode, source, target
 
 _SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
 
@@ -62,8 +62,9 @@ class Circuits:
     def pass_on(self, near: Link, spec: CircuitSpec) -> None:
         """Be a transit router. Raises LinkError when the next hop is none of ours now."""
         onward = self.like(near, spec, spec.next_hop(self._router_id))
-        patience = route_patience(onward, self.patience) if spec.kind is CircuitKind.ROUTE else self.patience
-        Transit(near, onward, spec.priority, self._on_transit, patience)
+        is_route = spec.kind is CircuitKind.ROUTE
+        patience = route_patience(near, self.patience) if is_route else self.patience
+        Transit(near, onward, spec.priority, self._on_transit, patience, is_route=is_route)
         onward.open()
 
     def _on_transit(self, change: int) -> None:
@@ -90,6 +91,8 @@ class Transit:
         priority: int,
         count: Callable[[int], None],
         patience: Patience | None,
+        *,
+        is_route: bool,
     ) -> None:
         self._near = near
         self._onward = onward
@@ -97,7 +100,7 @@ class Transit:
         self._count = count
         count(1)
         ends = in_and_out(near, onward)
-        Relay(*ends, self._on_left, self._on_established, None, patience, priority=priority)
+        Relay(*ends, self._on_left, self._on_established, None, patience, is_transit=not is_route, priority=priority)
 
     def _on_established(self, link: Link) -> None:
         if link is not self._onward or is_refusal(link):
@@ -119,12 +122,13 @@ class Transit:
             other.detach(error)
 
 
-def route_patience(onward: Link, patience: Patience) -> Patience | None:
-    """Of a link route, whose links lead ``onward`` to the broker: what it sent may go to another consumer of the queue.
+def route_patience(near: Link, patience: Patience) -> Patience | None:
+    """Of a link route for the client of ``near``: what comes from a queue may go to another of its consumers.
 
-    What a producer sent waits for the broker, for there is nobody else.
+    What a producer sent waits for the broker, for there is nobody else; so does a browser's, which gets each but once.
     """
-    return patience if isinstance(onward, IncomingLink) else None
+    is_consumer = isinstance(near, OutgoingLink)
+    return patience if is_consumer and near.remote_source.distribution_mode is not DistributionMode.COPY else None
 
 
 def in_and_out(one: Link, other: Link) -> tuple[IncomingLink, OutgoingLink]:

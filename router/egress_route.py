@@ -118,7 +118,7 @@ class EgressRoute(Unstitched):
             return
         self._far = far
         ends = in_and_out(self._near, far)
-        patience = route_patience(far, self._side.patience)
+        patience = route_patience(self._near, self._side.patience)
         Relay(*ends, self._on_left, self._on_established, None, patience, priority=self._spec.priority)
         far.open()
 

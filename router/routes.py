@@ -95,7 +95,7 @@ class IngressRoute(Unstitched):
         if self._relay is None:
             ends = in_and_out(self.near, far)
             guard, priority = self.request.guard, self.request.policy.priority
-            patience = route_patience(far, self._ways.patience)
+            patience = route_patience(self.near, self._ways.patience)
             self._relay = Relay(*ends, self._on_left, self._on_established, guard, patience, priority=priority)
         else:
             assert isinstance(far, IncomingLink | OutgoingLink)

@@ -14,7 +14,7 @@ from mesh_tests.sim.world import SimMesh
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
 from wire.link import RECEIVE_FIRST, SEND_MIXED, SEND_SETTLED
-from wire.terminus import Durability, Expiry
+from wire.terminus import DistributionMode, Durability, Expiry
 
 REATTACH_S = 10.0
 PATH_WAIT_S = 2.0
@@ -285,3 +285,19 @@ def test_behind_a_large_message_nothing_is_handed_over_that_the_window_does_not_
     other = mesh.client("r3", "d").receiver("orders", credit=100)
     mesh.run_until(lambda: sorted(bodies(other)) == list(range(30)), PATH_WAIT_S + 1)
     assert len(resting.messages) == 1
+
+
+def test_a_browser_that_took_its_credit_back_sees_each_message_all_the_same(tmp_path: Path, egress: str):
+    """A queue shows it each but once."""
+    mesh = mesh_of(tmp_path, b1=[egress])
+    send_all(mesh, mesh.client("r1", "p").sender("orders"), 3)
+    browser = mesh.client("r1", "c").receiver("orders", credit=0, distribution_mode=DistributionMode.COPY)
+    mesh.run_until(lambda: browser.link.is_open)
+    browser.tops_up = False
+    browser.link.grant(1)
+    mesh.run(0.0015)
+    browser.link.set_credit(0)
+    mesh.run(3 * PATH_WAIT_S)
+    assert browser.messages == []
+    browser.link.grant(10)
+    mesh.run_until(lambda: bodies(browser) == [0, 1, 2])

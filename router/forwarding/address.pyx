@@ -205,7 +205,7 @@ cdef class AddressGroup(Group):
     cdef int wait_for_taker(self, Inlet inlet) except -1:
         # The session is shared with circuits of other addresses, whose consumers may be faster.
         if inlet.is_circuit and inlet.link.session.is_crowded_now():
-            self.released += inlet.read_ahead(self.copies)
+            self.released += inlet.read_ahead(self.copies, True)
         self.waiting[inlet] = None
         return 0
 

@@ -12,21 +12,24 @@ cdef class Anycast(AddressGroup):
     cdef unsigned int offerable_version
     cdef unsigned long long turn
     cdef Recalls recalls
+    # Some inlets rest.
+    cdef bint has_resting
 
     cdef bint has_local(self) noexcept
     cdef bint is_refused(self, Inlet inlet) noexcept
     cdef int watch_circuits(self) except -1
     cdef bint _has_ready_local(self) noexcept
     cdef int _rest(self, object ingress) except -1
+    cdef int _wake(self) except -1
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size)
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
     cdef int _wait_for_room(self, Inlet inlet) except -1
     cdef Taker best_of(self, bint locals_only, list tried, size_t size)
     cdef Taker _who_is_too_small(self, bint locals_only, size_t size)
-    cdef bint has_untried(self, bint locals_only, list tried)
     cdef bint may_offer_again(self, Inlet inlet) except -1
     cdef int _count_offerable(self) noexcept
     cdef Taker another_for(self, Move move)
     cdef bint has_another_for(self, Move move)
     cdef int hold_retry(self, Move move) except -1
+    cdef int _limit_retry(self, Move move) except -1
     cdef list retries_now(self)

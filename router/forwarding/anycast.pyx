@@ -33,6 +33,7 @@ cdef class Anycast(AddressGroup):
     def __init__(self, str address, int phase, timers, settings, owner, Copies copies, *, bint closest=False):
         super().__init__(address, phase, timers, settings, owner, copies)
         self.is_closest = closest
+        self.takes_recalls = True
 
     @property
     def treatment(self):
@@ -59,14 +60,13 @@ cdef class Anycast(AddressGroup):
 
     cdef bint is_refused(self, Inlet inlet) noexcept:
         """A circuit that leads to nobody, or to consumers who rest, gets no float."""
-        if not inlet.is_circuit:
-            return False
-        if inlet.is_resting and self.credit_of_locals > 0:
-            inlet.is_resting = False
-        return inlet.is_resting or not self.has_local()
+        return inlet.is_circuit and (inlet.is_resting or not self.has_local())
 
     def on_taker_left(self, Taker taker, closed, error):
         super().on_taker_left(taker, closed, error)
+        for move in self.retries or ():
+            if (<Move>move).timer is None and not self.has_another_for(move):
+                self._limit_retry(move)
         if not self.has_local():
             self.timers.after(self.settings.path_wait_s, self._give_back)
 
@@ -83,6 +83,8 @@ cdef class Anycast(AddressGroup):
 
     # Circuits whose consumers rest
     cdef int on_credit(self, Taker taker) except -1:
+        if self.has_resting and taker.cost == 0 and taker.credit_count > 0:
+            self._wake()
         if len(self.takers) > 1:
             self.watch_circuits()
         return AddressGroup.on_credit(self, taker)
@@ -101,10 +103,19 @@ cdef class Anycast(AddressGroup):
     cdef int _rest(self, object ingress) except -1:
         """Before it gets anything back: it is not to send that here again, by this circuit or one beside it."""
         cdef Inlet inlet
+        self.has_resting = True
         for inlet in self.inlets:
             if inlet.is_circuit and inlet.ingress == ingress:
                 inlet.is_resting = True
                 inlet.revoke()
+        return 0
+
+    cdef int _wake(self) except -1:
+        """A consumer has credit: whoever may have something for it is to have its float again."""
+        cdef Inlet inlet
+        self.has_resting = False
+        for inlet in self.inlets:
+            inlet.is_resting = False
         return 0
 
     cdef bint _has_ready_local(self) noexcept:
@@ -271,17 +282,21 @@ cdef class Anycast(AddressGroup):
         return True
 
     cdef int hold_retry(self, Move move) except -1:
-        """Until there is a taker for it, but not for ever, unless nobody had it."""
-        cdef double wait_s = self.settings.path_wait_s
-        if move.inlet.is_circuit and move.tried is not None:
-            wait_s *= SHARE_OF_EGRESS
+        """Until there is a taker for it, but not for ever, unless there is one that has not had it from this router yet."""
         if move.taker is not None:
             move.let_go()
         if self.retries is None:
             self.retries = {}
         self.retries[move] = None
-        if not move.is_recalled:
-            move.timer = self.timers.after(wait_s, lambda: self._on_late(move))
+        if not move.is_untried or not self.has_another_for(move):
+            self._limit_retry(move)
+        return 0
+
+    cdef int _limit_retry(self, Move move) except -1:
+        cdef double wait_s = self.settings.path_wait_s
+        if move.inlet.is_circuit and move.tried is not None:
+            wait_s *= SHARE_OF_EGRESS
+        move.timer = self.timers.after(wait_s, lambda: self._on_late(move))
         return 0
 
     cdef Taker another_for(self, Move move):
@@ -290,14 +305,12 @@ cdef class Anycast(AddressGroup):
 
     cdef bint has_another_for(self, Move move):
         """Somebody may have it later."""
-        return self.has_untried(move.inlet.is_circuit, move.tried)
-
-    cdef bint has_untried(self, bint locals_only, list tried):
         cdef Taker taker
+        cdef bint locals_only = move.inlet.is_circuit
         for taker in self.takers:
             if taker.is_stream or taker.is_closing_now or (locals_only and taker.cost > 0):
                 continue
-            if tried is None or taker not in tried:
+            if move.suits(taker):
                 return True
         return False
 

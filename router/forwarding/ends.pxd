@@ -18,6 +18,8 @@ cdef class Group:
     cdef int credit_of_circuits
     # Raised whenever a taker comes, goes or is about to.
     cdef unsigned int version
+    # When a circuit's sender says RELEASED, it is for this router alone (`recall`).
+    cdef bint takes_recalls
 
     cdef int pump(self, Inlet inlet) except -1
     cdef int on_moved(self, Taker taker) except -1

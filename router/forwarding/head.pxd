@@ -11,6 +11,8 @@ cdef enum:
 cdef class Head(DeliveryOwner):
     cdef readonly unsigned int number
     cdef readonly IncomingCore link
+    # Of a circuit that only passes here: what was not written counts as not tried by anybody.
+    cdef public bint is_transit
     cdef Guard guard
     # The message at the head, read while it waits to learn its level: still the current one of its link.
     cdef bytes held_head
@@ -24,7 +26,7 @@ cdef class Head(DeliveryOwner):
     cdef int forget_read(self) except -1
     cdef pn_delivery_t *head_now(self) noexcept
     cdef bytes take_prefix(self)
-    cdef int read_ahead(self, Copies budget) except -1
+    cdef int read_ahead(self, Copies budget, bint is_pressing) except -1
     cdef bytes _leave_backlog(self)
     cdef int leave_head(self) except -1
     cdef bint _has_unread(self) noexcept
@@ -43,5 +45,6 @@ cdef class Head(DeliveryOwner):
     cdef bint has_queued(self) noexcept
 
 
+cdef bint came_unwritten(pn_delivery_t *outgoing) except -1
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1

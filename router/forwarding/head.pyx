@@ -12,18 +12,36 @@ from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
-from wire.proton cimport RELEASED_STATE, pn
+from wire.proton cimport MODIFIED_STATE, RELEASED_STATE, pn
 
 from collections import deque
+
+from wire.delivery import remote_outcome, set_outcome
+from wire.outcome import Kind, Outcome
+
+_UNWRITTEN = "x-opt-amqpmesh-unwritten"
+UNWRITTEN = Outcome(Kind.MODIFIED, annotations={_UNWRITTEN: True})
+"""A router's word to the ingress: it went no further than here. A consumer would say RELEASED."""
 
 
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
     """Never written to a taker: the sender may try again."""
     record_untaken(head.number, size, ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE)
-    if not pn.delivery_settled(delivery):
+    if not pn.delivery_settled(delivery) and (head.is_transit or is_recalled(delivery)):
+        set_outcome(<size_t>delivery, UNWRITTEN)
+    elif not pn.delivery_settled(delivery):
         pn.delivery_update(delivery, RELEASED_STATE)
     pn.delivery_settle(delivery)
     return 0
+
+
+cdef bint came_unwritten(pn_delivery_t *outgoing) except -1:
+    """It was given back by a router that did not write it."""
+    cdef object outcome
+    if pn.delivery_remote_state(outgoing) != MODIFIED_STATE:
+        return False
+    outcome = remote_outcome(<size_t>outgoing)
+    return outcome.annotations is not None and _UNWRITTEN in outcome.annotations
 
 
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
@@ -52,14 +70,19 @@ cdef class Head(DeliveryOwner):
         return self.link.current_now()
 
     # Read ahead
-    cdef int read_ahead(self, Copies budget) except -1:
-        """Take what is whole and small out of the engine; how many had to be RELEASED, since there was no more room."""
+    cdef int read_ahead(self, Copies budget, bint is_pressing) except -1:
+        """Take what is whole and small out of the engine. When there is no more room, stop, or if it is pressing go on.
+
+        How many had to be RELEASED for that.
+        """
         cdef int count = 0
         cdef size_t size
         self.budget = budget
         while self._has_unread():
             size = pending_now(self.link.current_now()) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
             if not budget.take(size):
+                if not is_pressing:
+                    break
                 count += self._release_current()
                 continue
             if self.held_head is None:
@@ -204,13 +227,13 @@ cdef class Head(DeliveryOwner):
         return count
 
     cdef int release_recalled(self, Copies budget) except -1:
-        """Answer RELEASED what its sender would have back; how many. What waits before it is read ahead for that."""
+        """Give back what its sender would have back; how many. What waits before it is read ahead for that."""
         cdef int count = 0
         while is_recalled(self.head_now()) and self.release_head():
             count += 1
         if not self.has_queued():
             return count
-        count += self.read_ahead(budget)
+        self.read_ahead(budget, False)
         for _ in range(len(self.backlog or ())):
             if is_recalled(self.head_now()):
                 self.release_head()

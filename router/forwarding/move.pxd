@@ -17,8 +17,8 @@ cdef class Move(Carrier):
     cdef unsigned int taker_number  # of the one that had it last
     cdef object outcome
     cdef list tried
-    # By this router, from the one that has it now: if that gives it back, it was not tried there.
-    cdef bint is_recalled
+    # It came back, and the one that had it did not write it.
+    cdef bint is_untried
     cdef object timer
 
     cdef bint keep(self, Copies copies) noexcept
@@ -38,7 +38,9 @@ cdef class Move(Carrier):
     cdef int _abort_outgoing(self) except -1
     cdef int _discard(self) except -1
     cdef int _give_up_partial(self, object outcome) except -1
-    cdef bint may_be_recalled(self, bint is_wanted) noexcept
+    cdef bint may_be_recalled(self) noexcept
+    cdef bint suits(self, Taker taker)
+    cdef int _on_unwritten(self) except -1
     cdef bint _is_retried(self) except -1
     cdef bint _is_answered(self) noexcept
     cdef int let_go(self) except -1

@@ -9,6 +9,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.copies cimport Copies
+from router.forwarding.head cimport came_unwritten
 from router.forwarding.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, pending_now, set_failed
@@ -53,6 +54,11 @@ cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_deliv
     inlet.hold(move)
     inlet.moving = move
     return move
+
+
+cdef bint _is_released(pn_delivery_t *incoming) noexcept:
+    """Its sender said so. Between routers that is a recall, and stays when it settles with no word of its own."""
+    return pn.delivery_remote_state(incoming) == RELEASED_STATE
 
 
 @cython.final
@@ -317,6 +323,8 @@ cdef class Move(Carrier):
             is_over = self.settles_first()
         if self.copies is not None and state == RELEASED_STATE and self._is_retried():
             return 0
+        if self.taker.cost and came_unwritten(self.outgoing):
+            return self._on_unwritten()
         if self.inlet is not None:
             copy_state(self.outgoing, self.incoming)
             self.inlet.link.endpoint.mark()
@@ -328,11 +336,22 @@ cdef class Move(Carrier):
         return self.inlet is None or not self.inlet.is_second() or pn.delivery_settled(self.incoming)
 
     # Another taker
-    cdef bint may_be_recalled(self, bint is_wanted) noexcept:
-        """Its producer would hear of it, if there is no copy: only when another is likely to want it."""
-        if not self.has_left or self.inlet is None or self._is_answered():
+    cdef bint may_be_recalled(self) noexcept:
+        return self.has_left and self.inlet is not None and not self._is_answered()
+
+    cdef bint suits(self, Taker taker):
+        """It is not too large for this one, which has not had it yet."""
+        cdef size_t size = self.sent_bytes if self.copy is None else PyBytes_GET_SIZE(self.copy)
+        if taker.max_message_bytes and size > taker.max_message_bytes:
             return False
-        return is_wanted or self.copies is not None
+        return self.tried is None or taker not in self.tried
+
+    cdef int _on_unwritten(self) except -1:
+        self.is_untried = True
+        if self.copies is None or not self._is_retried():
+            self._settle_outgoing()
+            self.settle_incoming(RELEASED_STATE)
+        return 0
 
     cdef bint _is_retried(self) except -1:
         """Given back by its taker: somebody else may want it, before the producer hears of it."""
@@ -341,7 +360,7 @@ cdef class Move(Carrier):
             return False
         if self.tried is None:
             self.tried = []
-        if not self.is_recalled:
+        if not self.is_untried:
             self.tried.append(self.taker)
         return inlet.group.retry(self)
 
@@ -356,7 +375,7 @@ cdef class Move(Carrier):
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        self.has_left = self.is_copy_sent = self.is_recalled = False
+        self.has_left = self.is_copy_sent = self.is_untried = False
         self.sent_bytes = 0
         self.outgoing = taker.start()
         self.taker_number = taker.number
@@ -399,7 +418,8 @@ cdef class Move(Carrier):
             return self.settle_incoming(0)
         if not self.has_left or self.taker is None:
             return 0
-        copy_state(self.incoming, self.outgoing)
+        if not (inlet.group.takes_recalls and inlet.is_circuit and _is_released(self.incoming)):
+            copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
         if pn.delivery_settled(self.incoming):
             if not ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:

@@ -7,7 +7,9 @@ cdef class Recalls:
     cdef object timers
     cdef double patience_s
     cdef object timer
+    # What each circuit with something outstanding looked like the last time.
     cdef dict seen
 
     cdef int watch(self) except -1
-    cdef int _demand_but_of(self, Taker taker) except -1
+    cdef int _recall(self, Taker taker, list stuck) except -1
+    cdef list _others_than(self, Taker taker, list stuck)

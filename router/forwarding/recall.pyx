@@ -1,19 +1,14 @@
 """A delivery waits behind an egress whose consumers want nothing, and another taker would have it: who gets it back?
 
 A circuit's float may lure it there. Its ingress sees that the circuit does not move, and recalls what is outstanding on
-it: a disposition RELEASED of the sender's, unsettled, which no client has a use for. An egress answers RELEASED if it did
-not write the delivery, and grants that ingress nothing until a consumer has credit; else it says nothing. Decision 0021.
+it: a disposition RELEASED of the sender's, unsettled, which no client has a use for. An egress gives back what it did not
+write, and grants that ingress nothing until a consumer has credit; of the rest it says nothing. Decision 0021.
 """
 
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Taker
 from router.forwarding.move cimport Move
 from wire.proton cimport RELEASED_STATE, pn
-
-cdef enum:
-    NONE
-    POSSIBLE
-    LIKELY
 
 
 cdef class Recalls:
@@ -33,44 +28,50 @@ cdef class Recalls:
 
     def _look(self):
         cdef Taker taker
+        cdef list stuck
         seen, self.seen = self.seen, {}
         self.timer = None
         if len(self.group.takers) < 2:
             return
         for taker in (*self.group.takers, *(self.group.streams or ())):
-            if taker.cost == 0 or taker.is_closing_now or not taker.unsettled_count:
-                continue
-            mark = (taker.last_tag, taker.unsettled_count)
-            if seen.get(taker) == mark:
-                _recall(taker, self._demand_but_of(taker))
-            self.seen[taker] = mark
+            if taker.cost and taker.unsettled_count and not taker.is_closing_now:
+                self.seen[taker] = (taker.last_tag, taker.unsettled_count, taker.credit_count)
+        stuck = [taker for taker, mark in self.seen.items() if seen.get(taker) == mark]
+        for taker in stuck:
+            self._recall(taker, stuck)
         if self.seen:
             self.watch()
 
-    cdef int _demand_but_of(self, Taker taker) except -1:
-        """Do others want a delivery?"""
-        cdef Taker other
-        cdef int demand = NONE
-        for other in self.group.takers:
-            if other.egress == taker.egress or other.is_stream or not other.can_take_now():
-                continue
-            # A circuit's one credit may be a float of those who are busy with what they have.
-            if other.cost == 0 or other.credit_count > 1 or other.unsettled_count == 0:
-                return LIKELY
-            demand = POSSIBLE
-        return demand
-
-
-cdef int _recall(Taker taker, int demand) except -1:
-    cdef Carrier carrier = taker.newest
-    cdef Move move
-    if demand == NONE:
+    cdef int _recall(self, Taker taker, list stuck) except -1:
+        cdef Carrier carrier = taker.newest
+        cdef Move move
+        cdef list others = self._others_than(taker, stuck)
+        while carrier is not None and others:
+            if isinstance(carrier, Move):
+                move = <Move>carrier
+                if move.may_be_recalled() and _is_wanted(move, others):
+                    pn.delivery_update(move.outgoing, RELEASED_STATE)
+                    taker.link.endpoint.mark()
+            carrier = carrier.older_out
         return 0
-    while carrier is not None:
-        if isinstance(carrier, Move):
-            move = <Move>carrier
-            if move.may_be_recalled(demand == LIKELY):
-                move.is_recalled = True
-                pn.delivery_update(move.outgoing, RELEASED_STATE)
-        carrier = carrier.older_out
-    return taker.link.endpoint.mark()
+
+    cdef list _others_than(self, Taker taker, list stuck):
+        """Who has credit and is not stuck as well, elsewhere."""
+        cdef Taker other
+        cdef list others = []
+        for other in self.group.takers:
+            if other.can_take_now() and not other.is_stream and other not in stuck:
+                if other.cost == 0 or other.egress != taker.egress:
+                    others.append(other)
+        return others
+
+
+cdef bint _is_wanted(Move move, list others) except -1:
+    """By one of the others, perhaps. Without a copy its producer would hear of it: then it has to be likely."""
+    cdef Taker other
+    for other in others:
+        # A circuit's one credit may be a float of those who are busy with what they have.
+        is_likely = other.cost == 0 or other.credit_count > 1 or other.unsettled_count == 0
+        if (is_likely or move.copies is not None) and move.suits(other):
+            return True
+    return False

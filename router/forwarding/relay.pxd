@@ -9,6 +9,7 @@ cdef class Relay(Group):
     cdef int senders_before
     cdef int _rank
     cdef object _patience
+    cdef bint _is_transit
     cdef object _timer
     cdef object _on_left
     cdef object _on_established

@@ -18,6 +18,7 @@ class Relay(Group):
         guard: Guard | None = None,
         patience: Patience | None = None,
         *,
+        is_transit: bool = False,
         priority: int = 4,
     ) -> None: ...
     def replace(self, link: IncomingLink | OutgoingLink) -> None: ...

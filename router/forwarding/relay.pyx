@@ -17,12 +17,15 @@ from wire.core import IncomingCore
 cdef class Relay(Group):
     """``on_left(end, closed, error)`` is called when either peer leaves; the relay does nothing more then.
 
-    With ``patience``, what crossed a reduction of the taker's credit is given back when that has run out.
+    With ``patience``, what crossed a reduction of the taker's credit is given back when that has run out. ``is_transit``:
+    both ends lead to routers, of which one has a copy of it.
     """
 
     def __init__(
-        self, incoming, outgoing, on_left, established, guard=None, patience=None, *, int priority=DEFAULT_PRIORITY
-    ):
+        self, incoming, outgoing, on_left, established, guard=None, patience=None, *,
+        bint is_transit=False, int priority=DEFAULT_PRIORITY,
+    ):  # fmt: skip
+        self._is_transit = is_transit
         self._patience = patience
         self._on_left = on_left
         self._on_established = established
@@ -33,6 +36,7 @@ cdef class Relay(Group):
     def _receive_from(self, incoming, guard):
         self.inlet = Inlet(incoming, self, 0, is_circuit=True, guard=guard)
         self.inlet.rank = self._rank
+        self.inlet.is_transit = self._is_transit
 
     def _stitch(self, outgoing):
         self.taker = Taker(outgoing, self)
@@ -69,6 +73,7 @@ cdef class Relay(Group):
     def _give_back(self):
         """Never written: the ingress may try another taker."""
         cdef Inlet inlet = self.inlet
+        self._timer.cancel()
         self._timer = None
         if not inlet.link.is_gone and not self.taker.link.is_gone and self.taker.link.credit_now() <= 0:
             inlet.release_unsettled()
@@ -77,7 +82,7 @@ cdef class Relay(Group):
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
         if carrier is not None:
             return False
-        if self._patience is not None:
+        if self._timer is not None:
             self._give_back()
         return True
 
