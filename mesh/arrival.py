@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -60,11 +61,32 @@ class DroppedBody:
     def discard(self) -> None: ...
 
 
-class FiledBody:
-    """In ``folder``, under a name that no complete body has."""
+@dataclass(frozen=True, slots=True)
+class BodyFiles:
+    """Bodies as files 000001, 000002 ... of a folder, behind those that are there."""
 
-    def __init__(self, folder: Path, number: int) -> None:
-        self._path = folder / f".{number:06}.part"
+    folder: Path
+    last: int
+
+    @classmethod
+    def behind(cls, folder: Path) -> BodyFiles:
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        return cls(folder, max((int(name) for name in names if name.isdecimal()), default=0))
+
+    def path(self, number: int) -> Path:
+        """``number``: counted from 1 by this command."""
+        return self.folder / f"{self.last + number:06}"
+
+    def partial_path(self, number: int) -> Path:
+        """A name that no complete body has."""
+        return self.folder / f".{self.last + number:06}.part"
+
+
+class FiledBody:
+    """In a file, as it comes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._file: IO[bytes] | None = None
 
     def take(self, piece: bytes) -> None:

@@ -177,6 +177,8 @@ class Receiver:
         """Of the delivery that is not complete yet."""
         self._arrived: deque[Received] = deque()
         self.error: CommandFailed | None = None
+        self.on_moved: Callable[[], None] = lambda: None
+        """Called as the pieces of a large message come in."""
 
     @property
     def answered_address(self) -> str | None:
@@ -242,6 +244,7 @@ class Receiver:
         self._arrival = self._arrival or Arrival(self._keep_body)
         while data:
             self._arrival.feed(data)
+            self.on_moved()
             data = self._link.recv(max(deliveries.pending(pointer), 1))
         if not deliveries.is_partial(pointer):
             arrival, self._arrival = self._arrival, None

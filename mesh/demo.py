@@ -33,6 +33,7 @@ from mesh.polling import wait_until
 from mesh.running import node_pid, stop_mesh
 from mesh.scratch import scratch_folder
 from mesh.server import Server
+from mesh.unwinding import ended_by_signals
 from mesh.workdir import SUPERVISOR, WorkDir
 
 TOPOLOGY = Path(__file__).with_name("demo.yml")
@@ -103,7 +104,7 @@ class DemoReport:
 
 
 def run(out: Output, folder: Path | None) -> int:
-    with demo_folder(folder) as home:
+    with ended_by_signals(), demo_folder(folder) as home:
         file = home / "amqpmesh.yml"
         file.write_text(topology_with_free_ports(TOPOLOGY.read_text()))
         topology = load_topology(file)

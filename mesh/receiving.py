@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
-from mesh.arrival import BodyKeeper, DroppedBody, FiledBody, HeldBody, cannot_write
+from mesh.arrival import BodyFiles, BodyKeeper, DroppedBody, FiledBody, HeldBody, cannot_write
 from mesh.client_links import Received, Receiver
 from mesh.connect import connected
 from mesh.connection_options import Request
@@ -56,13 +56,14 @@ def run(request: Request, order: ReceiveOrder, out: Output) -> int:
 
 async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Output) -> int:
     number = 0
+    files = None if order.folder is None else BodyFiles.behind(order.folder)
     async with connected(server, CONNECT_TIMEOUT_S) as client:
         receiver = await client.receiver(
             address or None,
             credit=order.credit,
             is_browsing=order.is_browsing,
             selector=order.selector,
-            keep_body=body_keeper(order, is_json=out.is_json),
+            keep_body=body_keeper(order, files, is_json=out.is_json),
         )
         if not address:
             out.say(f"receiving from {receiver.answered_address}")
@@ -71,22 +72,21 @@ async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Ou
             async for received in incoming(receiver, order):
                 number += 1
                 shown = Shown(read(received), shown_address, number, datetime.now().astimezone())
-                show(shown, order, out)
+                show(shown, order, files, out)
                 receiver.settle(received, OUTCOMES[order.outcome])
         finally:
             receiver.close()
     return number
 
 
-def body_keeper(order: ReceiveOrder, *, is_json: bool) -> Callable[[], BodyKeeper]:
+def body_keeper(order: ReceiveOrder, files: BodyFiles | None, *, is_json: bool) -> Callable[[], BodyKeeper]:
     """Where the bodies of large messages go: memory only if they are to be printed."""
-    folder = order.folder
-    if is_json or (folder is None and shows_body(order.template)):
+    if is_json or (files is None and shows_body(order.template)):
         return HeldBody
-    if folder is None:
+    if files is None:
         return DroppedBody
     numbers = count(1)
-    return lambda: FiledBody(folder, next(numbers))
+    return lambda: FiledBody(files.partial_path(next(numbers)))
 
 
 async def incoming(receiver: Receiver, order: ReceiveOrder) -> AsyncIterator[Received]:
@@ -95,14 +95,26 @@ async def incoming(receiver: Receiver, order: ReceiveOrder) -> AsyncIterator[Rec
     while order.count is None or taken < order.count:
         bound = None if order.count is None else order.count - taken
         try:
-            async with asyncio.timeout(order.timeout_s):
-                received = await take(receiver, order, bound)
+            received = await take_in_time(receiver, order, bound)
         except TimeoutError:
             return
         if received is None:
             return
         taken += 1
         yield received
+
+
+async def take_in_time(receiver: Receiver, order: ReceiveOrder, bound: int | None) -> Received | None:
+    """Raises TimeoutError when nothing came for ``order.timeout_s``, not even a part of a message."""
+    if order.timeout_s is None:
+        return await take(receiver, order, bound)
+    timeout_s, clock = order.timeout_s, asyncio.get_running_loop().time
+    async with asyncio.timeout(timeout_s) as limit:
+        receiver.on_moved = lambda: limit.reschedule(clock() + timeout_s)
+        try:
+            return await take(receiver, order, bound)
+        finally:
+            receiver.on_moved = lambda: None
 
 
 async def take(receiver: Receiver, order: ReceiveOrder, bound: int | None) -> Received | None:
@@ -121,19 +133,19 @@ def read(received: Received) -> Message:
     return message if received.body is None else replace(message, body=received.body)
 
 
-def show(shown: Shown, order: ReceiveOrder, out: Output) -> None:
-    if order.folder is not None:
-        write_body(shown, order.folder)
+def show(shown: Shown, order: ReceiveOrder, files: BodyFiles | None, out: Output) -> None:
+    if files is not None:
+        write_body(shown, files)
     if out.is_json:
         out.document(message_map(shown))
-    elif order.folder is None:
+    elif files is None:
         out.raw(format_message(order.template, shown))
 
 
-def write_body(shown: Shown, folder: Path) -> None:
-    body, path = shown.message.body, folder / f"{shown.number:06}"
+def write_body(shown: Shown, files: BodyFiles) -> None:
+    body, path = shown.message.body, files.path(shown.number)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        files.folder.mkdir(parents=True, exist_ok=True)
         if isinstance(body, Path):
             body.replace(path)
         else:

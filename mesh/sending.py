@@ -1,6 +1,6 @@
 """What `send` does: messages out at a rate, outcomes counted, one line at the end.
 
-sent 1000  accepted 998  released 2  (no receiver: 2)
+sent 1000  accepted 998  released 2  (nobody took it: 2)
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def reason_of(outcome: Outcome) -> str:
             error = outcome.error
             return (error.description or error.condition) if error is not None else "no reason given"
         case Kind.RELEASED:
-            return "no receiver"
+            return "nobody took it"
         case Kind.MODIFIED:
             return "in doubt" if outcome.delivery_failed else "not wanted"
         case _:

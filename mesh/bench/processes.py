@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed
@@ -105,18 +102,3 @@ def failure(told: Mapping[str, Any]) -> CommandFailed:
     return CommandFailed(
         told["message"], exit_code=ExitCode(told["exit_code"]), fix=told.get("fix"), code=told.get("code")
     )
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP unwind like Ctrl-C, so that what was started is stopped."""
-
-    def unwind(number: int, _: FrameType | None) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, unwind) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -9,13 +9,13 @@ import click
 from mesh.bench import rows
 from mesh.bench.dialing import Place
 from mesh.bench.meter import Meter, check_pid
-from mesh.bench.processes import ended_by_signals
 from mesh.bench.rows import Row
 from mesh.bench.target import Addresses, Target
 from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed
 from mesh.output import Output
 from mesh.passwords import find_password
+from mesh.unwinding import ended_by_signals
 from mesh.url import DEFAULT_PORTS, AmqpUrl
 
 

@@ -56,7 +56,11 @@ def checked_format(_ctx: click.Context, _option: click.Parameter, template: str)
     help="%t time, %a address, %k key, %b body, %s subject, %i id, %p properties, %c type, %n number, %d deliveries.",
 )
 @click.option(
-    "-o", "--output", "folder", type=click.Path(path_type=Path, file_okay=False), help="Bodies as files in DIR."
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Bodies as files 000001, 000002 ... in DIR, behind those that are there.",
 )
 @connection_options
 @output_options

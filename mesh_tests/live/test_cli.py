@@ -187,6 +187,15 @@ def test_a_body_can_come_from_a_file_and_go_to_a_folder(mesh: RunningMesh, tmp_p
     assert (tmp_path / "out" / "000001").read_bytes() == content
 
 
+def test_bodies_are_filed_behind_those_that_are_there(mesh: RunningMesh, tmp_path: Path) -> None:
+    for body in (("-m", "first"), ("-m", "second"), ("-s", "300000")):
+        assert run(mesh, "send", "orders.filed", *body).returncode == ExitCode.OK
+        run(mesh, "receive", "orders.filed", "-c", "1", "-W", "30s", "-o", str(tmp_path))
+    (tmp_path / "notes.txt").write_text("no body")
+    found = [path.read_text() for path in sorted(tmp_path.glob("0*"))]
+    assert found == ["first", "second", "x" * 300_000]
+
+
 MEASURED = "import resource, subprocess, sys; code = subprocess.call(sys.argv[1:]); \
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr); sys.exit(code)"
 

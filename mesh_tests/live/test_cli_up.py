@@ -187,3 +187,16 @@ def test_the_demo_works_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert {flow["type"] for flow in told["flows"]} == {"anycast", "multicast", "queue", "topic"}
     assert all(flow["ok"] and flow["received_after"] > 100 for flow in told["flows"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_that_is_told_to_end_leaves_nothing_behind(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    demo = subprocess.Popen([AMQPMESH, "demo"], stderr=subprocess.PIPE, text=True, env=environment)
+    assert demo.stderr is not None
+    assert any("traffic:" in line for line in demo.stderr)
+    (folder,) = tmp_path.iterdir()
+    demo.terminate()
+    demo.communicate(timeout=COMMAND_S)
+    assert demo.returncode == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
+    assert not find_running(folder)

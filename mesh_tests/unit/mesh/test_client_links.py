@@ -92,7 +92,7 @@ def test_a_message_in_pieces_arrives_whole_and_its_outcome_comes_back() -> None:
 
 
 def test_a_large_body_goes_to_its_file_as_it_comes(tmp_path: Path) -> None:
-    ends = Ends(lambda: FiledBody(tmp_path, 1))
+    ends = Ends(lambda: FiledBody(tmp_path / ".000001.part"))
     ends.send(pieces_of(encode(Message(LARGE, subject="s"))))
     received = ends.receive()
     assert received.body == tmp_path / ".000001.part"
@@ -101,7 +101,7 @@ def test_a_large_body_goes_to_its_file_as_it_comes(tmp_path: Path) -> None:
 
 
 def test_a_value_that_comes_in_pieces_is_no_body_to_be_filed(tmp_path: Path) -> None:
-    ends = Ends(lambda: FiledBody(tmp_path, 1))
+    ends = Ends(lambda: FiledBody(tmp_path / ".000001.part"))
     ends.send(encode(Message("text" * 100_000)))
     received = ends.receive()
     assert received.body is None
@@ -109,7 +109,7 @@ def test_a_value_that_comes_in_pieces_is_no_body_to_be_filed(tmp_path: Path) -> 
 
 
 def test_a_message_that_breaks_off_is_aborted_and_leaves_no_file(tmp_path: Path) -> None:
-    ends = Ends(lambda: FiledBody(tmp_path, 1))
+    ends = Ends(lambda: FiledBody(tmp_path / ".000001.part"))
     with pytest.raises(CommandFailed, match="broken"):
         ends.send(pieces_of(encode(Message(LARGE)), breaks_at=200_000))
     assert ends.sender.unsettled == 0
@@ -120,7 +120,7 @@ def test_a_message_that_breaks_off_is_aborted_and_leaves_no_file(tmp_path: Path)
 
 
 def test_what_arrived_and_was_not_taken_leaves_no_file(tmp_path: Path) -> None:
-    ends = Ends(lambda: FiledBody(tmp_path, 1))
+    ends = Ends(lambda: FiledBody(tmp_path / ".000001.part"))
     ends.send(pieces_of(encode(Message(LARGE))))
     ends.pipe.run()
     assert len(list(tmp_path.iterdir())) == 1
@@ -140,7 +140,7 @@ def test_a_body_too_large_to_be_printed_is_refused_and_not_settled(monkeypatch: 
 
 def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    ends = Ends(lambda: FiledBody(tmp_path / "file", 1))
+    ends = Ends(lambda: FiledBody(tmp_path / "file" / ".000001.part"))
     ends.send(pieces_of(encode(Message(LARGE))))
     with pytest.raises(CommandFailed, match="cannot write"):
         ends.receive()

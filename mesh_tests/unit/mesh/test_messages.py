@@ -90,7 +90,7 @@ def test_outcomes_are_summed_up_in_one_line() -> None:
     for outcome in (ACCEPTED, ACCEPTED, RELEASED, RELEASED, rejected("amqp:not-allowed", "too big")):
         tally.count(outcome)
     assert tally.line(is_presettled=False) == (
-        "sent 6  accepted 2  released 2  rejected 1  unknown 1  (no receiver: 2, too big: 1)"
+        "sent 6  accepted 2  released 2  rejected 1  unknown 1  (nobody took it: 2, too big: 1)"
     )
     tally.count(MODIFIED_FAILED)
     assert tally.unknown == 0
