@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from wire.message import Message
@@ -80,8 +81,8 @@ def body_text(body: Any) -> str:
             return json.dumps(to_json(body), ensure_ascii=False)
 
 
-def message_map(shown: Shown) -> dict[str, Any]:
-    """One line of `receive --json`. A body of bytes that are no text is in `body_base64`."""
+def message_map(shown: Shown, file: Path | None = None) -> dict[str, Any]:
+    """One line of `receive --json`. A body that is no text is in `body_base64`; of one in ``file`` the name is told."""
     message = shown.message
     fields: dict[str, Any] = {
         "number": shown.number,
@@ -101,7 +102,8 @@ def message_map(shown: Shown) -> dict[str, Any]:
         "properties": to_json(dict(message.properties)),
         "annotations": to_json(dict(message.annotations)),
     }
-    return {key: value for key, value in fields.items() if value is not None} | body_map(message.body)
+    body = body_map(message.body) if file is None else {"body_file": str(file)}
+    return {key: value for key, value in fields.items() if value is not None} | body
 
 
 def body_map(body: Any) -> dict[str, Any]:

@@ -63,7 +63,7 @@ async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Ou
             credit=order.credit,
             is_browsing=order.is_browsing,
             selector=order.selector,
-            keep_body=body_keeper(order, files, is_json=out.is_json),
+            keep_body=body_keeper(files, is_printed=out.is_json or shows_body(order.template)),
         )
         if not address:
             out.say(f"receiving from {receiver.answered_address}")
@@ -79,12 +79,10 @@ async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Ou
     return number
 
 
-def body_keeper(order: ReceiveOrder, files: BodyFiles | None, *, is_json: bool) -> Callable[[], BodyKeeper]:
+def body_keeper(files: BodyFiles | None, *, is_printed: bool) -> Callable[[], BodyKeeper]:
     """Where the bodies of large messages go: memory only if they are to be printed."""
-    if is_json or (files is None and shows_body(order.template)):
-        return HeldBody
     if files is None:
-        return DroppedBody
+        return HeldBody if is_printed else DroppedBody
     numbers = count(1)
     return lambda: FiledBody(files.partial_path(next(numbers)))
 
@@ -134,15 +132,14 @@ def read(received: Received) -> Message:
 
 
 def show(shown: Shown, order: ReceiveOrder, files: BodyFiles | None, out: Output) -> None:
-    if files is not None:
-        write_body(shown, files)
+    file = None if files is None else write_body(shown, files)
     if out.is_json:
-        out.document(message_map(shown))
-    elif files is None:
+        out.document(message_map(shown, file))
+    elif file is None:
         out.raw(format_message(order.template, shown))
 
 
-def write_body(shown: Shown, files: BodyFiles) -> None:
+def write_body(shown: Shown, files: BodyFiles) -> Path:
     body, path = shown.message.body, files.path(shown.number)
     try:
         files.folder.mkdir(parents=True, exist_ok=True)
@@ -152,3 +149,4 @@ def write_body(shown: Shown, files: BodyFiles) -> None:
             path.write_bytes(body if isinstance(body, bytes) else body_text(body).encode())
     except OSError as error:
         raise cannot_write(error, path) from None
+    return path

@@ -70,7 +70,8 @@ def command(out: Output, **options: Any) -> int:
     URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
     of the mesh in this folder; localhost:5672 where there is no topology. With --json: one document a line.
 
-    A body is printed as a whole, up to 256 MiB of it; -o writes bodies of any size to files as they come.
+    A body is printed as a whole, up to 256 MiB of it; -o writes bodies of any size to files as they come, and --json
+    tells their names.
 
     When -W ends it, the exit code is 75 if -c wants more messages than came. Without -c, and with -e, it is 0, also
     when nothing came.

@@ -190,7 +190,10 @@ def test_a_body_can_come_from_a_file_and_go_to_a_folder(mesh: RunningMesh, tmp_p
 def test_bodies_are_filed_behind_those_that_are_there(mesh: RunningMesh, tmp_path: Path) -> None:
     for body in (("-m", "first"), ("-m", "second"), ("-s", "300000")):
         assert run(mesh, "send", "orders.filed", *body).returncode == ExitCode.OK
-        run(mesh, "receive", "orders.filed", "-c", "1", "-W", "30s", "-o", str(tmp_path))
+        got = run(mesh, "receive", "orders.filed", "-c", "1", "-W", "30s", "-o", str(tmp_path), "--json")
+        told = json.loads(got.stdout)
+        assert Path(told["body_file"]).exists()
+        assert "body" not in told
     (tmp_path / "notes.txt").write_text("no body")
     found = [path.read_text() for path in sorted(tmp_path.glob("0*"))]
     assert found == ["first", "second", "x" * 300_000]
