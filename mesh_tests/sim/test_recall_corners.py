@@ -177,3 +177,25 @@ def test_what_came_settled_is_not_thrown_away_for_what_is_recalled_behind_it(mon
     mesh.run_until(lambda: b"settled" in resting.messages)
     mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED} or sender.outcomes == {1: RELEASED})
     assert b"settled" not in taking.messages
+
+
+def test_what_is_behind_a_settled_one_at_a_transit_router_comes_back_too():
+    """Its consumer rests, and the settled one is lost there: nobody would hear of it."""
+    mesh = line(4)
+    resting = mesh.client("r3").receiver("near", credit=10)
+    taking = mesh.client("r4").receiver("near", credit=0)
+    sender, settles = producer(mesh, "near"), producer(mesh, "near")
+    resting.link.set_credit(0)
+    mesh.run(0.1)
+    mesh.send(sender, b"lured")
+    mesh.run(1.0)
+    taking.link.grant(100)
+    mesh.flush()
+    while not recalled(mesh, "r3"):
+        mesh.run(0.0005)
+    settles.send(b"settled", settled=True)
+    mesh.flush()
+    sender.send(b"behind it")
+    mesh.flush()
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED, 2: ACCEPTED}, 2 * TWICE_S)
+    assert b"behind it" in taking.messages

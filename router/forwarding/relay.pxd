@@ -14,4 +14,5 @@ cdef class Relay(Group):
     cdef object _on_left
     cdef object _on_established
 
+    cdef int _release(self, bint with_settled) except -1
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL

@@ -71,19 +71,26 @@ cdef class Relay(Group):
             self._timer = self._patience.after(self._give_back)
 
     def _give_back(self):
-        """Never written: the ingress may try another taker."""
-        cdef Inlet inlet = self.inlet
-        self._timer.cancel()
         self._timer = None
-        if not inlet.link.is_gone and not self.taker.link.is_gone and self.taker.link.credit_now() <= 0:
+        # Behind what came settled others wait for an answer: at a transit router it is dropped.
+        self._release(self._is_transit)
+
+    cdef int _release(self, bint with_settled) except -1:
+        """What was never written: its sender may try another taker."""
+        cdef Inlet inlet = self.inlet
+        if inlet.link.is_gone or self.taker.link.is_gone or self.taker.link.credit_now() > 0:
+            return 0
+        if with_settled:
+            inlet.release_held()
+        else:
             inlet.release_unsettled()
-            self.on_credit(self.taker)
+        return self.on_credit(self.taker)
 
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
         if carrier is not None:
             return False
-        if self._timer is not None:
-            self._give_back()
+        if self._patience is not None:
+            self._release(False)
         return True
 
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL:
