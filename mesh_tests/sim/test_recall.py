@@ -57,6 +57,18 @@ def test_what_waits_at_a_resting_consumer_comes_to_the_other(credits: tuple[int,
     assert unsettled(mesh) == 0
 
 
+def test_it_comes_to_one_that_settles_in_large_batches_too():
+    """Of which nothing is heard meanwhile."""
+    mesh = line()
+    resting, batching = consumers(mesh, 0, 100)
+    batching.accepts = False
+    sender = producer(mesh)
+    for number in range(10):
+        mesh.send(sender, b"%d" % number)
+    mesh.run_until(lambda: len(batching.held) == 10, TWICE_S)
+    assert resting.messages == []
+
+
 def test_where_consumers_rest_nothing_goes_again_until_they_have_credit():
     mesh = line()
     resting, taking = consumers(mesh, 0, 100)

@@ -11,5 +11,5 @@ cdef class Recalls:
     cdef dict seen
 
     cdef int watch(self) except -1
-    cdef int _recall(self, Taker taker, list stuck) except -1
-    cdef list _others_than(self, Taker taker, list stuck)
+    cdef int _recall(self, Taker taker) except -1
+    cdef list _others_than(self, Taker taker)

@@ -28,7 +28,6 @@ cdef class Recalls:
 
     def _look(self):
         cdef Taker taker
-        cdef list stuck
         seen, self.seen = self.seen, {}
         self.timer = None
         if len(self.group.takers) < 2:
@@ -36,16 +35,16 @@ cdef class Recalls:
         for taker in (*self.group.takers, *(self.group.streams or ())):
             if taker.cost and taker.unsettled_count and not taker.is_closing_now:
                 self.seen[taker] = (taker.last_tag, taker.unsettled_count, taker.credit_count)
-        stuck = [taker for taker, mark in self.seen.items() if seen.get(taker) == mark]
-        for taker in stuck:
-            self._recall(taker, stuck)
+        for taker, mark in self.seen.items():
+            if seen.get(taker) == mark:
+                self._recall(taker)
         if self.seen:
             self.watch()
 
-    cdef int _recall(self, Taker taker, list stuck) except -1:
+    cdef int _recall(self, Taker taker) except -1:
         cdef Carrier carrier = taker.newest
         cdef Move move
-        cdef list others = self._others_than(taker, stuck)
+        cdef list others = self._others_than(taker)
         while carrier is not None and others:
             if isinstance(carrier, Move):
                 move = <Move>carrier
@@ -55,12 +54,12 @@ cdef class Recalls:
             carrier = carrier.older_out
         return 0
 
-    cdef list _others_than(self, Taker taker, list stuck):
-        """Who has credit and is not stuck as well, elsewhere."""
+    cdef list _others_than(self, Taker taker):
+        """Who has credit, elsewhere. One that looks as stuck may well be a consumer that settles in batches."""
         cdef Taker other
         cdef list others = []
         for other in self.group.takers:
-            if other.can_take_now() and not other.is_stream and other not in stuck:
+            if other.can_take_now() and not other.is_stream:
                 if other.cost == 0 or other.egress != taker.egress:
                     others.append(other)
         return others
