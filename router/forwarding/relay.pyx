@@ -130,7 +130,10 @@ cdef class Relay(Group):
             self.is_draining = False
             inlet.link.end_drain()
             if self.taker.link.is_open_now():
-                self.taker.link.drained()
+                if pn.link_get_drain(self.taker.link.raw):
+                    self.taker.link.drained()
+                else:
+                    self.on_credit(self.taker)  # the taker wants it after all
         return 0
 
     def on_inlet_left(self, inlet, closed, error):
