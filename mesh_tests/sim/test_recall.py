@@ -39,6 +39,15 @@ def recalled(mesh: SimMesh, router: str) -> int:
     return sum(each.released for each in mesh.routers[router].snapshot().addresses)
 
 
+def call_back_for_nobody(mesh: SimMesh, router: str, wants: Receiver) -> None:
+    """What waits at ``router`` comes back, since ``wants`` has credit, which it has taken back meanwhile."""
+    wants.link.grant(1)
+    mesh.flush()
+    while not recalled(mesh, router):
+        mesh.run(0.0005)
+    wants.link.set_credit(0)
+
+
 def unsettled(mesh: SimMesh) -> int:
     return sum(each.unsettled for router in mesh.routers.values() for each in router.snapshot().addresses)
 
@@ -151,11 +160,7 @@ def test_one_that_came_back_while_the_other_lost_its_credit_waits_too():
     sender = producer(mesh)
     mesh.send(sender, b"lured")
     mesh.run(1.0)
-    other.link.grant(1)
-    mesh.flush()
-    while not recalled(mesh, "r4"):
-        mesh.run(0.0005)
-    other.link.set_credit(0)
+    call_back_for_nobody(mesh, "r4", other)
     mesh.run(10 * PATH_WAIT_S)
     assert (sender.outcomes, other.messages) == ({}, [])
     other.link.grant(1)

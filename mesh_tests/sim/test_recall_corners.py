@@ -6,7 +6,7 @@ import pytest
 
 from mesh_tests.sim.clients import Receiver
 from mesh_tests.sim.line import line
-from mesh_tests.sim.test_recall import PATH_WAIT_S, TWICE_S, consumers, producer, recalled
+from mesh_tests.sim.test_recall import PATH_WAIT_S, TWICE_S, call_back_for_nobody, consumers, producer, recalled
 from mesh_tests.sim.world import SimMesh
 from router.forwarding.copies import Copies
 from wire.delivery import ACCEPTED, RELEASED
@@ -95,11 +95,7 @@ def test_one_that_came_back_is_released_when_only_who_had_it_is_left():
     had.settle(RELEASED)
     mesh.flush()
     mesh.run(1.0)
-    wants.link.grant(1)
-    mesh.flush()
-    while not recalled(mesh, "r4"):
-        mesh.run(0.0005)
-    wants.link.set_credit(0)
+    call_back_for_nobody(mesh, "r4", wants)
     mesh.run(2 * TWICE_S)
     assert (sender.outcomes, wants.messages) == ({}, [])
     resting.link.close()

@@ -16,7 +16,7 @@ cdef class Anycast(AddressGroup):
     cdef bint has_resting
 
     cdef bint has_local(self) noexcept
-    cdef bint is_refused(self, Inlet inlet) noexcept
+    cdef bint leads_nowhere(self, Inlet inlet) noexcept
     cdef int watch_circuits(self) except -1
     cdef bint _has_ready_local(self) noexcept
     cdef int _rest(self, object ingress) except -1

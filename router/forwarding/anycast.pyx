@@ -54,11 +54,11 @@ cdef class Anycast(AddressGroup):
         return False
 
     cdef int top_up_now(self, Inlet inlet) except -1:
-        if self.is_refused(inlet):
+        if self.leads_nowhere(inlet):
             return 0
         return AddressGroup.top_up_now(self, inlet)
 
-    cdef bint is_refused(self, Inlet inlet) noexcept:
+    cdef bint leads_nowhere(self, Inlet inlet) noexcept:
         """A circuit that leads to nobody, or to consumers who rest, gets no float."""
         return inlet.is_circuit and (inlet.is_resting or not self.has_local())
 

@@ -160,7 +160,7 @@ cdef class AnycastWithFallback(Anycast):
         return self.credit_of_locals + self.credit_of_circuits - far - near
 
     cdef int top_up_now(self, Inlet inlet) except -1:
-        if self.is_refused(inlet) or not self.has_taker_for(inlet):
+        if self.leads_nowhere(inlet) or not self.has_taker_for(inlet):
             return 0
         if not inlet.is_circuit and inlet in self.feeds and not self.feeds[inlet].holds:
             # Nothing is known to be there: just enough to hear of something.

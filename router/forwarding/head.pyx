@@ -12,7 +12,7 @@ from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
-from wire.proton cimport MODIFIED_STATE, RELEASED_STATE, pn
+from wire.proton cimport RELEASED_STATE, pn
 
 from collections import deque
 
@@ -36,10 +36,7 @@ cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
 
 
 cdef bint came_unwritten(pn_delivery_t *outgoing) except -1:
-    """It was given back by a router that did not write it."""
-    cdef object outcome
-    if pn.delivery_remote_state(outgoing) != MODIFIED_STATE:
-        return False
+    """Of one that is MODIFIED: it was given back by a router that did not write it."""
     outcome = remote_outcome(<size_t>outgoing)
     return outcome.annotations is not None and _UNWRITTEN in outcome.annotations
 

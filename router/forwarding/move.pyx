@@ -323,7 +323,7 @@ cdef class Move(Carrier):
             is_over = self.settles_first()
         if self.copies is not None and state == RELEASED_STATE and self._is_retried():
             return 0
-        if self.taker.cost and came_unwritten(self.outgoing):
+        if state == MODIFIED_STATE and self.taker.cost and came_unwritten(self.outgoing):
             return self._on_unwritten()
         if self.inlet is not None:
             copy_state(self.outgoing, self.incoming)

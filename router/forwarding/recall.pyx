@@ -59,9 +59,8 @@ cdef class Recalls:
         cdef Taker other
         cdef list others = []
         for other in self.group.takers:
-            if other.can_take_now() and not other.is_stream:
-                if other.cost == 0 or other.egress != taker.egress:
-                    others.append(other)
+            if other.can_take_now() and other.egress != taker.egress:
+                others.append(other)
         return others
 
 
