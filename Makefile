@@ -24,9 +24,10 @@ $(READY): tools/setup.sh setup.cfg setup.py pyproject.toml $(COMPILED)
 demo: $(READY)
 	@$(BIN)/amqpmesh demo
 
-# One after the other: many wait for processes, and some count on what a quiet machine does meanwhile.
+# Most of these wait for processes; those that measure have the machine to themselves.
 test: check
-	$(BIN)/pytest --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadgroup -m "not quiet" --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
+	$(BIN)/pytest -m quiet --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
 
 check: $(READY)
 	$(BIN)/ruff check

@@ -37,7 +37,7 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
     kind = address.type
     refused = () if kind.is_stored else ("broker", "brokers", "broker_address")
     if kind is not AddressKind.ANYCAST:
-        refused = (*refused, "distribution", "fallback")
+        refused = (*refused, "distribution", "fallback", "retransmit")
     if kind is AddressKind.UNAVAILABLE:
         refused = (*refused, "priority")
     for key in refused:

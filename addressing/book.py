@@ -48,7 +48,7 @@ class AddressPolicy:
     """How the mesh treats one address.
 
     Always: ``brokers`` is empty unless ``kind`` is QUEUE or TOPIC; a TOPIC has one broker. ``fallback`` is the
-    address of a QUEUE, or "" for none, as for all that are not ANYCAST.
+    address of a QUEUE, or "" for none, as for all that are not ANYCAST; nor is ``retransmit`` true of those.
     """
 
     address: str
@@ -61,6 +61,7 @@ class AddressPolicy:
     is_internal: bool = False
     fallback: str = ""
     priority: int = DEFAULT_PRIORITY
+    retransmit: bool = False
 
     @property
     def is_sharded(self) -> bool:
@@ -105,6 +106,7 @@ class AddressBook:
             pattern=pattern,
             fallback=entry.fallback or "",
             priority=entry.priority,
+            retransmit=entry.retransmit,
         )
 
     def with_fallback(self) -> tuple[AddressPolicy, ...]:

@@ -212,8 +212,8 @@ _ALL = (
     Code(
         "AM405",
         "an option that this type of address does not have",
-        "'distribution' and 'fallback' are for anycast; 'broker', 'brokers' and 'broker_address' are for queue and "
-        "topic; 'priority' is for all but unavailable.",
+        "'distribution', 'fallback' and 'retransmit' are for anycast; 'broker', 'brokers' and 'broker_address' are "
+        "for queue and topic; 'priority' is for all but unavailable.",
         "remove the option, or change the type.",
     ),
     Code(

@@ -190,6 +190,8 @@ def _address_row(name: str, topology: Topology) -> list[str]:
         parts.append(f"fallback {address.fallback}")
     if address.priority != DEFAULT_PRIORITY:
         parts.append(f"priority {address.priority}")
+    if address.retransmit:
+        parts.append("retransmitted")
     return [name, str(address.type), ", ".join(part for part in parts if part)]
 
 

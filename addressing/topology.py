@@ -246,6 +246,8 @@ class Address(Part):
     """anycast: the queue that keeps what nobody takes, and all that is sent while it holds something."""
     priority: int = Field(default=DEFAULT_PRIORITY, ge=0, le=MAX_PRIORITY)
     """Whose deliveries go first where a connection is short of room: 9 before 0."""
+    retransmit: bool = False
+    """anycast: send again, with delivery-count raised, what was on its way to a router or consumer that is lost."""
 
     @classmethod
     def _from_shorthand(cls, value: Any) -> Any:

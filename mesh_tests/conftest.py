@@ -1,4 +1,4 @@
-"""What tests of every kind share: a mesh of processes."""
+"""What tests of every kind share: a mesh of processes, and who runs them when several workers do."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,6 +7,14 @@ import pytest
 from mesh_tests.running_mesh import RunningMesh
 
 StartMesh = Callable[[str], RunningMesh]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What goes to one worker when there are several: all that share the mesh of rows, else a file."""
+    for item in items:
+        shares_rows = "rows" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("rows" if shares_rows else str(item.path)))
 
 
 def _meshes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartMesh]:

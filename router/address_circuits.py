@@ -33,13 +33,16 @@ class AddressCircuits:
             if egress not in wanted:
                 self._upkeep.retire(entry, stream, at_once=True)
         for egress, path in wanted.items():
-            if egress not in entry.ends.circuits and self._upkeep.may_try(entry, egress):
+            circuit = entry.ends.circuits.get(egress)
+            if circuit is not None:
+                self._upkeep.keep(entry, circuit, is_needed=True)
+            elif self._upkeep.may_try(entry, egress, path):
                 self._add(entry, egress, path)
 
     def _add(self, entry: Entry, egress: str, path: tuple[str, ...]) -> None:
         taker = self.open(entry, CircuitKind.ANYCAST, path, entry.group.phase)
         if taker is None:
-            self._upkeep.on_refused(entry, egress, None)
+            self._upkeep.on_refused(entry, egress, None, path)
             return
         entry.ends.circuits[egress] = taker
         entry.group.add_taker(taker)
@@ -54,7 +57,7 @@ class AddressCircuits:
             return None
         cost = self._reach.routing.cost_to(path[-1]) or 1
         taker = Taker(link, group, cost, is_stream=kind is CircuitKind.STREAM)
-        taker.egress = path[-1]
+        taker.egress, taker.path = path[-1], path
         link.open()
         return taker
 
@@ -71,4 +74,6 @@ class AddressCircuits:
                 return None
             entry.ends.streams[egress, inlet] = taker
             entry.group.add_stream(taker)
+        if taker.link.is_open:
+            taker.is_closing = False  # it is needed again
         return taker if taker.can_take else None

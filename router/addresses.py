@@ -85,6 +85,8 @@ class Addresses:
         falls_back = bool(policy.fallback) and phase == 0
         kind, is_closest = AnycastWithFallback if falls_back else Anycast, policy.distribution is Distribution.CLOSEST
         anycast = kind(policy.address, phase, self._timers, self._settings, self, self._copies, closest=is_closest)
+        anycast.is_retransmitted = policy.retransmit
+        anycast.hold_s = self._settings.hold_s(is_retransmitted=policy.retransmit)
         entry = Entry(policy, anycast)
         if isinstance(anycast, AnycastWithFallback):
             self._fallbacks.equip(entry, anycast, lambda: self.on_group_changed(anycast))
@@ -122,7 +124,7 @@ class Addresses:
         if isinstance(end, Inlet) and end.is_circuit:
             self._branches.close(group, end)
         for name in entry.names_of(end):
-            self._upkeep.on_refused(entry, name, error)
+            self._upkeep.on_refused(entry, name, error, end.path if isinstance(end, Taker) else None)
         entry.forget(end)
         self._fallbacks.on_end_lost(entry, end, error)
         if error is not None and error.condition == NO_TAKER:
@@ -176,7 +178,7 @@ class Addresses:
         kept = self._fallbacks.kept_by(broker)
         for key, entry in self._entries.items():
             if broker in entry.policy.brokers or entry.policy in kept:
-                entry.ends.not_before.pop(broker, None)
+                entry.ends.refusals.pop(broker, None)
                 self._changed[key] = None
         if not self._brokers.is_up(broker):
             return

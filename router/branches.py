@@ -41,7 +41,10 @@ class Branches:
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(targets).items()}
         self._retire(entry, wanted, at_once=has_producer)
         for hop, kind in product(wanted, _kinds(entry.group)):
-            if (hop, kind) not in entry.ends.branches and self._upkeep.may_try(entry, hop):
+            if (hop, kind) in entry.ends.branches:
+                _, branch = entry.ends.branches[hop, kind]
+                self._upkeep.keep(entry, branch, is_needed=True)
+            elif self._upkeep.may_try(entry, hop):
                 self._add(entry, hop, kind, wanted[hop])
 
     def _retire(self, entry: Entry, wanted: dict[str, Tree], *, at_once: bool) -> None:

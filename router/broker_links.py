@@ -43,8 +43,8 @@ class BrokerLinks:
                 entry.ends.broker_takers[broker] = taker = Taker(link, group, is_broker=True)
                 link.open()
                 group.add_taker(taker)
-            elif taker is not None and not group.inlets:
-                self._upkeep.close_if_idle(entry, taker)
+            elif taker is not None:
+                self._upkeep.keep(entry, taker, is_needed=bool(group.inlets))
 
     def _settle_inlets(self, entry: Entry) -> None:
         group = entry.group

@@ -7,11 +7,20 @@ from dataclasses import dataclass, field
 from addressing.book import AddressPolicy
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
+from router.routing.spf import Path
 from router.spec import CircuitKind, Tree
 from router.timers import Timer
 
 BranchKey = tuple[str, CircuitKind]
 """The next hop, and what goes there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An end was refused or lost: until then not again, unless there is another path by now."""
+
+    until_s: float
+    path: Path | None
 
 
 @dataclass(slots=True, eq=False)
@@ -25,7 +34,7 @@ class Ends:
     broker_streams: dict[tuple[Taker, Inlet], Taker] = field(default_factory=dict)
     """By the shared link that each is beside."""
     broker_inlets: dict[str, Inlet] = field(default_factory=dict)
-    not_before: dict[str, float] = field(default_factory=dict)
+    refusals: dict[str, Refusal] = field(default_factory=dict)
 
     def names_of(self, end: Inlet | Taker) -> list[str]:
         """Under which names, of routers or brokers, would it be made again?"""

@@ -42,6 +42,7 @@ class Fallback:
         self._doubt_until = 0.0
         self._has_given_up_queue = False
         self._has_given_up_takers = False
+        self._was_taken = False
         self._group.on_despair = self._on_despair
 
     def is_to_queue(self, taker: Taker) -> bool:
@@ -54,6 +55,7 @@ class Fallback:
             self._has_given_up_queue = False
         if self._has_taker or not self.way.exists:
             self._has_given_up_takers = False
+        self._note_takers()
         falls_back = self._falls_back()
         self._group.fall_back(falls_back, falls_back and self._has_to_hold_on())
         self.way.settle(is_needed=falls_back and self._group.has_producer)
@@ -67,6 +69,11 @@ class Fallback:
             self._doubt_until = self._timers.now + self._path_wait_s
             self._timers.after(self._path_wait_s, self._look_again)
         self._holders = holders
+
+    def _note_takers(self) -> None:
+        was_taken, self._was_taken = self._was_taken, self._reach.is_taken(self._backed.entry)
+        if was_taken and not self._was_taken:
+            self._group.call_home()
 
     @property
     def _is_behind(self) -> bool:

@@ -13,6 +13,7 @@ from router.forwarding.ends import Inlet, Taker
 from router.keeper import unsettled_to
 from router.keeping import Keeping
 from router.reach import fallback_phase
+from router.routing.spf import Path
 from router.spec import CircuitKind
 from wire.errors import AmqpError
 
@@ -68,7 +69,7 @@ class FallbackWay:
     def settle(self, *, is_needed: bool) -> None:
         wanted = self._found if is_needed else None
         if self._taker is None:
-            if wanted is not None and self._ways.upkeep.may_try(self._entry, str(wanted)):
+            if wanted is not None and self._ways.upkeep.may_try(self._entry, str(wanted), self._path_to(wanted)):
                 self._open(wanted)
         else:
             self._group.set_fallback(self._taker, self._target != wanted)
@@ -77,10 +78,15 @@ class FallbackWay:
     def _open(self, target: Target) -> None:
         taker = self._open_link(target) if target.keeper == self._ways.reach.router_id else self._open_circuit(target)
         if taker is None:
-            self._ways.upkeep.on_refused(self._entry, str(target), None)
+            self._ways.upkeep.on_refused(self._entry, str(target), None, self._path_to(target))
             return
         self._target, self._taker = target, taker
         self._group.set_fallback(taker, False)
+
+    def _path_to(self, target: Target) -> Path | None:
+        """Of a circuit; None where this router has a link of its own."""
+        reach = self._ways.reach
+        return None if target.keeper == reach.router_id else reach.routing.path(target.keeper)
 
     def _open_link(self, target: Target) -> Taker | None:
         keeper = self._keeping.keeper(target.broker)
@@ -91,7 +97,7 @@ class FallbackWay:
         return taker
 
     def _open_circuit(self, target: Target, kind: CircuitKind = CircuitKind.ANYCAST) -> Taker | None:
-        path = self._ways.reach.routing.path(target.keeper)
+        path = self._path_to(target)
         phase = fallback_phase(self._queue, target.broker)
         return self._ways.circuits.open(self._entry, kind, path, phase) if path is not None else None
 
@@ -135,7 +141,7 @@ class FallbackWay:
         self._streams = {inlet: stream for inlet, stream in self._streams.items() if stream is not end}
         if end is self._taker and self._target is not None:
             if error is not None:
-                self._ways.upkeep.on_refused(self._entry, str(self._target), error)
+                self._ways.upkeep.on_refused(self._entry, str(self._target), error, self._taker.path)
             self._taker = self._target = None
             for inlet in list(self._streams):
                 self._close_stream(inlet)

@@ -123,8 +123,7 @@ class Fallbacks:
         found = self._keeper(entry.policy, entry.group.phase)
         taker = next(iter(entry.ends.broker_takers.values()), None)
         if taker is not None:
-            if not entry.group.inlets:
-                self._ways.upkeep.close_if_idle(entry, taker)
+            self._ways.upkeep.keep(entry, taker, is_needed=bool(entry.group.inlets))
         elif found is not None and entry.group.inlets:
             broker, keeper = found
             if self._ways.links.is_up(broker) and self._ways.upkeep.may_try(entry, broker):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from router.entries import Entry
+from router.entries import Entry, Refusal
 from router.events import CircuitRefused
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Taker
+from router.routing.spf import Path
 from router.spec import NO_TAKER, PATH_LOST
 from router.timers import Timers
 from wire.errors import AmqpError
@@ -28,13 +29,14 @@ class Upkeep:
         self._emit = emit
 
     # Again
-    def may_try(self, entry: Entry, name: str) -> bool:
-        return entry.ends.not_before.get(name, 0.0) <= self._timers.now
+    def may_try(self, entry: Entry, name: str, path: Path | None = None) -> bool:
+        refusal = entry.ends.refusals.get(name)
+        return refusal is None or refusal.until_s <= self._timers.now or refusal.path != path
 
-    def on_refused(self, entry: Entry, name: str, error: AmqpError | None) -> None:
-        """It ended, or never was: for a while it is not tried again."""
+    def on_refused(self, entry: Entry, name: str, error: AmqpError | None, path: Path | None = None) -> None:
+        """It ended, or never was: for a while it is not tried again over this path."""
         delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
-        entry.ends.not_before[name] = self._timers.now + delay_s
+        entry.ends.refusals[name] = Refusal(self._timers.now + delay_s, path)
         group = entry.group
         self._timers.after(delay_s, lambda: self._look_again(group))
         if error is not None and error.condition not in (PATH_LOST, NO_TAKER):
@@ -44,8 +46,7 @@ class Upkeep:
     def retire(self, entry: Entry, taker: Taker, *, at_once: bool) -> None:
         """Close a circuit nobody needs: at once when its egress has no takers, else when it stays idle."""
         if at_once or taker.is_closing:
-            taker.is_closing = True
-            self.close_if_idle(entry, taker)
+            self.keep(entry, taker, is_needed=False)
         elif entry.idle_timer is None:
             entry.idle_timer = self._timers.after(IDLE_S, lambda: self._on_idle(entry))
 
@@ -54,12 +55,24 @@ class Upkeep:
         if entry.has_producer:
             return
         for taker in [*entry.ends.circuits.values(), *(taker for _, taker in entry.ends.branches.values())]:
-            taker.is_closing = True
-            self.close_if_idle(entry, taker)
+            self.keep(entry, taker, is_needed=False)
 
-    def close_if_idle(self, entry: Entry, taker: Taker) -> None:
+    def keep(self, entry: Entry, taker: Taker, *, is_needed: bool) -> None:
+        """Close it as soon as nothing is outstanding on it; or go on with it, if it is needed again before that."""
+        if taker.is_closing != is_needed:
+            return
+        if not is_needed:
+            taker.is_closing = True
+            self._close_if_idle(entry, taker)
+        else:
+            taker.go_on()
+            self._look_again(entry.group)
+
+    def _close_if_idle(self, entry: Entry, taker: Taker) -> None:
+        if not taker.is_closing:
+            return
         if taker.unsettled_count:
-            self._timers.after(_LOOK_AGAIN_S, lambda: self.close_if_idle(entry, taker))
+            self._timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
             return
         entry.forget(taker)
         if entry.group.has(taker):

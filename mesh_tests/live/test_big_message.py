@@ -13,6 +13,8 @@ from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED
 
+pytestmark = pytest.mark.quiet
+
 MIB = 1 << 20
 BIG_BYTES = 256 * MIB
 MOST_GROWTH_BYTES = 16 * MIB

@@ -20,6 +20,8 @@ from mesh_tests.ports import free_port
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh
 from mesh_tests.waiting import wait_until
 
+pytestmark = pytest.mark.quiet
+
 COMMAND_S = 100.0
 STOPPED_S = 30.0
 TOPOLOGY = f"""

@@ -13,6 +13,8 @@ from mesh_tests.live.row_mesh import RowMesh
 from mesh_tests.live.wire_client import WireClient
 from wire.delivery import ACCEPTED
 
+pytestmark = pytest.mark.quiet
+
 SPEEDS_PER_S = (1, 2, 3, 5, 10, 15, 20, 30, 50, 100)
 CREDIT = 20
 SETTLE_S, MEASURE_S = 1.0, 4.0

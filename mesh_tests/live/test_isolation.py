@@ -17,6 +17,8 @@ from mesh.bench.producer import Producer
 from mesh_tests.egress import BETWEEN
 from mesh_tests.running_mesh import RunningMesh
 
+pytestmark = pytest.mark.quiet
+
 HELD = 1_000
 FLOWING = 60_000
 MOST = 1.10

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
 from mesh_tests.live.wire_client import WireClient, wait_with
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, Kind
+from wire.link import OutgoingLink
+from wire.message import decode
 
 PATH_WAIT_S = 2.0
 STREAM = 500
@@ -27,6 +29,7 @@ brokers:
   b3: {routers: [r3]}
 addresses:
   work.#: anycast
+  again: {type: anycast, retransmit: true}
   queue: queue
 """
 
@@ -40,14 +43,24 @@ def mesh(start_module_mesh):
 @dataclass
 class Loss:
     """Of r2: what a consumer there had, whether another got it; what a consumer of a broker at r3 got, and got again;
-    outcomes of a stream that went through it to r3.
+    two streams that went through it to r3.
     """
 
     written: object
     got_by_another: int
     routed: list
-    stream: Counter
-    received: int
+    plain: Stream
+    retransmitted: Stream
+
+
+@dataclass
+class Stream:
+    """Of numbers from 0 on. ``seen``: how often each was sent before it was seen, each time that it was."""
+
+    sender: OutgoingLink
+    sent: list[int] = field(default_factory=list)
+    outcomes: Counter = field(default_factory=Counter)
+    seen: dict[int, list[int]] = field(default_factory=dict)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +82,7 @@ def loss(mesh):
         keeper, taking = routed.sender("queue"), routed.receiver("queue", credit=10)
         _send_routed(routed, keeper, "before")
         routed.wait_arrived(1)
-        received, stream = _stream(mesh, producer, far)
+        streams = _stream(mesh, producer, far)
         _send_routed(routed, keeper, "after")
         producer.wait(lambda: number in producer.outcomes, "the outcome of what the lost router had")
         other.step(PATH_WAIT_S)
@@ -78,7 +91,7 @@ def loss(mesh):
         assert keeper.is_open
         assert taking.is_open
         routed.kill()
-        return Loss(producer.outcomes[number], len(other.arrived), got, stream, received)
+        return Loss(producer.outcomes[number], len(other.arrived), got, *streams)
 
 
 def _send_routed(client, link, body):
@@ -88,24 +101,31 @@ def _send_routed(client, link, body):
 
 def _stream(mesh, producer, far):
     """Kill r2 in the middle of it."""
-    far.receiver("work.stream", credit=2 * STREAM)
-    sender = producer.sender("work.stream")
-    numbers, received = [], 0
+    streams, killed = {}, []
+    for address in ("work.stream", "again"):
+        streams[far.receiver(address, credit=2 * STREAM)] = Stream(producer.sender(address))
 
     def go_on():
-        nonlocal received
-        if len(numbers) < STREAM and sender.credit > 0:
-            numbers.append(producer.send(sender, len(numbers)))
-            if len(numbers) == STREAM // 2:
-                os.kill(mesh.pid("r2"), signal.SIGKILL)
+        for stream in streams.values():
+            if len(stream.sent) < STREAM and stream.sender.credit > 0:
+                stream.sent.append(producer.send(stream.sender, len(stream.sent)))
+        if not killed and all(len(stream.sent) >= STREAM // 2 for stream in streams.values()):
+            killed.append(mesh.pid("r2"))
+            os.kill(*killed, signal.SIGKILL)
         arrived, far.arrived = far.arrived, []
-        received += len(arrived)
         for each in arrived:
+            message = decode(each.data)
+            streams[each.link].seen.setdefault(message.body, []).append(message.delivery_count)
             each.settle(ACCEPTED)
-        return len(numbers) == STREAM and not any(map(producer.is_unsettled, numbers))
+        return all(
+            len(stream.sent) == STREAM and not any(map(producer.is_unsettled, stream.sent))
+            for stream in streams.values()
+        )
 
-    wait_with((producer, far), go_on, "the end of the stream", 30)
-    return received, Counter(producer.outcomes[number].kind for number in numbers)
+    wait_with((producer, far), go_on, "the end of the streams", 30)
+    for stream in streams.values():
+        stream.outcomes.update(producer.outcomes[number].kind for number in stream.sent)
+    return streams.values()
 
 
 def test_what_a_lost_router_had_is_in_doubt_and_not_sent_again(loss):
@@ -118,6 +138,15 @@ def test_links_to_a_broker_go_on_over_another_path_and_what_was_held_comes_again
 
 
 def test_while_a_path_is_remade_deliveries_are_held_and_none_is_released(loss):
-    assert set(loss.stream) <= {Kind.ACCEPTED, Kind.MODIFIED}
-    assert loss.stream[Kind.ACCEPTED] > STREAM / 2
-    assert loss.received >= loss.stream[Kind.ACCEPTED]
+    outcomes = loss.plain.outcomes
+    assert set(outcomes) <= {Kind.ACCEPTED, Kind.MODIFIED}
+    assert outcomes[Kind.ACCEPTED] > STREAM / 2
+    assert len(loss.plain.seen) >= outcomes[Kind.ACCEPTED]
+
+
+def test_where_the_address_says_so_what_a_lost_router_had_is_sent_again_and_all_is_accepted(loss):
+    assert loss.retransmitted.outcomes == {Kind.ACCEPTED: STREAM}
+    assert sorted(loss.retransmitted.seen) == list(range(STREAM))
+    again = [counts for counts in loss.retransmitted.seen.values() if counts != [0]]
+    assert again, "nothing was on its way over the router that was killed"
+    assert all(counts in ([1], [0, 1]) for counts in again)

@@ -14,6 +14,8 @@ from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.waiting import wait_until
 from wire.message import Message, decode, encode
 
+pytestmark = pytest.mark.quiet
+
 LOW_BYTES, LOW_COUNT = 40_000, 700
 """28 MB: more than all buffers on the way hold."""
 HIGH_BYTES, HIGH_COUNT = 10_000, 50

@@ -11,6 +11,7 @@ from wire.delivery import ACCEPTED
 ADDRESSES: dict[str, Any] = {
     "rpc": "anycast",
     "near": {"type": "anycast", "distribution": "closest"},
+    "again": {"type": "anycast", "retransmit": True},
     "prices": "multicast",
     "work.#": "anycast",
     "closed": "unavailable",

@@ -9,7 +9,7 @@ import pytest
 
 from mesh_tests.sim.line import line
 from mesh_tests.sim.vanishing import VanishingWalk, addressed
-from mesh_tests.sim.walk import data_section
+from mesh_tests.sim.walk import RETRANSMITTED, data_section
 from router.forwarding import ties
 from wire import delivery as deliveries
 from wire.delivery import Kind
@@ -18,10 +18,16 @@ FIRST = int(os.environ.get("VANISH_FIRST_SEED", "1"))
 SEEDS = [*range(FIRST, FIRST + int(os.environ.get("VANISH_SEEDS", "40"))), 90, 250, 1016, 5217, 9006, 12031]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_what_vanishes_halfway_harms_no_other_delivery(tmp_path: Path, seed: int):
+class RetransmittingWalk(VanishingWalk):
+    RPC = RETRANSMITTED
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed"), [*((VanishingWalk, seed) for seed in SEEDS), *((RetransmittingWalk, seed) for seed in SEEDS[::4])]
+)
+def test_what_vanishes_halfway_harms_no_other_delivery(tmp_path: Path, kind: type[VanishingWalk], seed: int):
     ties_before = ties.count()
-    walk = VanishingWalk(seed, tmp_path)
+    walk = kind(seed, tmp_path)
     walk.live(150)
     assert walk.untrue() == []
     walk.leave()

@@ -7,16 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from mesh_tests.sim.walk import Walk
+from mesh_tests.sim.walk import RETRANSMITTED, Walk
 from router.forwarding import ties
 
 FIRST = int(os.environ.get("WALK_FIRST_SEED", "1"))
 SEEDS = [*range(FIRST, FIRST + int(os.environ.get("WALK_SEEDS", "4"))), 722]
 
 
+class RetransmittingWalk(Walk):
+    RPC = RETRANSMITTED
+
+
+@pytest.mark.parametrize("kind", [Walk, RetransmittingWalk])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_after_any_faults_every_delivery_is_answered_and_no_accepted_one_is_lost(tmp_path: Path, seed: int):
+def test_after_any_faults_every_delivery_is_answered_and_no_accepted_one_is_lost(
+    tmp_path: Path, seed: int, kind: type[Walk]
+):
     ties_before = ties.count()
-    walk = Walk(seed, tmp_path)
+    walk = kind(seed, tmp_path)
     walk.live(250)
     assert ties.count() == ties_before, "a delivery that is settled everywhere is still tied"

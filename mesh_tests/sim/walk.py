@@ -37,6 +37,7 @@ TOPOLOGY: dict[str, Any] = {
         "news": {"type": "topic", "broker": "b2"},
     },
 }
+RETRANSMITTED: dict[str, Any] = {"type": "anycast", "retransmit": True}
 ADDRESSES = ("rpc", "prices", "orders", "sharded", "news")
 QUEUES = ("orders", "sharded")
 KEPT = (*QUEUES, "news")
@@ -81,9 +82,13 @@ class Ledger:
 
 
 class Walk:
+    RPC: Any = "anycast"
+    """What the topology says of this address."""
+
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
-        self.mesh = SimMesh(TOPOLOGY, folder)
+        addresses = {**TOPOLOGY["addresses"], "rpc": self.RPC}
+        self.mesh = SimMesh({**TOPOLOGY, "addresses": addresses}, folder)
         self.mesh.converge()
         self.senders: list[tuple[str, SimClient, Sender]] = []
         self.receivers: list[tuple[str, SimClient, Receiver]] = []

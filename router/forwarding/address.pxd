@@ -26,6 +26,8 @@ cdef class AddressGroup(Group):
     cdef Copies copies
     cdef object despair
     cdef bint is_dead
+    # What nobody takes is held for so long.
+    cdef public double hold_s
     cdef unsigned long long deliveries_in_before
     cdef unsigned long long deliveries_out_before
     cdef unsigned long long missed_before
@@ -45,6 +47,7 @@ cdef class AddressGroup(Group):
     cdef Carrier begin(self, Inlet inlet)
     cdef int wait_for_taker(self, Inlet inlet) except -1
     cdef int on_changed(self) except -1
+    cdef int _renew_float(self, Inlet inlet) except -1
     cdef bint _forget_taker(self, Taker taker) except -1
     cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome)
     cdef Carrier refuse_transaction(self, Inlet inlet, pn_delivery_t *delivery)

@@ -25,6 +25,7 @@ class AddressGroup(Group):
     inlets: dict[Inlet, None]
     takers: dict[Taker, None]
     released: int
+    hold_s: float
     def __init__(
         self,
         address: str,

@@ -38,6 +38,7 @@ cdef class AddressGroup(Group):
         self.waiting = {}
         self.timers = timers
         self.settings = settings
+        self.hold_s = settings.path_wait_s
         self.owner = owner
         self.copies = copies
 
@@ -133,7 +134,7 @@ cdef class AddressGroup(Group):
         for inlet in self.inlets:
             inlet.revoke()
         if self.despair is None:
-            self.despair = self.timers.after(self.settings.path_wait_s, self.give_up)
+            self.despair = self.timers.after(self.hold_s, self.give_up)
 
     def give_up(self):
         """No taker came back in time: what is held is released, and so is what crosses the revoked credit."""
@@ -241,6 +242,7 @@ cdef class AddressGroup(Group):
         for inlet in list(self.waiting):
             del self.waiting[inlet]
             if inlet in self.inlets and self.try_step(inlet):
+                self._renew_float(inlet)
                 self.waiting.setdefault(inlet)
                 return True
         return False
@@ -260,6 +262,7 @@ cdef class AddressGroup(Group):
                 inlet = who
                 has_gone_on = inlet in self.inlets and self.try_step(inlet)
                 if has_gone_on:
+                    self._renew_float(inlet)
                     inlet.turns += 1
                     if inlet.turns < inlet.weight:
                         turns.add_first(inlet, inlet.head_level())
@@ -295,11 +298,15 @@ cdef class AddressGroup(Group):
             return self.kick()
         while self.try_step(inlet):
             pass
-        if inlet.promised_count == 0 and room_of(inlet) >= 0 and inlet.needs_float():
-            # Its takers may settle much later, and it may have more to send.
-            self.top_up_now(inlet)
+        self._renew_float(inlet)
         if self.drains is not None:
             self.drains.on_progress(inlet)
+        return 0
+
+    cdef int _renew_float(self, Inlet inlet) except -1:
+        """Its takers may settle much later, and it may have more to send."""
+        if inlet.promised_count == 0 and room_of(inlet) >= 0 and inlet.needs_float():
+            self.top_up_now(inlet)
         return 0
 
     cdef int _turn_away(self, Inlet inlet) except -1:

@@ -6,6 +6,7 @@ from router.forwarding.recall cimport Recalls
 
 cdef class Anycast(AddressGroup):
     cdef readonly bint is_closest
+    cdef public bint is_retransmitted
     cdef dict retries
     # Local takers there are to offer to, as of this version of the group.
     cdef int offerable

@@ -5,6 +5,7 @@ from router.timers import Timers
 
 class Anycast(AddressGroup):
     is_closest: bool
+    is_retransmitted: bool
     def __init__(
         self,
         address: str,

@@ -68,7 +68,7 @@ cdef class Anycast(AddressGroup):
             if (<Move>move).timer is None and not self.has_another_for(move):
                 self._limit_retry(move)
         if not self.has_local():
-            self.timers.after(self.settings.path_wait_s, self._give_back)
+            self.timers.after(self.hold_s, self._give_back)
 
     def _give_back(self):
         """What came over circuits for consumers that are gone was never written: their ingress may try elsewhere."""
@@ -134,6 +134,12 @@ cdef class Anycast(AddressGroup):
         return False
 
     cdef int on_moved(self, Taker taker) except -1:
+        cdef Inlet inlet
+        if self.has_resting and taker.cost == 0 and taker.credit_count > 0:
+            # It was busy when the others' ingress asked for what waited here, and did not rest.
+            self._wake()
+            for inlet in list(self.inlets):
+                self.top_up_now(inlet)
         return self.kick() if self.waiting or self.retries or self.drains is not None else 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
@@ -266,6 +272,10 @@ cdef class Anycast(AddressGroup):
             count += taker.cost == 0 and not taker.is_stream and not taker.is_closing_now
         return count
 
+    cdef bint retransmits(self, Inlet inlet) except -1:
+        """An egress leaves it to the ingress, whose copy tells how often it was sent."""
+        return self.is_retransmitted and not inlet.is_circuit
+
     cdef bint retry(self, Carrier carrier) except -1:
         cdef Move move = <Move>carrier
         cdef Taker taker
@@ -293,9 +303,9 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int _limit_retry(self, Move move) except -1:
-        cdef double wait_s = self.settings.path_wait_s
+        cdef double wait_s = self.hold_s
         if move.inlet.is_circuit and move.tried is not None:
-            wait_s *= SHARE_OF_EGRESS
+            wait_s = self.settings.path_wait_s * SHARE_OF_EGRESS
         move.timer = self.timers.after(wait_s, lambda: self._on_late(move))
         return 0
 
@@ -354,6 +364,4 @@ cdef class Anycast(AddressGroup):
         if self.is_dead and self.retries:
             retries, self.retries = self.retries, None
             for move in retries:
-                if move.timer is not None:
-                    move.timer.cancel()
                 move.give_back()

@@ -28,6 +28,7 @@ cdef class Group:
     cdef int on_returned(self, Inlet inlet) except -1
     cdef int on_sender_flow(self, Inlet inlet) except -1
     cdef bint retry(self, Carrier carrier) except -1
+    cdef bint retransmits(self, Inlet inlet) except -1
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1
     cdef int on_returned_unread(self, Inlet inlet) except -1
     cdef int on_inlet_room(self, Inlet inlet) except -1
@@ -125,6 +126,7 @@ cdef class Taker(DeliveryOwner):
     cdef bint is_broker
     # Router id at the other end of an anycast circuit.
     cdef public object egress
+    cdef public object path  # of a circuit, from here to there; None of all else
     # A branch of another router's tree: the routers it leads to; and whether none of them has a taker any more.
     cdef public object behind
     cdef public bint is_deserted
@@ -152,6 +154,7 @@ cdef class Taker(DeliveryOwner):
 
     cdef int hold(self, Carrier carrier) except -1
     cdef int drop(self, Carrier carrier) except -1
+    cdef list _oldest_first(self)
     cdef bint _let_go(self, Carrier carrier) except -1
     cdef int set_credit(self, int credit) except -1
     cdef int sync(self) except -1

@@ -122,6 +122,10 @@ cdef class Group:
         """Its taker gave it back, or was lost before it was written: True when another one has it, or will."""
         return False
 
+    cdef bint retransmits(self, Inlet inlet) except -1:
+        """What came of this inlet is sent again when it is in doubt."""
+        return False
+
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
         """The ingress of this circuit would have a delivery back, which ``carrier`` has if it is under way.
 
@@ -501,8 +505,19 @@ cdef class Taker(DeliveryOwner):
         cdef Carrier carrier
         self.is_closing = True
         self.set_credit(0)
-        while (carrier := self.newest) is not None:
-            carrier.on_taker_lost(self._let_go(carrier))
+        # The oldest first: in this order they are offered to others.
+        for carrier in self._oldest_first():
+            if carrier.taker is self:
+                carrier.on_taker_lost(self._let_go(carrier))
+
+    cdef list _oldest_first(self):
+        cdef Carrier carrier = self.newest
+        cdef list found = []
+        while carrier is not None:
+            found.append(carrier)
+            carrier = carrier.older_out
+        found.reverse()
+        return found
 
     cdef bint _let_go(self, Carrier carrier) except -1:
         """True when it was not written to its end. One that is not complete is aborted, or it would end as if it were."""
@@ -590,5 +605,13 @@ cdef class Taker(DeliveryOwner):
 
     @is_closing.setter
     def is_closing(self, bint value):
+        cdef bint is_needed_again = self.is_closing_now and not value
         self.is_closing_now = value
         self.group.version += 1
+        if is_needed_again:
+            self.sync()
+
+    def go_on(self):
+        """It is needed again, and takes what its peer granted meanwhile."""
+        self.is_closing = False
+        self.group.on_credit(self)

@@ -1,5 +1,6 @@
 from router.forwarding.anycast cimport Anycast
 from router.forwarding.ends cimport Inlet, Taker
+from router.forwarding.homing cimport Homing
 from router.forwarding.move cimport Move
 
 
@@ -12,11 +13,14 @@ cdef class AnycastWithFallback(Anycast):
     cdef dict behind
     cdef bint gives_back
     cdef object gathering
+    cdef Homing homing
 
     cdef bint has_direct(self) noexcept
     cdef bint has_taker(self) noexcept
     cdef bint has_taker_for(self, Inlet inlet)
     cdef bint _lacks_float(self, Inlet inlet) noexcept
+    cdef bint is_called_home(self, Inlet inlet) except -1
+    cdef int _gather(self) except -1
     cdef bint may_change(self, Inlet inlet) except -1
     cdef Taker fallback_now(self, size_t size)
     cdef bint _is_too_small(self, Taker taker, size_t size) noexcept

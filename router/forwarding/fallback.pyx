@@ -2,7 +2,8 @@
 
 While the group falls back, producers send to ``fallback`` alone, a link or circuit towards the queue. What comes back
 from the queue over a **feed** goes to takers alone, never to the queue again; so does what comes over circuits. An inlet
-changes between the two only when nothing that it sent is outstanding: order. Decisions are made in `router.fallback`.
+changes between the two only when nothing that it sent is outstanding: order. What the last taker did not get comes home
+first (`router.forwarding.homing`). Decisions are made in `router.fallback`.
 """
 
 from cpython.bytes cimport PyBytes_GET_SIZE
@@ -10,6 +11,7 @@ from cpython.bytes cimport PyBytes_GET_SIZE
 from router.forwarding.anycast cimport Anycast
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.copies cimport Copies
+from router.forwarding.homing cimport Homing
 from router.forwarding.move cimport Move
 
 from dataclasses import replace
@@ -82,6 +84,19 @@ cdef class AnycastWithFallback(Anycast):
         for inlet in list(self.inlets):
             self.top_up_now(inlet)
 
+    def call_home(self):
+        """The last taker left: what is on its way to it comes back before anything goes another way."""
+        cdef Inlet inlet
+        if self.homing is None:
+            self.homing = Homing(self.timers, self.settings.path_wait_s, self._on_home)
+        for inlet in list(self.inlets):
+            if not inlet.is_circuit and inlet not in self.behind:
+                self.homing.call(inlet)
+
+    cdef bint is_called_home(self, Inlet inlet) except -1:
+        cdef Homing homing = self.homing
+        return homing is not None and homing.has(inlet)
+
     def add_feed(self, Inlet inlet, feeder):
         """``feeder`` is told of each delivery of this inlet, and of its sender's flows."""
         self.feeds[inlet] = feeder
@@ -92,6 +107,9 @@ cdef class AnycastWithFallback(Anycast):
         inlet.revoke()
         self.waiting.pop(inlet, None)
         self.released += inlet.release_held()
+        if self.retries and not self.is_called_home(inlet):
+            for move in [move for move in self.retries if (<Move>move).inlet is inlet]:
+                self._on_late(move)
 
     # Despair: of whom producers send to now
     def _mind_despair(self):
@@ -123,6 +141,8 @@ cdef class AnycastWithFallback(Anycast):
     def forget_inlet(self, Inlet inlet):
         self.feeds.pop(inlet, None)
         self.behind.pop(inlet, None)
+        if self.homing is not None:
+            self.homing.forget(inlet)
         super().forget_inlet(inlet)
 
     def add_taker(self, Taker taker):
@@ -197,6 +217,8 @@ cdef class AnycastWithFallback(Anycast):
 
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size):
         cdef Taker taker
+        if self.is_called_home(inlet):
+            return None
         if inlet.is_circuit or inlet in self.feeds:
             return Anycast.choose(self, inlet, is_large, size)
         if not self.may_change(inlet):
@@ -238,15 +260,35 @@ cdef class AnycastWithFallback(Anycast):
             return self.fallback if self._is_too_small(self.fallback, size) else None
         return Anycast._who_is_too_small(self, locals_only, size)
 
+    cdef bint retransmits(self, Inlet inlet) except -1:
+        # A queue counts attempts, and has a limit of them.
+        return inlet not in self.feeds and Anycast.retransmits(self, inlet)
+
     # Retries: in the order in which they came. The engine tells of many outcomes at once in no order.
     cdef bint retry(self, Carrier carrier) except -1:
         cdef Move move = <Move>carrier
-        if self.is_dead or move.copy is None or (move.taker is not None and not self.has_another_for(move)):
+        if self.is_dead or move.copy is None:
+            return False
+        if move.taker is not None and not self.is_called_home(move.inlet) and not self.has_another_for(move):
             return False
         self.hold_retry(move)
+        self._gather()
+        return True
+
+    cdef int on_returned(self, Inlet inlet) except -1:
+        if self.is_called_home(inlet):
+            self._gather()
+        return Anycast.on_returned(self, inlet)
+
+    cdef int on_returned_unread(self, Inlet inlet) except -1:
+        if self.is_called_home(inlet):
+            self._gather()
+        return Anycast.on_returned_unread(self, inlet)
+
+    cdef int _gather(self) except -1:
         if self.gathering is None:
             self.gathering = self.timers.after(0.0, self._offer_in_order)
-        return True
+        return 0
 
     def _offer_in_order(self):
         cdef Carrier carrier
@@ -262,10 +304,23 @@ cdef class AnycastWithFallback(Anycast):
                 carrier = carrier.older_in
             in_order.update(dict.fromkeys(reversed(found)))
         self.retries = in_order
-        self.kick()
+        if self.homing is not None and self.homing.look():
+            self._on_home()
+        else:
+            self.kick()
+
+    def _on_home(self):
+        """All are together: those of a feed go to whoever came meanwhile, or all back to the queue."""
+        cdef Inlet inlet
+        if not self.has_direct():
+            for inlet in list(self.feeds):
+                self.give_back(inlet)
+        self._look_again()
 
     cdef list retries_now(self):
-        return [] if self.gathering is not None else Anycast.retries_now(self)
+        if self.gathering is not None:
+            return []
+        return [move for move in self.retries if not self.is_called_home((<Move>move).inlet)]
 
     cdef bint is_for_fallback(self, Move move):
         return self.is_falling_back and not move.inlet.is_circuit and move.inlet not in self.feeds

@@ -45,6 +45,5 @@ cdef class Head(DeliveryOwner):
     cdef bint has_queued(self) noexcept
 
 
-cdef bint came_unwritten(pn_delivery_t *outgoing) except -1
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1

@@ -16,12 +16,8 @@ from wire.proton cimport RELEASED_STATE, pn
 
 from collections import deque
 
-from wire.delivery import remote_outcome, set_outcome
-from wire.outcome import Kind, Outcome
-
-_UNWRITTEN = "x-opt-amqpmesh-unwritten"
-UNWRITTEN = Outcome(Kind.MODIFIED, annotations={_UNWRITTEN: True})
-"""A router's word to the ingress: it went no further than here. A consumer would say RELEASED."""
+from router.forwarding.words import UNWRITTEN
+from wire.delivery import set_outcome
 
 
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
@@ -33,12 +29,6 @@ cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
         pn.delivery_update(delivery, RELEASED_STATE)
     pn.delivery_settle(delivery)
     return 0
-
-
-cdef bint came_unwritten(pn_delivery_t *outgoing) except -1:
-    """Of one that is MODIFIED: it was given back by a router that did not write it."""
-    outcome = remote_outcome(<size_t>outgoing)
-    return outcome.annotations is not None and _UNWRITTEN in outcome.annotations
 
 
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept:

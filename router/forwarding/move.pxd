@@ -19,6 +19,8 @@ cdef class Move(Carrier):
     cdef list tried
     # It came back, and the one that had it did not write it.
     cdef bint is_untried
+    # Somebody had it, and is lost.
+    cdef bint is_in_doubt
     cdef object timer
 
     cdef bint keep(self, Copies copies) noexcept
@@ -42,7 +44,9 @@ cdef class Move(Carrier):
     cdef bint suits(self, Taker taker)
     cdef int _on_unwritten(self) except -1
     cdef bint _is_retried(self) except -1
-    cdef bint _is_answered(self) noexcept
+    cdef bint is_answered(self) noexcept
+    cdef int _on_lost(self) except -1
+    cdef size_t _state_if_nobody(self) noexcept
     cdef int let_go(self) except -1
     cdef int offer(self, Taker taker) except -1
     cdef int give_back(self) except -1

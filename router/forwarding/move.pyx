@@ -9,8 +9,9 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.copies cimport Copies
-from router.forwarding.head cimport came_unwritten
 from router.forwarding.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
+from router.forwarding.retransmit cimport send_again, tell_lost
+from router.forwarding.words cimport LOST_WORD, NO_WORD, UNWRITTEN_WORD, Word, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
@@ -314,6 +315,7 @@ cdef class Move(Carrier):
         """The taker gave a state, perhaps settling: the sender gets both unchanged."""
         cdef size_t state = pn.delivery_remote_state(self.outgoing)
         cdef bint is_over = pn.delivery_settled(self.outgoing)
+        cdef Word word
         if not self.has_left:
             if is_over:
                 self._give_up_partial(remote_outcome(<size_t>self.outgoing) or RELEASED)
@@ -323,8 +325,13 @@ cdef class Move(Carrier):
             is_over = self.settles_first()
         if self.copies is not None and state == RELEASED_STATE and self._is_retried():
             return 0
-        if state == MODIFIED_STATE and self.taker.cost and came_unwritten(self.outgoing):
-            return self._on_unwritten()
+        if state == MODIFIED_STATE and self.taker.cost:
+            word = word_of(self.outgoing)
+            if word != NO_WORD:
+                return self._on_unwritten() if word == UNWRITTEN_WORD else self._on_lost()
+        if self.is_in_doubt and state == RELEASED_STATE:
+            self._settle_outgoing()
+            return self.settle_incoming(MODIFIED_STATE)
         if self.inlet is not None:
             copy_state(self.outgoing, self.incoming)
             self.inlet.link.endpoint.mark()
@@ -337,7 +344,7 @@ cdef class Move(Carrier):
 
     # Another taker
     cdef bint may_be_recalled(self) noexcept:
-        return self.has_left and self.inlet is not None and not self._is_answered()
+        return self.has_left and self.inlet is not None and not self.is_answered()
 
     cdef bint suits(self, Taker taker):
         """It is not too large for this one, which has not had it yet."""
@@ -350,13 +357,25 @@ cdef class Move(Carrier):
         self.is_untried = True
         if self.copies is None or not self._is_retried():
             self._settle_outgoing()
-            self.settle_incoming(RELEASED_STATE)
+            self.settle_incoming(self._state_if_nobody())
         return 0
+
+    cdef int _on_lost(self) except -1:
+        """A router on the way lost who had it."""
+        if not send_again(self):
+            if self.taker is not None:
+                self._settle_outgoing()
+            self.settle_incoming(MODIFIED_STATE)
+        return 0
+
+    cdef size_t _state_if_nobody(self) noexcept:
+        """What its producer is told when nobody takes it."""
+        return MODIFIED_STATE if self.is_in_doubt else RELEASED_STATE
 
     cdef bint _is_retried(self) except -1:
         """Given back by its taker: somebody else may want it, before the producer hears of it."""
         cdef Inlet inlet = self.inlet
-        if inlet is None or pn.delivery_settled(self.incoming) or self._is_answered():
+        if inlet is None or pn.delivery_settled(self.incoming) or self.is_answered():
             return False
         if self.tried is None:
             self.tried = []
@@ -364,7 +383,7 @@ cdef class Move(Carrier):
             self.tried.append(self.taker)
         return inlet.group.retry(self)
 
-    cdef bint _is_answered(self) noexcept:
+    cdef bint is_answered(self) noexcept:
         """The sender has heard an outcome already."""
         return ACCEPTED_STATE <= pn.delivery_local_state(self.incoming) <= MODIFIED_STATE
 
@@ -388,9 +407,11 @@ cdef class Move(Carrier):
 
     cdef int give_back(self) except -1:
         """Nobody else takes it: the producer may try again."""
-        self.timer = None
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
         if self.inlet is not None and self.taker is None:
-            self.settle_incoming(0 if pn.delivery_settled(self.incoming) else RELEASED_STATE)
+            self.settle_incoming(0 if pn.delivery_settled(self.incoming) else self._state_if_nobody())
         return 0
 
     @property
@@ -449,6 +470,8 @@ cdef class Move(Carrier):
             return 0
         if self.copies is not None and is_unwritten and inlet.group.retry(self):
             return 0
+        if not is_unwritten and send_again(self):
+            return 0
         if self.has_left or self.is_read:
-            return self.settle_incoming(RELEASED_STATE if is_unwritten else MODIFIED_STATE)
+            return self.settle_incoming(self._state_if_nobody()) if is_unwritten else tell_lost(self)
         return inlet.on_room()

@@ -1,5 +1,6 @@
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Taker
+from router.forwarding.move cimport Move
 
 
 cdef class Recalls:
@@ -13,3 +14,6 @@ cdef class Recalls:
     cdef int watch(self) except -1
     cdef int _recall(self, Taker taker) except -1
     cdef list _others_than(self, Taker taker)
+
+
+cdef int ask_back(Move move) except -1

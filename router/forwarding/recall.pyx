@@ -49,8 +49,7 @@ cdef class Recalls:
             if isinstance(carrier, Move):
                 move = <Move>carrier
                 if move.may_be_recalled() and _is_wanted(move, others):
-                    pn.delivery_update(move.outgoing, RELEASED_STATE)
-                    taker.link.endpoint.mark()
+                    ask_back(move)
             carrier = carrier.older_out
         return 0
 
@@ -62,6 +61,11 @@ cdef class Recalls:
             if other.can_take_now() and other.egress != taker.egress:
                 others.append(other)
         return others
+
+
+cdef int ask_back(Move move) except -1:
+    pn.delivery_update(move.outgoing, RELEASED_STATE)
+    return move.taker.link.endpoint.mark()
 
 
 cdef bint _is_wanted(Move move, list others) except -1:

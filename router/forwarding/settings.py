@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_RETRANSMIT_WAIT_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class ForwardingSettings:
@@ -14,6 +16,10 @@ class ForwardingSettings:
     """How long a multicast waits for a taker that stands still."""
     copies_bytes: int = 64 << 20
     """What may be kept, over all addresses, of deliveries without an outcome, to offer them to another taker."""
+
+    def hold_s(self, *, is_retransmitted: bool) -> float:
+        """Where producers are to see no failure, it is long enough for the place of a lost router to be taken."""
+        return max(self.path_wait_s, _RETRANSMIT_WAIT_S) if is_retransmitted else self.path_wait_s
 
 
 @dataclass(frozen=True, slots=True)

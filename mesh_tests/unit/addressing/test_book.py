@@ -21,6 +21,7 @@ addresses:
   news.#: topic
   news.local: {type: anycast, distribution: closest}
   rpc: anycast
+  again: {type: anycast, retransmit: true}
   jobs: {type: anycast, fallback: legacy.jobs, priority: 7}
   prices: multicast
   secret.#: unavailable
@@ -79,6 +80,11 @@ def test_an_anycast_may_have_a_fallback_which_is_a_queue() -> None:
     assert policy(policy("jobs").fallback).kind is AddressKind.QUEUE
     assert policy("rpc").fallback == ""
     assert BOOK.with_fallback() == (policy("jobs"),)
+
+
+def test_what_is_in_doubt_is_sent_again_only_where_it_is_declared() -> None:
+    assert policy("again").retransmit
+    assert not policy("rpc").retransmit
 
 
 def test_the_priority_of_an_address_is_4_unless_declared() -> None:

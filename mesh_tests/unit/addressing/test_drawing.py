@@ -57,17 +57,19 @@ def test_a_line_too_long_for_a_row_is_drawn_all_the_same() -> None:
     assert len(shape(f"{{{routers}, {names[-1]}: }}")) == 1500
 
 
-def test_an_address_is_listed_with_its_fallback_and_a_priority_that_is_not_the_usual_one() -> None:
+def test_an_address_is_listed_with_its_fallback_and_what_is_not_usual() -> None:
     text = draw_topology(
         parse_topology(
             "mesh: m\nrouters: {r1: }\nbrokers: {b1: {data: x}}\n"
-            "addresses: {q: queue, a: {type: anycast, fallback: q}, b: {type: multicast, priority: 9}}\n"
+            "addresses: {q: queue, a: {type: anycast, fallback: q}, b: {type: multicast, priority: 9},\n"
+            "  c: {type: anycast, retransmit: true}}\n"
         )
     )
-    assert text.splitlines()[-3:] == [
+    assert text.splitlines()[-4:] == [
         "    q  queue      on b1",
         "    a  anycast    balanced, fallback q",
         "    b  multicast  priority 9",
+        "    c  anycast    balanced, retransmitted",
     ]
 
 

@@ -201,6 +201,7 @@ EXAMPLES = [
     (TWO + "addresses: {q: {type: queue, broker: b1}, a: {type: queue, broker: b1, fallback: q}}", "4:72 AM405"),
     (TWO + "addresses: {q: {type: queue, broker: b1}, a: {type: multicast, fallback: q}}", "4:64 AM405"),
     (R + "addresses: {a: {type: unavailable, priority: 7}}", "3:36 AM405"),
+    (R + "addresses: {a: {type: multicast, retransmit: true}}", "3:34 AM405"),
     (TWO + "addresses: {q: {type: queue, broker: b1}, a.#: {type: anycast, fallback: q}}", "4:64 AM406"),
     (R + "addresses: {a: {type: anycast, fallback: q}}", "3:42 AM407"),
     (R + "addresses: {a: {type: anycast, fallback: amqp:/q}}", "3:42 AM401"),

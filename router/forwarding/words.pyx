@@ -1,0 +1,25 @@
+"""What do routers tell each other of a delivery that clients have no outcome for? It is in annotations of MODIFIED.
+
+It goes as far as the ingress, which tells the producer in outcomes that it knows.
+"""
+
+from wire.delivery import remote_outcome
+from wire.outcome import Kind, Outcome
+
+_UNWRITTEN = "x-opt-amqpmesh-unwritten"
+_LOST = "x-opt-amqpmesh-lost"
+
+UNWRITTEN = Outcome(Kind.MODIFIED, annotations={_UNWRITTEN: True})
+"""It went no further than here. A consumer would say RELEASED."""
+LOST = Outcome(Kind.MODIFIED, delivery_failed=True, annotations={_LOST: True})
+"""Who had it was lost, a consumer or a path. A consumer that failed would say the same without the annotation."""
+
+
+cdef Word word_of(pn_delivery_t *outgoing) except *:
+    """Of one that is MODIFIED."""
+    annotations = remote_outcome(<size_t>outgoing).annotations
+    if annotations is None:
+        return NO_WORD
+    if _UNWRITTEN in annotations:
+        return UNWRITTEN_WORD
+    return LOST_WORD if _LOST in annotations else NO_WORD
