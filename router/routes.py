@@ -166,8 +166,8 @@ class IngressRoute(Unstitched):
         near = self.near
         if isinstance(near, IncomingLink):
             near.set_credit(0)
-        elif near.is_draining and near.credit > 0:
-            near.drained()
+        elif self._give_up is None and near.is_draining and near.credit > 0:
+            near.drained()  # it may have been on its way; one that finds no broker waits until there is one
         self._start_clock()
         self.attach()
 

@@ -13,8 +13,9 @@ from mesh_tests.live.wire_client import WireClient
 
 
 @pytest.fixture(scope="session")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RowMesh]:
-    """No test may kill a router of it."""
+def rows(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterator[RowMesh]:
+    """No test may kill a router of it. Nor may several workers have one each: they would take each other's time."""
+    (tmp_path_factory.getbasetemp().parent / f"rows-of-{testrun_uid}").touch(exist_ok=False)
     mesh = RowMesh(tmp_path_factory.mktemp("rows"))
     yield mesh
     mesh.down()

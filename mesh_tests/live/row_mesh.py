@@ -24,7 +24,9 @@ _LISTENERS = f"""
       - {{authentication: none, link_capacity: {CAPACITY}, max_message_bytes: {MOST_BYTES}}}
       - {{authentication: none, link_capacity: {CAPACITY}, idle_timeout_s: 1}}
 """
-_OPEN = '["work.#", "near.#", "news.#", "queue.#", "topic.#", "doomed.#", "shards.#", "heap.#", closed, unknown]'
+_OPEN = """[
+  "work.#", "near.#", "news.#", "queue.#", "topic.#", "mortal.#", "doomed.#", "shards.#", "heap.#", closed, unknown
+]"""
 
 TOPOLOGY = f"""
 mesh: rows
@@ -43,6 +45,9 @@ brokers:
   b2: {{routers: [r2]}}
   b3: {{routers: [r3]}}
   b4: {{routers: [r2]}}
+  m1: {{routers: [r1]}}
+  m2: {{routers: [r2]}}
+  m3: {{routers: [r3]}}
   x1: {{url: "amqp://127.0.0.1:DOOMED", routers: [r1]}}
   x2: {{url: "amqp://127.0.0.1:DOOMED", routers: [r2]}}
   x3: {{url: "amqp://127.0.0.1:DOOMED", routers: [r3]}}
@@ -60,6 +65,9 @@ addresses:
   heap: {{type: queue, brokers: [b1, b2, b3, b4]}}
   heap.b2: {{type: queue, broker: b2, broker_address: heap}}
   heap.b4: {{type: queue, broker: b4, broker_address: heap}}
+  mortal.r1.#: {{type: queue, broker: m1}}
+  mortal.r2.#: {{type: queue, broker: m2}}
+  mortal.r3.#: {{type: queue, broker: m3}}
   doomed.r1: {{type: queue, broker: x1, broker_address: orders}}
   doomed.r2: {{type: queue, broker: x2, broker_address: orders}}
   doomed.r3: {{type: queue, broker: x3, broker_address: orders}}
@@ -77,7 +85,10 @@ def new_address(kind: str) -> str:
 
 
 class RowMesh(RunningMesh):
-    """``doomed`` is a broker that nobody starts again; killed when ``all_attached`` was reached by every egress."""
+    """Its routers and b1 to b4 live as long as it; m1 to m3 are killed, and come back.
+
+    ``doomed`` is a broker that nobody starts again; killed when ``all_attached`` was reached by every egress.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.doomed = BrokerProcess(directory)

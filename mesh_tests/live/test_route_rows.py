@@ -87,8 +87,8 @@ def has_written(rows, router, broker, before, count):
 @slow
 def lose_the_broker(rows, egress):
     """It is stopped first, so that it answers nothing before it dies; it comes back by itself."""
-    broker = egress.replace("r", "b")
-    queues = [new_address(f"queue.{egress}") for _ in range(4)]
+    broker = egress.replace("r", "m")
+    queues = [new_address(f"mortal.{egress}") for _ in range(4)]
     with rows.restart, WireClient(rows.port("r1"), container_id="client") as client:
         sender = fill(client, queues[0], 1)
         for queue in queues[1:3]:
