@@ -28,6 +28,7 @@ def check(topology: Topology, declared: Declared) -> list[Problem]:
 def _check_all(topology: Topology, declared: Declared) -> Iterator[Problem]:
     yield from _check_names(declared)
     yield from _check_connections(topology, declared)
+    yield from _check_routing(topology)
     yield from _check_ports(topology, declared)
     yield from _check_listeners(topology)
     yield from _check_brokers(topology, declared)
@@ -57,6 +58,17 @@ def _check_connections(topology: Topology, declared: Declared) -> Iterator[Probl
                 message = f"{name!r} and {connection.to!r} are connected already, by router {declarers[pair]!r}"
                 yield Problem(path, "AM202", message)
             declarers.setdefault(pair, name)
+
+
+def _check_routing(topology: Topology) -> Iterator[Problem]:
+    interval_s, max_age_s = topology.hello_interval_s, topology.hello_max_age_s
+    if max_age_s < 2 * interval_s:
+        yield Problem(
+            ("hello_max_age_s",),
+            "AM205",
+            f"hello_max_age_s is {max_age_s:g}, expected at least {2 * interval_s:g}, twice hello_interval_s",
+            relies_on=(("hello_interval_s",),),
+        )
 
 
 @dataclass(frozen=True, slots=True)

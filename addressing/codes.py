@@ -155,6 +155,13 @@ _ALL = (
         "add a connection between the parts.",
     ),
     Code(
+        "AM205",
+        "a neighbor would be dead before it can speak",
+        "Routers say HELLO every 'hello_interval_s'. One HELLO that comes late must not look like a dead router: "
+        "traffic would change its path for nothing.",
+        "raise hello_max_age_s to three times hello_interval_s or more, or remove it.",
+    ),
+    Code(
         "AM301",
         "a broker needs either data or url",
         "'data' (a folder) makes an embedded broker that amqpmesh runs; 'url' attaches an existing one. "

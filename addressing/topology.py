@@ -281,6 +281,10 @@ class Topology(Part):
     """Name of the mesh; brokers see it as the container-id of every router."""
     node_tls: bool = True
     """Mutual TLS between the nodes of the mesh. false: plain text, for trusted networks only."""
+    hello_interval_s: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] = 1.0
+    """Routers tell their neighbors this often that they are there."""
+    hello_max_age_s: Seconds = Field(default=3.0, json_schema_extra={"default": None})
+    """A router from which its neighbor hears nothing for so long is dead to it (default: 3 times hello_interval_s)."""
     routers: dict[RouterName, Router] = Field(json_schema_extra={"minProperties": 1})
     """Routers by name."""
     brokers: dict[NodeName, Broker] = Field(default_factory=dict)
@@ -354,8 +358,10 @@ class Topology(Part):
 
 
 def with_defaults(source: dict[str, Any]) -> dict[str, Any]:
-    """Fill in what depends on other parts of the file: ports by position, authentication by whether there are users."""
+    """Fill in what depends on other parts of the file: times, ports by position, authentication by users."""
     filled = dict(source)
+    if isinstance(interval_s := source.get("hello_interval_s"), int | float) and interval_s > 0:
+        filled.setdefault("hello_max_age_s", 3 * interval_s)
     for section, first_port in (("routers", FIRST_ROUTER_PORT), ("brokers", FIRST_BROKER_PORT)):
         nodes = source.get(section)
         if isinstance(nodes, dict):

@@ -17,7 +17,7 @@ from addressing.permissions import Permissions
 from addressing.topology import Authentication, Broker, Listener, Topology
 from router.brokers import BrokerSettings
 from router.node import RouterNode
-from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings
+from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from router.snapshot import RouterNodeSnapshot
 from wire import log, tls
 from wire.driver import Driver, DriverSnapshot
@@ -119,6 +119,7 @@ class _Parts:
                 broker: self._broker_settings(broker, topology.brokers[broker]) for broker in topology.brokers_at(name)
             },
             subscription_broker=_subscription_broker(topology),
+            routing=routing_settings(topology),
         )
 
     def _listener_settings(self, listener: Listener) -> ListenerSettings:

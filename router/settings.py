@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from addressing.topology import Topology
 from router.brokers import BrokerSettings
 from router.connections import INSTANCE, ROLE, ROUTER_ROLE
 from router.forwarding.settings import ForwardingSettings
@@ -41,6 +42,10 @@ class RouterSettings:
     subscription_broker: str | None = None
     routing: RoutingSettings = field(default_factory=RoutingSettings)
     forwarding: ForwardingSettings = field(default_factory=ForwardingSettings)
+
+
+def routing_settings(topology: Topology) -> RoutingSettings:
+    return RoutingSettings(hello_interval_s=topology.hello_interval_s, hello_max_age_s=topology.hello_max_age_s)
 
 
 def node_endpoint_settings(router_id: str, instance: int, version: str) -> EndpointSettings:

@@ -91,7 +91,7 @@ def test_a_drain_that_was_pending_when_the_broker_was_lost_is_answered_at_once(t
 def test_a_drain_that_is_asked_for_while_the_broker_is_away_is_answered_when_it_is_back(
     tmp_path: Path, egress: str, before_s: float, after_s: float
 ):
-    """Unless it crosses the news of the loss; then the next one is. The client's connection may be lost before others."""
+    """Unless it crosses the news of the loss; then the next one is. The client's own connection may be lost first."""
     mesh = mesh_of(tmp_path, b1=[egress])
     before = _pipes_of(mesh, "b1")
     send_all(mesh, mesh.client("r1", "p").sender("orders"), 3)

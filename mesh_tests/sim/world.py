@@ -21,7 +21,7 @@ from broker.store.sqlite import SqliteStore
 from mesh_tests.sim.clients import Sender, SimClient
 from router.brokers import BrokerSettings
 from router.node import RouterNode
-from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings
+from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.node import ConnectorSpec, DropConnector, OpenConnector
 
@@ -176,6 +176,7 @@ class SimMesh(World):
             node_endpoint=node_endpoint_settings(name, instance, "0"),
             costs={edge.to if edge.dialer == name else edge.dialer: edge.cost for edge in edges},
             connectors={f"router:{edge.to}": edge.to for edge in edges if edge.dialer == name},
+            routing=routing_settings(self.topology),
         )
         node = RouterNode(
             replace(settings, brokers={broker: _broker_settings(broker) for broker in self.topology.brokers_at(name)}),

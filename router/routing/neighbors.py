@@ -2,7 +2,8 @@
 
 Sans-IO. HELLO goes out on every connection: at once when it comes up and when the other side is first heard, then every
 ``hello_interval_s``. A connection is up when the other side lists this router in ``seen``; once up, any byte counts as
-hearing. A connection silent for ``hello_max_age_s`` is closed, and nothing from it counts afterwards.
+hearing. A connection silent for ``hello_max_age_s`` is closed, and nothing from it counts afterwards; one that is not
+up has longer, if that is short.
 
 Always: all up connections to one router are to one instance of it; a second instance is refused while the first is up.
 """
@@ -44,6 +45,7 @@ class Neighbors:
         self._router_id = router_id
         self._instance = instance
         self._settings = settings
+        self._meeting_s = max(settings.hello_max_age_s, settings.meeting_max_age_s)
         self._connections: dict[int, Connection] = {}  # oldest first
         self._next_hello: float | None = None
         # No connection can expire earlier; those heard since expire later, which is found out then.
@@ -65,8 +67,7 @@ class Neighbors:
         self._connections[connection] = Connection(cost, now)
         if self._next_hello is None:
             self._next_hello = now + self._settings.hello_interval_s
-        if self._next_expiry is None:
-            self._next_expiry = now + self._settings.hello_max_age_s
+        self._expect(now + self._meeting_s)
         return [self._hello(connection)]
 
     def on_cost_changed(self, connection: int, cost: int) -> list[Action]:
@@ -107,6 +108,7 @@ class Neighbors:
     def _come_up(self, connection: int, known: Connection) -> list[Action]:
         assert known.router is not None
         known.is_up = True
+        self._expect(known.heard_at + self._settings.hello_max_age_s)
         is_new = known.router not in self.connections
         self._choose()
         return [NeighborUp(known.router, connection)] if is_new else []
@@ -137,20 +139,25 @@ class Neighbors:
             actions += [self._hello(connection) for connection in self._connections]
         return actions
 
+    def _expect(self, expiry: float) -> None:
+        self._next_expiry = expiry if self._next_expiry is None else min(expiry, self._next_expiry)
+
     def _expire(self, now: float) -> list[Action]:
         if self._next_expiry is None or now < self._next_expiry:
             return []
         actions: list[Action] = []
-        max_age_s = self._settings.hello_max_age_s
         for connection, known in list(self._connections.items()):
-            if now >= known.heard_at + max_age_s:
+            if now >= known.heard_at + self._max_age_s(known):
                 actions += self._close_silent(connection, known, now - known.heard_at)
-        heard = [known.heard_at for known in self._connections.values()]
-        self._next_expiry = min(heard) + max_age_s if heard else None
+        expiries = [known.heard_at + self._max_age_s(known) for known in self._connections.values()]
+        self._next_expiry = min(expiries, default=None)
         return actions
 
+    def _max_age_s(self, known: Connection) -> float:
+        return self._settings.hello_max_age_s if known.is_up else self._meeting_s
+
     def _close_silent(self, connection: int, known: Connection, silent_s: float) -> list[Action]:
-        said = f"silent for {silent_s:.1f} s (hello_max_age {self._settings.hello_max_age_s:g} s)"
+        said = f"silent for {silent_s:.2g} s (hello_max_age {self._max_age_s(known):g} s)"
         return [
             NeighborExpired(known.router, connection, silent_s),
             CloseConnection(connection, "amqp:connection:forced", said),

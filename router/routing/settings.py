@@ -11,6 +11,8 @@ class RoutingSettings:
 
     hello_interval_s: float = 1.0
     hello_max_age_s: float = 3.0
+    # Of a connection on which the two have not heard each other yet, if that is longer: both may be busy starting.
+    meeting_max_age_s: float = 3.0
     ra_interval_s: float = 30.0
     # How long the link state and addresses of a router that cannot be reached are kept.
     remote_ls_max_age_s: float = 60.0

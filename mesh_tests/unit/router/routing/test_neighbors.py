@@ -72,7 +72,7 @@ def test_a_neighbor_expires_after_hello_max_age_and_its_connection_is_closed() -
     neighbors = _neighbors()
     _up(neighbors, 1)
     assert not [action for action in neighbors.on_time(2.9) if not isinstance(action, SendControl)]
-    said = "silent for 3.0 s (hello_max_age 3 s)"
+    said = "silent for 3 s (hello_max_age 3 s)"
     assert neighbors.on_time(3.0) == [
         NeighborExpired("r2", 1, 3.0),
         CloseConnection(1, "amqp:connection:forced", said),
@@ -98,6 +98,20 @@ def test_a_connection_that_never_says_hello_both_ways_is_closed() -> None:
     actions = neighbors.on_time(3.0)
     assert NeighborExpired("r2", 1, 3.0) in actions
     assert not any(isinstance(action, NeighborDown) for action in actions)
+
+
+def test_fast_timers_leave_time_to_meet() -> None:
+    """Both may be busy starting; once up, the timers hold."""
+    neighbors = Neighbors("me", 5, RoutingSettings(hello_interval_s=0.1, hello_max_age_s=0.3))
+    neighbors.on_connected(1, 1, 0.0)
+    assert all(isinstance(action, SendControl) for action in neighbors.on_time(2.9))
+    neighbors.on_hello(1, _hello(), 2.9)
+    assert neighbors.router_on(1) == "r2"
+    assert not any(isinstance(action, NeighborDown) for action in neighbors.on_time(3.15))
+    assert any(isinstance(action, NeighborDown) for action in neighbors.on_time(3.2))
+    neighbors.on_connected(2, 1, 4.0)
+    assert not any(isinstance(action, CloseConnection) for action in neighbors.on_time(6.9))
+    assert any(isinstance(action, CloseConnection) for action in neighbors.on_time(7.0))
 
 
 def test_a_connection_made_while_no_other_is_there_expires_too() -> None:
