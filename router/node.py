@@ -36,7 +36,7 @@ from wire.errors import AmqpError
 from wire.events import LinkDetached
 from wire.link import IncomingLink, Link
 from wire.log import Emit
-from wire.node import Command
+from wire.node import Abort, Command
 
 
 class RouterNode:
@@ -300,6 +300,8 @@ class RouterNode:
                 case actions.CloseConnection(number, condition, description):
                     if number in self._connections:
                         self._connections[number].endpoint.close(AmqpError(condition, description))
+                case actions.DropConnection(number, condition, description):
+                    self._drop(number, AmqpError(condition, description))
                 case actions.TopologyChanged(unreachable, reachable):
                     if unreachable or reachable:
                         self._emit(events.PathsChanged(sorted(reachable), sorted(unreachable)))
@@ -311,6 +313,12 @@ class RouterNode:
 
         # Kept, since it is asked for after every input. What was heard since only makes it later.
         self._routing_deadline = self._routing.next_deadline()
+
+    def _drop(self, number: int, error: AmqpError) -> None:
+        """One that only hangs finds our close when it goes on."""
+        if (connection := self._connections.get(number)) is not None:
+            connection.endpoint.close(error)
+            self.commands.append(Abort(connection.endpoint, error.description))
 
     @staticmethod
     def _obey(event: LinkDetached) -> None:

@@ -1,4 +1,7 @@
-"""A router on the path dies: how long does nothing come? A few trips over the new path, each hop taking 1 ms."""
+"""A router on the path dies: how long does nothing come? A few trips over the new path, each hop taking 1 ms.
+
+Where it only falls silent, its neighbors have to notice first.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from mesh_tests.sim.clients import Sender
 from mesh_tests.sim.line import ADDRESSES
 from mesh_tests.sim.test_fallback import body, kept, wait_for_brokers
 from mesh_tests.sim.world import SimMesh
+from wire.delivery import ACCEPTED
 
 MOST_S = 0.02
 STEP_S = 0.0005
@@ -26,15 +30,17 @@ RING: dict[str, Any] = {
 }
 
 
-def longest_gap_s(mesh: SimMesh, sender: Sender, count: Callable[[], int], victim: str) -> float:
-    """The longest time in which ``count`` of what came stays as it is, a message being sent each half millisecond."""
+def longest_gap_s(
+    mesh: SimMesh, sender: Sender, count: Callable[[], int], lose: Callable[[], None], step_s: float = STEP_S
+) -> float:
+    """The longest time in which ``count`` of what came stays as it is, a message being sent each step."""
     came_at, seen = [mesh.now], count()
     for n in range(400):
         if n == 100:
-            mesh.kill(victim)
+            lose()
         if sender.link.credit > 0:
             sender.send(body("x"))
-        mesh.run(STEP_S)
+        mesh.run(step_s)
         if count() > seen:
             seen = count()
             came_at.append(mesh.now)
@@ -51,7 +57,7 @@ def test_an_anycast_or_multicast_goes_on_at_once(address: str, victim: str):
     sender = mesh.client("r1").sender(address)
     mesh.run_until(lambda: sender.link.credit > 0)
     mesh.run(0.2)
-    assert longest_gap_s(mesh, sender, lambda: len(receiver.messages), victim) < MOST_S
+    assert longest_gap_s(mesh, sender, lambda: len(receiver.messages), lambda: mesh.kill(victim)) < MOST_S
 
 
 @pytest.mark.parametrize("victim", ["r2", "r3"], ids=["next", "further on"])
@@ -71,4 +77,31 @@ def test_what_nobody_takes_goes_on_to_its_queue_at_once(tmp_path: Path, victim: 
     sender = mesh.client("r1").sender("rpc")
     mesh.run_until(lambda: sender.link.credit > 0)
     mesh.run(0.2)
-    assert longest_gap_s(mesh, sender, lambda: kept(mesh).enqueued_total, victim) < MOST_S
+    assert longest_gap_s(mesh, sender, lambda: kept(mesh).enqueued_total, lambda: mesh.kill(victim)) < MOST_S
+
+
+@pytest.mark.parametrize("victim", ["r2", "r3"], ids=["next", "further on"])
+@pytest.mark.parametrize(("interval_s", "max_age_s"), [(1.0, 3.0), (0.1, 0.3)], ids=["default", "fast"])
+@pytest.mark.parametrize("address", ["rpc", "again", "prices"])
+def test_a_router_that_falls_silent_is_left_when_its_neighbors_notice(
+    address: str, interval_s: float, max_age_s: float, victim: str
+):
+    mesh = SimMesh(
+        {"mesh": "ring", "node_tls": False, "routers": RING, "addresses": ADDRESSES, "hello_interval_s": interval_s}
+    )
+    mesh.converge()
+    receiver = mesh.client("r4").receiver(address, credit=1000)
+    sender = mesh.client("r1").sender(address)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    mesh.run(5)
+
+    def fall_silent() -> None:
+        for pair, pipe in mesh.trunks.items():
+            if victim in pair:
+                mesh.cut(pipe, silently=True)
+
+    step_s = max_age_s / 50
+    gap_s = longest_gap_s(mesh, sender, lambda: len(receiver.messages), fall_silent, step_s)
+    assert max_age_s / 2 < gap_s < max_age_s + 2 * step_s
+    if address == "again":
+        mesh.run_until(lambda: set(sender.outcomes.values()) == {ACCEPTED})

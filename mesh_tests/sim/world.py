@@ -23,7 +23,7 @@ from router.brokers import BrokerSettings
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from wire.endpoint import Endpoint, EndpointSettings, Peer
-from wire.node import ConnectorSpec, DropConnector, OpenConnector
+from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
 
 STORES: list[SqliteStore] = []
 """Of all brokers there were in the running test: three open files each."""
@@ -68,11 +68,24 @@ class World:
             return
         self.pipes.remove(pipe)
         for node, endpoint in pipe.ends:
-            if node in self.nodes:
-                node.on_disconnected(endpoint, "cut", self.now)
-            endpoint.free()
+            self._disconnect(node, endpoint, "cut")
         self.on_cut(pipe)
         self.flush()
+
+    def abort(self, endpoint: Endpoint, reason: str) -> None:
+        """One end drops its connection; the other hears of it, if they are not cut from each other."""
+        pipe = next(pipe for pipe in self.pipes if any(end is endpoint for _, end in pipe.ends))
+        (node,) = (node for node, end in pipe.ends if end is endpoint)
+        self._disconnect(node, endpoint, reason)
+        if all(end.is_freed for _, end in pipe.ends):
+            self.cut(pipe)
+        elif not pipe.is_cut:
+            self.at(self.now + pipe.delay_s, lambda: self.cut(pipe))
+
+    def _disconnect(self, node: Any, endpoint: Endpoint, reason: str) -> None:
+        if node in self.nodes and not endpoint.is_freed:
+            node.on_disconnected(endpoint, reason, self.now)
+        endpoint.free()
 
     def on_cut(self, pipe: Pipe) -> None:
         """A connection was lost: whoever keeps it up dials again."""
@@ -91,7 +104,7 @@ class World:
                     moved |= node.serve_disk()
             for pipe in list(self.pipes):
                 for end, (node, endpoint) in enumerate(pipe.ends):
-                    if node not in self.nodes:
+                    if node not in self.nodes or endpoint.is_freed:
                         continue
                     while data := endpoint.output():
                         moved = True
@@ -220,6 +233,8 @@ class SimMesh(World):
                 if isinstance(command, OpenConnector):
                     self._wanted[router, command.spec.name] = None
                     self._dial(router, command.spec.name)
+                elif isinstance(command, Abort):
+                    self.abort(command.endpoint, command.reason)
                 elif isinstance(command, DropConnector):
                     pipe = self._wanted.pop((router, command.name), None)
                     if pipe is not None:

@@ -26,6 +26,15 @@ class CloseConnection:
 
 
 @dataclass(frozen=True, slots=True)
+class DropConnection:
+    """Likewise, and wait for no answer: nobody is there. What goes over it is given up at once."""
+
+    connection: int
+    condition: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
 class NeighborUp:
     router: str
     connection: int
@@ -114,5 +123,12 @@ class ControlMessageIgnored(RoutingEvent):
 
 
 Action: TypeAlias = (
-    SendControl | CloseConnection | NeighborUp | NeighborDown | TopologyChanged | AddressesChanged | RoutingEvent
+    SendControl
+    | CloseConnection
+    | DropConnection
+    | NeighborUp
+    | NeighborDown
+    | TopologyChanged
+    | AddressesChanged
+    | RoutingEvent
 )

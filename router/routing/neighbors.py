@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from router.routing.actions import (
     Action,
     CloseConnection,
+    DropConnection,
     DuplicateRouterId,
     NeighborDown,
     NeighborExpired,
@@ -160,7 +161,7 @@ class Neighbors:
         said = f"silent for {silent_s:.2g} s (hello_max_age {self._max_age_s(known):g} s)"
         return [
             NeighborExpired(known.router, connection, silent_s),
-            CloseConnection(connection, "amqp:connection:forced", said),
+            DropConnection(connection, "amqp:connection:forced", said),
             *self.on_connection_lost(connection, said),
         ]
 

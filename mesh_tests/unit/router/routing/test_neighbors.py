@@ -3,6 +3,7 @@ import pytest
 from router.routing.actions import (
     Action,
     CloseConnection,
+    DropConnection,
     DuplicateRouterId,
     NeighborDown,
     NeighborExpired,
@@ -75,7 +76,7 @@ def test_a_neighbor_expires_after_hello_max_age_and_its_connection_is_closed() -
     said = "silent for 3 s (hello_max_age 3 s)"
     assert neighbors.on_time(3.0) == [
         NeighborExpired("r2", 1, 3.0),
-        CloseConnection(1, "amqp:connection:forced", said),
+        DropConnection(1, "amqp:connection:forced", said),
         NeighborDown("r2", 1, said),
     ]
     assert not neighbors.knows(1)
@@ -110,8 +111,8 @@ def test_fast_timers_leave_time_to_meet() -> None:
     assert not any(isinstance(action, NeighborDown) for action in neighbors.on_time(3.15))
     assert any(isinstance(action, NeighborDown) for action in neighbors.on_time(3.2))
     neighbors.on_connected(2, 1, 4.0)
-    assert not any(isinstance(action, CloseConnection) for action in neighbors.on_time(6.9))
-    assert any(isinstance(action, CloseConnection) for action in neighbors.on_time(7.0))
+    assert not any(isinstance(action, DropConnection) for action in neighbors.on_time(6.9))
+    assert any(isinstance(action, DropConnection) for action in neighbors.on_time(7.0))
 
 
 def test_a_connection_made_while_no_other_is_there_expires_too() -> None:
@@ -120,7 +121,7 @@ def test_a_connection_made_while_no_other_is_there_expires_too() -> None:
     neighbors.on_connection_lost(1, "lost")
     neighbors.on_time(10.0)
     neighbors.on_connected(2, 1, 10.5)
-    assert any(isinstance(action, CloseConnection) for action in neighbors.on_time(13.5))
+    assert any(isinstance(action, DropConnection) for action in neighbors.on_time(13.5))
 
 
 def test_a_lost_connection_takes_the_neighbor_down_at_once() -> None:

@@ -13,7 +13,14 @@ from typing import Any
 import networkx
 
 from router.routing import spf
-from router.routing.actions import Action, CloseConnection, RoutingEvent, SendControl, TopologyChanged
+from router.routing.actions import (
+    Action,
+    CloseConnection,
+    DropConnection,
+    RoutingEvent,
+    SendControl,
+    TopologyChanged,
+)
 from router.routing.core import Routing
 from router.routing.settings import RoutingSettings
 
@@ -45,7 +52,7 @@ class VirtualMesh:
         self.cables: list[Cable] = []
         self.sent: Counter[str] = Counter()
         self.events: list[tuple[float, str, RoutingEvent]] = []
-        self.closed: list[tuple[str, CloseConnection]] = []
+        self.closed: list[tuple[str, CloseConnection | DropConnection]] = []
         self.actions: list[tuple[str, Action]] = []  # but SendControl
         self._by_number: dict[int, Cable] = {}
         self._numbers = itertools.count(1)
@@ -201,7 +208,7 @@ class VirtualMesh:
                     other = cable.other(router)
                     self._later(cable.delay_s, partial(self._arrive, other, action))
                     continue
-                case CloseConnection(connection, _, _):
+                case CloseConnection(connection, _, _) | DropConnection(connection, _, _):
                     self.closed.append((router, action))
                     self._close_end(router, connection)
                 case RoutingEvent():
