@@ -37,6 +37,7 @@ from addressing.pattern import check_pattern, check_permission_pattern
 # starts, and clear of RabbitMQ's 15672 and 25672.
 FIRST_ROUTER_PORT = 26671
 FIRST_BROKER_PORT = 27671
+MAX_COST = 1_000_000
 
 
 def _checked(check: Callable[[str], Any]) -> AfterValidator:
@@ -165,7 +166,7 @@ class Connection(Part):
 
     to: str
     """Router to connect to."""
-    cost: int = Field(default=1, ge=1, le=1_000_000)
+    cost: int = Field(default=1, ge=1, le=MAX_COST)
     """Cost of the way over this connection; traffic takes the cheapest path."""
 
     @classmethod

@@ -25,6 +25,7 @@ COMMANDS = {
     "up": ("up", "Start every node of a topology and keep it running."),
     "down": ("down", "Stop what `up` started."),
     "status": ("status", "Show the nodes of a running mesh, their links and addresses."),
+    "cost": ("cost", "Change what the way between two routers of a running mesh costs."),
     "node": ("node", "Run one node of a topology in this process."),
     "send": ("send", "Send messages to an address."),
     "receive": ("receive", "Receive messages from an address."),

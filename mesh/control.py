@@ -1,7 +1,8 @@
 """The control socket of a node: one JSON line asks, one JSON line answers.
 
-{"op": "snapshot"}  ->  {"ok": true, "snapshot": {...}}
-{"op": "nonsense"}  ->  {"ok": false, "error": "unknown op 'nonsense': known are snapshot"}
+{"op": "snapshot"}                           ->  {"ok": true, "snapshot": {...}}
+{"op": "cost", "neighbor": "r2", "cost": 5}  ->  {"ok": true, "cost": 1}
+{"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': known are snapshot"}
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 
 from mesh.workdir import SocketPath
 
-Handler = Callable[[], Any]
+Handler = Callable[[Mapping[str, Any]], Any]
+"""Gets the whole request; ValueError says what is wrong with it."""
 MAX_REQUEST_BYTES = 64 * 1024
 
 
@@ -52,21 +54,29 @@ class ControlServer:
 
     def _answer(self, line: bytes) -> dict[str, Any]:
         try:
-            op = json.loads(line)["op"]
+            request = json.loads(line)
+            op = request["op"]
         except (ValueError, KeyError, TypeError):
             return {"ok": False, "error": 'expected one line of JSON such as {"op": "snapshot"}'}
         if op not in self._handlers:
             return {"ok": False, "error": f"unknown op {op!r}: known are {', '.join(sorted(self._handlers))}"}
-        return {"ok": True, op: self._handlers[op]()}
+        try:
+            return {"ok": True, op: self._handlers[op](request)}
+        except ValueError as error:
+            return {"ok": False, "error": str(error)}
 
 
-def ask(path: Path, op: str, *, timeout_s: float = 2.0) -> Any:
+class Refused(OSError):
+    """The node does not do what it was asked; the sentence is its own."""
+
+
+def ask(path: Path, op: str, *, timeout_s: float = 2.0, **arguments: Any) -> Any:
     """The answer of the node behind ``path``; OSError when it does not run or does not answer in time."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)
         with SocketPath(path) as short:
             connection.connect(short)
-        connection.sendall(json.dumps({"op": op}).encode() + b"\n")
+        connection.sendall(json.dumps({"op": op, **arguments}).encode() + b"\n")
         with connection.makefile("rb") as answers:
             line = answers.readline()
     return decode(line, op)
@@ -88,7 +98,7 @@ def decode(line: bytes, op: str) -> Any:
         raise ConnectionResetError("the node closed its control socket")
     answer = json.loads(line)
     if not answer["ok"]:
-        raise ConnectionRefusedError(answer["error"])
+        raise Refused(answer["error"])
     return answer[op]
 
 

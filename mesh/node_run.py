@@ -6,14 +6,14 @@ import asyncio
 import difflib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from addressing.topology import Topology
-from mesh.control import ControlServer
+from mesh.control import ControlServer, Handler
 from mesh.failure import CommandFailed
 from mesh.node_files import node_files
 from mesh.output import Output
@@ -26,9 +26,9 @@ from wire.driver import BindError
 from wire.log import Level, LogEvent
 from wire.tls import TlsSetupError
 
-
-class Snapshots(Protocol):
-    def snapshot(self) -> Any: ...
+if TYPE_CHECKING:
+    from broker.node import BrokerNode
+    from router.run import RunningRouter
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +111,30 @@ class NodeRun:
         if self._kind == "router":
             from router.run import run_router
 
-            await run_router(self._topology, self._name, files, self._stop, self._on_started)
+            await run_router(self._topology, self._name, files, self._stop, self._on_router_started)
         else:
             from broker.run import run_broker
 
-            await run_broker(self._topology, self._name, files, self._stop, self._on_started)
+            await run_broker(self._topology, self._name, files, self._stop, self._on_broker_started)
 
     def _on_asked_to_stop(self) -> None:
         if not self._stop.is_set():
             notify("STOPPING=1")
             self._stop.set()
 
-    async def _on_started(self, node: Snapshots) -> None:
+    async def _on_router_started(self, router: RunningRouter) -> None:
+        def set_cost(request: Mapping[str, Any]) -> int:
+            return router.set_cost(str(request.get("neighbor")), request.get("cost"))
+
+        await self._on_started({"snapshot": lambda _: router.snapshot(), "cost": set_cost})
+
+    async def _on_broker_started(self, broker: BrokerNode) -> None:
+        await self._on_started({"snapshot": lambda _: {"node": broker.snapshot()}})
+
+    async def _on_started(self, handlers: Mapping[str, Handler]) -> None:
         """Its listeners are open."""
         workdir = WorkDir(self._topology.work_dir)
-        # A router's snapshot has a part for the node and one for its driver; a broker's is the node alone.
-        show = node.snapshot if self._kind == "router" else lambda: {"node": node.snapshot()}
-        self._control = ControlServer(workdir.control_socket(self._name), {"snapshot": show})
+        self._control = ControlServer(workdir.control_socket(self._name), handlers)
         await self._control.start()
         event_loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
         log.emit(NodeStarted(self._kind, os.getpid(), event_loop))

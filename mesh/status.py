@@ -9,6 +9,7 @@ from typing import Any
 from addressing.address import is_internal
 from addressing.topology import Topology
 from mesh.control import ask
+from mesh.costs import changed_costs
 from mesh.exit_codes import ExitCode
 from mesh.failure import Unreachable
 from mesh.mesh_status import MeshStatus, NodeState
@@ -45,14 +46,17 @@ def run(topology: Topology, tables: Sequence[Table], out: Output) -> int:
     if all(found.pid is None for found in views) and supervised is None:
         raise Unreachable(f"{topology.mesh} does not run here", fix=fix_not_running(topology))
     note = change_note(topology)
-    missing = list(missing_links(topology, {found.name: found.snapshot for found in views if found.kind == "router"}))
+    snapshots = {found.name: found.snapshot for found in views if found.kind == "router"}
+    missing, costs = list(missing_links(topology, snapshots)), list(changed_costs(topology, snapshots))
     if out.is_json:
-        out.document(to_map(topology, workdir, supervised, views, missing, is_changed=note is not None))
+        out.document(to_map(topology, workdir, supervised, views, missing, costs, is_changed=note is not None))
     else:
         show(out, views, missing, tables)
     is_lost = is_supervisor_lost(workdir)
     if is_lost:
         out.say("no supervisor: nothing restarts nodes that die; run `amqpmesh up`")
+    for sentence in costs:
+        out.say(sentence)
     if note:
         out.say(note)
     is_well = not is_lost and all(found.state is NodeState.UP for found in views)
@@ -108,6 +112,7 @@ def to_map(
     supervised: MeshStatus | None,
     views: list[NodeView],
     missing: list[str],
+    costs: list[str],
     *,
     is_changed: bool,
 ) -> dict[str, Any]:
@@ -118,6 +123,7 @@ def to_map(
         "supervisor_lost": is_supervisor_lost(workdir),
         "topology_changed": is_changed,
         "missing": missing,
+        "changed_costs": costs,
         "nodes": [
             {
                 "name": found.name,

@@ -154,7 +154,7 @@ def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, 
 async def run_supervisor(supervisor: Supervisor, order: UpOrder, workdir: WorkDir) -> bool:
     stop = asyncio.Event()
     catch_signals(stop, supervisor.kill_all)
-    control = ControlServer(workdir.control_socket(SUPERVISOR), {"status": lambda: supervisor.snapshot().to_map()})
+    control = ControlServer(workdir.control_socket(SUPERVISOR), {"status": lambda _: supervisor.snapshot().to_map()})
     await control.start()
     try:
         return await supervisor.run(stop, timeout_s=order.timeout_s, is_patient=order.is_patient)

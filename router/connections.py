@@ -17,7 +17,6 @@ LINKS_PER_SESSION = 64
 """A free handle is searched for linearly: an attach takes 11 us with 64 links in a session, 332 with 20,000."""
 
 ROLE = "amqpmesh.role"
-COST = "amqpmesh.cost"
 INSTANCE = "amqpmesh.instance"
 ROUTER_ROLE = "router"
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from router.connections import COST, RouterConnection, SessionPool
+from router.connections import RouterConnection, SessionPool
 from router.unstitched import Unstitched
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint
@@ -34,17 +34,13 @@ class ControlPlane(Protocol):
 
 
 class NeighborConnection(RouterConnection):
-    """``cost`` is the larger of what both ends say."""
-
     kind = "inter-router"
 
-    def __init__(self, endpoint: Endpoint, number: int, plane: ControlPlane, cost_of: Callable[[str], int]) -> None:
+    def __init__(self, endpoint: Endpoint, number: int, plane: ControlPlane) -> None:
         super().__init__(endpoint, number)
         self.router_id = ""
-        self.cost = 1
         self.sessions = SessionPool(endpoint)
         self._plane = plane
-        self._cost_of = cost_of
         self._out: ControlSender | None = None
         self._in: ControlReceiver | None = None
         self._is_up = False
@@ -53,8 +49,6 @@ class NeighborConnection(RouterConnection):
         remote = self.endpoint.remote
         assert remote is not None
         self.router_id = remote.container_id
-        said = remote.properties.get(COST)
-        self.cost = max(self._cost_of(self.router_id), said if isinstance(said, int) else 1)
         self._out = ControlSender(self.sessions.own().sender(CONTROL), self._on_control_link)
 
     def on_attached(self, link: Link) -> None:

@@ -7,16 +7,18 @@ Inputs come from the driver (`wire.driver`); what is to be sent gathers in ``dir
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from addressing.book import AddressBook
 from addressing.permissions import Permissions
+from addressing.topology import MAX_COST
 from router import events
 from router.addresses import Addresses
 from router.brokers import BrokerConnection, Brokers, is_broker_connector
 from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
-from router.connections import COST, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
+from router.connections import ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.egress_route import EgressRoute
 from router.forwarding.records import set_now
 from router.leaving import Leaving
@@ -30,7 +32,7 @@ from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_view
 from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
 from router.timers import Patience, Timers
 from wire.core import DirtyEndpoints
-from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.endpoint import Endpoint, Peer
 from wire.engine import Pointer
 from wire.errors import AmqpError
 from wire.events import LinkDetached
@@ -59,6 +61,7 @@ class RouterNode:
         self._next_number = 1
         self._routing = Routing(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._routing.next_deadline()
+        self._costs = dict(settings.costs)
         self._circuits = Circuits(
             settings.router_id,
             settings.instance,
@@ -117,8 +120,9 @@ class RouterNode:
             endpoint = self._brokers.on_connected(connector, peer, self._take_number(), self.dirty)
             self._adopt(endpoint.owner)
             return endpoint
-        endpoint = Endpoint(self._node_endpoint(self._settings.connectors[connector]), peer, self.dirty)
-        self._adopt(NeighborConnection(endpoint, self._take_number(), self, self._cost_of))
+        settings = replace(self._settings.node_endpoint, hostname=self._settings.connectors[connector])
+        endpoint = Endpoint(settings, peer, self.dirty)
+        self._adopt(NeighborConnection(endpoint, self._take_number(), self))
         endpoint.open()
         return endpoint
 
@@ -181,6 +185,25 @@ class RouterNode:
             return routing if timers is None else timers
         return min(timers, routing)
 
+    # For operators
+    def set_cost(self, neighbor: str, cost: object, now: float) -> int:
+        """What the way to ``neighbor`` costs from now on; the larger of both ends' counts. Returns the cost before.
+
+        Raises ValueError if the topology has no such connection, or it is no cost.
+        """
+        if neighbor not in self._costs:
+            known = ", ".join(sorted(self._costs)) or "nobody"
+            raise ValueError(f"{self._settings.router_id} is not connected to {neighbor!r}, but to {known}")
+        if not isinstance(cost, int) or isinstance(cost, bool) or not 1 <= cost <= MAX_COST:
+            raise ValueError(f"cost is {cost!r}, expected a whole number from 1 to {MAX_COST}")
+        self._look_at_clock(now)
+        before, self._costs[neighbor] = self._costs[neighbor], cost
+        for connection in list(self._connections.values()):
+            if isinstance(connection, NeighborConnection) and connection.router_id == neighbor:
+                self._act(self._routing.on_cost_changed(connection.number, cost, now))
+        self._addresses.settle()
+        return before
+
     # Hot events: each belongs to whoever owns the link
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
         if link.owner is not None:
@@ -219,28 +242,9 @@ class RouterNode:
                 raise AmqpError(
                     "amqp:unauthorized-access", f"router {remote.container_id!r} shows the certificate of {who!r}"
                 )
-            self._adopt(NeighborConnection(endpoint, number, self, self._cost_of))
+            self._adopt(NeighborConnection(endpoint, number, self))
             endpoint.open()
         endpoint.owner.on_opened()
-
-    def _node_endpoint(self, neighbor: str) -> EndpointSettings:
-        base = self._settings.node_endpoint
-        properties = {**base.properties, COST: self._cost_of(neighbor)}
-        return EndpointSettings(
-            container_id=base.container_id,
-            hostname=neighbor,
-            max_frame_bytes=base.max_frame_bytes,
-            idle_timeout_s=base.idle_timeout_s,
-            max_sessions=base.max_sessions,
-            max_links=base.max_links,
-            window_frames=base.window_frames,
-            properties=properties,
-            offered_capabilities=base.offered_capabilities,
-            desired_capabilities=base.desired_capabilities,
-        )
-
-    def _cost_of(self, neighbor: str) -> int:
-        return self._settings.costs.get(neighbor, 1)
 
     def _neighbor(self, router: str) -> NeighborConnection | None:
         number = self._routing.neighbors.get(router)
@@ -249,7 +253,8 @@ class RouterNode:
 
     # What neighbor connections tell
     def on_control_up(self, connection: NeighborConnection) -> None:
-        self._act(self._routing.on_connected(connection.number, connection.cost, self._timers.now))
+        cost = self._costs.get(connection.router_id, 1)
+        self._act(self._routing.on_connected(connection.number, cost, self._timers.now))
 
     def on_control(self, connection: NeighborConnection, opcode: str, body: Mapping[str, Any]) -> None:
         self._act(self._routing.on_message(connection.number, body, opcode, self._timers.now))

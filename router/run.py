@@ -49,6 +49,12 @@ class RunningRouter:
     def snapshot(self) -> RunningSnapshot:
         return RunningSnapshot(self._node.snapshot(), self._driver.snapshot())
 
+    def set_cost(self, neighbor: str, cost: object) -> int:
+        """From now on and until it stops; the cost before. Raises ValueError."""
+        before = self._node.set_cost(neighbor, cost, self._driver.now())
+        self._driver.wake()
+        return before
+
 
 def _calm_collector() -> None:
     """What a router keeps it keeps for long: looking through it again and again took a fifth of a multicast's time."""

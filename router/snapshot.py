@@ -28,10 +28,14 @@ class ConnectionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class RouterView:
-    """Another router as seen from here; ``cost`` and ``path`` are None while it cannot be reached."""
+    """Another router as seen from here; ``cost`` and ``path`` are None while it cannot be reached.
+
+    ``connection_cost``: of the connection to a neighbor; the path to it may be another, and cheaper.
+    """
 
     router: str
     is_neighbor: bool
+    connection_cost: int | None
     cost: int | None
     path: tuple[str, ...] | None
     instance: int
@@ -69,5 +73,7 @@ def connection_snapshot(connection: RouterConnection) -> ConnectionSnapshot:
 def router_views(known: RoutingSnapshot) -> Iterator[RouterView]:
     for router, each in known.routers.items():
         if router != known.router_id:
-            is_neighbor = router in known.neighbors
-            yield RouterView(router, is_neighbor, each.cost, each.path, each.instance, len(each.addresses))
+            neighbor = known.neighbors.get(router)
+            connection_cost = neighbor.cost if neighbor is not None else None
+            counts = each.cost, each.path, each.instance, len(each.addresses)
+            yield RouterView(router, neighbor is not None, connection_cost, *counts)

@@ -106,6 +106,38 @@ def test_queues_are_shown_with_what_they_hold(mesh: RunningMesh) -> None:
     assert row[:6] == ["b1", "orders.shown", "-", "yes", "1", "0"]
 
 
+def test_the_cost_of_a_connection_is_changed_at_both_ends_until_it_is_changed_back(mesh: RunningMesh) -> None:
+    changed = run(mesh, "cost", "r2", "r1", "7", "--json")
+    assert json.loads(changed.stdout) | {"schema": ""} == {
+        "schema": "",
+        "routers": ["r2", "r1"],
+        "cost": 7,
+        "before": 1,
+    }
+    assert "to keep it, write it into the file" in changed.stderr
+    said = "r2 - r1 costs 7, 1 in the file: `amqpmesh cost` changed it"
+    assert said in run(mesh, "status").stderr
+    assert status(mesh)["changed_costs"] == [said]
+    assert run(mesh, "cost", "r1", "r2", "1").stderr.startswith("r1 - r2: cost 1, was 7")
+    assert "costs" not in run(mesh, "status").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "code"),
+    [
+        (["r1", "r9", "5"], "no router 'r9' in mesh", ExitCode.USAGE),
+        (["r1", "r3", "5"], "r1 is not connected to r3, but to r2", ExitCode.USAGE),
+        (["r1", "r2", "0"], "0 is not in the range x>=1", ExitCode.USAGE),
+        (["r1", "r2", "1000001"], "cost is 1000001, expected a whole number from 1 to 1000000", ExitCode.FAILED),
+    ],
+)
+def test_a_cost_that_cannot_be_changed_is_told_why(
+    mesh: RunningMesh, arguments: list[str], said: str, code: ExitCode
+) -> None:
+    refused = run(mesh, "cost", *arguments)
+    assert (refused.returncode, said in refused.stderr) == (code, True), refused.stderr
+
+
 def test_up_again_changes_nothing(mesh: RunningMesh) -> None:
     before = {node["name"]: node["pid"] for node in status(mesh)["nodes"]}
     again = run(mesh, "up", "--json")

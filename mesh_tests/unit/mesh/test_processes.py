@@ -6,14 +6,16 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mesh import log_tail
 from mesh.backoff import Backoff
-from mesh.control import ControlServer, ask, ask_async
+from mesh.control import ControlServer, Refused, ask, ask_async
 from mesh.node_process import describe_exit
 from mesh.pid_file import Holder, PidFile
 from mesh.sd_notify import notify
@@ -102,11 +104,11 @@ def test_a_control_socket_answers_snapshots_also_deep_in_the_file_system(tmp_pat
 
     async def talk() -> None:
         path = folder / "r1.sock"
-        server = ControlServer(path, {"snapshot": lambda: Outer((Inner("x"),), frozenset({"b", "a"}))})
+        server = ControlServer(path, {"snapshot": lambda _: Outer((Inner("x"),), frozenset({"b", "a"}))})
         await server.start()
         assert await ask_async(path, "snapshot") == {"inner": [{"name": "x"}], "names": ["a", "b"]}
         assert await asyncio.to_thread(ask, path, "snapshot") == {"inner": [{"name": "x"}], "names": ["a", "b"]}
-        with pytest.raises(ConnectionRefusedError, match="unknown op 'dance': known are snapshot"):
+        with pytest.raises(Refused, match="unknown op 'dance': known are snapshot"):
             await ask_async(path, "dance")
         await server.stop()
         with pytest.raises(OSError, match="No such file"):
@@ -115,9 +117,26 @@ def test_a_control_socket_answers_snapshots_also_deep_in_the_file_system(tmp_pat
     asyncio.run(talk())
 
 
+def test_a_control_socket_hands_over_what_it_is_asked_with_and_says_what_is_wrong_with_it(tmp_path: Path) -> None:
+    def half(request: Mapping[str, Any]) -> int:
+        if request["of"] % 2:
+            raise ValueError(f"{request['of']} is odd")
+        return int(request["of"]) // 2
+
+    async def talk() -> None:
+        server = ControlServer(tmp_path / "r1.sock", {"half": half})
+        await server.start()
+        assert await asyncio.to_thread(ask, tmp_path / "r1.sock", "half", of=8) == 4
+        with pytest.raises(Refused, match="7 is odd"):
+            await asyncio.to_thread(ask, tmp_path / "r1.sock", "half", of=7)
+        await server.stop()
+
+    asyncio.run(talk())
+
+
 def test_a_control_socket_refuses_what_is_no_request(tmp_path: Path) -> None:
     async def talk() -> None:
-        server = ControlServer(tmp_path / "r1.sock", {"snapshot": lambda: 1})
+        server = ControlServer(tmp_path / "r1.sock", {"snapshot": lambda _: 1})
         await server.start()
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "r1.sock"))
         for nonsense in (b"nonsense\n", b"[]\n", b'{"po": 1}\n'):

@@ -1,0 +1,36 @@
+"""`amqpmesh cost`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+
+
+@click.command("cost")
+@click.argument("router")
+@click.argument("neighbor")
+@click.argument("cost", type=click.IntRange(1), metavar="COST")
+@topology_option
+@output_options
+def command(router: str, neighbor: str, cost: int, topology_path: Path | None, out: Output) -> None:
+    """Change what the way between two connected routers of a running mesh costs.
+
+    Traffic takes the cheapest path: a high cost keeps new traffic off a connection, say before work on it. What goes
+    over it stays there until it pauses for 10 seconds. A router that is started again has the cost of the file.
+
+    \b
+    Examples:
+      amqpmesh cost r1 r2 100
+      amqpmesh cost r1 r2 1
+    """
+    from mesh.costs import set_cost
+    from mesh.topology_file import load_topology
+
+    before = set_cost(load_topology(topology_path), router, neighbor, cost)
+    out.say(f"{router} - {neighbor}: cost {cost}, was {before}; to keep it, write it into the file")
+    if out.is_json:
+        out.document({"routers": [router, neighbor], "cost": cost, "before": before})

@@ -1,0 +1,64 @@
+"""How is the cost of a connection between two routers changed while they run, and how is that told?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from addressing.topology import Edge, Topology
+from mesh.control import Refused, ask
+from mesh.failure import CommandFailed, Unreachable
+from mesh.workdir import WorkDir
+
+
+def set_cost(topology: Topology, router: str, neighbor: str, cost: int) -> int:
+    """At both ends, since the larger counts. Returns what it was; raises UsageError, CommandFailed, Unreachable."""
+    edge = _edge(topology, router, neighbor)
+    workdir = WorkDir(topology.work_dir)
+    ends = ((edge.dialer, edge.to), (edge.to, edge.dialer))
+    # All or nothing, as far as it can be told beforehand.
+    for name, _ in ends:
+        _ask(workdir, name, "snapshot")
+    return max(int(_ask(workdir, name, "cost", neighbor=other, cost=cost)) for name, other in ends)
+
+
+def _ask(workdir: WorkDir, router: str, op: str, **arguments: Any) -> Any:
+    try:
+        return ask(workdir.control_socket(router), op, **arguments)
+    except Refused as refused:
+        raise CommandFailed(f"{router}: {refused}") from None
+    except OSError:
+        raise Unreachable(f"router {router} does not run here", fix="`amqpmesh status` shows what does.") from None
+
+
+def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
+    for name in (router, neighbor):
+        if name not in topology.routers:
+            raise click.UsageError(f"no router '{name}' in mesh {topology.mesh}: known: {', '.join(topology.routers)}")
+    for edge in topology.edges():
+        if {edge.dialer, edge.to} == {router, neighbor}:
+            return edge
+    others = [edge.to if edge.dialer == router else edge.dialer for edge in _edges_at(topology, router)]
+    raise click.UsageError(f"{router} is not connected to {neighbor}, but to {', '.join(others) or 'nobody'}")
+
+
+def _edges_at(topology: Topology, router: str) -> Iterator[Edge]:
+    return (edge for edge in topology.edges() if router in (edge.dialer, edge.to))
+
+
+def changed_costs(topology: Topology, snapshots: Mapping[str, Mapping[str, Any] | None]) -> Iterator[str]:
+    """A sentence for each connection that costs something else than its topology says."""
+    for edge in topology.edges():
+        for router, other in ((edge.dialer, edge.to), (edge.to, edge.dialer)):
+            cost = _cost(snapshots.get(router), other)
+            if cost not in (None, edge.cost):
+                yield f"{edge.dialer} - {edge.to} costs {cost}, {edge.cost} in the file: `amqpmesh cost` changed it"
+                break
+
+
+def _cost(snapshot: Mapping[str, Any] | None, neighbor: str) -> int | None:
+    """Of the connection, as one of its ends sees it; None while it is not up."""
+    views = snapshot["routers"] if snapshot is not None else ()
+    return next((view["connection_cost"] for view in views if view["router"] == neighbor), None)
