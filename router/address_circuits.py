@@ -5,20 +5,37 @@ Spec of a circuit: `router.spec`. A stream carries the deliveries of one inlet t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from router.better_paths import BetterPaths
 from router.circuits import Circuits
 from router.entries import Entry
+from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
 from router.reach import Reach
+from router.routing.spf import Path
 from router.spec import CircuitKind, CircuitSpec
+from router.timers import Timers
 from router.upkeep import Upkeep
 from wire.errors import AmqpError
 
 
 class AddressCircuits:
-    def __init__(self, reach: Reach, circuits: Circuits, upkeep: Upkeep) -> None:
+    def __init__(
+        self,
+        reach: Reach,
+        circuits: Circuits,
+        upkeep: Upkeep,
+        timers: Timers,
+        look_again: Callable[[AddressGroup], None],
+    ) -> None:
         self._reach = reach
         self._circuits = circuits
         self._upkeep = upkeep
+        self.better = BetterPaths(reach.routing, timers, upkeep, look_again, self._open_shared)
+
+    def _open_shared(self, entry: Entry, path: Path) -> Taker | None:
+        return self.open(entry, CircuitKind.ANYCAST, path, entry.group.phase)
 
     def settle(self, entry: Entry) -> None:
         """Open those that are missing, retire those whose egress has no takers any more."""
@@ -32,15 +49,17 @@ class AddressCircuits:
         for (egress, _), stream in list(entry.ends.streams.items()):
             if egress not in wanted:
                 self._upkeep.retire(entry, stream, at_once=True)
+        self.better.forget_all_but(entry, wanted)
         for egress, path in wanted.items():
             circuit = entry.ends.circuits.get(egress)
             if circuit is not None:
                 self._upkeep.keep(entry, circuit, is_needed=True)
+                self.better.look(entry, egress, circuit, path)
             elif self._upkeep.may_try(entry, egress, path):
                 self._add(entry, egress, path)
 
     def _add(self, entry: Entry, egress: str, path: tuple[str, ...]) -> None:
-        taker = self.open(entry, CircuitKind.ANYCAST, path, entry.group.phase)
+        taker = self.better.take(entry, egress) or self._open_shared(entry, path)
         if taker is None:
             self._upkeep.on_refused(entry, egress, None, path)
             return

@@ -59,7 +59,7 @@ class Addresses:
         self._advertise = advertise
         self._reach = Reach(router_id, routing, brokers)
         self._upkeep = Upkeep(timers, self.on_group_changed, emit)
-        self._circuits = AddressCircuits(self._reach, circuits, self._upkeep)
+        self._circuits = AddressCircuits(self._reach, circuits, self._upkeep, timers, self.on_group_changed)
         self._branches = Branches(self._reach, circuits, self._upkeep)
         self._broker_links = BrokerLinks(self._reach, brokers, self._upkeep, settings.link_capacity)
         ways = Ways(self._reach, self._circuits, self._broker_links, self._upkeep, timers, settings.path_wait_s)
@@ -129,6 +129,11 @@ class Addresses:
         self._fallbacks.on_end_lost(entry, end, error)
         if error is not None and error.condition == NO_TAKER:
             group.give_up()
+
+    def on_better_way(self, group: AddressGroup, taker: Taker) -> None:
+        entry = self._entries.get((group.address, group.phase))
+        if entry is not None:
+            self._circuits.better.on_up(entry, taker)
 
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
         """The brokers of a sharded queue that can be reached send here; for a circuit, those connected here."""

@@ -24,10 +24,23 @@ class Refusal:
 
 
 @dataclass(slots=True, eq=False)
+class Better:
+    """A cheaper path than that of a circuit; ``circuit`` is one over it, not used yet."""
+
+    path: Path
+    since_s: float
+    circuit: Taker | None = None
+
+
+@dataclass(slots=True, eq=False)
 class Ends:
     """Those that were made for an entry, by the names of the routers or brokers at their other ends."""
 
     circuits: dict[str, Taker] = field(default_factory=dict)
+    better: dict[str, Better] = field(default_factory=dict)
+    """By egress: what may take the place of its circuit."""
+    left: list[Taker] = field(default_factory=list)
+    """Circuits that another has taken the place of, until they have nothing outstanding."""
     branches: dict[BranchKey, tuple[Tree, Taker]] = field(default_factory=dict)
     streams: dict[tuple[str, Inlet], Taker] = field(default_factory=dict)
     broker_takers: dict[str, Taker] = field(default_factory=dict)
@@ -40,11 +53,14 @@ class Ends:
         """Under which names, of routers or brokers, would it be made again?"""
         ends = [*self.circuits.items(), *self.broker_takers.items(), *self.broker_inlets.items()]
         branches = [(hop, taker) for (hop, _), (_, taker) in self.branches.items()]
-        return [name for name, known in [*ends, *branches] if known is end]
+        better = [(egress, each.circuit) for egress, each in self.better.items()]
+        return [name for name, known in [*ends, *branches, *better] if known is end]
 
     def forget(self, end: Inlet | Taker) -> list[Taker]:
         """Take an end out wherever it stands; the streams that end with it."""
         self.circuits = {name: taker for name, taker in self.circuits.items() if taker is not end}
+        self.better = {name: better for name, better in self.better.items() if better.circuit is not end}
+        self.left = [taker for taker in self.left if taker is not end]
         self.branches = {key: branch for key, branch in self.branches.items() if branch[1] is not end}
         self.broker_takers = {name: taker for name, taker in self.broker_takers.items() if taker is not end}
         self.broker_inlets = {name: inlet for name, inlet in self.broker_inlets.items() if inlet is not end}

@@ -68,6 +68,10 @@ class Upkeep:
             taker.go_on()
             self._look_again(entry.group)
 
+    def leave(self, entry: Entry, taker: Taker) -> None:
+        """Nothing more goes there; it is closed when nothing is outstanding, and what was sent settled had its time."""
+        self._timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
+
     def _close_if_idle(self, entry: Entry, taker: Taker) -> None:
         if not taker.is_closing:
             return

@@ -19,8 +19,9 @@ from mesh.output import Output
 def command(router: str, neighbor: str, cost: int, topology_path: Path | None, out: Output) -> None:
     """Change what the way between two connected routers of a running mesh costs.
 
-    Traffic takes the cheapest path: a high cost keeps new traffic off a connection, say before work on it. What goes
-    over it stays there until it pauses for 10 seconds. A router that is started again has the cost of the file.
+    Traffic takes the cheapest path: a high cost keeps it off a connection, say before work on it. What is under way
+    moves after two seconds; links to queues and topics stay where they are. A router that is started again has the cost
+    of the file.
 
     \b
     Examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,22 @@ class RetransmittingWalk(Walk):
     RPC = RETRANSMITTED
 
 
-@pytest.mark.parametrize("kind", [Walk, RetransmittingWalk])
+class CostlyWalk(Walk):
+    """Operators change what connections cost all the time, and paths with it."""
+
+    def acts(self) -> list[tuple[int, Callable[[], None]]]:
+        return [*super().acts(), (6, self.change_cost)]
+
+    def change_cost(self) -> None:
+        edge = self.random.choice(list(self.mesh.topology.edges()))
+        cost = self.random.randint(1, 6)
+        for router, other in ((edge.dialer, edge.to), (edge.to, edge.dialer)):
+            if router in self.mesh.routers:
+                self.mesh.routers[router].set_cost(other, cost, self.mesh.now)
+        self.mesh.flush()
+
+
+@pytest.mark.parametrize("kind", [Walk, RetransmittingWalk, CostlyWalk])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_after_any_faults_every_delivery_is_answered_and_no_accepted_one_is_lost(
     tmp_path: Path, seed: int, kind: type[Walk]

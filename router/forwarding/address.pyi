@@ -9,6 +9,8 @@ from wire.errors import AmqpError
 class GroupOwner(Protocol):
     def on_group_changed(self, group: AddressGroup) -> None: ...
     def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None: ...
+    def on_better_way(self, group: AddressGroup, taker: Taker) -> None:
+        """A circuit that is no taker yet is up."""
     def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
         """For a large delivery of an anycast, in place of one that all share; None until it can take."""
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:

@@ -129,6 +129,8 @@ cdef class AddressGroup(Group):
         if isinstance(link.owner, Inlet):
             self.top_up_now(link.owner)
             self.look_at_drains()
+        elif not self.has(link.owner):
+            self.owner.on_better_way(self, link.owner)
 
     def _despair_later(self):
         for inlet in self.inlets:

@@ -1,5 +1,6 @@
 from router.forwarding.address import AddressGroup, GroupOwner
 from router.forwarding.copies import Copies
+from router.forwarding.ends import Taker
 from router.forwarding.settings import ForwardingSettings
 from router.timers import Timers
 
@@ -17,3 +18,4 @@ class Anycast(AddressGroup):
         *,
         closest: bool = False,
     ) -> None: ...
+    def replace_taker(self, left: Taker, taker: Taker) -> None: ...

@@ -9,10 +9,10 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.copies cimport Copies
-from router.forwarding.ends cimport LARGE_WAY, SHARED_WAY, Carrier, Inlet, Taker
+from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SHARED_WAY, Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.move cimport Move, start_move, too_large
-from router.forwarding.order cimport may_take, note_under_way
+from router.forwarding.order cimport may_take, note_left, note_under_way
 from router.forwarding.recall cimport Recalls
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
@@ -88,6 +88,17 @@ cdef class Anycast(AddressGroup):
         if len(self.takers) > 1:
             self.watch_circuits()
         return AddressGroup.on_credit(self, taker)
+
+    def replace_taker(self, Taker left, Taker taker):
+        """``taker`` leads to the same egress, over a better path. What ``left`` has goes on; it gets no more."""
+        cdef Inlet inlet
+        left.is_closing = True
+        left.way = LEFT_WAY
+        # It may have to carry a barrier for each inlet: its credit is for nothing else.
+        left.leave()
+        for inlet in self.inlets:
+            note_left(inlet, left)
+        self.add_taker(taker)
 
     cdef int watch_circuits(self) except -1:
         if self.recalls is None:

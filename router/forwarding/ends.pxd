@@ -8,6 +8,8 @@ cdef enum:
     SHARED_WAY
     SETTLED_WAY
     LARGE_WAY
+    # Nothing goes there any more: a circuit in place of which there is one over a better path.
+    LEFT_WAY
 
 
 cdef class Group:

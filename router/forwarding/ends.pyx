@@ -559,7 +559,7 @@ cdef class Taker(DeliveryOwner):
 
     cdef int sync(self) except -1:
         """Read the engine's count; a delivery under way is in it until finished."""
-        if self.is_closing_now:
+        if self.is_closing_now and self.way != LEFT_WAY:
             return 0
         self.set_credit(self.link.credit_now() - (self.moving is not None))
         if self.credit_count > 0:

@@ -35,6 +35,18 @@ cdef bint note_under_way(Inlet inlet) except -1:
     return True
 
 
+cdef int note_left(Inlet inlet, Taker left) except -1:
+    """Nothing more is to go to ``left``. What goes in its place comes behind what it has of this inlet's."""
+    cdef Carrier carrier = inlet.newest
+    while carrier is not None and carrier.taker is not left:
+        carrier = carrier.older_in
+    if carrier is not None:
+        inlet.on_unheard(left)
+    if inlet.unheard is not None and left in inlet.unheard:
+        inlet.has_other_ways = True
+    return 0
+
+
 cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
     """As far as is known. Of what is not known yet, ask."""
     cdef Taker taker

@@ -6,7 +6,7 @@ write, and grants that ingress nothing until a consumer has credit; of the rest 
 """
 
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport Carrier, Taker
+from router.forwarding.ends cimport LEFT_WAY, Carrier, Taker
 from router.forwarding.move cimport Move
 from wire.proton cimport RELEASED_STATE, pn
 
@@ -33,7 +33,7 @@ cdef class Recalls:
         if len(self.group.takers) < 2:
             return
         for taker in (*self.group.takers, *(self.group.streams or ())):
-            if taker.cost and taker.unsettled_count and not taker.is_closing_now:
+            if taker.cost and taker.unsettled_count and (not taker.is_closing_now or taker.way == LEFT_WAY):
                 self.seen[taker] = (taker.last_tag, taker.unsettled_count, taker.credit_count)
         for taker, mark in self.seen.items():
             if seen.get(taker) == mark:

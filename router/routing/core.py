@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from router.routing import spf
@@ -367,6 +368,14 @@ class Routing:
     def path(self, target: str) -> spf.Path | None:
         """Every router from this one to ``target``, both included."""
         return self._shortest().paths.get(target)
+
+    def cost_along(self, path: spf.Path) -> int | None:
+        """What ``path`` costs now; None if it does not lead there any more."""
+        graph = self._link_state.graph
+        hops = list(pairwise(path))
+        if not all(graph.has_edge(*hop) for hop in hops):
+            return None
+        return sum(int(graph.edges[hop]["cost"]) for hop in hops)
 
     def cost_to(self, target: str) -> int | None:
         return self._shortest().costs.get(target)

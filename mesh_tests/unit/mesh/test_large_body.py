@@ -34,7 +34,9 @@ def test_more_than_a_message_can_hold_is_refused(tmp_path: Path) -> None:
             read_body(file)
 
 
-@pytest.mark.parametrize("content", [b"", b"small", LARGE[:WHOLE_BYTES], LARGE])
+@pytest.mark.parametrize(
+    "content", [b"", b"small", LARGE[:WHOLE_BYTES], LARGE], ids=["none", "small", "just whole", "large"]
+)
 def test_a_file_is_sent_as_it_is(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     with (tmp_path / "file").open("rb") as file:
@@ -43,7 +45,7 @@ def test_a_file_is_sent_as_it_is(tmp_path: Path, content: bytes) -> None:
         assert joined(body) == joined(body) == content
 
 
-@pytest.mark.parametrize("content", [b"small", LARGE])
+@pytest.mark.parametrize("content", [b"small", LARGE], ids=["small", "large"])
 def test_a_pipe_is_read_to_its_end_and_may_be_sent_again(content: bytes) -> None:
     reading, writing = (os.fdopen(end, mode) for end, mode in zip(os.pipe(), ("rb", "wb"), strict=True))
     writer = threading.Thread(target=write_all, args=(writing, content))
