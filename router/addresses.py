@@ -33,6 +33,8 @@ from wire.link import IncomingLink
 from wire.log import Emit
 
 BURIAL_S = 0.5
+_MOST_AT_ONCE = 64
+"""Addresses that are settled in one turn: others have theirs in between, and the next hop begins with what it got."""
 
 
 class Addresses:
@@ -66,6 +68,7 @@ class Addresses:
         self._fallbacks = Fallbacks(book, ways, advertise, emit)
         self._entries: dict[tuple[str, int], Entry] = {}
         self._changed: dict[tuple[str, int], None] = {}
+        self._has_more = False
         self._consumed: set[str] = set()
         """Keys of sharded queues that some router had consumers for, so that a broker that comes up finds them."""
 
@@ -198,25 +201,38 @@ class Addresses:
 
     # Settling
     def settle(self) -> None:
-        """Make what is missing, drop what is not needed any more."""
-        while self._changed:
+        """Make what is missing, drop what is not needed any more. What is left over is due in no time."""
+        count = 0
+        while self._changed and count < _MOST_AT_ONCE:
             changed, self._changed = self._changed, {}
             known = {key: entry for key in changed if (entry := self._entries.get(key)) is not None}
             # After a change of paths that is all of them: whose priority is higher has its circuits, and credit, first.
             for key, entry in sorted(known.items(), key=lambda each: -each[1].policy.priority):
-                if self._entries.get(key) is entry:
+                count += 1
+                if count > _MOST_AT_ONCE:
+                    self._changed[key] = None
+                elif self._entries.get(key) is entry:
                     self._settle(key, entry)
+        if self._changed and not self._has_more:
+            self._has_more = True
+            self._timers.after(0.0, self._go_on)
+
+    def _go_on(self) -> None:
+        """The node settles when its timers ran."""
+        self._has_more = False
 
     def _settle(self, key: tuple[str, int], entry: Entry) -> None:
         group = entry.group
-        self._settle_advertisement(entry)
-        if entry.policy.kind.is_stored:
-            self._broker_links.settle(entry)
-        self._fallbacks.settle(entry)
         if isinstance(group, Multicast):
             self._branches.settle(entry)
         else:
             self._circuits.settle(entry)
+        # What was made just now needs no other look: all of it is seen below.
+        self._changed.pop(key, None)
+        self._settle_advertisement(entry)
+        if entry.policy.kind.is_stored:
+            self._broker_links.settle(entry)
+        self._fallbacks.settle(entry)
         if group.takers:
             entry.had_taker = True
         elif entry.had_taker and router_of(entry.policy.address) == self._reach.router_id:

@@ -44,11 +44,17 @@ class Circuits:
         link.set_target(target(spec.address))
         # The last word is the producer's: its router gives it for those that leave it to their receiver.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
-        link.set_properties({CIRCUIT: spec.to_text()})
+        link.set_property(CIRCUIT, spec.to_text())
         return link
 
-    def like(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
-        """A link onward in the direction of ``near``, asking for exactly what its peer asked for."""
+    def route(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
+        """The first link of a link route, asking for exactly what the client at ``near`` asked for."""
+        link = self._like(near, spec, hop)
+        link.set_property(CIRCUIT, spec.to_text())
+        return link
+
+    def _like(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
+        """In the direction of ``near``."""
         session = self._session(spec, hop)
         name = self._name(spec)
         link: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
@@ -56,12 +62,12 @@ class Circuits:
         link.copy_target(near)
         link.set_settle_modes(*near.remote_settle_modes)
         link.set_max_message_bytes(near.remote_max_message_bytes)
-        link.set_properties({CIRCUIT: spec.to_text()})
         return link
 
     def pass_on(self, near: Link, spec: CircuitSpec) -> None:
         """Be a transit router. Raises LinkError when the next hop is none of ours now."""
-        onward = self.like(near, spec, spec.next_hop(self._router_id))
+        onward = self._like(near, spec, spec.next_hop(self._router_id))
+        onward.copy_properties(near)
         is_route = spec.kind is CircuitKind.ROUTE
         patience = route_patience(near, self.patience) if is_route else self.patience
         Transit(near, onward, spec.priority, self._on_transit, patience, is_route=is_route)
@@ -103,7 +109,7 @@ class Transit:
         Relay(*ends, self._on_left, self._on_established, None, patience, is_transit=not is_route, priority=priority)
 
     def _on_established(self, link: Link) -> None:
-        if link is not self._onward or is_refusal(link):
+        if link is not self._onward or link.is_refused:
             return
         self._is_answered = True
         answer(self._near, self._onward)
@@ -146,8 +152,3 @@ def answer(near: Link, onward: Link) -> None:
     near.set_settle_modes(*onward.remote_settle_modes)
     near.set_max_message_bytes(onward.remote_max_message_bytes)
     near.open()
-
-
-def is_refusal(link: Link) -> bool:
-    """The peer answered with a null terminus of its own: a detach with the reason follows. [2.6.3]"""
-    return (link.remote_target if isinstance(link, OutgoingLink) else link.remote_source).is_null

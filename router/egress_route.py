@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from addressing.book import AddressKind, AddressPolicy
 from router.brokers import BrokerConnection, Brokers
-from router.circuits import in_and_out, is_refusal, route_patience
+from router.circuits import in_and_out, route_patience
 from router.events import BrokerLinkRefused
 from router.forwarding.relay import Relay
 from router.spec import PATH_LOST, CircuitSpec, path_lost
@@ -123,7 +123,7 @@ class EgressRoute(Unstitched):
         far.open()
 
     def _on_established(self, link: Link) -> None:
-        if link is self._far and not is_refusal(link):
+        if link is self._far and not link.is_refused:
             self._is_answered = True
             answer_as(self._near, link, self._client_address)
 

