@@ -3,12 +3,13 @@
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup demo test check asan format peers clean
+.PHONY: help setup demo test check soak asan format peers clean
 
 help:
 	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
 	@echo 'make test    make check, and all other tests (those that need another broker or client skip, and say how to get it)'
 	@echo 'make check   lint, types, dependency arrows, unit tests'
+	@echo 'make soak    nine minutes more of the random lives of this revision; docs/proof/soak.md says how far they are'
 	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
 	@echo 'make peers   install the brokers and clients of others that the interop tests talk to'
 	@echo 'make format  put the sources in the form that make check wants'
@@ -35,6 +36,9 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q -n auto mesh_tests/unit mesh_tests/sim $(ARGS)
+
+soak: $(READY)
+	@$(BIN)/python -m mesh_tests.soak $(ARGS)
 
 asan: $(READY)
 	@bash tools/asan.sh $(ARGS)

@@ -6,7 +6,6 @@ producer's messages were seen in the order in which it sent them. A seed that fa
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +14,12 @@ from typing import Any
 import pytest
 
 from mesh_tests.sim.clients import Receiver, Sender, SimClient
+from mesh_tests.sim.seeds import seeds
 from mesh_tests.sim.test_fallback import body, is_falling_back, mesh_of, text_of
 from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED
 
-FIRST = int(os.environ.get("WALK_FIRST_SEED", "1"))
-SEEDS = range(FIRST, FIRST + int(os.environ.get("WALK_SEEDS", "12")))
+SEEDS = seeds(12)
 RING: dict[str, Any] = {
     "r1": {"connect": ["r2", {"to": "r4", "cost": 3}]},
     "r2": {"connect": ["r3"]},

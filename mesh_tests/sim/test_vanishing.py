@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from mesh_tests.sim.line import line
+from mesh_tests.sim.seeds import seeds
 from mesh_tests.sim.vanishing import VanishingWalk, addressed
 from mesh_tests.sim.walk import RETRANSMITTED, data_section
 from router.forwarding import ties
 from wire import delivery as deliveries
 from wire.delivery import Kind
 
-FIRST = int(os.environ.get("VANISH_FIRST_SEED", "1"))
-SEEDS = [*range(FIRST, FIRST + int(os.environ.get("VANISH_SEEDS", "40"))), 90, 250, 1016, 5217, 9006, 12031]
+SEEDS = seeds(40, 90, 250, 1016, 5217, 9006, 12031)
 
 
 class RetransmittingWalk(VanishingWalk):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mesh_tests.sim.seeds import seeds
 from mesh_tests.sim.walk import RETRANSMITTED, Walk
 from router.forwarding import ties
 
-FIRST = int(os.environ.get("WALK_FIRST_SEED", "1"))
-SEEDS = [*range(FIRST, FIRST + int(os.environ.get("WALK_SEEDS", "4"))), 722]
+SEEDS = seeds(4, 722)
 
 
 class RetransmittingWalk(Walk):
