@@ -168,6 +168,10 @@ class Connection(Part):
     """Router to connect to."""
     cost: int = Field(default=1, ge=1, le=MAX_COST)
     """Cost of the way over this connection; traffic takes the cheapest path."""
+    host: Host | None = None
+    """Where to dial, if not at the host of that router: a port forward, a tunnel, a proxy."""
+    port: Port | None = None
+    """Which port to dial, if not that of the router."""
 
     @classmethod
     def _from_shorthand(cls, value: Any) -> Any:
@@ -268,11 +272,13 @@ class User(Part):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A connection between two routers; ``dialer`` opens it to ``to``."""
+    """A connection between two routers; ``dialer`` opens it to ``to``: where that listens, or at ``host``, ``port``."""
 
     dialer: str
     to: str
     cost: int
+    host: str | None = None
+    port: int | None = None
 
 
 class Topology(Part):
@@ -331,7 +337,7 @@ class Topology(Part):
         """Yield the connections between routers, in the order of the file."""
         for name, router in self.routers.items():
             for connection in router.connect:
-                yield Edge(name, connection.to, connection.cost)
+                yield Edge(name, connection.to, connection.cost, connection.host, connection.port)
 
     def routers_of(self, broker: str) -> tuple[str, ...]:
         """The routers that connect to ``broker``."""

@@ -14,7 +14,7 @@ from typing import Any
 from addressing.book import AddressBook, AddressKind
 from addressing.credentials import parse_secret
 from addressing.permissions import Permissions
-from addressing.topology import Authentication, Broker, Listener, Topology
+from addressing.topology import Authentication, Broker, Edge, Listener, Topology
 from router.brokers import BrokerSettings
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
@@ -195,18 +195,20 @@ class _Parts:
 
     # Whom we dial
     def connectors(self) -> list[ConnectorSpec]:
-        return [
-            self._node_connector(_connector_name(edge.to), self._topology.routers[edge.to], Role.ROUTER, edge.to)
-            for edge in self._topology.edges()
-            if edge.dialer == self._name
-        ]
+        return [self._router_connector(edge) for edge in self._topology.edges() if edge.dialer == self._name]
 
-    def _node_connector(self, connector: str, node: Any, role: Role, name: str) -> ConnectorSpec:
+    def _router_connector(self, edge: Edge) -> ConnectorSpec:
+        router = self._topology.routers[edge.to]
+        address = edge.host or router.host, edge.port or router.port
+        return self._node_connector(_connector_name(edge.to), address, Role.ROUTER, edge.to)
+
+    def _node_connector(self, connector: str, address: tuple[str, int], role: Role, name: str) -> ConnectorSpec:
         certificate = self._certificate
+        host, port = address
         return ConnectorSpec(
             name=connector,
-            host=node.host,
-            port=node.port,
+            host=host,
+            port=port,
             tls=tls.mesh_connector_context(certificate) if certificate else None,
             expected=MeshIdentity(self._topology.mesh, role, name) if certificate else None,
             is_mesh=True,
@@ -226,7 +228,7 @@ class _Parts:
             connector=lambda connector: (
                 self._existing_connector(connector, broker)
                 if location is not None
-                else self._node_connector(connector, broker, Role.BROKER, name)
+                else self._node_connector(connector, (broker.host, broker.port), Role.BROKER, name)
             ),
         )
 
