@@ -113,14 +113,21 @@ class ControlReceiver(Unstitched):
     def __init__(self, link: IncomingLink, on_control: Callable[[str, Mapping[str, Any]], None]) -> None:
         self._link = link
         self._on_control = on_control
+        self._parts: list[bytes] = []
         link.owner = self
         link.accept_as_proposed()
         link.grant(_CONTROL_CREDIT)
 
     def on_delivery(self, link: Link, delivery: Pointer) -> None:
         link = self._link
-        while (current := link.current) is not None and not deliveries.is_partial(current):
-            data = link.recv(deliveries.pending(current))
+        while (current := link.current) is not None:
+            # As it comes: one of all addresses may be larger than the session's window.
+            if size := deliveries.pending(current):
+                self._parts.append(link.recv(size))
+            if deliveries.is_partial(current):
+                return
+            data = b"".join(self._parts)
+            self._parts.clear()
             link.advance()
             deliveries.settle(current)
             if link.credit < _CONTROL_CREDIT // 2:

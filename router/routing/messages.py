@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from router.routing.fields import ControlMessageError, costs, number, submap, text, texts
+from router.routing.fields import ControlMessageError, costs, number, packed, submap, text, texts
 
 PROTOCOL_VERSION = 1
 AREA = "0"
@@ -117,7 +117,7 @@ class MauChanges:
 
     def to_map(self) -> Body:
         versions = {"instance": self.instance, "since": self.since, "mobile_seq": self.mobile_seq}
-        return {**_head(self.id), **versions, "add": list(self.added), "del": list(self.removed)}
+        return {**_head(self.id), **versions, "add": packed(self.added), "del": packed(self.removed)}
 
     @staticmethod
     def from_map(body: Body) -> MauChanges:
@@ -142,7 +142,7 @@ class MauAll:
 
     def to_map(self) -> Body:
         versions = {"instance": self.instance, "mobile_seq": self.mobile_seq}
-        return {**_head(self.id), **versions, "exist": list(self.addresses)}
+        return {**_head(self.id), **versions, "exist": packed(self.addresses)}
 
     @staticmethod
     def from_map(body: Body) -> MauAll:
