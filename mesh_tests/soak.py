@@ -80,7 +80,7 @@ def load() -> Soak:
 
 def run(life: Life, tally: Tally) -> None:
     count = min(BATCH, life.seeds - tally.seeds)
-    environment = {f"{life.variable}_FIRST_SEED": str(life.first + tally.seeds), f"{life.variable}_SEEDS": str(count)}
+    environment = {"LIFE_FIRST": str(life.first + tally.seeds), "LIFE_COUNT": str(count)}
     command = [
         sys.executable,
         "-m",

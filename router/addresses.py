@@ -12,6 +12,7 @@ from router.backed import Ways
 from router.branches import Branches
 from router.broker_links import BrokerLinks
 from router.brokers import Brokers
+from router.changed import Changed
 from router.circuits import Circuits
 from router.entries import Entry
 from router.fallbacks import Fallbacks
@@ -67,7 +68,7 @@ class Addresses:
         ways = Ways(self._reach, self._circuits, self._broker_links, self._upkeep, timers, settings.path_wait_s)
         self._fallbacks = Fallbacks(book, ways, advertise, emit)
         self._entries: dict[tuple[str, int], Entry] = {}
-        self._changed: dict[tuple[str, int], None] = {}
+        self._changed = Changed()
         self._has_more = False
         self._consumed: set[str] = set()
         """Keys of sharded queues that some router had consumers for, so that a broker that comes up finds them."""
@@ -79,7 +80,7 @@ class Addresses:
         if entry is None:
             entry = self._entries[key] = self._make(policy, phase)
             entry.group.priority = policy.priority
-            self._changed[key] = None
+            self._changed.add(entry)
         return entry.group
 
     def _make(self, policy: AddressPolicy, phase: int) -> Entry:
@@ -118,7 +119,9 @@ class Addresses:
 
     # What the groups tell
     def on_group_changed(self, group: AddressGroup) -> None:
-        self._changed[group.address, group.phase] = None
+        entry = self._entries.get((group.address, group.phase))
+        if entry is not None:
+            self._changed.add(entry)
 
     def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None:
         entry = self._entries.get((group.address, group.phase))
@@ -161,7 +164,8 @@ class Addresses:
 
     # What the mesh tells
     def on_paths_changed(self) -> None:
-        self._changed.update(dict.fromkeys(self._entries))
+        for entry in self._entries.values():
+            self._changed.add(entry)
         self._look_for_consumers()
 
     def _look_for_consumers(self) -> None:
@@ -177,17 +181,17 @@ class Addresses:
             name = (key[2:], 0 if key.startswith("F") else int(key[1:2]))
             if key.startswith("M1"):
                 self._consumed.add(key)
-            if name in self._entries:
-                self._changed[name] = None
+            if (entry := self._entries.get(name)) is not None:
+                self._changed.add(entry)
             elif name[1] == 1 and (policy := self._book.resolve(name[0])) is not None and self._hosts(policy):
                 self.group(policy, 1)
 
     def on_broker_changed(self, broker: str) -> None:
         kept = self._fallbacks.kept_by(broker)
-        for key, entry in self._entries.items():
+        for entry in self._entries.values():
             if broker in entry.policy.brokers or entry.policy in kept:
                 entry.ends.refusals.pop(broker, None)
-                self._changed[key] = None
+                self._changed.add(entry)
         if not self._brokers.is_up(broker):
             return
         for policy in kept:
@@ -204,15 +208,11 @@ class Addresses:
         """Make what is missing, drop what is not needed any more. What is left over is due in no time."""
         count = 0
         while self._changed and count < _MOST_AT_ONCE:
-            changed, self._changed = self._changed, {}
-            known = {key: entry for key in changed if (entry := self._entries.get(key)) is not None}
-            # After a change of paths that is all of them: whose priority is higher has its circuits, and credit, first.
-            for key, entry in sorted(known.items(), key=lambda each: -each[1].policy.priority):
-                count += 1
-                if count > _MOST_AT_ONCE:
-                    self._changed[key] = None
-                elif self._entries.get(key) is entry:
-                    self._settle(key, entry)
+            count += 1
+            entry = self._changed.pop()
+            key = entry.group.address, entry.group.phase
+            if self._entries.get(key) is entry:
+                self._settle(key, entry)
         if self._changed and not self._has_more:
             self._has_more = True
             self._timers.after(0.0, self._go_on)
@@ -228,7 +228,7 @@ class Addresses:
         else:
             self._circuits.settle(entry)
         # What was made just now needs no other look: all of it is seen below.
-        self._changed.pop(key, None)
+        self._changed.discard(entry)
         self._settle_advertisement(entry)
         if entry.policy.kind.is_stored:
             self._broker_links.settle(entry)

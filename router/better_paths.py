@@ -40,6 +40,8 @@ class BetterPaths:
 
     def look(self, entry: Entry, egress: str, circuit: Taker, path: Path) -> None:
         """``path`` is the cheapest to the egress of ``circuit``."""
+        assert circuit.path is not None
+        circuit.cost = self._routing.cost_along(circuit.path) or circuit.cost
         better = entry.ends.better.get(egress)
         if circuit.path == path or not self._is_cheaper(path, circuit):
             self._forget(entry, egress)
@@ -79,6 +81,9 @@ class BetterPaths:
         egress = taker.egress
         better = entry.ends.better.get(egress) if egress is not None else None
         if egress is None or better is None or better.circuit is not taker:
+            return
+        # One that was lost just now has its place taken by `take`.
+        if egress not in entry.ends.circuits:
             return
         del entry.ends.better[egress]
         left, entry.ends.circuits[egress] = entry.ends.circuits[egress], taker

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from router.entries import Entry, Refusal
 from router.events import CircuitRefused
 from router.forwarding.address import AddressGroup
+from router.forwarding.anycast import Anycast
 from router.forwarding.ends import Taker
 from router.routing.spf import Path
 from router.spec import NO_TAKER, PATH_LOST
@@ -69,13 +70,19 @@ class Upkeep:
             self._look_again(entry.group)
 
     def leave(self, entry: Entry, taker: Taker) -> None:
-        """Nothing more goes there; it is closed when nothing is outstanding, and what was sent settled had its time."""
+        """Nothing more goes there; it is closed when all that went there was passed on."""
         self._timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
+
+    @staticmethod
+    def _has_passed_on(entry: Entry, taker: Taker) -> bool:
+        """Of one that was left also what was sent settled; of others nobody waits for that."""
+        group = entry.group
+        return taker not in entry.ends.left or not isinstance(group, Anycast) or group.has_passed_on(taker)
 
     def _close_if_idle(self, entry: Entry, taker: Taker) -> None:
         if not taker.is_closing:
             return
-        if taker.unsettled_count:
+        if taker.unsettled_count or not self._has_passed_on(entry, taker):
             self._timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
             return
         entry.forget(taker)

@@ -129,7 +129,7 @@ cdef class AddressGroup(Group):
         if isinstance(link.owner, Inlet):
             self.top_up_now(link.owner)
             self.look_at_drains()
-        elif not self.has(link.owner):
+        elif not self.has(link.owner) and not link.is_refused:
             self.owner.on_better_way(self, link.owner)
 
     def _despair_later(self):

@@ -25,6 +25,7 @@ cdef class Anycast(AddressGroup):
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size)
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
     cdef int _wait_for_room(self, Inlet inlet) except -1
+    cdef Taker _best_elsewhere(self, object egress, size_t size)
     cdef Taker best_of(self, bint locals_only, list tried, size_t size)
     cdef Taker _who_is_too_small(self, bint locals_only, size_t size)
     cdef bint may_offer_again(self, Inlet inlet) except -1

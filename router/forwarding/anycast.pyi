@@ -18,4 +18,6 @@ class Anycast(AddressGroup):
         *,
         closest: bool = False,
     ) -> None: ...
+    def has_passed_on(self, left: Taker) -> bool:
+        """Whatever it was given, settled ones too; its egress is asked if that is not known."""
     def replace_taker(self, left: Taker, taker: Taker) -> None: ...

@@ -12,7 +12,7 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SHARED_WAY, Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.move cimport Move, start_move, too_large
-from router.forwarding.order cimport may_take, note_left, note_under_way
+from router.forwarding.order cimport is_passed_on, may_take, note_left, note_under_way
 from router.forwarding.recall cimport Recalls
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
@@ -25,6 +25,15 @@ cdef double SHARE_OF_EGRESS = 0.25
 cdef enum:
     # It is told in one byte.
     MOST_WEIGHT = 255
+
+
+cdef bint _is_stuck(Inlet inlet, object egress) except -1:
+    """What it sent there over a circuit that was left waits for credit, and so would all that comes behind it."""
+    cdef Taker taker
+    for taker in inlet.unheard or ():
+        if taker.way == LEFT_WAY and taker.egress == egress and taker.credit_count <= 0:
+            return True
+    return False
 
 
 cdef class Anycast(AddressGroup):
@@ -99,6 +108,21 @@ cdef class Anycast(AddressGroup):
         for inlet in self.inlets:
             note_left(inlet, left)
         self.add_taker(taker)
+
+    def has_passed_on(self, Taker left):
+        cdef Inlet inlet
+        cdef bint has = True
+        for inlet in self.inlets:
+            has = is_passed_on(inlet, left) and has
+        return has
+
+    def add_inlet(self, Inlet inlet):
+        cdef Inlet other
+        if self.has_resting and inlet.is_circuit:
+            # In place of one that rests, or beside it: its ingress would send here again what it has just got back.
+            for other in self.inlets:
+                inlet.is_resting = inlet.is_resting or (other.is_resting and other.ingress == inlet.ingress)
+        super().add_inlet(inlet)
 
     cdef int watch_circuits(self) except -1:
         if self.recalls is None:
@@ -224,11 +248,27 @@ cdef class Anycast(AddressGroup):
         return found
 
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size):
-        cdef Taker best = self.best_of(inlet.is_circuit, None, size)
+        cdef Taker taker, best = self.best_of(inlet.is_circuit, None, size)
         if best is None:
             self._wait_for_room(inlet)
             return None
-        return self.way_to(best, inlet, is_large, size)
+        taker = self.way_to(best, inlet, is_large, size)
+        if taker is None and _is_stuck(inlet, best.egress):
+            best = self._best_elsewhere(best.egress, size)
+            return self.way_to(best, inlet, is_large, size) if best is not None else None
+        return taker
+
+    cdef Taker _best_elsewhere(self, object egress, size_t size):
+        """At another egress than this, where a producer's next delivery would have to wait for those before it."""
+        cdef Taker taker, best = None
+        for taker in self.takers:
+            if not taker.can_take_now() or taker.is_stream or taker.egress == egress or not taker.link.is_writable_now():
+                continue
+            if taker.max_message_bytes and size > taker.max_message_bytes:
+                continue
+            if best is None or taker.unsettled_count + taker.cost < best.unsettled_count + best.cost:
+                best = taker
+        return best
 
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size):
         """The taker, or for a large delivery the inlet's stream beside it; None while the inlet may not change."""

@@ -114,7 +114,8 @@ cdef class Taker(DeliveryOwner):
     cdef readonly unsigned int number
     cdef readonly OutgoingCore link
     cdef readonly Group group
-    cdef readonly int cost
+    # Of a circuit it may change, but not to 0.
+    cdef public int cost
     cdef int credit_count
     cdef public bint presettles
     cdef bint is_closing_now

@@ -127,7 +127,7 @@ cdef class AnycastWithFallback(Anycast):
             if not self.has_taker_for(inlet):
                 inlet.revoke()
         if self.despair is None and not self.has_taker():
-            self.despair = self.timers.after(self.settings.path_wait_s, self.give_up)
+            self.despair = self.timers.after(self.hold_s, self.give_up)
 
     def give_up(self):
         self.despair = None

@@ -47,6 +47,15 @@ cdef int note_left(Inlet inlet, Taker left) except -1:
     return 0
 
 
+cdef bint is_passed_on(Inlet inlet, Taker left) except -1:
+    """As far as is known; if not, it is asked, as soon as it has credit."""
+    if inlet.unheard is None or left not in inlet.unheard:
+        return True
+    if inlet.unheard[left] is None and left.credit_count > 0 and left.moving is None:
+        inlet.unheard[left] = _ask(inlet, left, inlet.unheard)
+    return False
+
+
 cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
     """As far as is known. Of what is not known yet, ask."""
     cdef Taker taker

@@ -1,0 +1,158 @@
+"""A circuit moves to a better path: what if that is refused, or the old one is lost, or its consumer is busy then?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from mesh_tests.sim.line import ADDRESSES, ring
+from mesh_tests.sim.test_costs import HIGH, STABLE_S, set_costs
+from mesh_tests.sim.test_fallback import body, body_of
+from mesh_tests.sim.world import Pipe, SimMesh
+from router.circuits import Circuits
+from wire.delivery import ACCEPTED
+from wire.errors import AmqpError
+from wire.link import Link
+
+
+@pytest.mark.parametrize("condition", ["amqp:resource-limit-exceeded", "amqpmesh:path-lost"])
+def test_a_circuit_that_is_refused_takes_nobodys_place(monkeypatch: pytest.MonkeyPatch, condition: str):
+    mesh = ring()
+    receiver = mesh.client("r3").receiver("rpc", credit=100)
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    refused = []
+
+    def pass_on(circuits: Circuits, near: Link, spec: Any) -> None:
+        refused.append(spec)
+        raise AmqpError(condition, "not here")
+
+    monkeypatch.setattr(Circuits, "pass_on", pass_on)
+    set_costs(mesh, HIGH, ("r1", "r2"))
+    came_at, seen = [mesh.now], 0
+    for n in range(1000):
+        mesh.send(sender, body(f"{n}"))
+        mesh.run(0.01)
+        if len(receiver.messages) > seen:
+            seen = len(receiver.messages)
+            came_at.append(mesh.now)
+    assert refused
+    assert max(later - earlier for earlier, later in pairwise(came_at)) < 0.05
+    mesh.run(1)
+    assert set(sender.outcomes.values()) == {ACCEPTED}
+    assert len(sender.outcomes) == 1000
+
+
+class Batching(SimMesh):
+    """What comes to r1 from r2 is read every 4 ms, in one piece."""
+
+    def _arrival(self, pipe: Pipe, end: int, data: bytes) -> Callable[[], None]:
+        if pipe is not self.trunks.get(frozenset({"r1", "r2"})) or pipe.ends[end][0] is not self.routers["r1"]:
+            return super()._arrival(pipe, end, data)
+        batch: list[bytes] = self.__dict__.setdefault("batch", [])
+
+        def deliver() -> None:
+            together = b"".join(batch)
+            batch.clear()
+            SimMesh._arrival(self, pipe, end, together)()
+
+        def arrive() -> None:
+            if not batch:
+                self.at(math.ceil(self.now / 0.004 + 1e-9) * 0.004, deliver)
+            batch.append(data)
+
+        return arrive
+
+
+def test_the_old_circuit_may_be_lost_in_the_read_that_tells_of_the_better_one():
+    routers = {
+        "r1": {"connect": ["r2"]},
+        "r2": {"connect": ["r3", "r4"]},
+        "r3": {"connect": ["r5"]},
+        "r4": {"connect": ["r5"]},
+        "r5": {},
+    }
+    for step in range(40):
+        mesh = Batching({"mesh": "batching", "node_tls": False, "routers": routers, "addresses": ADDRESSES})
+        mesh.converge()
+        receiver = mesh.client("r5").receiver("rpc", credit=100)
+        sender = mesh.client("r1").sender("rpc")
+        mesh.run_until(lambda sender=sender: sender.link.credit > 0)
+        set_costs(mesh, HIGH, ("r2", "r3"))
+        mesh.run(STABLE_S + 0.0005 * step)
+        mesh.kill("r3")
+        mesh.run(0.05)
+        mesh.send(sender, body("x"))
+        mesh.run_until(lambda receiver=receiver: len(receiver.messages) == 1, 1)
+
+
+def test_closest_knows_what_a_path_costs_now():
+    """The path is the same, and is the only one: nothing is made anew."""
+    routers = {"r1": {"connect": ["r2", {"to": "r4", "cost": 2}]}, "r2": {}, "r4": {}}
+    mesh = SimMesh({"mesh": "closest", "node_tls": False, "routers": routers, "addresses": ADDRESSES})
+    mesh.converge()
+    near, far = (mesh.client(router).receiver("near", credit=100) for router in ("r2", "r4"))
+    sender = mesh.client("r1").sender("near")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    mesh.run(0.5)
+    mesh.send(sender, body("before"))
+    mesh.run(0.1)
+    set_costs(mesh, HIGH, ("r1", "r2"))
+    mesh.run(0.1)
+    mesh.send(sender, body("after"))
+    mesh.run(0.1)
+    assert [body_of(message) for message in near.messages] == [b"before"]
+    assert [body_of(message) for message in far.messages] == [b"after"]
+
+
+def test_what_was_sent_settled_waits_on_the_left_circuit_for_its_consumers_credit():
+    mesh = ring()
+    receiver = mesh.client("r3").receiver("rpc", credit=1)
+    sender = mesh.client("r1").sender("rpc")
+    for n in range(2):
+        mesh.send(sender, body(f"{n}"), settled=True)
+    mesh.run_until(lambda: len(receiver.messages) == 1)
+    receiver.tops_up = False
+    set_costs(mesh, HIGH, ("r1", "r2"))
+    mesh.run(10)
+    receiver.link.grant(5)
+    mesh.flush()
+    mesh.run_until(lambda: [body_of(message) for message in receiver.messages] == [b"0", b"1"], 1)
+    mesh.run_until(lambda: mesh.routers["r2"].snapshot().transit_circuits == 0, 5)
+
+
+@pytest.mark.parametrize("address", ["near", "rpc"])
+@pytest.mark.parametrize("rests", [True, False])
+def test_a_producer_goes_on_to_another_consumer_while_that_of_the_left_circuit_is_busy(address: str, rests: bool):
+    """r3's consumer has one and wants no more; r4's is idle, but dearer."""
+    routers = {
+        "r1": {"connect": ["r2", {"to": "r5", "cost": 3}, {"to": "r4", "cost": 9}]},
+        "r2": {"connect": ["r3"]},
+        "r5": {"connect": ["r3"]},
+        "r3": {},
+        "r4": {},
+    }
+    mesh = SimMesh({"mesh": "busy", "node_tls": False, "routers": routers, "addresses": ADDRESSES})
+    mesh.converge()
+    busy = mesh.client("r3").receiver(address, credit=1)
+    busy.accepts = False
+    sender = mesh.client("r1").sender(address)
+    mesh.send(sender, body("m1"))
+    mesh.run_until(lambda: len(busy.held) == 1)
+    idle = mesh.client("r4").receiver(address, credit=50)
+    mesh.run(1)
+    if rests:
+        mesh.send(sender, body("m2"))
+        mesh.run_until(lambda: len(idle.messages) == 1, 10)
+    set_costs(mesh, HIGH - 2, ("r1", "r2"))
+    mesh.run(2 * STABLE_S)
+    assert mesh.routers["r5"].snapshot().transit_circuits == 1
+    for n in range(5):
+        mesh.send(sender, body(f"m{3 + n}"))
+        mesh.run(1)
+    mesh.run_until(lambda: len(sender.outcomes) == sender.count - 1, 10)
+    assert set(sender.outcomes.values()) == {ACCEPTED}
