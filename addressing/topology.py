@@ -367,8 +367,9 @@ class Topology(Part):
 def with_defaults(source: dict[str, Any]) -> dict[str, Any]:
     """Fill in what depends on other parts of the file: times, ports by position, authentication by users."""
     filled = dict(source)
-    if isinstance(interval_s := source.get("hello_interval_s"), int | float) and interval_s > 0:
-        filled.setdefault("hello_max_age_s", 3 * interval_s)
+    interval_s = source.get("hello_interval_s")
+    if isinstance(interval_s, int | float) and interval_s > 0 and source.get("hello_max_age_s") is None:
+        filled["hello_max_age_s"] = 3 * interval_s
     for section, first_port in (("routers", FIRST_ROUTER_PORT), ("brokers", FIRST_BROKER_PORT)):
         nodes = source.get(section)
         if isinstance(nodes, dict):

@@ -54,8 +54,12 @@ def changed_costs(topology: Topology, snapshots: Mapping[str, Mapping[str, Any] 
         for router, other in ((edge.dialer, edge.to), (edge.to, edge.dialer)):
             cost = _cost(snapshots.get(router), other)
             if cost not in (None, edge.cost):
-                yield f"{edge.dialer} - {edge.to} costs {cost}, {edge.cost} in the file: `amqpmesh cost` changed it"
+                yield f"{edge.dialer} - {edge.to} costs {cost}, and {edge.cost} in {_file_name(topology)}"
                 break
+
+
+def _file_name(topology: Topology) -> str:
+    return topology.file.name if topology.file is not None else "the topology"
 
 
 def _cost(snapshot: Mapping[str, Any] | None, neighbor: str) -> int | None:

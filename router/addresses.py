@@ -63,7 +63,7 @@ class Addresses:
         self._reach = Reach(router_id, routing, brokers)
         self._upkeep = Upkeep(timers, self.on_group_changed, emit)
         self._circuits = AddressCircuits(self._reach, circuits, self._upkeep, timers, self.on_group_changed)
-        self._branches = Branches(self._reach, circuits, self._upkeep)
+        self._branches = Branches(self._reach, circuits, self._upkeep, timers)
         self._broker_links = BrokerLinks(self._reach, brokers, self._upkeep, settings.link_capacity)
         ways = Ways(self._reach, self._circuits, self._broker_links, self._upkeep, timers, settings.path_wait_s)
         self._fallbacks = Fallbacks(book, ways, advertise, emit)
@@ -129,6 +129,8 @@ class Addresses:
             return
         if isinstance(end, Inlet) and end.is_circuit:
             self._branches.close(group, end)
+        elif isinstance(end, Taker) and error is not None:
+            self._branches.on_lost(group, end)
         for name in entry.names_of(end):
             self._upkeep.on_refused(entry, name, error, end.path if isinstance(end, Taker) else None)
         entry.forget(end)

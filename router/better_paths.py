@@ -88,6 +88,5 @@ class BetterPaths:
         del entry.ends.better[egress]
         left, entry.ends.circuits[egress] = entry.ends.circuits[egress], taker
         assert isinstance(entry.group, Anycast)
-        entry.ends.left.append(left)
         entry.group.replace_taker(left, taker)
         self._upkeep.leave(entry, left)

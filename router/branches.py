@@ -15,16 +15,21 @@ from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.multicast import Multicast
 from router.reach import Reach
-from router.spec import CircuitKind, CircuitSpec, Tree, tree_of
+from router.spec import CircuitKind, CircuitSpec, Tree, path_lost, tree_of
+from router.timers import Timers
 from router.upkeep import Upkeep
 from wire.errors import AmqpError
 
+NEWS_S = 0.5
+"""By then an ingress has heard that a path broke."""
+
 
 class Branches:
-    def __init__(self, reach: Reach, circuits: Circuits, upkeep: Upkeep) -> None:
+    def __init__(self, reach: Reach, circuits: Circuits, upkeep: Upkeep, timers: Timers) -> None:
         self._reach = reach
         self._circuits = circuits
         self._upkeep = upkeep
+        self._timers = timers
 
     # The tree of this ingress
     def lacks_some(self, entry: Entry) -> bool:
@@ -37,9 +42,13 @@ class Branches:
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:
             return
-        targets = self._reach.takers(entry) if has_producer else frozenset()
-        wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(targets).items()}
-        self._retire(entry, wanted, at_once=has_producer)
+        wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(self._reach.takers(entry)).items()}
+        # Also while nobody sends: a tree that broke and is whole again would look as if it had never been lost.
+        self._drop_others(entry, wanted)
+        if not has_producer:
+            for _, branch in list(entry.ends.branches.values()):
+                self._upkeep.retire(entry, branch, at_once=False)
+            return
         for hop, kind in product(wanted, _kinds(entry.group)):
             if (hop, kind) in entry.ends.branches:
                 _, branch = entry.ends.branches[hop, kind]
@@ -47,13 +56,12 @@ class Branches:
             elif self._upkeep.may_try(entry, hop):
                 self._add(entry, hop, kind, wanted[hop])
 
-    def _retire(self, entry: Entry, wanted: dict[str, Tree], *, at_once: bool) -> None:
+    def _drop_others(self, entry: Entry, wanted: dict[str, Tree]) -> None:
         branches = entry.ends.branches
         lost = {key: taker for key, (tree, taker) in branches.items() if wanted.get(key[0]) != tree}
         for key, taker in lost.items():
-            if at_once:
-                branches.pop(key)
-            self._upkeep.retire(entry, taker, at_once=at_once)
+            branches.pop(key)
+            self._upkeep.retire(entry, taker, at_once=True)
         hops = {hop for hop, _ in lost}
         for stream in [stream for (hop, _), stream in entry.ends.streams.items() if hop in hops]:
             self._upkeep.retire(entry, stream, at_once=True)
@@ -111,6 +119,26 @@ class Branches:
             branch = self._open(group, spec.kind, hop, tree, spec.ingress, upstream)
             if branch is not None:
                 branch.behind = frozenset(_routers(hop, tree))
+            else:
+                self._on_cut(group, upstream)
+
+    def on_lost(self, group: AddressGroup, branch: Taker) -> None:
+        """One of those passed on broke."""
+        if branch.behind is not None and branch.upstream is not None:
+            self._on_cut(group, branch.upstream)
+
+    def _on_cut(self, group: AddressGroup, upstream: Inlet) -> None:
+        """Its ingress hears of the path, and makes another tree; what has outcomes to come is left in peace."""
+        self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, upstream.deliveries_in))
+
+    def _watch_cut(self, group: AddressGroup, upstream: Inlet, count: int) -> None:
+        """If the ingress still sends there, the path was whole again before it looked: it is to make the tree anew."""
+        if upstream not in group.inlets or upstream.link.has_left:
+            return
+        if upstream.deliveries_in != count:
+            upstream.expel(path_lost(f"{self._reach.router_id} lost a branch of {group.address!r}"))
+        else:
+            self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, count))
 
     def _look_behind(self, entry: Entry) -> None:
         """Of those passed on: their ingress closes what leads to nobody, but what is under way there comes first."""

@@ -39,8 +39,6 @@ class Ends:
     circuits: dict[str, Taker] = field(default_factory=dict)
     better: dict[str, Better] = field(default_factory=dict)
     """By egress: what may take the place of its circuit."""
-    left: list[Taker] = field(default_factory=list)
-    """Circuits that another has taken the place of, until they have nothing outstanding."""
     branches: dict[BranchKey, tuple[Tree, Taker]] = field(default_factory=dict)
     streams: dict[tuple[str, Inlet], Taker] = field(default_factory=dict)
     broker_takers: dict[str, Taker] = field(default_factory=dict)
@@ -60,7 +58,6 @@ class Ends:
         """Take an end out wherever it stands; the streams that end with it."""
         self.circuits = {name: taker for name, taker in self.circuits.items() if taker is not end}
         self.better = {name: better for name, better in self.better.items() if better.circuit is not end}
-        self.left = [taker for taker in self.left if taker is not end]
         self.branches = {key: branch for key, branch in self.branches.items() if branch[1] is not end}
         self.broker_takers = {name: taker for name, taker in self.broker_takers.items() if taker is not end}
         self.broker_inlets = {name: inlet for name, inlet in self.broker_inlets.items() if inlet is not end}

@@ -76,8 +76,7 @@ class Upkeep:
     @staticmethod
     def _has_passed_on(entry: Entry, taker: Taker) -> bool:
         """Of one that was left also what was sent settled; of others nobody waits for that."""
-        group = entry.group
-        return taker not in entry.ends.left or not isinstance(group, Anycast) or group.has_passed_on(taker)
+        return not taker.is_left or not isinstance(entry.group, Anycast) or entry.group.has_passed_on(taker)
 
     def _close_if_idle(self, entry: Entry, taker: Taker) -> None:
         if not taker.is_closing:

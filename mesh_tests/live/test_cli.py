@@ -115,7 +115,7 @@ def test_the_cost_of_a_connection_is_changed_at_both_ends_until_it_is_changed_ba
         "before": 1,
     }
     assert "to keep it, write it into the file" in changed.stderr
-    said = "r2 - r1 costs 7, 1 in the file: `amqpmesh cost` changed it"
+    said = "r2 - r1 costs 7, and 1 in amqpmesh.yml"
     assert said in run(mesh, "status").stderr
     assert status(mesh)["changed_costs"] == [said]
     assert run(mesh, "cost", "r1", "r2", "1").stderr.startswith("r1 - r2: cost 1, was 7")

@@ -45,6 +45,8 @@ class Taker(DeliveryOwner):
     cost: int
     presettles: bool
     is_closing: bool
+    @property
+    def is_left(self) -> bool: ...
     upstream: Inlet | None
     is_stream: bool
     egress: str | None

@@ -611,6 +611,11 @@ cdef class Taker(DeliveryOwner):
         if is_needed_again:
             self.sync()
 
+    @property
+    def is_left(self):
+        """Another circuit took its place: it ends when all that went there was passed on."""
+        return self.way == LEFT_WAY
+
     def go_on(self):
         """It is needed again, and takes what its peer granted meanwhile."""
         self.is_closing = False

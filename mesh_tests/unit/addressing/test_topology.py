@@ -94,6 +94,11 @@ def test_a_key_with_nothing_after_it_counts_as_not_given() -> None:
     assert topology.brokers == {}
 
 
+@pytest.mark.parametrize("given", ["", "hello_max_age_s:\n", "hello_max_age_s: null\n"])
+def test_a_neighbor_is_dead_after_three_intervals_unless_the_file_says_otherwise(given: str) -> None:
+    assert parse_topology(HEAD + "hello_interval_s: 0.2\n" + given).hello_max_age_s == pytest.approx(0.6)
+
+
 def test_names_may_look_like_numbers() -> None:
     topology = parse_topology("mesh: '5'\nrouters: {1: , 2: {connect: ['1']}}\n")
     assert list(topology.edges()) == [Edge("2", "1", 1)]
