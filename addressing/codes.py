@@ -1,7 +1,7 @@
 """What each AMxxx code of the topology loader means, and how such a mistake is usually mended.
 
 A code never changes its meaning; a retired one is not given out again. First digit: 0 the file, 1 keys, values and
-names, 2 connections and ports, 3 brokers, 4 addresses, 5 users and TLS.
+names, 2 connections and ports, 3 brokers, 4 addresses, 5 users and TLS, 6 drills.
 """
 
 from __future__ import annotations
@@ -274,6 +274,32 @@ _ALL = (
         "a certificate without its key",
         "'cert' and 'key' belong together. Without both, the certificate authority of the mesh issues a certificate.",
         "give both 'cert' and 'key', or neither.",
+    ),
+    Code(
+        "AM601",
+        "a malformed expectation",
+        "What a drill expects is a metric, a comparison and a value with its unit, such as 'outage < 500ms' or "
+        "'lost == 0'. Metrics: docs/reference/drills.md.",
+        "write METRIC, one of < <= == != >= >, and a value, such as 'p(99) < 250ms'.",
+    ),
+    Code(
+        "AM602",
+        "an unknown fault",
+        "A step of a drill's method names a fault that does not exist. All of them: docs/reference/drills.md.",
+        "write one of the faults of docs/reference/drills.md.",
+    ),
+    Code(
+        "AM603",
+        "a fault that cannot be injected here",
+        "The fault is of a kind that its target does not have: a link that the topology does not declare, a disk of an "
+        "existing broker, a certificate where the nodes talk in plain text.",
+        "name a target of the topology that has what is to be broken.",
+    ),
+    Code(
+        "AM604",
+        "traffic that no drill can make",
+        "A load of a drill names an address that clients cannot use, or a router without a listener for them.",
+        "name an address of the topology, and routers that have a listener.",
     ),
 )
 

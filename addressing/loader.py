@@ -42,7 +42,7 @@ def load(path: str | os.PathLike[str], *, copy: str | os.PathLike[str] | None = 
     A ``copy`` has what the file said when it was made; whatever is relative to the file remains so.
     """
     file = pathlib.Path(path)
-    return _parse(_read(file if copy is None else pathlib.Path(copy)), str(file), file.absolute())
+    return _parse(read_text(file if copy is None else pathlib.Path(copy)), str(file), file.absolute())
 
 
 def parse_topology(text: str, *, file: str = "<text>") -> Topology:
@@ -70,7 +70,8 @@ def find_topology(directory: str | os.PathLike[str]) -> pathlib.Path:
     raise _file_error(folder, "AM001", f"no {TOPOLOGY_NAME} here, and no *.{TOPOLOGY_NAME}")
 
 
-def _read(file: pathlib.Path) -> str:
+def read_text(file: pathlib.Path) -> str:
+    """Raises TopologyErrors with why it cannot be read."""
     try:
         content = file.read_bytes()
     except FileNotFoundError:
@@ -94,7 +95,7 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
         # A connection that is wrong leads nowhere: that parts are not connected would follow from it.
         problems += check_reach(topology) if topology and not problems else ()
         problems += swallowed(document, text)
-    located = [_locate(problem, document, text.splitlines(), file) for problem in problems]
+    located = [locate(problem, document, text.splitlines(), file) for problem in problems]
     located.sort(key=lambda error: (error.line, error.col))
     if topology is None or any(error.severity == "error" for error in located):
         raise TopologyErrors(located)
@@ -127,7 +128,8 @@ def _judge_repaired(data: dict[str, Any], refused: Collection[Path]) -> list[Pro
     return found
 
 
-def _locate(problem: Problem, document: Document, lines: list[str], file: str) -> ConfigError:
+def locate(problem: Problem, document: Document, lines: list[str], file: str) -> ConfigError:
+    """A problem with its line, column and excerpt."""
     span = problem.span or document.span(problem.path, at_key=problem.at_key)
     error = ConfigError(file, 0, 0, problem.code, problem.message, problem.hint)
     error.fix = problem.fix or CODES[problem.code].fix

@@ -31,6 +31,7 @@ COMMANDS = {
     "receive": ("receive", "Receive messages from an address."),
     "user": ("user", "Add users to a topology."),
     "bench": ("bench", "Measure what messages, links and connections cost a router or broker."),
+    "drill": ("drill", "Rehearse failures: traffic, faults from a file, a verdict and a report."),
     "certs": ("certs", "Show, issue, renew and export the certificates of a mesh."),
     "doctor": ("doctor", "Tell what this machine lacks to run a mesh."),
     "schema": ("schema", "Print the JSON Schema of topology files, for editors."),

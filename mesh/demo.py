@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +24,7 @@ from mesh.display import display
 from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed
 from mesh.flow import Flow, FlowPlan
+from mesh.free_ports import free_ports
 from mesh.node_process import describe_exit
 from mesh.output import Output
 from mesh.pki import make_pki
@@ -51,8 +50,6 @@ AFTER_S = 6.0
 SETTLE_S = 15.0
 LONGEST_OUTAGE_S = 5.0
 START_TIMEOUT_S = 60.0
-# Below the range that Linux takes for outgoing connections.
-PORTS = range(20000, 32000)
 # A multicast message is accepted once one consumer has it; who is just being reached by another way may miss it.
 MAY_MISS = frozenset({"multicast"})
 
@@ -270,13 +267,3 @@ def topology_with_free_ports(text: str) -> str:
         yaml.dump(topology, written)
         written.seek(0)
         return written.read()
-
-
-def free_ports() -> Iterator[int]:
-    for port in random.sample(PORTS, len(PORTS)):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        yield port

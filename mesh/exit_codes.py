@@ -12,6 +12,8 @@ class ExitCode(IntEnum):
     TOPOLOGY_INVALID = 65
     UNREACHABLE = 69
     TIMEOUT = 75
+    DRILL_INVALID = 98
+    EXPECTATION_FAILED = 99
     INTERRUPTED = 130
 
 
@@ -19,8 +21,10 @@ MEANINGS = {
     ExitCode.OK: "done",
     ExitCode.FAILED: "failed, or an outcome differs from --expect",
     ExitCode.USAGE: "wrong usage",
-    ExitCode.TOPOLOGY_INVALID: "the topology file is invalid",
+    ExitCode.TOPOLOGY_INVALID: "the topology or drill file is invalid",
     ExitCode.UNREACHABLE: "no connection: nobody there, login refused, or lost on the way; no mesh runs",
     ExitCode.TIMEOUT: "timed out waiting",
+    ExitCode.DRILL_INVALID: "a drill proved nothing: a fault did not bite, nothing flowed, or it ended early",
+    ExitCode.EXPECTATION_FAILED: "a drill failed: an expectation does not hold",
     ExitCode.INTERRUPTED: "stopped by Ctrl-C",
 }

@@ -33,6 +33,10 @@ def to_sentence(event: dict[str, Any]) -> str:
     return f"{event.get('event', 'error')} {details}".strip()
 
 
+def text_since(log: Path, since_bytes: int) -> str:
+    return "\n".join(_tail(log, since_bytes))
+
+
 def _tail(log: Path, since_bytes: int) -> list[str]:
     if not log.exists():
         return []

@@ -23,6 +23,7 @@ from mesh.control import ask_async
 from mesh.failure import CommandFailed, TimedOut
 from mesh.mesh_status import MeshStatus, NodeState, NodeStatus, Phase
 from mesh.node_process import NodeProcess
+from mesh.pid_file import PidFile
 from mesh.polling import wait_until
 from mesh.supervisor_log import NodeDied, NodeStarted, NodeStopped, PhaseEntered, StartFailed
 from mesh.workdir import WorkDir
@@ -119,6 +120,11 @@ class Supervisor:
             self._log.emit(NodeDied(name, exit_code, cause, delay_s))
             self._update(name, state=NodeState.WAITING, pid=None, restarts=restarts, detail=cause)
             await asyncio.sleep(delay_s)
+            await wait_until(lambda: self._is_not_held(name))
+
+    async def _is_not_held(self, name: str) -> bool:
+        """A drill keeps a node away by a lock, which the kernel drops with the drill."""
+        return PidFile(self._workdir.hold_file(name)).holder() is None
 
     def _fix_of(self, cause: str) -> str | None:
         if os.strerror(errno.EADDRINUSE).lower() not in cause.lower():

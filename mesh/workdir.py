@@ -6,6 +6,7 @@ It lies beside the topology file, so that two checkouts of one topology are two 
       pki/                certificates
       run/<node>.sock     control socket of a node
       run/<node>.pid      locked while the node lives, holds its process id
+      run/<node>.held     locked by who wants the node not to be started again for now
       run/_supervisor.pid locked while `up` runs
       run/topology.yml    the topology as `up` read it
       log/<node>.jsonl    events of a node, one JSON object a line
@@ -40,6 +41,9 @@ class WorkDir:
 
     def pid_file(self, node: str) -> Path:
         return self.root / "run" / f"{node}.pid"
+
+    def hold_file(self, node: str) -> Path:
+        return self.root / "run" / f"{node}.held"
 
     def log_file(self, node: str) -> Path:
         return self.root / "log" / f"{node}.jsonl"

@@ -25,8 +25,8 @@ from mesh.bench.dialing import Place
 from mesh.bench.meter import Meter
 from mesh.bench.target import Addresses, Target
 from mesh.control import ask_async
-from mesh.demo import free_ports
 from mesh.failure import CommandFailed, TimedOut
+from mesh.free_ports import free_ports
 from mesh.node_process import describe_exit, node_environment
 from mesh.output import Output
 from mesh.pki import make_pki

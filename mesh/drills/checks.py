@@ -1,0 +1,133 @@
+"""Does what was observed meet what the drill expects? Each expectation is judged where it came out worst."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from mesh.drills import figures
+from mesh.drills.advice import advice_for
+from mesh.drills.figures import Span
+from mesh.drills.observed import Seen, baseline_of, whole_of
+from mesh.drills.rehearsal import Record
+from mesh.drills.report import Check, Counts, Latency, Result
+from mesh.drills.thresholds import Threshold, Unit
+from mesh.drills.traffic import Traffic
+
+PER_FAULT: dict[str, Callable[[Result], float | None]] = {
+    "detection": lambda result: result.detection_ms,
+    "outage": lambda result: result.outage_ms,
+    "first_delivery": lambda result: never(result.first_delivery_ms),
+    "recovery": lambda result: never(result.recovery_ms),
+}
+LATENCIES: dict[str, Callable[[Latency], float | None]] = {
+    "p(50)": lambda latency: latency.p50_ms,
+    "p(99)": lambda latency: latency.p99_ms,
+    "max": lambda latency: latency.max_ms,
+}
+COUNTS = frozenset(Counts.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    scope: str
+    value: float | None
+    """None: there was nothing to measure. Infinite: it never came."""
+    kind: str | None
+    """Of the fault"""
+    type: str
+    """Of the address"""
+
+
+def never(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def judge(threshold: Threshold, observations: Sequence[Observation], *, allow_no_data: bool) -> Check:
+    measured = [each for each in observations if each.value is not None]
+    if not measured:
+        return Check(threshold.text, "everywhere", "no data", True if allow_no_data else None)
+    values = [each.value for each in measured if each.value is not None]
+    worst = threshold.worst(values)
+    where = next(each for each in measured if each.value == worst)
+    passed = threshold.holds(worst)
+    observed = threshold.show(worst) if math.isfinite(worst) else "never"
+    margin = threshold.margin(worst) if math.isfinite(worst) else ""
+    metric = threshold.metric.replace("(", "").replace(")", "")
+    advice = "" if passed else advice_for(metric, where.kind, where.type)
+    return Check(threshold.text, where.scope, observed, passed, margin, advice)
+
+
+def expected(threshold: Threshold, record: Record, seen: Sequence[Seen]) -> list[Observation]:
+    """What the drill as a whole is judged by."""
+    if threshold.metric in PER_FAULT:
+        measure = PER_FAULT[threshold.metric]
+        return [
+            Observation(
+                f"{each.injected.planned.label}, {each.result.address}",
+                measure(each.result),
+                each.injected.planned.fault.kind,
+                str(each.traffic.flow.type),
+            )
+            for each in seen
+        ]
+    return list(_in_span(threshold, record.traffics, whole_of(record), "", _first_kind(record)))
+
+
+def before(threshold: Threshold, record: Record) -> list[Observation]:
+    return list(_in_span(threshold, record.traffics, baseline_of(record), "before, ", None))
+
+
+def after(threshold: Threshold, record: Record, seen: Sequence[Seen]) -> list[Observation]:
+    """From when traffic had recovered from the last fault."""
+    start = max((each.after[0] for each in seen), default=record.ended_at)
+    return list(_in_span(threshold, record.traffics, (start, record.ended_at), "after, ", None))
+
+
+def _in_span(
+    threshold: Threshold, traffics: Iterable[Traffic], span: Span, prefix: str, kind: str | None
+) -> Iterable[Observation]:
+    for traffic in traffics:
+        value = _measure(threshold, traffic, span)
+        yield Observation(f"{prefix}{traffic.flow.address}", value, kind, str(traffic.flow.type))
+
+
+def _measure(threshold: Threshold, traffic: Traffic, span: Span) -> float | None:
+    journal, metric = traffic.journal, threshold.metric
+    if metric in COUNTS:
+        return float(getattr(figures.counts_of(journal, span), metric))
+    if metric in LATENCIES:
+        return LATENCIES[metric](figures.latency_of(journal, span))
+    if threshold.unit is Unit.RATE:
+        return figures.rate_in(journal, span)
+    if metric == "reconnects":
+        return float(sum(span[0] <= at < span[1] for at in journal.reconnects))
+    stalls, longest_ms = figures.stalls_in(journal, span)
+    match metric:
+        case "stalls":
+            return float(stalls)
+        case "longest_stall":
+            return longest_ms
+        case "outage":
+            return figures.to_ms_or_none(figures.outage_s(journal, span))
+    return None
+
+
+def _first_kind(record: Record) -> str | None:
+    return record.injected[0].planned.fault.kind if record.injected else None
+
+
+def did_pass(each: Seen, thresholds: Iterable[Threshold]) -> bool:
+    """Whether this address came through this fault as expected."""
+    for threshold in thresholds:
+        metric, result = threshold.metric, each.result
+        if metric in PER_FAULT:
+            value = PER_FAULT[metric](result)
+        elif metric in COUNTS and threshold.how in ("<", "<=", "=="):
+            value = float(getattr(result.counts, metric))
+        else:
+            continue
+        if value is not None and not threshold.holds(value):
+            return False
+    return True

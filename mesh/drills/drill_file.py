@@ -1,0 +1,166 @@
+"""Reads drill files; says all that is wrong with one at once, each with its place in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from addressing import problem as problems
+from addressing.document import parse_document
+from addressing.errors import TopologyErrors
+from addressing.loader import locate, read_text
+from addressing.problem import Problem, hint_for, listing, nearest
+from mesh.drills.model import FAULTS, SYNONYMS, Drill, Fault, Heal, Load, Random, SteadyState
+from mesh.exit_codes import ExitCode
+from mesh.failure import CommandFailed
+
+Step = Fault | Random | Heal
+Model = TypeVar("Model", bound=BaseModel)
+PARTS: dict[tuple[str, ...], type[BaseModel]] = {
+    (): Drill,
+    ("steady_state",): SteadyState,
+    ("steady_state", "load"): Load,
+}
+WANTED = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "tuple_type": "a list",
+    "model_type": "a mapping",
+}
+
+
+class DrillInvalid(CommandFailed):
+    """Everything that is wrong with the file, as text and as maps."""
+
+    def __init__(self, errors: TopologyErrors) -> None:
+        super().__init__(str(errors), exit_code=ExitCode.TOPOLOGY_INVALID, is_formatted=True)
+        self.errors = errors.to_json()
+
+    def to_map(self) -> dict[str, Any]:
+        count = len(self.errors)
+        message = f"the drill has {count} error{'s' if count != 1 else ''}"
+        return {"message": message, "exit_code": int(self.exit_code), "errors": self.errors}
+
+
+@dataclass(frozen=True, slots=True)
+class DrillFile:
+    path: Path
+    drill: Drill
+    steps: tuple[tuple[problems.Path, Step], ...]
+    """Of the method, each with its place in the file."""
+    text: str
+
+    @property
+    def digest(self) -> str:
+        return sha256(self.text.encode()).hexdigest()
+
+    def fail(self, found: list[Problem]) -> None:
+        """Raise DrillInvalid with ``found``, if that is anything."""
+        if found:
+            document = parse_document(self.text)
+            lines = self.text.splitlines()
+            located = [locate(problem, document, lines, str(self.path)) for problem in found]
+            raise DrillInvalid(TopologyErrors(sorted(located, key=lambda error: (error.line, error.col))))
+
+
+def read_drill(path: Path) -> DrillFile:
+    """Raises DrillInvalid with everything that is wrong with the file in itself."""
+    try:
+        text = read_text(path)
+    except TopologyErrors as errors:
+        raise DrillInvalid(errors) from None
+    document = parse_document(text)
+    found = list(document.problems)
+    empty = DrillFile(path, Drill.model_construct(), (), text)
+    if not isinstance(document.data, dict):
+        empty.fail(found or [Problem((), "AM007", "expected a mapping with keys such as 'drill' and 'method'")])
+    drill = _read(Drill, (), document.data, found)
+    method = document.data.get("method") or []
+    steps = list(_steps(method, found)) if isinstance(method, list) else []
+    empty.fail(found)
+    assert drill is not None
+    return DrillFile(path, drill, tuple(steps), text)
+
+
+def _steps(method: list[Any], found: list[Problem]) -> Iterator[tuple[problems.Path, Step]]:
+    for i, entry in enumerate(method):
+        path: problems.Path = ("method", i)
+        model = _model_of(entry, path, found)
+        if model is None:
+            continue
+        rest = {key: value for key, value in entry.items() if key != "fault"}
+        step = _read(model, path, rest, found)
+        if step is not None:
+            yield path, step
+
+
+def _model_of(entry: Any, path: problems.Path, found: list[Problem]) -> type[Step] | None:
+    if not isinstance(entry, dict) or not {"fault", "heal"} & entry.keys():
+        found.append(Problem(path, "AM102", "expected a mapping with 'fault', or with 'heal: all'"))
+        return None
+    if "fault" not in entry:
+        return Heal
+    kind = SYNONYMS.get(str(entry["fault"]), str(entry["fault"]))
+    if kind == "random":
+        return Random
+    if kind not in FAULTS:
+        known = [*FAULTS, "random"]
+        message, hint = f"unknown fault {kind!r}", hint_for(kind, known)
+        found.append(Problem((*path, "fault"), "AM602", message, hint, suggestion=nearest(kind, known)))
+        return None
+    return FAULTS[kind]
+
+
+def _read(model: type[Model], path: problems.Path, data: Any, found: list[Problem]) -> Model | None:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        told = [_problem(model, path, detail, data) for detail in error.errors(include_url=False)]
+        meant = {(*problem.path[:-1], problem.suggestion) for problem in told if problem.code == "AM101"}
+        # A misspelt key is not missing as well.
+        found += [problem for problem in told if problem.code != "AM102" or problem.path not in meant]
+        return None
+
+
+def _problem(model: type[BaseModel], around: problems.Path, detail: Any, data: Any) -> Problem:
+    path = (*around, *_in_file(detail["loc"], data))
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    match detail["type"]:
+        case "extra_forbidden":
+            known = [field.alias or name for name, field in _part(model, detail["loc"][:-1]).model_fields.items()]
+            key = str(path[-1])
+            hint = hint_for(key, known, title="allowed")
+            return Problem(path, "AM101", f"unknown key {key!r}", hint, suggestion=nearest(key, known), at_key=True)
+        case "missing":
+            return Problem(path, "AM102", f"the key {path[-1]!r} is missing", fix=f"add '{path[-1]}:'.", at_key=True)
+        case kind if kind in WANTED:
+            return Problem(path, "AM105", f"expected {WANTED[kind]}, got {detail['input']!r}"[:120])
+        case "enum":
+            words = [word.strip("'") for word in str(detail["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
+            return Problem(path, "AM106", f"expected {listing(words)}, got {detail['input']!r}")
+        case _:
+            code = "AM601" if "expect" in path else "AM106"
+            return Problem(path, code, message.replace("Input should be", "expected"))
+
+
+def _in_file(loc: tuple[str | int, ...], data: Any) -> Iterator[str | int]:
+    """Without the position in a list where the file has its only item alone."""
+    for step in loc:
+        if isinstance(step, int) and not isinstance(data, list):
+            continue
+        yield step
+        data = data.get(step) if isinstance(data, dict) else data[int(step)] if isinstance(data, list) else None
+
+
+def _part(model: type[BaseModel], loc: tuple[str | int, ...]) -> type[BaseModel]:
+    """The model of the mapping at ``loc`` in ``model``."""
+    names = tuple(str(step) for step in loc if not isinstance(step, int))
+    return PARTS[names] if model is Drill else model

@@ -1,0 +1,42 @@
+"""A node whose certificate has expired: it is started with one, and whoever it dials or who dials it refuses it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from mesh import log_tail
+from mesh.certs import renew
+from mesh.drills.faults.processes import NodeInjection, holds_soon
+from mesh.running import node_pid
+
+LONG_AGO = timedelta(days=400)
+"""Certificates are good for 365 days."""
+NOTICED_S = 30.0
+
+
+class ExpiredCertificate(NodeInjection):
+    async def apply(self) -> None:
+        renew(self.stage.workdir.pki, self.node, now=datetime.now(UTC) - LONG_AGO)
+        self._log_bytes = {log: log_tail.size_bytes(log) for log in self._logs()}
+        await self._start_again()
+        if await holds_soon(self._is_refused, NOTICED_S):
+            self.bit(f"the others refuse {self.node}: its certificate has expired")
+
+    async def heal(self) -> None:
+        renew(self.stage.workdir.pki, self.node)
+        await self._start_again()
+        await self.wait_back()
+
+    async def _start_again(self) -> None:
+        self.old_pid = node_pid(self.stage.workdir, self.node) or 0
+        if self.old_pid:
+            os.kill(self.old_pid, signal.SIGTERM)
+
+    def _logs(self) -> list[Path]:
+        return [self.stage.workdir.log_file(name) for name in self.stage.topology.node_names]
+
+    def _is_refused(self) -> bool:
+        return any("expired" in log_tail.text_since(log, since) for log, since in self._log_bytes.items())

@@ -1,0 +1,28 @@
+"""What every fault can do: be applied, be healed, and tell what shows that it was."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+
+class Injection(ABC):
+    """Always: ``did_bite`` is True only once something shows it. ``evidence`` are sentences."""
+
+    def __init__(self) -> None:
+        self.did_bite = False
+        self.evidence: list[str] = []
+
+    @abstractmethod
+    async def apply(self) -> None:
+        """Break it. Raises CommandFailed if it cannot be broken."""
+
+    @abstractmethod
+    async def heal(self) -> None:
+        """Mend it, and look whether it bit. What does not come back is said in ``evidence``."""
+
+    def bit(self, sentence: str) -> None:
+        self.did_bite = True
+        self.evidence.append(sentence)
+
+    def say(self, sentence: str) -> None:
+        self.evidence.append(sentence)

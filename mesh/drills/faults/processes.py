@@ -1,0 +1,135 @@
+"""Nodes that die, leave or stand still."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+from mesh.drills.faults.injection import Injection
+from mesh.drills.leases import let_go_on
+from mesh.drills.model import NodeFault
+from mesh.drills.stage import Stage
+from mesh.failure import CommandFailed
+from mesh.node_process import describe_exit
+from mesh.pid_file import PidFile
+from mesh.polling import wait_until
+from mesh.running import node_pid
+
+BACK_S = 60.0
+GONE_S = 20.0
+LEASE_MARGIN_S = 30.0
+
+
+class NodeInjection(Injection):
+    def __init__(self, fault: NodeFault, stage: Stage) -> None:
+        super().__init__()
+        self.fault = fault
+        self.stage = stage
+        self.node = fault.targets[0]
+        self.old_pid = 0
+
+    def pid(self) -> int:
+        pid = node_pid(self.stage.workdir, self.node)
+        if pid is None:
+            raise CommandFailed(f"{self.node} does not run: there is nothing to {self.fault.kind}")
+        return pid
+
+    async def wait_back(self) -> None:
+        """Another process runs it."""
+        if not await holds_soon(lambda: node_pid(self.stage.workdir, self.node) not in (None, self.old_pid), BACK_S):
+            self.say(f"{self.node} did not come back within {BACK_S:g} s")
+            return
+        self.say(f"process {node_pid(self.stage.workdir, self.node)} runs {self.node} again")
+
+
+class Ended(NodeInjection):
+    """By a signal; kept away by a lock until it is healed, if the fault lasts."""
+
+    number: signal.Signals
+
+    def __init__(self, fault: NodeFault, stage: Stage) -> None:
+        super().__init__(fault, stage)
+        self._hold = PidFile(stage.workdir.hold_file(self.node))
+
+    @property
+    @abstractmethod
+    def stays_away(self) -> bool:
+        """Whether the supervisor is kept from starting it again."""
+
+    async def apply(self) -> None:
+        self.old_pid = self.pid()
+        if self.stays_away:
+            self._hold.acquire()
+        os.kill(self.old_pid, self.number)
+        if await holds_soon(lambda: node_pid(self.stage.workdir, self.node) != self.old_pid, GONE_S):
+            self.bit(f"process {self.old_pid} of {self.node} {describe_exit(-self.number)}")
+
+    async def heal(self) -> None:
+        self._hold.release()
+        await self.wait_back()
+
+
+class Killed(Ended):
+    number = signal.SIGKILL
+
+    @property
+    def stays_away(self) -> bool:
+        return self.fault.for_ is not None
+
+
+class Stopped(Ended):
+    number = signal.SIGTERM
+    stays_away = True
+
+
+class Restarted(Ended):
+    number = signal.SIGTERM
+    stays_away = False
+
+
+class Paused(NodeInjection):
+    _lease = 0
+
+    async def apply(self) -> None:
+        self.old_pid = self.pid()
+        self._lease = self.stage.leases.grant(let_go_on(self.old_pid), (self.fault.for_ or 0) + 3600)
+        os.kill(self.old_pid, signal.SIGSTOP)
+        if await holds_soon(lambda: state_of(self.old_pid) == "T", 1.0):
+            self.bit(f"process {self.old_pid} of {self.node} stands still")
+
+    async def heal(self) -> None:
+        self.stage.leases.heal(self._lease)
+        if await holds_soon(lambda: state_of(self.old_pid) not in ("T", ""), 1.0):
+            self.say(f"process {self.old_pid} goes on")
+
+
+def state_of(pid: int) -> str:
+    """One letter, as in ps(1); nothing of a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+async def holds_soon(holds: Callable[[], bool], within_s: float) -> bool:
+    async def is_so() -> bool:
+        return holds()
+
+    try:
+        async with asyncio.timeout(within_s):
+            await wait_until(is_so)
+    except TimeoutError:
+        return False
+    return True
+
+
+PROCESS_INJECTIONS: dict[str, type[NodeInjection]] = {
+    "kill": Killed,
+    "stop": Stopped,
+    "restart": Restarted,
+    "pause": Paused,
+}

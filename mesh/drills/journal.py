@@ -1,0 +1,137 @@
+"""What became of every message of one address: when each was due, what its sender was told, who received it and when.
+
+Sans-IO; times in seconds of one clock. Always: attempted = accepted + rejected + released + modified + unknown, where
+unknown is also what has no outcome yet.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+PENDING = "unknown"
+OUTCOMES = (PENDING, "accepted", "rejected", "released", "modified")
+CODES = {name: code for code, name in enumerate(OUTCOMES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    message: int
+    """Its position in the journal"""
+    consumer: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A producer had no credit."""
+
+    at: float
+    seconds: float
+
+
+class Journal:
+    """``consumers``: how many there are. ``is_competing``: a message is for one of them, not for each."""
+
+    def __init__(self, consumers: int, is_competing: bool) -> None:
+        self.consumers = consumers
+        self.is_competing = is_competing
+        self.due = array("d")
+        self.sent = array("d")
+        self._outcome = array("b")
+        self._sender = array("i")
+        self._number = array("i")
+        self._by_sender: list[list[int]] = []
+        self.arrivals: list[Arrival] = []
+        self.stalls: list[Stall] = []
+        self.reconnects: list[float] = []
+        """When connections were lost"""
+        self.foreign = 0
+        """Messages that came and are none of ours."""
+
+    def add_sender(self) -> int:
+        self._by_sender.append([])
+        return len(self._by_sender) - 1
+
+    def on_sent(self, sender: int, due: float, now: float) -> tuple[int, int]:
+        """The position of the message here, and its number at its sender."""
+        message = len(self.due)
+        number = len(self._by_sender[sender])
+        self.due.append(due)
+        self.sent.append(now)
+        self._outcome.append(0)
+        self._sender.append(sender)
+        self._number.append(number)
+        self._by_sender[sender].append(message)
+        return message, number
+
+    def on_outcome(self, message: int, outcome: str) -> None:
+        self._outcome[message] = CODES[outcome]
+
+    def on_arrival(self, consumer: int, sender: int, number: int, now: float) -> None:
+        if sender >= len(self._by_sender) or number >= len(self._by_sender[sender]):
+            self.foreign += 1
+            return
+        self.arrivals.append(Arrival(self._by_sender[sender][number], consumer, now))
+
+    def outcome(self, message: int) -> str:
+        return OUTCOMES[self._outcome[message]]
+
+    def name(self, message: int) -> str:
+        """Its id on the wire: sender and number."""
+        return f"{self._sender[message]}/{self._number[message]}"
+
+    def is_complete(self) -> bool:
+        """Every message has an outcome, and what was accepted has arrived."""
+        return 0 not in self._outcome and not any(True for _ in self.lost())
+
+    def due_between(self, start: float, end: float) -> list[int]:
+        return [message for message, due in enumerate(self.due) if start <= due < end]
+
+    def received(self) -> dict[int, set[int]]:
+        """Message -> the consumers that have it."""
+        found: dict[int, set[int]] = {}
+        for arrival in self.arrivals:
+            found.setdefault(arrival.message, set()).add(arrival.consumer)
+        return found
+
+    def lost(self) -> Iterator[int]:
+        """Accepted, and missing at a consumer that should have it."""
+        received = self.received()
+        wanted = 1 if self.is_competing else self.consumers
+        for message, code in enumerate(self._outcome):
+            if code == CODES["accepted"] and len(received.get(message, ())) < wanted:
+                yield message
+
+    def duplicated(self) -> Iterator[Arrival]:
+        """Arrivals after the first of a message, at any consumer or, where each has its own, at that one."""
+        seen: set[tuple[int, int]] = set()
+        for arrival in self.arrivals:
+            key = (arrival.message, 0 if self.is_competing else arrival.consumer)
+            if key in seen:
+                yield arrival
+            seen.add(key)
+
+    def reordered(self) -> Iterator[Arrival]:
+        """First arrivals at a consumer behind a later message of the same sender."""
+        latest: dict[tuple[int, int], int] = {}
+        seen: set[tuple[int, int]] = set()
+        for arrival in self.arrivals:
+            if (arrival.message, arrival.consumer) in seen:
+                continue
+            seen.add((arrival.message, arrival.consumer))
+            key = (arrival.consumer, self._sender[arrival.message])
+            if self._number[arrival.message] < latest.get(key, -1):
+                yield arrival
+            else:
+                latest[key] = self._number[arrival.message]
+
+    def arrival_times(self) -> list[Sequence[float]]:
+        """Of each consumer; of all together where they compete."""
+        if self.is_competing:
+            return [[arrival.at for arrival in self.arrivals]]
+        times: list[list[float]] = [[] for _ in range(self.consumers)]
+        for arrival in self.arrivals:
+            times[arrival.consumer].append(arrival.at)
+        return list(times)

@@ -1,0 +1,128 @@
+"""From what was seen to a report with a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mesh.drills import checks, plots
+from mesh.drills.detection import Notice
+from mesh.drills.model import Drill
+from mesh.drills.observed import Seen, address_report, baseline_of, fault_report, seen, with_verdict
+from mesh.drills.rehearsal import Record
+from mesh.drills.report import Check, Drawing, FaultReport, Report, Verdict
+from mesh.drills.thresholds import Threshold
+from mesh.drills.traffic import Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a report says of where and how it was made."""
+
+    seed: int
+    started_at: str
+    took_s: float
+    command: str
+    host: str
+    versions: dict[str, str]
+    digests: dict[str, str]
+    drawing: Drawing
+    previous: dict[str, Any] | None = None
+
+
+def make_report(drill: Drill, record: Record, notices: Sequence[Notice], made: Circumstances) -> Report:
+    observed = seen(record, notices)
+    faults = tuple(fault_report(record, injected, notices) for injected in record.injected)
+    steady, broken = steady_checks(drill, record, observed), broken_checks(drill, record, observed)
+    verdict, reasons = conclude(record, faults, steady[0], [*steady[1], *broken])
+    results = tuple(with_verdict(each.result, checks.did_pass(each, drill.expect)) for each in observed)
+    return Report(
+        drill=drill.drill,
+        title=drill.title,
+        verdict=verdict,
+        reasons=tuple(reasons),
+        faults=faults,
+        addresses=tuple(address_report(record, traffic) for traffic in record.traffics),
+        results=results,
+        checks=(*steady[0], *broken, *steady[1]),
+        examples=tuple(plots.examples(record)),
+        series={traffic.flow.address: plots.series(record, traffic) for traffic in record.traffics},
+        messages={traffic.flow.address: plots.messages(record, traffic) for traffic in record.traffics},
+        phases=plots.phases(record),
+        drawing=made.drawing,
+        seed=made.seed,
+        started_at=made.started_at,
+        took_s=made.took_s,
+        command=made.command,
+        host=made.host,
+        versions=made.versions,
+        digests=made.digests,
+        previous=made.previous,
+        log=tuple(record.log),
+    )
+
+
+def steady_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> tuple[list[Check], list[Check]]:
+    """Before the faults, and after the last of them."""
+    steady = drill.steady_state
+    before = [_judge(each, checks.before(each, record), drill) for each in steady.expect]
+    after = [_judge(each, checks.after(each, record, observed), drill) for each in steady.expect if observed]
+    return before, after
+
+
+def broken_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> list[Check]:
+    return [_judge(each, checks.expected(each, record, observed), drill) for each in drill.expect]
+
+
+def _judge(threshold: Threshold, observations: list[checks.Observation], drill: Drill) -> Check:
+    return checks.judge(threshold, observations, allow_no_data=drill.steady_state.allow_no_data)
+
+
+def baseline_failure(drill: Drill, record: Record) -> str:
+    """Why nothing should be broken now; empty if the mesh is well, or the drill goes on anyway."""
+    if silent := _silent(record):
+        return f"nothing arrived on {', '.join(silent)}: there is nothing to drill"
+    if not drill.steady_state.abort_on_fail:
+        return ""
+    failed = [check for check in steady_checks(drill, record, [])[0] if check.passed is False]
+    return f"not steady before the first fault: {failed[0].text}, observed {failed[0].observed}" if failed else ""
+
+
+def _silent(record: Record) -> list[str]:
+    return [traffic.flow.address for traffic in record.traffics if not _arrived_before(record, traffic)]
+
+
+def _arrived_before(record: Record, traffic: Traffic) -> bool:
+    start, end = baseline_of(record)
+    return any(arrival.at < end or end <= start for arrival in traffic.journal.arrivals)
+
+
+def conclude(
+    record: Record, faults: Sequence[FaultReport], baseline: Sequence[Check], rest: Sequence[Check]
+) -> tuple[Verdict, list[str]]:
+    """What was not sound from the start says nothing; else a failure weighs more than a fault that did not bite."""
+    unsound = list(_unsound(record, baseline))
+    failed = [f"{check.text}: observed {check.observed} ({check.scope})" for check in rest if check.passed is False]
+    toothless = [f"{fault.label} was not shown to bite" for fault in faults if not fault.did_bite]
+    unknown = [f"{check.text}: could not be measured" for check in (*baseline, *rest) if check.passed is None]
+    if record.ended_early:
+        unknown.insert(0, record.ended_early)
+    reasons = [*unsound, *failed, *toothless, *unknown]
+    for verdict, found in (
+        (Verdict.INVALID, unsound),
+        (Verdict.FAIL, failed),
+        (Verdict.INVALID, toothless),
+        (Verdict.UNKNOWN, unknown),
+    ):
+        if found:
+            return verdict, reasons
+    return Verdict.PASS, []
+
+
+def _unsound(record: Record, baseline: Sequence[Check]) -> Iterator[str]:
+    if silent := _silent(record):
+        yield f"no data: nothing arrived on {', '.join(silent)} before the first fault"
+    for check in baseline:
+        if check.passed is False:
+            yield f"not steady before the first fault: {check.text}, observed {check.observed} ({check.scope})"

@@ -1,0 +1,192 @@
+"""Whatever a drill breaks has a lease. A guardian, a process of its own, heals what is still broken when the drill ends
+without having done so, also when it is killed, and what is overdue although it lives.
+
+The drill writes JSON lines to the guardian's stdin: {"grant": 3, "remedy": {...}, "seconds": 30} and {"return": 3}. At
+the end of its input the guardian heals what was granted and not returned, the latest first, and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mesh.node_process import node_environment
+from mesh.running import stop_mesh
+from mesh.workdir import WorkDir
+
+COMMAND_S = 60.0
+Remedy = Mapping[str, Any]
+
+
+def let_go_on(pid: int) -> Remedy:
+    """After SIGSTOP."""
+    return {"do": "let_go_on", "pid": pid, "born": born(pid)}
+
+
+def lift_file_limit(pid: int) -> Remedy:
+    return {"do": "lift_file_limit", "pid": pid, "born": born(pid)}
+
+
+def run_command(command: str) -> Remedy:
+    return {"do": "run_command", "command": command}
+
+
+def stop(workdir: WorkDir) -> Remedy:
+    return {"do": "stop", "workdir": str(workdir.root)}
+
+
+def apply(remedy: Remedy) -> None:
+    """Heal; what is gone, or was healed, needs nothing."""
+    remedies: dict[str, Callable[[Remedy], None]] = {
+        "let_go_on": _let_go_on,
+        "lift_file_limit": _lift_file_limit,
+        "run_command": _run_command,
+        "stop": lambda remedy: _stop(WorkDir(Path(remedy["workdir"]))),
+    }
+    remedies[remedy["do"]](remedy)
+
+
+def born(pid: int) -> int:
+    """When a process was started, in ticks since the machine was: a number used again is another process. 0: gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, IndexError):
+        return 0
+
+
+def limit_files(pid: int, size_bytes: int) -> None:
+    """No file that ``pid`` writes grows beyond ``size_bytes``. [setrlimit(2): RLIMIT_FSIZE]"""
+    _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size_bytes, hard))
+
+
+def _let_go_on(remedy: Remedy) -> None:
+    if remedy["born"] and born(remedy["pid"]) == remedy["born"]:
+        os.kill(remedy["pid"], signal.SIGCONT)
+
+
+def _lift_file_limit(remedy: Remedy) -> None:
+    if remedy["born"] and born(remedy["pid"]) == remedy["born"]:
+        _, hard = resource.prlimit(remedy["pid"], resource.RLIMIT_FSIZE)
+        limit_files(remedy["pid"], hard)
+
+
+def _run_command(remedy: Remedy) -> None:
+    subprocess.run(remedy["command"], shell=True, check=False, timeout=COMMAND_S, stdin=subprocess.DEVNULL)
+
+
+def _stop(workdir: WorkDir) -> None:
+    stop_mesh(workdir)
+
+
+class Leases:
+    """The drill's end. Leases are returned by who heals; what is left when the context ends is healed then."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._held: dict[int, Remedy] = {}
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._pipe = -1
+
+    def __enter__(self) -> Leases:
+        reading, self._pipe = os.pipe()
+        # In a session of its own: Ctrl-C, a closed terminal or a kill of the group are not for it.
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-P", "-m", "mesh.drills.leases"],
+            stdin=reading,
+            start_new_session=True,
+            env=node_environment(),
+        )
+        os.close(reading)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number in reversed(list(self._held)):
+            self.heal(number)
+        os.close(self._pipe)
+        if self._guardian is not None:
+            self._guardian.wait()
+
+    def grant(self, remedy: Remedy, seconds: float = 86_400.0) -> int:
+        """Before it is broken. The guardian heals it after ``seconds`` whatever the drill does."""
+        number = next(self._numbers)
+        self._held[number] = remedy
+        self._tell({"grant": number, "remedy": dict(remedy), "seconds": seconds})
+        return number
+
+    def heal(self, number: int) -> None:
+        remedy = self._held.get(number)
+        if remedy is not None:
+            apply(remedy)
+            self.give_back(number)
+
+    def give_back(self, number: int) -> None:
+        """It was healed by other means."""
+        if self._held.pop(number, None) is not None:
+            self._tell({"return": number})
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        os.write(self._pipe, json.dumps(message).encode() + b"\n")
+
+
+@dataclass(slots=True)
+class _Granted:
+    remedy: Remedy
+    ends_at: float
+
+
+def guard() -> None:
+    """What the guardian does with its life."""
+    granted: dict[int, _Granted] = {}
+    reading = selectors.DefaultSelector()
+    reading.register(sys.stdin, selectors.EVENT_READ)
+    lines = _Lines(sys.stdin.fileno())
+    while not lines.is_over:
+        nearest = min((lease.ends_at for lease in granted.values()), default=None)
+        if reading.select(None if nearest is None else max(0.0, nearest - time.monotonic())):
+            for line in lines.read():
+                _obey(json.loads(line), granted)
+        for number in [number for number, lease in granted.items() if lease.ends_at <= time.monotonic()]:
+            apply(granted.pop(number).remedy)
+    for lease in reversed(granted.values()):
+        apply(lease.remedy)
+
+
+def _obey(message: Mapping[str, Any], granted: dict[int, _Granted]) -> None:
+    if "grant" in message:
+        granted[message["grant"]] = _Granted(message["remedy"], time.monotonic() + message["seconds"])
+    else:
+        granted.pop(message["return"], None)
+
+
+class _Lines:
+    """Whole lines of a pipe, without a buffer that ``select`` does not know of."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._begun = b""
+        self.is_over = False
+
+    def read(self) -> list[bytes]:
+        data = os.read(self._descriptor, 65_536)
+        self.is_over = not data
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        return lines
+
+
+if __name__ == "__main__":
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    guard()

@@ -1,0 +1,140 @@
+"""What was observed around each fault, on each address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mesh.drills import figures
+from mesh.drills.detection import Notice, first_notice
+from mesh.drills.figures import Span, to_ms, to_ms_or_none
+from mesh.drills.rehearsal import Injected, Record
+from mesh.drills.report import AddressReport, FaultReport, Result
+from mesh.drills.traffic import Traffic
+
+SAME_TIME_S = 0.1
+NOTICE_EARLY_S = 0.002
+"""Logs have milliseconds."""
+SEEN_FACTOR = 5.0
+SEEN_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One fault as one address saw it."""
+
+    injected: Injected
+    traffic: Traffic
+    result: Result
+    after: Span
+
+
+def baseline_of(record: Record) -> Span:
+    first = min((injected.at for injected in record.injected if injected.at), default=record.ended_at)
+    return record.began_at, first
+
+
+def whole_of(record: Record) -> Span:
+    return record.began_at, record.ended_at
+
+
+def seen(record: Record, notices: Sequence[Notice]) -> list[Seen]:
+    return [
+        _see(record, injected, traffic, notices)
+        for injected in record.injected
+        if injected.at
+        for traffic in record.traffics
+    ]
+
+
+def _see(record: Record, injected: Injected, traffic: Traffic, notices: Sequence[Notice]) -> Seen:
+    journal = traffic.journal
+    before = baseline_of(record)
+    span = (injected.at, _next_fault_at(record, injected))
+    recovery = figures.recovery_s(journal, span, figures.rate_in(journal, before))
+    calm_at = min(
+        span[1], max(injected.healed_at or span[1], injected.at + recovery if recovery is not None else span[1])
+    )
+    during, after = (span[0], calm_at), (calm_at, span[1])
+    stalls, longest_ms = figures.stalls_in(journal, span)
+    notice = notice_of(record, injected, notices)
+    result = Result(
+        fault=injected.planned.id,
+        address=traffic.flow.address,
+        detection_ms=None if notice is None else max(0.0, to_ms(notice.at - injected.wall_at)),
+        outage_ms=to_ms_or_none(figures.outage_s(journal, span)),
+        first_delivery_ms=to_ms_or_none(figures.first_delivery_s(journal, span)),
+        recovery_ms=to_ms_or_none(recovery),
+        before=figures.latency_of(journal, before),
+        during=figures.latency_of(journal, during),
+        after=figures.latency_of(journal, after),
+        counts=figures.counts_of(journal, span),
+        stalls=stalls,
+        longest_stall_ms=longest_ms,
+        passed=True,
+    )
+    return Seen(injected, traffic, result, after)
+
+
+def _next_fault_at(record: Record, injected: Injected) -> float:
+    later = [other.at for other in record.injected if other.at > injected.at + SAME_TIME_S]
+    return min(later, default=record.ended_at)
+
+
+def notice_of(record: Record, injected: Injected, notices: Sequence[Notice]) -> Notice | None:
+    until = injected.wall_at + _next_fault_at(record, injected) - injected.at
+    targets = injected.planned.fault.targets
+    return first_notice(notices, targets, injected.wall_at - NOTICE_EARLY_S, until) if targets else None
+
+
+def fault_report(record: Record, injected: Injected, notices: Sequence[Notice]) -> FaultReport:
+    planned, injection = injected.planned, injected.injection
+    notice = notice_of(record, injected, notices)
+    evidence = [*injection.evidence, *([injected.error] if injected.error else [])]
+    did_bite = injection.did_bite
+    if notice is not None:
+        evidence.append(f"noticed by {notice}")
+    if not did_bite and not injected.error and planned.fault.kind == "command" and _traffic_saw(record, injected):
+        did_bite = True
+        evidence.append("traffic stood still, or failed, as it had not before")
+    return FaultReport(
+        id=planned.id,
+        label=planned.label,
+        kind=planned.fault.kind,
+        targets=planned.fault.targets,
+        at_s=round((injected.at or record.ended_at) - record.began_at, 3),
+        healed_s=None if injected.healed_at is None else round(injected.healed_at - record.began_at, 3),
+        did_bite=did_bite,
+        evidence=tuple(evidence),
+        detection_ms=None if notice is None else max(0.0, to_ms(notice.at - injected.wall_at)),
+        detected_by=None if notice is None else notice.node,
+    )
+
+
+def _traffic_saw(record: Record, injected: Injected) -> bool:
+    span, before = (injected.at, _next_fault_at(record, injected)), baseline_of(record)
+    for traffic in record.traffics:
+        counts = figures.counts_of(traffic.journal, span)
+        usual_s, outage_s = (figures.outage_s(traffic.journal, each) or 0.0 for each in (before, span))
+        if counts.accepted < counts.attempted or outage_s > max(SEEN_S, SEEN_FACTOR * usual_s):
+            return True
+    return False
+
+
+def address_report(record: Record, traffic: Traffic) -> AddressReport:
+    journal, span = traffic.journal, whole_of(record)
+    stalls, longest_ms = figures.stalls_in(journal, span)
+    return AddressReport(
+        address=traffic.flow.address,
+        type=str(traffic.flow.type),
+        counts=figures.counts_of(journal, span),
+        latency=figures.latency_of(journal, span),
+        rate_per_s=traffic.flow.load.rate,
+        stalls=stalls,
+        longest_stall_ms=longest_ms,
+        reconnects=len(journal.reconnects),
+    )
+
+
+def with_verdict(result: Result, passed: bool) -> Result:
+    return replace(result, passed=passed)

@@ -1,0 +1,190 @@
+"""What will happen when? The steps of a drill's method against one topology, checked, with nothing left to chance."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from addressing.book import AddressBook, AddressKind
+from addressing.problem import Path, Problem, hint_for, listing, nearest
+from addressing.topology import Topology
+from mesh.drills.drill_file import DrillFile
+from mesh.drills.model import ANY, FAULTS, ExpireCertificate, Fault, Heal, LinkFault, Load, Random
+
+EXISTING = "an existing broker: what is not ours is not broken on a copy; `--against` drills where it is"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One fault; times in seconds since the end of the baseline."""
+
+    id: str
+    fault: Fault
+    at_s: float
+    heal_at_s: float
+
+    @property
+    def label(self) -> str:
+        return self.fault.label
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The traffic on one address, with nothing left to defaults."""
+
+    load: Load
+    type: AddressKind
+    senders: tuple[str, ...]
+    receivers: tuple[str, ...]
+    """Where each is attached: a router."""
+
+    @property
+    def address(self) -> str:
+        return self.load.address
+
+    @property
+    def is_competing(self) -> bool:
+        """Whether one receiver gets a message, and not every one."""
+        return self.type in (AddressKind.ANYCAST, AddressKind.QUEUE)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    baseline_s: float
+    faults: tuple[Planned, ...]
+    method_s: float
+    cooldown_s: float
+    flows: tuple[Flow, ...]
+
+    @property
+    def length_s(self) -> float:
+        return self.baseline_s + self.method_s + self.cooldown_s
+
+
+def make_plan(file: DrillFile, topology: Topology, seed: int) -> Plan:
+    """Raises DrillInvalid with all that does not fit the topology."""
+    found: list[Problem] = []
+    flows = tuple(flow for flow in _flows(file, topology, found) if flow is not None)
+    chance = random.Random(seed)
+    faults = [(path, fault) for path, fault in _concrete(file, topology, chance)]
+    for path, fault in faults:
+        found += _check(path, fault, topology)
+    if not file.steps:
+        found.append(Problem(("method",), "AM102", "the method has no fault: there is nothing to drill"))
+    file.fail(found)
+    drill = file.drill
+    return Plan(drill.baseline, *_timed(faults, file), drill.cooldown, flows)
+
+
+def _timed(faults: Sequence[tuple[Path, Fault]], file: DrillFile) -> tuple[tuple[Planned, ...], float]:
+    heals = sorted(step.at for _, step in file.steps if isinstance(step, Heal))
+    ends = [fault.at + (fault.for_ or 0.0) for _, fault in faults]
+    method_s = max([*ends, *heals], default=0.0)
+    ordered = sorted((fault for _, fault in faults), key=lambda fault: fault.at)
+    planned = []
+    for number, fault in enumerate(ordered, 1):
+        until = fault.at + fault.for_ if fault.for_ is not None else method_s
+        heal_at = min([until, *(at for at in heals if at > fault.at)])
+        planned.append(Planned(str(number), fault, fault.at, heal_at))
+    return tuple(planned), method_s
+
+
+def _concrete(file: DrillFile, topology: Topology, chance: random.Random) -> Iterator[tuple[Path, Fault]]:
+    for path, step in file.steps:
+        if isinstance(step, Fault):
+            yield path, _with_target(step, topology, chance)
+        elif isinstance(step, Random):
+            yield from ((path, fault) for fault in _drawn(step, topology, chance))
+
+
+def _with_target(fault: Fault, topology: Topology, chance: random.Random) -> Fault:
+    if getattr(fault, "router", None) == ANY:
+        return fault.model_copy(update={"router": chance.choice(list(topology.routers))})
+    ours = _embedded(topology)
+    if getattr(fault, "broker", None) == ANY and ours:
+        return fault.model_copy(update={"broker": chance.choice(ours)})
+    return fault
+
+
+def _drawn(step: Random, topology: Topology, chance: random.Random) -> Iterator[Fault]:
+    links = [(edge.dialer, edge.to) for edge in topology.edges()]
+    for turn in range(step.count):
+        model = FAULTS.get(chance.choice(step.among))
+        if model is None:
+            continue
+        fields = {"at": f"{step.at + turn * step.every}s", "for": f"{step.for_}s"}
+        if issubclass(model, LinkFault):
+            yield model.model_validate({**fields, "link": chance.choice(links)})
+        else:
+            yield model.model_validate({**fields, "router": chance.choice(list(topology.routers))})
+
+
+def _embedded(topology: Topology) -> list[str]:
+    return [name for name, broker in topology.brokers.items() if broker.is_embedded]
+
+
+def _check(path: Path, fault: Fault, topology: Topology) -> Iterator[Problem]:
+    if isinstance(fault, LinkFault):
+        yield from _check_link(path, fault, topology)
+        return
+    for key, known in (("router", topology.routers), ("broker", topology.brokers)):
+        name = getattr(fault, key, None)
+        if name is not None:
+            yield from _check_known((*path, key), key, name, known)
+    broker = getattr(fault, "broker", None)
+    if broker in topology.brokers and not topology.brokers[broker].is_embedded:
+        yield Problem((*path, "broker"), "AM603", f"{broker!r} is {EXISTING}")
+    if isinstance(fault, ExpireCertificate) and not topology.node_tls:
+        yield Problem((*path, "fault"), "AM603", "node_tls is false: no node has a certificate that could expire")
+
+
+def _check_known(path: Path, kind: str, name: str, known: Collection[str]) -> Iterator[Problem]:
+    if name not in known:
+        code = "AM103" if kind == "router" else "AM104"
+        hint = hint_for(name, known)
+        fix = f"name one of the {kind}s of the topology, or '{ANY}'."
+        yield Problem(path, code, f"unknown {kind} {name!r}", hint, fix, nearest(name, known))
+
+
+def _check_link(path: Path, fault: LinkFault, topology: Topology) -> Iterator[Problem]:
+    links = [f"{edge.dialer} - {edge.to}" for edge in topology.edges()]
+    first, second = fault.link
+    if not {f"{first} - {second}", f"{second} - {first}"} & set(links):
+        hint = f"links: {', '.join(links)}"
+        yield Problem((*path, "link"), "AM603", f"{first!r} and {second!r} are not connected to each other", hint)
+
+
+def _flows(file: DrillFile, topology: Topology, found: list[Problem]) -> Iterator[Flow | None]:
+    loads = file.drill.steady_state.load
+    several = len(loads) > 1
+    for i, load in enumerate(loads):
+        path: Path = ("steady_state", "load", i) if several else ("steady_state", "load")
+        yield _flow(path, load, topology, found)
+
+
+def _flow(path: Path, load: Load, topology: Topology, found: list[Problem]) -> Flow | None:
+    routers = list(topology.routers)
+    for key, names in (("from", load.from_), ("to", load.to)):
+        for name in names:
+            found += _check_known((*path, key), "router", name, routers)
+    policy = AddressBook(topology).resolve(load.address)
+    if policy is None or policy.is_internal or policy.kind is AddressKind.UNAVAILABLE:
+        hint = f"declared: {listing(topology.addresses)}"
+        found.append(Problem((*path, "address"), "AM604", f"no client can use {load.address!r}", hint))
+        return None
+    return spread(load, policy.kind, routers[:1], routers[-1:])
+
+
+def spread(load: Load, kind: AddressKind, first: Sequence[str], last: Sequence[str]) -> Flow:
+    """Senders and receivers, each at a place; ``first`` and ``last`` where the file says nothing."""
+    return Flow(
+        load,
+        kind,
+        tuple(_in_turn(load.from_ or first, max(load.senders, len(load.from_)))),
+        tuple(_in_turn(load.to or last, max(load.receivers, len(load.to)))),
+    )
+
+
+def _in_turn(names: Sequence[str], count: int) -> Iterator[str]:
+    return (names[i % len(names)] for i in range(count))

@@ -1,0 +1,195 @@
+"""A TCP proxy that stands in for a bad link: it delays, slows down, loses, swallows or cuts what goes through it.
+
+The words are Toxiproxy's. It works above TCP: what it swallows is held, and goes on when the link is whole again, as
+what TCP sends again would; a lost packet holds up what is behind it for the time that TCP takes to send it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+CHUNK_BYTES = 16 * 1024
+HELD_BYTES = 64 * 1024
+"""What a slow link has under way; who sends more waits, as he would on the wire."""
+PACKET_BYTES = 1448
+RESEND_S = 0.2
+"""TCP's shortest retransmission timeout on Linux."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """One direction: what is wrong with it now, and what came of that."""
+
+    latency_s: float = 0.0
+    jitter_s: float = 0.0
+    rate_bytes_per_s: float = 0.0
+    """0: as fast as it goes"""
+    loss: float = 0.0
+    is_open: asyncio.Event = field(default_factory=asyncio.Event)
+    """Not set: a black hole."""
+    passed_bytes: int = 0
+    delayed: int = 0
+    """Chunks that were held for latency or bandwidth"""
+    lost_packets: int = 0
+    held_bytes: int = 0
+    """That came while it was a black hole"""
+
+    def __post_init__(self) -> None:
+        self.is_open.set()
+
+    def heal(self) -> None:
+        self.latency_s = self.jitter_s = self.rate_bytes_per_s = self.loss = 0.0
+        self.is_open.set()
+
+
+class LinkProxy:
+    """Listens on a port of its own; each connection that comes is one to ``port`` at ``host``."""
+
+    def __init__(self, host: str, port: int, chance: random.Random) -> None:
+        self._target = (host, port)
+        self._chance = chance
+        self.forth = Lane()
+        self.back = Lane()
+        self.is_cut = False
+        self.cut_count = 0
+        """Connections that were reset"""
+        self.refused_count = 0
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
+
+    async def start(self, port: int) -> None:
+        listening = socket.create_server(("127.0.0.1", port))
+        # Else the kernel holds megabytes that a slow link would not.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, HELD_BYTES)
+        self._server = await asyncio.start_server(self._on_connection, sock=listening, limit=CHUNK_BYTES)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self.reset()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def reset(self) -> int:
+        """Break the connections that there are; how many."""
+        count = len(self._writers) // 2
+        for writer in self._writers:
+            _reset(writer)
+        self.cut_count += count
+        return count
+
+    async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        try:
+            await self._serve(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            # Who came is refused, or the drill is over: either way the end of it is below.
+            pass
+        finally:
+            self._serving.discard(task)
+            _reset(writer)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.is_cut:
+            self.refused_count += 1
+            return
+        far_reader, far_writer = await asyncio.open_connection(*self._target, limit=CHUNK_BYTES)
+        self._writers |= {writer, far_writer}
+        ways = [
+            asyncio.create_task(_Way(self.forth, reader, far_writer, self._chance).run()),
+            asyncio.create_task(_Way(self.back, far_reader, writer, self._chance).run()),
+        ]
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            self._writers -= {writer, far_writer}
+            far_writer.close()
+            writer.close()
+
+
+class _Way:
+    """One direction of one connection: a reader that says when each chunk is due, and a writer that waits for that."""
+
+    def __init__(
+        self, lane: Lane, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, chance: random.Random
+    ) -> None:
+        self._lane = lane
+        self._reader = reader
+        self._writer = writer
+        self._chance = chance
+        self._waiting: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(HELD_BYTES // CHUNK_BYTES)
+        self._free_at = 0.0
+
+    async def run(self) -> None:
+        """Return when either end closed."""
+        reading = asyncio.create_task(self._read())
+        try:
+            await self._write()
+        except ConnectionError:
+            return
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _read(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while data := await self._reader.read(CHUNK_BYTES):
+                if not self._lane.is_open.is_set():
+                    self._lane.held_bytes += len(data)
+                await self._waiting.put((self._due(loop.time(), len(data)), data))
+        except ConnectionError:
+            pass
+        await self._waiting.put((0.0, b""))
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due, data = await self._waiting.get()
+            if due > loop.time():
+                self._lane.delayed += 1
+                await asyncio.sleep(due - loop.time())
+            await self._lane.is_open.wait()
+            if not data:
+                return
+            self._lane.passed_bytes += len(data)
+            self._writer.write(data)
+            await self._writer.drain()
+
+    def _due(self, now: float, size: int) -> float:
+        lane = self._lane
+        due = max(now, self._free_at)
+        if lane.rate_bytes_per_s:
+            due += size / lane.rate_bytes_per_s
+            # The line is busy until then; latency is on top of it, and does not add up.
+            self._free_at = due
+        due += lane.latency_s + self._chance.uniform(-1, 1) * lane.jitter_s
+        for _ in self._lost_of(size):
+            lane.lost_packets += 1
+            due += RESEND_S
+            self._free_at = due
+        return max(due, 0.0)
+
+    def _lost_of(self, size: int) -> Iterator[int]:
+        packets = -(-size // PACKET_BYTES)
+        return (n for n in range(packets) if self._lane.loss and self._chance.random() < self._lane.loss)
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    """With RST: both ends know at once, and nothing that was under way arrives."""
+    raw = writer.get_extra_info("socket")
+    if raw is not None and raw.fileno() >= 0:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()

@@ -1,0 +1,165 @@
+"""Runs a plan: traffic, faults at their times, healing, and a wait for what is still under way."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mesh.drills.faults import Injection, injection_of
+from mesh.drills.leases import Leases
+from mesh.drills.plan import Plan, Planned
+from mesh.drills.stage import Stage
+from mesh.drills.traffic import Traffic
+from mesh.failure import CommandFailed
+from mesh.polling import POLL_S, wait_until
+from mesh.server import Server
+
+FIRST_MESSAGE_S = 30.0
+SETTLE_S = 15.0
+
+
+@dataclass(slots=True)
+class Injected:
+    """A planned fault, and what became of it. Times of the monotonic clock."""
+
+    planned: Planned
+    injection: Injection
+    at: float = 0.0
+    wall_at: float = 0.0
+    """Seconds since 1970"""
+    healed_at: float | None = None
+    error: str = ""
+    """Why it could not be injected"""
+
+
+@dataclass(slots=True)
+class Record:
+    """All that was seen. Times of the monotonic clock; 0 where it did not come so far."""
+
+    plan: Plan
+    traffics: Sequence[Traffic]
+    began_at: float = 0.0
+    wall_began_at: float = 0.0
+    cooldown_at: float = 0.0
+    ended_at: float = 0.0
+    """No message was due after it."""
+    injected: list[Injected] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    ended_early: str = ""
+    """Why, if it did"""
+
+
+class Rehearsal:
+    """``stop`` ends it early; what is broken is healed all the same."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        servers: Mapping[str, Server],
+        stage: Stage | None,
+        leases: Leases,
+        tell: Callable[[str], None],
+        stop: asyncio.Event,
+    ) -> None:
+        self.record = Record(plan, [Traffic(flow, servers) for flow in plan.flows])
+        self._plan = plan
+        self._stage = stage
+        self._leases = leases
+        self._tell = tell
+        self._stop = stop
+
+    async def run(self, may_go_on: Callable[[Record], str]) -> Record:
+        """``may_go_on`` is asked after the baseline; its answer is why not."""
+        record = self.record
+        try:
+            await self._start()
+            await self._until(record.began_at + self._plan.baseline_s)
+            if reason := may_go_on(record):
+                record.ended_early = reason
+                self._say(reason)
+            else:
+                await self._break_and_heal()
+            await self._until(record.cooldown_at + self._plan.cooldown_s if record.injected else 0.0)
+            await self._finish()
+        finally:
+            await asyncio.gather(*(traffic.stop() for traffic in record.traffics))
+        if self._stop.is_set():
+            record.ended_early = record.ended_early or "it was interrupted"
+        return record
+
+    async def _start(self) -> None:
+        self._say(f"traffic on {', '.join(traffic.flow.address for traffic in self.record.traffics)}")
+        try:
+            async with asyncio.timeout(FIRST_MESSAGE_S):
+                await asyncio.gather(*(traffic.start() for traffic in self.record.traffics))
+                await wait_until(self._has_arrivals)
+        except TimeoutError:
+            silent = [traffic.flow.address for traffic in self.record.traffics if not traffic.journal.arrivals]
+            self._say(f"nothing arrived on {', '.join(silent)} within {FIRST_MESSAGE_S:g} s")
+        self.record.began_at, self.record.wall_began_at = time.monotonic(), time.time()
+        self.record.cooldown_at = self.record.began_at
+        self._say(f"baseline, {self._plan.baseline_s:g} s")
+
+    async def _has_arrivals(self) -> bool:
+        return all(traffic.journal.arrivals for traffic in self.record.traffics)
+
+    async def _break_and_heal(self) -> None:
+        began = time.monotonic()
+        self.record.injected = [
+            Injected(planned, injection_of(planned.fault, self._stage, self._leases)) for planned in self._plan.faults
+        ]
+        await asyncio.gather(*(self._inject(injected, began) for injected in self.record.injected))
+        await self._until(began + self._plan.method_s)
+        self.record.cooldown_at = time.monotonic()
+        self._say(f"cooldown, {self._plan.cooldown_s:g} s")
+
+    async def _inject(self, injected: Injected, began: float) -> None:
+        planned, injection = injected.planned, injected.injection
+        await self._until(began + planned.at_s)
+        if self._stop.is_set():
+            return
+        injected.at, injected.wall_at = time.monotonic(), time.time()
+        self._say(f"fault {planned.id}: {planned.label}")
+        try:
+            await injection.apply()
+            await self._until(began + planned.heal_at_s)
+        except (CommandFailed, OSError) as error:
+            injected.error = str(error)
+            self._say(f"fault {planned.id}: not injected: {error}")
+        finally:
+            await self._heal(injected)
+
+    async def _heal(self, injected: Injected) -> None:
+        try:
+            await injected.injection.heal()
+        except (CommandFailed, OSError) as error:
+            injected.error = injected.error or f"not healed: {error}"
+        injected.healed_at = time.monotonic()
+        self._say(f"fault {injected.planned.id}: healed")
+
+    async def _finish(self) -> None:
+        for traffic in self.record.traffics:
+            await traffic.stop_sending()
+        self.record.ended_at = time.monotonic()
+        self._say("waiting for what is under way")
+        deadline = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline and not self._stop.is_set():
+            if all(traffic.journal.is_complete() for traffic in self.record.traffics):
+                return
+            await asyncio.sleep(2 * POLL_S)
+
+    async def _until(self, at: float) -> None:
+        """Or until it is stopped."""
+        try:
+            async with asyncio.timeout(max(0.0, at - time.monotonic())):
+                await self._stop.wait()
+        except TimeoutError:
+            return
+
+    def _say(self, text: str) -> None:
+        since = time.monotonic() - self.record.began_at if self.record.began_at else 0.0
+        line = f"{since:6.1f} s  {text}"
+        self.record.log.append(line)
+        self._tell(line)
