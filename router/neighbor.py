@@ -45,6 +45,12 @@ class NeighborConnection(RouterConnection):
         self._out: ControlSender | None = None
         self._in: ControlReceiver | None = None
         self._is_up = False
+        self._heard_bytes = 0
+
+    def has_news(self) -> bool:
+        """Whether bytes came since it was asked last. The driver also calls when the engine's time is up: nobody spoke."""
+        heard, self._heard_bytes = self._heard_bytes, self.endpoint.bytes_in
+        return self._heard_bytes > heard
 
     def on_opened(self) -> None:
         remote = self.endpoint.remote

@@ -136,7 +136,7 @@ class RouterNode:
         self._timers.now = now
         set_now(now)
         connection: RouterConnection = endpoint.owner
-        if isinstance(connection, NeighborConnection):
+        if isinstance(connection, NeighborConnection) and connection.has_news():
             self._routing.on_heard(connection.number, now)
         for event in endpoint.drain(self):
             if not self._leaving.keeps(event):

@@ -13,6 +13,8 @@ from mesh.drills.report import Counts, Latency
 RECOVERED_SHARE = 0.95
 RECOVERED_S = 1.0
 HOLE_S = 0.02
+FRESH_S = 0.1
+FRESH_FACTOR = 2.0
 Span = tuple[float, float]
 
 
@@ -35,10 +37,10 @@ def counts_of(journal: Journal, span: Span) -> Counts:
 
 
 def latency_of(journal: Journal, span: Span) -> Latency:
+    """Of the messages that arrived in ``span``, the first time each."""
     start, end = span
-    found = [arrival.at - journal.due[arrival.message] for arrival in journal.arrivals]
-    due = [journal.due[arrival.message] for arrival in journal.arrivals]
-    return percentiles([late for late, at in zip(found, due, strict=True) if start <= at < end])
+    came = [arrival for arrival in journal.firsts() if start <= arrival.at < end]
+    return percentiles([arrival.at - journal.due[arrival.message] for arrival in came])
 
 
 def percentiles(seconds: Sequence[float]) -> Latency:
@@ -73,20 +75,26 @@ def first_delivery_s(journal: Journal, span: Span) -> float | None:
     return max(firsts.values()) - start if len(firsts) == wanted else None
 
 
-def recovery_s(journal: Journal, span: Span, rate_before: float) -> float | None:
-    """From the start of ``span`` until messages have come for a second at 95 % of the rate before; None: never."""
+def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
+    """From the start of ``span`` until for a second 95 % of what came before came, in time; None: never.
+
+    What waited meanwhile comes in a burst: a second with a hole in it, or with old messages, is no recovery.
+    """
     start, end = span
-    times = sorted(arrival.at for arrival in journal.arrivals if start <= arrival.at < end)
-    wanted = rate_before * RECOVERED_S * RECOVERED_SHARE
-    if wanted <= 0:
-        return None
-    edges = [start, *times]
-    for at in edges:
-        if at + RECOVERED_S > end:
+    rate = rate_in(journal, before)
+    fresh_s = max(FRESH_S, FRESH_FACTOR * (latency_of(journal, before).p99_ms or 0.0) / 1000)
+    late = [(arrival.at, arrival.at - journal.due[arrival.message]) for arrival in journal.firsts()]
+    late = [each for each in late if start <= each[0] < end]
+    times = [at for at, _ in late]
+    old = [at for at, age_s in late if age_s > fresh_s]
+    for at in (start, *times) if rate else ():
+        until = at + RECOVERED_S
+        if until > end:
             return None
-        second = times[bisect_left(times, at) : bisect_left(times, at + RECOVERED_S)]
-        # What had waited comes in one burst: a second with a hole in it is no recovery.
-        if len(second) >= wanted and _is_steady([at, *second, at + RECOVERED_S], rate_before):
+        second = times[bisect_left(times, at) : bisect_left(times, until)]
+        has_old = bisect_left(old, until) > bisect_left(old, at)
+        is_full = len(second) >= rate * RECOVERED_S * RECOVERED_SHARE
+        if is_full and not has_old and _is_steady([at, *second, until], rate):
             return at - start
     return None
 

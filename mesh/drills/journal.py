@@ -104,6 +104,11 @@ class Journal:
             if code == CODES["accepted"] and len(received.get(message, ())) < wanted:
                 yield message
 
+    def firsts(self) -> Iterator[Arrival]:
+        """The first arrival of each message, at each consumer where each has its own; in the order of time."""
+        again = {id(arrival) for arrival in self.duplicated()}
+        return (arrival for arrival in self.arrivals if id(arrival) not in again)
+
     def duplicated(self) -> Iterator[Arrival]:
         """Arrivals after the first of a message, at any consumer or, where each has its own, at that one."""
         seen: set[tuple[int, int]] = set()

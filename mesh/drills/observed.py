@@ -51,7 +51,7 @@ def _see(record: Record, injected: Injected, traffic: Traffic, notices: Sequence
     journal = traffic.journal
     before = baseline_of(record)
     span = (injected.at, _next_fault_at(record, injected))
-    recovery = figures.recovery_s(journal, span, figures.rate_in(journal, before))
+    recovery = figures.recovery_s(journal, span, before)
     calm_at = min(
         span[1], max(injected.healed_at or span[1], injected.at + recovery if recovery is not None else span[1])
     )

@@ -64,7 +64,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From when a message was due to be sent until it arrived: a producer that has to wait makes it late."""
+    """Of what arrived in a span: from when a message was due until it came. If its producer has to wait, it is late."""
 
     count: int = 0
     p50_ms: float | None = None
@@ -100,10 +100,10 @@ class Result:
     first_delivery_ms: float | None
     """Until a message arrived that was sent after the fault."""
     recovery_ms: float | None
-    """Until messages arrived at 95 % of the rate before, to stay so for a second."""
+    """Until messages arrived at 95 % of the rate before, and in time, to stay so for a second."""
     before: Latency
     during: Latency
-    """Due from the fault until it was healed, or traffic had recovered, whichever is later."""
+    """From the fault until it was healed, or traffic had recovered, whichever is later."""
     after: Latency
     counts: Counts
     stalls: int
