@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,21 @@ def connection_options(command: Command) -> Command:
 def make_request(options: Mapping[str, Any]) -> Request:
     if (options["url"] is None) == (options["address"] is None):
         raise click.UsageError("give the address once: as URL, or by -a ADDRESS")
+    return _request(options["url"] or options["address"], options)
+
+
+def requests_to(servers: Sequence[str], options: Mapping[str, Any]) -> tuple[Request, ...]:
+    """To servers as ``amqp://host:port``, without an address."""
+    try:
+        urls = [parse_url(server if "//" in server else f"//{server}", needs_address=False) for server in servers]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    return tuple(_request(url, options) for url in urls)
+
+
+def _request(url: AmqpUrl, options: Mapping[str, Any]) -> Request:
     return Request(
-        url=options["url"] or options["address"],
+        url=url,
         topology_path=options["topology_path"],
         user=options["user"],
         password_file=options["password_file"],

@@ -29,7 +29,7 @@ class AmqpUrl:
         return self.scheme == "amqps"
 
 
-def parse_url(text: str) -> AmqpUrl:
+def parse_url(text: str, *, needs_address: bool = True) -> AmqpUrl:
     """Raise ValueError with what is wrong; the password is never part of the message."""
     if text.startswith(DYNAMIC):
         return AmqpUrl(text)
@@ -38,7 +38,7 @@ def parse_url(text: str) -> AmqpUrl:
         # `amqp:orders`: a scheme makes it a URL, whose parts are percent-encoded.
         return AmqpUrl(_unquote(rest, "address") if scheme else rest, scheme)
     authority, slash, address = rest[2:].partition("/")
-    if not slash:
+    if not slash and needs_address:
         raise ValueError(f"{_masked(authority)!r} has no address: expected //host/address")
     login, _, where = authority.rpartition("@")
     user, colon, password = login.partition(":")

@@ -3,40 +3,64 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mesh.options import output_options, topology_option
+from mesh.connection_options import connection_options, requests_to
+from mesh.options import output_options
 from mesh.output import Output
+from mesh.units import DURATION
+
+if TYPE_CHECKING:
+    from mesh.drills.against import Against
+
+NEEDS_AGAINST = ("fault", "heal", "proof")
 
 
 @click.command("drill")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@topology_option
 @click.option("--seed", type=int, help="Of random faults, jitter and loss (default: that of the file).")
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the report.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the page.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the JUnit XML.")
+@click.option("--against", metavar="URLS", help="Drill the mesh that runs there: amqp://HOST[:PORT],...")
+@click.option("--fault", metavar="COMMAND", help="With --against: breaks something.")
+@click.option("--heal", metavar="COMMAND", help="With --against: heals it, however the drill ends.")
+@click.option("--proof", metavar="COMMAND", help="With --against: exits with 0 while it is broken.")
+@click.option("--for", "lasts_s", type=DURATION, default=10.0, help="With --against: how long it lasts. [default: 10s]")
+@connection_options
 @output_options
-def command(
-    file: Path,
-    topology_path: Path | None,
-    seed: int | None,
-    output: Path | None,
-    html: Path | None,
-    junit: Path | None,
-    out: Output,
-) -> int:
+def command(file: Path, seed: int | None, out: Output, **options: Any) -> int:
     """Rehearse failures: run a copy of a topology under traffic, break what FILE says, judge what users would notice.
 
     The copy has ports and a folder of its own; nothing that runs is touched, and all is healed and stopped however the
-    drill ends. The report is kept in .amqpmesh/drills/.
+    drill ends. With --against, the traffic of FILE goes to a mesh that runs already, and the fault is a command. The
+    report is kept in .amqpmesh/drills/.
 
     \b
     Examples:
       amqpmesh drill topologies/drills/lose_a_router.yml
       amqpmesh drill my_drill.yml -t amqpmesh.yml --json
+      amqpmesh drill my_drill.yml --against amqp://a.example,amqp://c.example \\
+          --fault 'ssh b.example systemctl kill -s KILL amqpmesh@r2' --for 20s
     """
+    from mesh.drills.keeping import Places
     from mesh.drills.run import Order, run
 
-    return run(Order(file, topology_path, seed, output, html, junit), out)
+    places = Places(options["output"], options["html"], options["junit"])
+    return run(Order(file, options["topology_path"], seed, places, _against(options)), out)
+
+
+def _against(options: dict[str, Any]) -> Against | None:
+    from mesh.drills.against import Against
+
+    if options["against"] is None:
+        given = [name for name in NEEDS_AGAINST if options[name] is not None]
+        if given:
+            raise click.UsageError(f"--{given[0]} is for --against: on a copy the faults are those of FILE")
+        return None
+    if options["fault"] is None:
+        raise click.UsageError("--against needs --fault COMMAND: what shall break there?")
+    requests = requests_to(options["against"].split(","), options)
+    return Against(requests, options["fault"], options["heal"], options["proof"], options["lasts_s"])

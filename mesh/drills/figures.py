@@ -14,7 +14,8 @@ RECOVERED_SHARE = 0.95
 RECOVERED_S = 1.0
 HOLE_S = 0.02
 FRESH_S = 0.1
-FRESH_FACTOR = 2.0
+CALM_FACTOR = 1.5
+"""A busy machine has holes and old messages when nothing is broken; up to so many times the worst is calm again."""
 Span = tuple[float, float]
 
 
@@ -60,8 +61,7 @@ def outage_s(journal: Journal, span: Span) -> float | None:
 
 def _longest_gap_s(times: Sequence[float], span: Span) -> float:
     start, end = span
-    within = [start, *times[bisect_left(times, start) : bisect_left(times, end)], end]
-    return max(later - earlier for earlier, later in pairwise(within))
+    return _longest_s([start, *times[bisect_left(times, start) : bisect_left(times, end)], end])
 
 
 def first_delivery_s(journal: Journal, span: Span) -> float | None:
@@ -82,7 +82,8 @@ def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
     """
     start, end = span
     rate = rate_in(journal, before)
-    fresh_s = max(FRESH_S, FRESH_FACTOR * (latency_of(journal, before).p99_ms or 0.0) / 1000)
+    fresh_s = max(FRESH_S, CALM_FACTOR * (latency_of(journal, before).max_ms or 0.0) / 1000)
+    hole_s = max(HOLE_S, 10 / rate if rate else 0.0, CALM_FACTOR * (outage_s(journal, before) or 0.0))
     late = [(arrival.at, arrival.at - journal.due[arrival.message]) for arrival in journal.firsts()]
     late = [each for each in late if start <= each[0] < end]
     times = [at for at, _ in late]
@@ -94,13 +95,13 @@ def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
         second = times[bisect_left(times, at) : bisect_left(times, until)]
         has_old = bisect_left(old, until) > bisect_left(old, at)
         is_full = len(second) >= rate * RECOVERED_S * RECOVERED_SHARE
-        if is_full and not has_old and _is_steady([at, *second, until], rate):
+        if is_full and not has_old and _longest_s([at, *second, until]) < hole_s:
             return at - start
     return None
 
 
-def _is_steady(times: Sequence[float], rate: float) -> bool:
-    return max(later - earlier for earlier, later in pairwise(times)) < max(HOLE_S, 10 / rate)
+def _longest_s(times: Sequence[float]) -> float:
+    return max(later - earlier for earlier, later in pairwise(times))
 
 
 def rate_in(journal: Journal, span: Span) -> float:

@@ -106,8 +106,7 @@ def conclude(
     failed = [f"{check.text}: observed {check.observed} ({check.scope})" for check in rest if check.passed is False]
     toothless = [f"{fault.label} was not shown to bite" for fault in faults if not fault.did_bite]
     unknown = [f"{check.text}: could not be measured" for check in (*baseline, *rest) if check.passed is None]
-    if record.ended_early:
-        unknown.insert(0, record.ended_early)
+    unknown[:0] = [*(["it was interrupted"] if record.was_interrupted else []), *filter(None, [record.ended_early])]
     reasons = [*unsound, *failed, *toothless, *unknown]
     for verdict, found in (
         (Verdict.INVALID, unsound),

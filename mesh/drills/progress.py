@@ -36,10 +36,10 @@ class Progress:
         if self._refreshing is not None:
             self._refreshing.join()
 
-    @staticmethod
-    def quiet(out: Output) -> Output:
+    @property
+    def quiet(self) -> Output:
         """For the mesh that is started: a drill says what matters itself."""
-        return dataclasses.replace(out, is_quiet=True)
+        return dataclasses.replace(self._out, is_quiet=True)
 
     def say(self, text: str) -> None:
         if self._bar is not None:

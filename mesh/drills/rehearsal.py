@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from mesh.drills.faults import Injection, injection_of
 from mesh.drills.leases import Leases
@@ -48,7 +49,16 @@ class Record:
     injected: list[Injected] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     ended_early: str = ""
-    """Why, if it did"""
+    """Why nothing was injected, if so"""
+    was_interrupted: bool = False
+
+
+class Watch(Protocol):
+    """Whoever shows how far it is."""
+
+    def say(self, text: str) -> None: ...
+
+    def watch(self, record: Record) -> None: ...
 
 
 class Rehearsal:
@@ -60,15 +70,16 @@ class Rehearsal:
         servers: Mapping[str, Server],
         stage: Stage | None,
         leases: Leases,
-        tell: Callable[[str], None],
+        watch: Watch,
         stop: asyncio.Event,
     ) -> None:
         self.record = Record(plan, [Traffic(flow, servers) for flow in plan.flows])
         self._plan = plan
         self._stage = stage
         self._leases = leases
-        self._tell = tell
+        self._watch = watch
         self._stop = stop
+        watch.watch(self.record)
 
     async def run(self, may_go_on: Callable[[Record], str]) -> Record:
         """``may_go_on`` is asked after the baseline; its answer is why not."""
@@ -85,8 +96,7 @@ class Rehearsal:
             await self._finish()
         finally:
             await asyncio.gather(*(traffic.stop() for traffic in record.traffics))
-        if self._stop.is_set():
-            record.ended_early = record.ended_early or "it was interrupted"
+        record.was_interrupted = self._stop.is_set()
         return record
 
     async def _start(self) -> None:
@@ -162,4 +172,4 @@ class Rehearsal:
         since = time.monotonic() - self.record.began_at if self.record.began_at else 0.0
         line = f"{since:6.1f} s  {text}"
         self.record.log.append(line)
-        self._tell(line)
+        self._watch.say(line)

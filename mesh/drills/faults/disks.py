@@ -1,13 +1,11 @@
-"""A disk that is full: no file of the broker grows. The kernel's limit on the size of files does that to one process
-without filling the disk of all others, and needs no privilege.
+"""A disk that is full: the broker writes to no file beyond the size of its log, and a little. The kernel's limit on the
+size of files does that to one process without filling the disk of all others, and needs no privilege. [setrlimit(2)]
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from mesh.drills.faults.injection import Injection
-from mesh.drills.faults.processes import BACK_S, holds_soon
+from mesh.drills.faults.processes import BACK_S, answers_soon
 from mesh.drills.leases import apply as remedy
 from mesh.drills.leases import lift_file_limit, limit_files
 from mesh.drills.model import DiskFull
@@ -18,7 +16,7 @@ from mesh.running import node_pid, supervisor_pid
 from mesh.workdir import SUPERVISOR
 
 SPARE_BYTES = 64 * 1024
-"""What the log of a broker that starts again needs, and no more messages than that."""
+"""What the log of a broker that starts again needs; a store has written more than that in no time."""
 
 
 class FullDisk(Injection):
@@ -36,18 +34,13 @@ class FullDisk(Injection):
         if None in pids:
             raise CommandFailed(f"{self._broker} does not run: there is no disk to fill")
         self._log_bytes = size_bytes(self._log)
-        limit = max(self._largest(), size_bytes(self._stage.workdir.log_file(SUPERVISOR))) + SPARE_BYTES
+        logs = (self._log, self._stage.workdir.log_file(SUPERVISOR))
+        limit = max(size_bytes(log) for log in logs) + SPARE_BYTES
         for pid in pids:
             assert pid is not None
             self._leases.append(self._stage.leases.grant(lift_file_limit(pid), 3600))
             limit_files(pid, limit)
-        self.say(f"no file of {self._broker} grows beyond {limit:,} bytes")
-
-    def _largest(self) -> int:
-        data = self._stage.topology.brokers[self._broker].data
-        assert data is not None
-        folder: Path = self._stage.topology.locate(data)
-        return max((file.stat().st_size for file in folder.rglob("*") if file.is_file()), default=0)
+        self.say(f"{self._broker} writes to no file beyond {limit:,} bytes")
 
     async def heal(self) -> None:
         cause = first_cause(self._log, self._log_bytes)
@@ -59,5 +52,5 @@ class FullDisk(Injection):
         pid = node_pid(self._stage.workdir, self._broker)
         if pid is not None:
             remedy(lift_file_limit(pid))
-        if not await holds_soon(lambda: node_pid(self._stage.workdir, self._broker) is not None, BACK_S):
+        if not await answers_soon(self._stage.workdir, self._broker):
             self.say(f"{self._broker} did not come back within {BACK_S:g} s")

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
+from mesh.control import ask_async
 from mesh.drills.faults.injection import Injection
 from mesh.drills.leases import let_go_on
 from mesh.drills.model import NodeFault
@@ -18,6 +19,7 @@ from mesh.node_process import describe_exit
 from mesh.pid_file import PidFile
 from mesh.polling import wait_until
 from mesh.running import node_pid
+from mesh.workdir import WorkDir
 
 BACK_S = 60.0
 GONE_S = 20.0
@@ -40,7 +42,7 @@ class NodeInjection(Injection):
 
     async def wait_back(self) -> None:
         """Another process runs it."""
-        if not await holds_soon(lambda: node_pid(self.stage.workdir, self.node) not in (None, self.old_pid), BACK_S):
+        if not await answers_soon(self.stage.workdir, self.node, self.old_pid):
             self.say(f"{self.node} did not come back within {BACK_S:g} s")
             return
         self.say(f"process {node_pid(self.stage.workdir, self.node)} runs {self.node} again")
@@ -105,6 +107,26 @@ class Paused(NodeInjection):
         self.stage.leases.heal(self._lease)
         if await holds_soon(lambda: state_of(self.old_pid) not in ("T", ""), 1.0):
             self.say(f"process {self.old_pid} goes on")
+
+
+async def answers_soon(workdir: WorkDir, node: str, old_pid: int | None = None) -> bool:
+    """Whether another process than ``old_pid`` runs the node, and is ready to work."""
+
+    async def is_up() -> bool:
+        if node_pid(workdir, node) in (None, old_pid):
+            return False
+        try:
+            await ask_async(workdir.control_socket(node), "snapshot")
+        except OSError:
+            return False
+        return True
+
+    try:
+        async with asyncio.timeout(BACK_S):
+            await wait_until(is_up)
+    except TimeoutError:
+        return False
+    return True
 
 
 def state_of(pid: int) -> str:

@@ -1,0 +1,58 @@
+"""A drill of a mesh that runs already, somewhere: our traffic, and a command of its user as the fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from addressing.book import AddressKind
+from mesh.connection_options import Request
+from mesh.drills.drill_file import DrillFile
+from mesh.drills.judgement import baseline_failure
+from mesh.drills.leases import Leases
+from mesh.drills.model import Command, Load
+from mesh.drills.plan import Flow, Plan, Planned, spread
+from mesh.drills.progress import Progress
+from mesh.drills.rehearsal import Rehearsal
+from mesh.drills.rehearsed import Rehearsed
+from mesh.drills.report import Drawing
+from mesh.drills.stopping import stopped_by_signals
+from mesh.server import Server, find_server
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    requests: tuple[Request, ...]
+    """How to reach each server."""
+    command: str
+    heal: str | None
+    proof: str | None
+    lasts_s: float
+
+
+async def rehearse_against(file: DrillFile, against: Against, progress: Progress) -> Rehearsed:
+    servers = servers_of(against.requests)
+    stop = stopped_by_signals()
+    with Leases() as leases:
+        rehearsal = Rehearsal(plan_of(file, against, list(servers)), servers, None, leases, progress, stop)
+        record = await rehearsal.run(lambda record: baseline_failure(file.drill, record))
+    return Rehearsed(record, file.drill.seed, Drawing(tuple(servers), (), ()))
+
+
+def servers_of(requests: Sequence[Request]) -> dict[str, Server]:
+    servers = [find_server(request) for request in requests]
+    return {server.address: server for server in servers}
+
+
+def plan_of(file: DrillFile, against: Against, servers: Sequence[str]) -> Plan:
+    """Senders at the first server, receivers at the last; the routers of the file are those of another mesh."""
+    drill = file.drill
+    fault = Command(run=against.command, heal=against.heal, proof=against.proof)
+    faults = (Planned("1", fault, 0.0, against.lasts_s),)
+    flows = tuple(_flow(load, servers) for load in drill.steady_state.load)
+    return Plan(drill.baseline, faults, against.lasts_s, drill.cooldown, flows)
+
+
+def _flow(load: Load, servers: Sequence[str]) -> Flow:
+    anywhere = load.model_copy(update={"from_": (), "to": ()})
+    return spread(anywhere, AddressKind(load.type or AddressKind.ANYCAST), servers[:1], servers[-1:])

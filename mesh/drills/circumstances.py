@@ -1,0 +1,64 @@
+"""Where, when and of what a report was made, and what the run before it came to."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import sys
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from addressing.topology import Topology
+from mesh.drills.judgement import Circumstances
+from mesh.drills.rehearsed import Rehearsed
+from mesh.drills.report import Drawing
+from mesh.version import read_version
+
+RUNS = Path(".amqpmesh", "drills")
+SUMMARY = "summary.json"
+
+
+def circumstances(drill: str, digest: str, rehearsed: Rehearsed, took_s: float) -> Circumstances:
+    return Circumstances(
+        seed=rehearsed.seed,
+        started_at=datetime.fromtimestamp(rehearsed.record.wall_began_at, UTC).isoformat(timespec="seconds"),
+        took_s=round(took_s, 1),
+        command=shlex.join(["amqpmesh", *sys.argv[1:]]),
+        host=f"{platform.system()} {platform.release()}, {os.cpu_count()} cores",
+        versions={
+            "amqpmesh": read_version(),
+            "python": platform.python_version(),
+            "python-qpid-proton": version("python-qpid-proton"),
+        },
+        digests={"drill": digest, "topology": digest_of(rehearsed.topology)},
+        drawing=rehearsed.drawing,
+        previous=previous_run(drill),
+    )
+
+
+def digest_of(topology: Topology | None) -> str:
+    return sha256(topology.file.read_bytes()).hexdigest() if topology is not None and topology.file is not None else ""
+
+
+def drawing_of(topology: Topology) -> Drawing:
+    return Drawing(
+        tuple(topology.routers),
+        tuple((name, tuple(topology.routers_of(name))) for name in topology.brokers),
+        tuple((edge.dialer, edge.to, edge.cost) for edge in topology.edges()),
+    )
+
+
+def previous_run(drill: str) -> dict[str, Any] | None:
+    """What the latest run of it that is kept here came to."""
+    for kept in sorted(RUNS.glob(f"*-{drill}/{SUMMARY}"), reverse=True):
+        try:
+            found: dict[str, Any] = json.loads(kept.read_text())["summary"]
+        except (OSError, ValueError, KeyError):
+            continue
+        return found
+    return None

@@ -1,0 +1,76 @@
+"""The folder that keeps a drill: the page, the JUnit XML, the JSON, and the logs of all nodes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mesh.drills.circumstances import RUNS, SUMMARY
+from mesh.drills.junit import junit
+from mesh.drills.page import page
+from mesh.drills.report import Report, Verdict
+from mesh.failure import CommandFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where somebody wants the files; None: in the folder."""
+
+    folder: Path | None
+    html: Path | None
+    junit: Path | None
+
+
+def keep(report: Report, places: Places, logs: Path | None) -> Path:
+    """Returns the path of the page."""
+    stamp = report.started_at.replace("-", "").replace(":", "").partition("+")[0]
+    folder = places.folder or RUNS / f"{stamp}-{report.drill}"
+    html = places.html or folder / "report.html"
+    written = {
+        html: page(report),
+        places.junit or folder / "junit.xml": junit(report),
+        folder / SUMMARY: json.dumps({**to_json(report), "summary": report.summary()}, indent=1),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in written.items():
+            path.write_text(text)
+        if logs is not None:
+            shutil.copytree(logs, folder / "log", dirs_exist_ok=True)
+    except OSError as error:
+        raise CommandFailed(f"{error.filename}: {error.strerror}: the report cannot be kept") from None
+    return html
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """The report without what only charts need; per fault and address in one flat row."""
+    fields = report.to_map()
+    for name in ("series", "messages", "results"):
+        del fields[name]
+    labels = {fault.id: fault.label for fault in report.faults}
+    return {**fields, "passed": report.verdict is Verdict.PASS, "results": list(_rows(report, labels))}
+
+
+def _rows(report: Report, labels: Mapping[str, str]) -> Sequence[dict[str, Any]]:
+    return [
+        {
+            "fault": labels[result.fault],
+            "address": result.address,
+            "detection_ms": result.detection_ms,
+            "outage_ms": result.outage_ms,
+            "first_delivery_ms": result.first_delivery_ms,
+            "recovery_ms": result.recovery_ms,
+            "p99_before_ms": result.before.p99_ms,
+            "p99_during_ms": result.during.p99_ms,
+            "p99_after_ms": result.after.p99_ms,
+            **{name: getattr(result.counts, name) for name in result.counts.__dataclass_fields__},
+            "stalls": result.stalls,
+            "longest_stall_ms": result.longest_stall_ms,
+            "passed": result.passed,
+        }
+        for result in report.results
+    ]

@@ -1,0 +1,23 @@
+"""What a rehearsal leaves, whether it was on a copy or on a mesh that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from addressing.topology import Topology
+from mesh.drills.detection import Notice
+from mesh.drills.rehearsal import Record
+from mesh.drills.report import Drawing
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    record: Record
+    seed: int
+    drawing: Drawing
+    notices: Sequence[Notice] = ()
+    topology: Topology | None = None
+    logs: Path | None = None
+    """Folder with the logs of the nodes"""
