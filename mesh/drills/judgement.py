@@ -33,7 +33,7 @@ class Circumstances:
 
 def make_report(drill: Drill, record: Record, notices: Sequence[Notice], made: Circumstances) -> Report:
     observed = seen(record, notices)
-    faults = tuple(fault_report(record, injected, notices) for injected in record.injected)
+    faults = tuple(fault_report(record, injected, notices) for injected in record.injected if injected.at)
     steady, broken = steady_checks(drill, record, observed), broken_checks(drill, record, observed)
     verdict, reasons = conclude(record, faults, steady[0], [*steady[1], *broken])
     results = tuple(with_verdict(each.result, checks.did_pass(each, drill.expect)) for each in observed)

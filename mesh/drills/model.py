@@ -39,6 +39,12 @@ def _parse_bytes_per_s(text: str) -> float:
     return parse_size_bytes(amount)
 
 
+def _two(value: Any) -> Any:
+    if not isinstance(value, list | tuple) or len(value) != 2 or not all(isinstance(name, str) for name in value):
+        raise ValueError("expected the two routers of the link, such as [r1, r2]")
+    return value
+
+
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str | dict) else value
 
@@ -136,7 +142,7 @@ class NodeFault(Fault):
 
 
 class LinkFault(Fault):
-    link: tuple[str, str]
+    link: Annotated[tuple[str, str], BeforeValidator(_two)]
     direction: Direction = Direction.BOTH
 
     @property

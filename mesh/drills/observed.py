@@ -102,7 +102,7 @@ def fault_report(record: Record, injected: Injected, notices: Sequence[Notice]) 
         label=planned.label,
         kind=planned.fault.kind,
         targets=planned.fault.targets,
-        at_s=round((injected.at or record.ended_at) - record.began_at, 3),
+        at_s=round(injected.at - record.began_at, 3),
         healed_s=None if injected.healed_at is None else round(injected.healed_at - record.began_at, 3),
         did_bite=did_bite,
         evidence=tuple(evidence),

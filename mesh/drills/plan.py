@@ -70,7 +70,7 @@ def make_plan(file: DrillFile, topology: Topology, seed: int) -> Plan:
     faults = [(path, fault) for path, fault in _concrete(file, topology, chance)]
     for path, fault in faults:
         found += _check(path, fault, topology)
-    if not file.steps:
+    if not faults:
         found.append(Problem(("method",), "AM102", "the method has no fault: there is nothing to drill"))
     file.fail(found)
     drill = file.drill

@@ -1,0 +1,154 @@
+"""From what was seen to a verdict: what makes a drill pass, fail, say nothing, or remain open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from addressing.book import AddressKind
+from mesh.drills.detection import Notice
+from mesh.drills.faults.injection import Injection
+from mesh.drills.journal import Journal
+from mesh.drills.judgement import Circumstances, baseline_failure, make_report
+from mesh.drills.model import Drill, Fault, Kill, Latency, Load
+from mesh.drills.plan import Flow, Plan, Planned
+from mesh.drills.rehearsal import Injected, Record
+from mesh.drills.report import Drawing, Report, Verdict
+
+RATE = 100.0
+BEGAN, FAULT_AT, ENDED = 1000.0, 1005.0, 1015.0
+WALL_S = 1_700_000_000.0
+MADE = Circumstances(1, "", 1.0, "", "", {}, {}, Drawing((), (), ()))
+
+
+class Seen(Injection):
+    async def apply(self) -> None: ...
+
+    async def heal(self) -> None: ...
+
+
+class FakeTraffic:
+    """What a report needs of traffic: 100 messages a second, none of which arrives in ``silent``."""
+
+    def __init__(self, silent: tuple[float, float] = (0.0, 0.0), end: float = ENDED) -> None:
+        load = Load(address="orders")
+        self.flow = Flow(load, AddressKind.ANYCAST, ("r1",), ("r3",))
+        self.journal = Journal(1, True)
+        self.journal.add_sender()
+        for n in range(int((end - BEGAN) * RATE)):
+            due = BEGAN + n / RATE
+            message, _ = self.journal.on_sent(0, due, due)
+            self.journal.on_outcome(message, "accepted")
+            self.journal.on_arrival(
+                0, 0, n, max(due, silent[1]) + 0.001 if silent[0] <= due < silent[1] else due + 0.001
+            )
+
+
+def record_of(traffic: FakeTraffic, *, fault: Fault | None = None, did_bite: bool = True) -> Record:
+    planned = Planned("1", fault or Kill(router="r2"), 0.0, 1.0)
+    injection = Seen()
+    injection.did_bite = did_bite
+    plan = Plan(5.0, (planned,), 1.0, 9.0, (traffic.flow,))
+    record = Record(plan, [traffic], BEGAN, WALL_S, FAULT_AT + 1, ENDED)  # type: ignore[list-item]
+    record.injected = [Injected(planned, injection, FAULT_AT, WALL_S + 5, FAULT_AT + 1)]
+    return record
+
+
+def drill(*expect: str, steady: tuple[str, ...] = (), **more: Any) -> Drill:
+    state = {"load": {"address": "orders"}, "expect": list(steady), **more}
+    return Drill.model_validate({"drill": "d", "steady_state": state, "expect": list(expect)})
+
+
+def report(judged: Drill, record: Record, notices: tuple[Notice, ...] = ()) -> Report:
+    return make_report(judged, record, notices, MADE)
+
+
+def test_a_drill_in_which_everything_holds_passes():
+    seen = report(drill("lost == 0", "outage < 100ms", steady=("p(99) < 50ms",)), record_of(FakeTraffic()))
+    assert (seen.verdict, seen.reasons) == (Verdict.PASS, ())
+    assert [check.passed for check in seen.checks] == [True] * 4
+    assert seen.results[0].passed
+
+
+def test_what_does_not_hold_fails_it_and_is_the_reason():
+    seen = report(drill("outage < 100ms"), record_of(FakeTraffic(silent=(FAULT_AT, FAULT_AT + 0.5))))
+    assert seen.verdict is Verdict.FAIL
+    assert seen.reasons == ("outage < 100ms: observed 501 ms (kill r2, orders)",)
+    assert seen.checks[0].advice
+    assert not seen.results[0].passed
+
+
+def test_a_fault_that_did_not_bite_makes_it_invalid():
+    seen = report(drill("lost == 0"), record_of(FakeTraffic(), did_bite=False))
+    assert (seen.verdict, seen.reasons) == (Verdict.INVALID, ("kill r2 was not shown to bite",))
+
+
+def test_a_failure_weighs_more_than_a_fault_that_did_not_bite():
+    seen = report(drill("outage < 1ms"), record_of(FakeTraffic(), did_bite=False))
+    assert seen.verdict is Verdict.FAIL
+    assert len(seen.reasons) == 2
+
+
+def test_where_nothing_flowed_before_the_fault_nothing_is_proven():
+    seen = report(drill("lost == 0"), record_of(FakeTraffic(silent=(BEGAN, FAULT_AT + 1))))
+    assert seen.verdict is Verdict.INVALID
+    assert seen.reasons[0] == "no data: nothing arrived on orders before the first fault"
+
+
+def test_where_the_steady_state_did_not_hold_before_nothing_is_proven():
+    seen = report(drill("lost == 0", steady=("p(99) < 0.1ms",)), record_of(FakeTraffic()))
+    assert seen.verdict is Verdict.INVALID
+    assert "not steady before the first fault" in seen.reasons[0]
+
+
+def test_what_could_not_be_measured_leaves_it_open():
+    fault = Latency.model_validate({"link": ["r1", "r2"], "latency": "100ms"})
+    seen = report(drill("detection < 1s"), record_of(FakeTraffic(), fault=fault))
+    assert (seen.verdict, seen.reasons) == (Verdict.UNKNOWN, ("detection < 1s: could not be measured",))
+    allowed = drill("detection < 1s", allow_no_data=True)
+    assert report(allowed, record_of(FakeTraffic(), fault=fault)).verdict is Verdict.PASS
+
+
+def test_a_drill_that_was_interrupted_remains_open():
+    record = record_of(FakeTraffic())
+    record.was_interrupted = True
+    assert report(drill("lost == 0"), record).reasons == ("it was interrupted",)
+
+
+def test_what_never_recovers_fails():
+    seen = report(drill("recovery < 1m"), record_of(FakeTraffic(end=FAULT_AT + 0.1)))
+    assert seen.verdict is Verdict.FAIL
+    assert seen.checks[0].observed == "never"
+
+
+def test_detection_is_from_the_fault_to_the_first_notice_of_another_node():
+    notice = Notice("r1", "neighbor_down", "r2", WALL_S + 5.012)
+    seen = report(drill("detection < 20ms"), record_of(FakeTraffic()), (notice,))
+    assert (seen.faults[0].detection_ms, seen.faults[0].detected_by) == (pytest.approx(12.0, abs=0.01), "r1")
+    assert seen.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        (lambda journal: journal.on_outcome(700, "modified"), "modified"),
+        (lambda journal: journal.on_arrival(0, 0, 700, ENDED), "duplicated"),
+    ],
+)
+def test_counts_are_in_the_result_of_the_fault_they_follow(told: Callable[[Journal], None], name: str):
+    traffic = FakeTraffic()
+    told(traffic.journal)
+    seen = report(drill(f"{name} == 0"), record_of(traffic))
+    assert seen.verdict is Verdict.FAIL
+    assert getattr(seen.results[0].counts, name) == 1
+
+
+def test_nothing_is_broken_where_nothing_flows_or_the_steady_state_does_not_hold():
+    silent = record_of(FakeTraffic(silent=(BEGAN, ENDED)))
+    assert "there is nothing to drill" in baseline_failure(drill(), silent)
+    busy = record_of(FakeTraffic())
+    busy.injected = []
+    assert baseline_failure(drill(steady=("p(99) < 0.1ms",)), busy) == ""
+    assert "not steady" in baseline_failure(drill(steady=("p(99) < 0.1ms",), abort_on_fail=True), busy)
