@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from addressing.book import AddressKind
 from mesh.connection_options import Request
 from mesh.drills.drill_file import DrillFile
 from mesh.drills.judgement import baseline_failure
@@ -55,4 +54,4 @@ def plan_of(file: DrillFile, against: Against, servers: Sequence[str]) -> Plan:
 
 def _flow(load: Load, servers: Sequence[str]) -> Flow:
     anywhere = load.model_copy(update={"from_": (), "to": ()})
-    return spread(anywhere, AddressKind(load.type or AddressKind.ANYCAST), servers[:1], servers[-1:])
+    return spread(anywhere, load.type, servers[:1], servers[-1:])

@@ -59,8 +59,10 @@ def judge(threshold: Threshold, observations: Sequence[Observation], *, allow_no
     return Check(threshold.text, where.scope, observed, passed, margin, advice)
 
 
-def expected(threshold: Threshold, record: Record, seen: Sequence[Seen]) -> list[Observation]:
-    """What the drill as a whole is judged by."""
+def expected(
+    threshold: Threshold, traffics: Sequence[Traffic], record: Record, seen: Sequence[Seen]
+) -> list[Observation]:
+    """What the drill as a whole is judged by; ``seen`` is of these ``traffics``."""
     if threshold.metric in PER_FAULT:
         measure = PER_FAULT[threshold.metric]
         return [
@@ -72,7 +74,7 @@ def expected(threshold: Threshold, record: Record, seen: Sequence[Seen]) -> list
             )
             for each in seen
         ]
-    return list(_in_span(threshold, record.traffics, whole_of(record), "", _first_kind(record)))
+    return list(_in_span(threshold, traffics, whole_of(record), "", _first_kind(record)))
 
 
 def before(threshold: Threshold, record: Record) -> list[Observation]:
@@ -119,8 +121,8 @@ def _first_kind(record: Record) -> str | None:
 
 
 def did_pass(each: Seen, thresholds: Iterable[Threshold]) -> bool:
-    """Whether this address came through this fault as expected."""
-    for threshold in thresholds:
+    """Whether this address came through this fault as expected of all, and of it alone."""
+    for threshold in (*thresholds, *each.traffic.flow.load.expect):
         metric, result = threshold.metric, each.result
         if metric in PER_FAULT:
             value = PER_FAULT[metric](result)

@@ -72,7 +72,13 @@ def steady_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> tup
 
 
 def broken_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> list[Check]:
-    return [_judge(each, checks.expected(each, record, observed), drill) for each in drill.expect]
+    """What is expected of all addresses, then what of single ones."""
+    found = [_judge(each, checks.expected(each, record.traffics, record, observed), drill) for each in drill.expect]
+    for traffic in record.traffics:
+        own = [each for each in observed if each.traffic is traffic]
+        expect = traffic.flow.load.expect
+        found += [_judge(each, checks.expected(each, [traffic], record, own), drill) for each in expect]
+    return found
 
 
 def _judge(threshold: Threshold, observations: list[checks.Observation], drill: Drill) -> Check:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from addressing.book import AddressKind
 from mesh.drills.thresholds import Threshold, parse_threshold
 from mesh.units import parse_duration_s, parse_rate_per_s, parse_size_bytes
 
@@ -87,8 +88,10 @@ class Load(Part):
     size: Size = 100
     durable: bool = True
     presettled: bool = False
-    type: str | None = None
-    """What the address is, where the topology is not known: `--against`."""
+    type: AddressKind = AddressKind.ANYCAST
+    """What the address is where no topology tells: `--against`."""
+    expect: Expectations = ()
+    """Of this address alone; judged as the drill's."""
 
 
 class SteadyState(Part):

@@ -13,6 +13,8 @@ from mesh.drills.report import AddressReport, FaultReport, Result
 from mesh.drills.traffic import Traffic
 
 SAME_TIME_S = 0.1
+UNDER_WAY_S = 1.0
+"""What was due so shortly before a fault may have been on its way: what became of it is put down to the fault."""
 NOTICE_EARLY_S = 0.002
 """Logs have milliseconds."""
 SEEN_FACTOR = 5.0
@@ -68,12 +70,16 @@ def _see(record: Record, injected: Injected, traffic: Traffic, notices: Sequence
         before=figures.latency_of(journal, before),
         during=figures.latency_of(journal, during),
         after=figures.latency_of(journal, after),
-        counts=figures.counts_of(journal, span),
+        counts=figures.counts_of(journal, (span[0] - UNDER_WAY_S, _counts_until(record, span[1]))),
         stalls=stalls,
         longest_stall_ms=longest_ms,
         passed=True,
     )
     return Seen(injected, traffic, result, after)
+
+
+def _counts_until(record: Record, end: float) -> float:
+    return end if end == record.ended_at else end - UNDER_WAY_S
 
 
 def _next_fault_at(record: Record, injected: Injected) -> float:

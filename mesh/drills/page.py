@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,27 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(ms=_or_dash(words.duration), s=_or_dash(words.seconds), n=_or_dash(words.count))
+    made.filters.update(
+        ms=_or_dash(words.duration), s=_or_dash(words.seconds), n=_or_dash(words.count), at=_at, code=_code
+    )
     made.globals.update(not_accepted=words.not_accepted)
     return made
 
 
-def _or_dash(words_for: Any) -> Any:
-    return lambda value: "–" if value is None else words_for(value)  # noqa: RUF001
+def _or_dash(words_for: Callable[[Any], str]) -> Callable[[Any], str]:
+    """With a figure and its unit on one line."""
+    return lambda value: "–" if value is None else words_for(value).replace(" ", "\N{NO-BREAK SPACE}")  # noqa: RUF001
+
+
+def _at(time_s: float) -> str:
+    """A time of the drill, as on the axes."""
+    return f"{round(time_s, 3):g}\N{NO-BREAK SPACE}s"
+
+
+def _code(text: str) -> Markup:
+    """What is in backticks as code."""
+    parts = text.split("`")
+    return Markup("").join(Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts))
 
 
 def _joined(names: tuple[str, ...]) -> str:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from mesh.drills.report import Drawing, FaultReport, Report
 
 NODE_HEIGHT = 26.0
-ROOM_EACH = 62.0
+ROOM_EACH = 72.0
 """On the circle"""
 LEAST_RADIUS = 78.0
 BROKER_DISTANCE = 56.0
-MARGIN_X = 64.0
-MARGIN_Y = 34.0
+MARGIN = 16.0
+LEAST_WIDTH = 260.0
+LEAST_HEIGHT = 180.0
 LETTER = 7.2
 LONGEST = 12
 FEW = 14
@@ -75,17 +76,27 @@ def scenes(report: Report) -> list[Scene]:
 
 
 def _scene(title: str, drawing: Drawing, faults: tuple[FaultReport, ...]) -> Scene:
-    places, radius = _places(drawing)
+    places = _places(drawing)
     hits = _hits(faults)
-    reach_x, reach_y = radius + MARGIN_X, radius + MARGIN_Y
+    nodes = tuple(_nodes(drawing, places, hits))
     return Scene(
         title=title,
         faults=faults,
-        nodes=tuple(_nodes(drawing, places, hits)),
+        nodes=nodes,
         lines=tuple(_lines(drawing, places, hits)),
-        box=f"{-reach_x:.0f} {-reach_y:.0f} {2 * reach_x:.0f} {2 * reach_y:.0f}",
+        box=_box(nodes),
         is_large=len(drawing.routers) > FEW,
     )
+
+
+def _box(nodes: Sequence[Node]) -> str:
+    """What an SVG calls its viewBox: just around all nodes, and what sticks out of them."""
+    left = min(node.x - node.width / 2 for node in nodes) - MARGIN
+    right = max(node.x + node.width / 2 for node in nodes) + MARGIN
+    top = min(node.y for node in nodes) - NODE_HEIGHT / 2 - MARGIN
+    bottom = max(node.y for node in nodes) + NODE_HEIGHT / 2 + MARGIN
+    width, height = max(right - left, LEAST_WIDTH), max(bottom - top, LEAST_HEIGHT)
+    return f"{(left + right - width) / 2:.0f} {(top + bottom - height) / 2:.0f} {width:.0f} {height:.0f}"
 
 
 def _hits(faults: Iterable[FaultReport]) -> dict[frozenset[str], str]:
@@ -100,16 +111,14 @@ def _shortened(ids: Sequence[str]) -> str:
     return ", ".join(ids) if len(ids) <= 3 else f"{', '.join(ids[:2])} …"
 
 
-def _places(drawing: Drawing) -> tuple[dict[str, Point], float]:
-    """And how far from the middle the furthest one is."""
+def _places(drawing: Drawing) -> dict[str, Point]:
     names = drawing.routers
     radius = max(LEAST_RADIUS, len(names) * ROOM_EACH / (2 * math.pi)) if len(names) > 1 else 0.0
     angles = {name: _turn(i / len(names), len(names)) for i, name in enumerate(names)}
     places = {name: _at(angle, radius) for name, angle in angles.items()}
-    outside = radius + BROKER_DISTANCE
     for name, angle in _broker_angles(drawing, angles).items():
-        places[name] = _at(angle, outside)
-    return places, outside if drawing.brokers else radius
+        places[name] = _at(angle, radius + BROKER_DISTANCE)
+    return places
 
 
 def _turn(part: float, count: int) -> float:

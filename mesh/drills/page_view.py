@@ -6,10 +6,11 @@ Places are in percent of the drill's time.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any
 
 from mesh.drills import words
@@ -17,6 +18,7 @@ from mesh.drills.report import AddressReport, Counts, FaultReport, Report, Resul
 
 MARKS = {Verdict.PASS: "✓", Verdict.FAIL: "✗", Verdict.INVALID: "!", Verdict.UNKNOWN: "?"}
 MOST_TICKS = 8
+MOST_LISTED = 6
 TRAFFIC_POINTS = 240
 TRAFFIC_HEIGHT = 100
 OUTCOMES = ("accepted", "released", "modified", "rejected", "unknown", "lost")
@@ -32,7 +34,7 @@ class Lane:
     left: float
     width: float
     recovered: float | None
-    """Where the last address had recovered"""
+    """Where the last address had recovered; None unless all of them did."""
     outage_ms: float | None
     is_right: bool
     """So far right that its words go to the left of it."""
@@ -98,12 +100,13 @@ class View:
             left = self.percent(fault.at_s)
             healed = self.percent(self.end_s if fault.healed_s is None else fault.healed_s)
             results = [result for result in self._report.results if result.fault == fault.id]
-            recovery = max((each.recovery_ms for each in results if each.recovery_ms is not None), default=None)
+            recoveries = [each.recovery_ms for each in results]
+            known = [each for each in recoveries if each is not None]
             yield Lane(
                 fault=fault,
                 left=left,
                 width=round(healed - left, 3),
-                recovered=None if recovery is None else self.percent(fault.at_s + recovery / 1000),
+                recovered=self.percent(fault.at_s + max(known) / 1000) if known and known == recoveries else None,
                 outage_ms=max((each.outage_ms for each in results if each.outage_ms is not None), default=None),
                 is_right=left > 55,
             )
@@ -112,14 +115,20 @@ class View:
         """Received by all consumers over time, as the path of an area 1,000 wide; empty without any."""
         bins = [0.0] * TRAFFIC_POINTS
         for series in self._report.series.values():
-            for i, received in enumerate(series.received):
-                bins[min(int(i * series.bin_s / self.end_s * TRAFFIC_POINTS), TRAFFIC_POINTS - 1)] += received
+            bins = [sum(both) for both in zip(bins, self._resampled(series), strict=True)]
         most = max(bins)
         if not most:
             return ""
         step = 1000 / TRAFFIC_POINTS
         tops = (f"V{TRAFFIC_HEIGHT * (1 - each / most):.1f}H{(i + 1) * step:.1f}" for i, each in enumerate(bins))
         return f"M0 {TRAFFIC_HEIGHT}{''.join(tops)}V{TRAFFIC_HEIGHT}Z"
+
+    def _resampled(self, series: Series) -> list[float]:
+        """Received in each of as many equal times as the area has points."""
+        until = [0, *accumulate(series.received)]
+        wide = self.end_s / series.bin_s / TRAFFIC_POINTS
+        totals = [_between(until, i * wide) for i in range(TRAFFIC_POINTS + 1)]
+        return [later - earlier for earlier, later in pairwise(totals)]
 
     def worst_result(self) -> str:
         worst = words.Headline.of(self._report).outage_at
@@ -128,9 +137,10 @@ class View:
     def hypothesis(self) -> str:
         """What was to be shown, in words."""
         report = self._report
-        faults = _listed([fault.label for fault in report.faults]) or "no fault"
+        faults = _listed([fault.label for fault in report.faults]) or "no fault at all"
         flows = [f"{each.rate_per_s:g} messages a second to {each.type} {each.address}" for each in report.addresses]
-        return f"With {_listed(flows) or 'no traffic'}, and {faults} on the way, all that the checks below say holds."
+        checks = _listed([check.text for check in report.checks]) or "nothing was expected"
+        return f"With {_listed(flows) or 'no messages'}, through {faults}: {checks}."
 
     def series(self, address: str) -> Series | None:
         found = self._report.series.get(address)
@@ -147,12 +157,16 @@ class View:
 
     def differences(self) -> list[Difference]:
         previous = self._report.previous or {}
-        known = {(each.get("fault"), each.get("address")): each for each in previous.get("results", ())}
+        known: defaultdict[tuple[Any, Any], deque[Mapping[str, Any]]] = defaultdict(deque)
+        for each in previous.get("results", ()):
+            known[each.get("fault"), each.get("address")].append(each)
         return [self._difference(result, known) for result in self._report.results]
 
-    def _difference(self, result: Result, known: Mapping[tuple[Any, Any], Mapping[str, Any]]) -> Difference:
+    def _difference(self, result: Result, known: Mapping[tuple[Any, Any], deque[Mapping[str, Any]]]) -> Difference:
+        """The same fault may come several times: each is compared with the one in its turn."""
         fault = self.labels.get(result.fault, result.fault)
-        before = known.get((fault, result.address), {})
+        in_turn = known[fault, result.address]
+        before = in_turn.popleft() if in_turn else {}
         return Difference(
             fault,
             result.address,
@@ -162,6 +176,13 @@ class View:
         )
 
 
+def _between(values: Sequence[float], at: float) -> float:
+    """The value at a place between two of them; beyond the last, that."""
+    whole = min(int(at), len(values) - 1)
+    after = values[min(whole + 1, len(values) - 1)]
+    return values[whole] + (after - values[whole]) * (at - whole)
+
+
 def _nice(least: float) -> float:
     """The next of 1, 2, 5, 10, ... that is not below."""
     power: float = 10.0 ** math.floor(math.log10(least))
@@ -169,6 +190,8 @@ def _nice(least: float) -> float:
 
 
 def _listed(items: list[str]) -> str:
+    if len(items) > MOST_LISTED:
+        items = [*items[:MOST_LISTED], f"{len(items) - MOST_LISTED} more"]
     return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
 
 
@@ -198,7 +221,9 @@ def _equation(left: str, right: str, off_by: int) -> Equation:
 def _change_ms(before: float | None, now: float | None) -> str:
     if before is None or now is None:
         return f"{_dash(before)} → {_dash(now)}"
-    sign = "+" if now >= before else "−"  # noqa: RUF001
+    if now == before:
+        return f"{_dash(now)}, as before"
+    sign = "+" if now > before else "−"  # noqa: RUF001
     return f"{_dash(before)} → {_dash(now)} ({sign}{words.duration(abs(now - before))})"
 
 

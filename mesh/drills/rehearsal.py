@@ -130,6 +130,7 @@ class Rehearsal:
         await self._until(began + planned.at_s)
         if self._stop.is_set():
             return
+        await injection.prepare()
         injected.at, injected.wall_at = time.monotonic(), time.time()
         self._say(f"fault {planned.id}: {planned.label}")
         try:

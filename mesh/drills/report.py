@@ -89,7 +89,7 @@ class AddressReport:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One fault as one address saw it: of the messages that were due between this fault and the next."""
+    """One fault as one address saw it, until the next; counts are of messages due from a second before it on."""
 
     fault: str
     """The id of the fault"""

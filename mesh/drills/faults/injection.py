@@ -12,6 +12,9 @@ class Injection(ABC):
         self.did_bite = False
         self.evidence: list[str] = []
 
+    async def prepare(self) -> None:
+        """Before its time is taken: wait until there is something to break."""
+
     @abstractmethod
     async def apply(self) -> None:
         """Break it. Raises CommandFailed if it cannot be broken."""

@@ -34,6 +34,9 @@ class NodeInjection(Injection):
         self.node = fault.targets[0]
         self.old_pid = 0
 
+    async def prepare(self) -> None:
+        await answers_soon(self.stage.workdir, self.node)
+
     def pid(self) -> int:
         pid = node_pid(self.stage.workdir, self.node)
         if pid is None:
