@@ -14,6 +14,7 @@ class Injection(ABC):
 
     async def prepare(self) -> None:
         """Before its time is taken: wait until there is something to break."""
+        return
 
     @abstractmethod
     async def apply(self) -> None:
