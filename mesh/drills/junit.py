@@ -1,0 +1,102 @@
+"""The JUnit XML of a drill, for those who look at CI: one test case for the verdict, each check and each fault.
+
+FAIL is a failure, INVALID an error, UNKNOWN a skip. The case of the verdict says so even where every other one passed:
+a drill that proves nothing is not green.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from xml.etree import ElementTree as xml
+
+from mesh.drills import words
+from mesh.drills.report import Check, FaultReport, Report, Verdict
+
+OUTCOMES = {Verdict.FAIL: "failure", Verdict.INVALID: "error", Verdict.UNKNOWN: "skipped"}
+TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+# XML 1.0 has no way to write these. [https://www.w3.org/TR/xml/#charsets]
+UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(report: Report) -> str:
+    suite = xml.Element("testsuite", name=f"drill {report.drill}", hostname=report.host, timestamp=report.started_at)
+    properties = xml.SubElement(suite, "properties")
+    for name, value in _properties(report):
+        xml.SubElement(properties, "property", name=name, value=value)
+    suite.extend(_cases(report))
+    totals = {
+        "tests": str(len(suite.findall("testcase"))),
+        **{total: str(len(suite.findall(f"testcase/{tag}"))) for total, tag in TAGS.items()},
+        "time": f"{report.took_s:.3f}",
+    }
+    suites = xml.Element("testsuites", name="amqpmesh drill")
+    suites.append(suite)
+    for element in (suites, suite):
+        element.attrib.update(totals)
+    _make_writable(suites)
+    xml.indent(suites)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(suites, encoding="unicode") + "\n"
+
+
+def _properties(report: Report) -> Iterator[tuple[str, str]]:
+    yield "verdict", str(report.verdict)
+    yield "seed", str(report.seed)
+    yield "command", report.command
+    for name, digest in report.digests.items():
+        yield f"sha256.{name}", digest
+    for name, version in report.versions.items():
+        yield f"version.{name}", version
+
+
+def _cases(report: Report) -> Iterator[xml.Element]:
+    yield _verdict_case(report)
+    for check in report.checks:
+        yield _check_case(report, check)
+    for fault in report.faults:
+        yield _fault_case(report, fault)
+
+
+def _verdict_case(report: Report) -> xml.Element:
+    case = _case(report, "verdict", report.title)
+    case.set("time", f"{report.took_s:.3f}")
+    if report.verdict is not Verdict.PASS:
+        reasons = "; ".join(report.reasons) or str(report.verdict)
+        _end(case, OUTCOMES[report.verdict], reasons, words.Headline.of(report).sentence(report))
+    return case
+
+
+def _check_case(report: Report, check: Check) -> xml.Element:
+    case = _case(report, "check", f"{check.text} ({check.scope})")
+    if check.passed is None:
+        _end(case, "skipped", f"could not be measured: {check.text}", check.advice)
+    elif not check.passed:
+        margin = f", {check.margin}" if check.margin else ""
+        _end(case, "failure", f"{check.text}: observed {check.observed}{margin} ({check.scope})", check.advice)
+    return case
+
+
+def _fault_case(report: Report, fault: FaultReport) -> xml.Element:
+    case = _case(report, "fault", f"{fault.id}: {fault.label} bites")
+    if not fault.did_bite:
+        _end(case, "error", f"{fault.label} was not shown to bite", "\n".join(fault.evidence))
+    return case
+
+
+def _case(report: Report, group: str, name: str) -> xml.Element:
+    return xml.Element("testcase", classname=f"{report.drill}.{group}", name=name, time="0.000")
+
+
+def _end(case: xml.Element, tag: str, message: str, text: str) -> None:
+    ended = xml.SubElement(case, tag, message=message)
+    ended.text = text or None
+    if tag != "skipped":
+        ended.set("type", tag)
+
+
+def _make_writable(root: xml.Element) -> None:
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            element.set(name, UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value))
+        if element.text:
+            element.text = UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", element.text)

@@ -1,0 +1,82 @@
+"""How figures of a drill read: `18 ms`, `1.23 s`, `12,034`. And the few of them that say how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mesh.drills.report import Counts, Report, Result
+
+NONE = "-"
+"""Not measured, or nothing to measure."""
+
+
+def duration(value_ms: float | None) -> str:
+    """Three digits at most, in ms, s or min."""
+    if value_ms is None:
+        return NONE
+    if value_ms < 999.5:
+        return f"{value_ms:.3g} ms" if value_ms >= 0.01 or value_ms == 0 else "0.01 ms"
+    if value_ms < 59_950:
+        return f"{value_ms / 1000:.3g} s"
+    minutes, seconds = divmod(round(value_ms / 1000), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def seconds(value_s: float | None) -> str:
+    return duration(None if value_s is None else value_s * 1000)
+
+
+def count(value: int | None) -> str:
+    return NONE if value is None else f"{value:,}"
+
+
+def not_accepted(counts: Counts) -> int:
+    return counts.rejected + counts.released + counts.modified + counts.unknown
+
+
+def fault_labels(report: Report) -> dict[str, str]:
+    return {fault.id: fault.label for fault in report.faults}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The worst of a drill. None: nothing was measured."""
+
+    outage_ms: float | None
+    outage_at: Result | None
+    recovery_ms: float | None
+    recovery_at: Result | None
+    attempted: int
+    accepted: int
+    lost: int | None
+    duplicated: int | None
+
+    @classmethod
+    def of(cls, report: Report) -> Headline:
+        outage = _worst(report.results, "outage_ms")
+        recovery = _worst(report.results, "recovery_ms")
+        counts = [address.counts for address in report.addresses]
+        attempted = sum(each.attempted for each in counts)
+        return cls(
+            outage_ms=outage.outage_ms if outage else None,
+            outage_at=outage,
+            recovery_ms=recovery.recovery_ms if recovery else None,
+            recovery_at=recovery,
+            attempted=attempted,
+            accepted=sum(each.accepted for each in counts),
+            lost=sum(each.lost for each in counts) if attempted else None,
+            duplicated=sum(each.duplicated for each in counts) if attempted else None,
+        )
+
+    def sentence(self, report: Report) -> str:
+        """The one line that says it all, without colour."""
+        return (
+            f"{report.verdict}: {report.drill}: worst outage {duration(self.outage_ms)}, {count(self.lost)} lost, "
+            f"{count(self.duplicated)} duplicated ({self.attempted:,} messages, {seconds(report.took_s)})"
+        )
+
+
+def _worst(results: Iterable[Result], field: str) -> Result | None:
+    measured = [result for result in results if getattr(result, field) is not None]
+    return max(measured, key=lambda result: float(getattr(result, field)), default=None)
