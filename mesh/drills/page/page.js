@@ -37,6 +37,8 @@
     charts.push({ chart: new uPlot(options, data, plot), plot });
   }
 
+  const isPrinting = () => document.documentElement.classList.contains("printing");
+
   function drawLegends() {
     document.querySelectorAll("[data-outcome]").forEach(drillCharts.drawLegend);
   }
@@ -62,7 +64,7 @@
     const fault = report.faults[Number(button.dataset.zoom)];
     button.addEventListener("click", () => view.show(fault ? rangeOf(fault) : null, button));
   }
-  new ResizeObserver(() => resize()).observe(document.body);
+  new ResizeObserver(() => isPrinting() || resize()).observe(document.body);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
   // Paper is light, narrow, and cannot be clicked.
