@@ -6,7 +6,7 @@ Places are in percent of the drill's time.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -157,12 +157,16 @@ class View:
 
     def differences(self) -> list[Difference]:
         previous = self._report.previous or {}
-        known = {(each.get("fault"), each.get("address")): each for each in previous.get("results", ())}
+        known: defaultdict[tuple[Any, Any], deque[Mapping[str, Any]]] = defaultdict(deque)
+        for each in previous.get("results", ()):
+            known[each.get("fault"), each.get("address")].append(each)
         return [self._difference(result, known) for result in self._report.results]
 
-    def _difference(self, result: Result, known: Mapping[tuple[Any, Any], Mapping[str, Any]]) -> Difference:
+    def _difference(self, result: Result, known: Mapping[tuple[Any, Any], deque[Mapping[str, Any]]]) -> Difference:
+        """The same fault may come several times: each is compared with the one in its turn."""
         fault = self.labels.get(result.fault, result.fault)
-        before = known.get((fault, result.address), {})
+        in_turn = known[fault, result.address]
+        before = in_turn.popleft() if in_turn else {}
         return Difference(
             fault,
             result.address,

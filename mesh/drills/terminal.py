@@ -56,8 +56,8 @@ def _rows(report: Report) -> list[list[object]]:
 
 def _row(label: str, result: Result) -> list[object]:
     return [
-        label,
-        result.address,
+        _one_line(label),
+        _one_line(result.address),
         words.duration(result.detection_ms),
         words.duration(result.outage_ms),
         words.duration(result.recovery_ms),

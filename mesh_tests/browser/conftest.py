@@ -1,4 +1,4 @@
-"""Debian's chromium, once for each worker; a page that may not reach anything, and tells of all that went wrong."""
+"""Debian's chromium, once for each file; a page that may not reach anything, and tells of all that went wrong."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Shown:
         self._context.close()
 
 
-@pytest.fixture(scope="session")
+# Not for longer: while playwright is there, its loop runs in this thread, and no other test could have one.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     require(CHROMIUM is not None, "a browser (Debian: chromium)")
     require(find_spec("playwright") is not None, "playwright (of the test extra)")

@@ -5,6 +5,7 @@ import html
 import json
 import math
 import re
+from configparser import ConfigParser
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -62,6 +63,13 @@ def as_json(report: Report) -> object:
 @pytest.mark.parametrize("file", VENDORED)
 def test_what_others_wrote_is_as_they_published_it(file: str) -> None:
     assert hashlib.sha256((HERE / file).read_bytes()).hexdigest() == VENDORED[file]
+
+
+def test_an_installed_package_has_every_file_of_the_page() -> None:
+    config = ConfigParser()
+    config.read(HERE.parents[2] / "setup.cfg")
+    patterns = config["options.package_data"]["mesh.drills"].split(", ")
+    assert [file.name for file in HERE.iterdir() if not any(file.match(pattern) for pattern in patterns)] == []
 
 
 def test_the_licence_of_what_others_wrote_goes_with_it() -> None:

@@ -66,11 +66,19 @@ def test_columns_are_aligned(name: str, capsys: pytest.CaptureFixture[str]) -> N
         assert row[lines[0].index("VERDICT") - 2 :].split() in (["ok"], ["failed"])
 
 
-def test_nobody_may_write_to_the_terminal_through_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nobody_may_write_to_the_terminal_through_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As it comes to Click, which removes escapes itself where nobody is at a terminal.
+    written: list[str] = []
+    monkeypatch.setattr(click, "echo", lambda text, **_: written.append(text))
     evil = "r2\x1b[2J\r\nPASS: all is well"
     report = replace(drill_reports.failing(), drill=evil, reasons=(evil,))
     report = replace(report, checks=tuple(replace(each, scope=evil, advice=evil) for each in report.checks))
-    assert not any(line.startswith("PASS") for line in told(report, capsys))
+    results = tuple(replace(each, address=evil) for each in report.results)
+    faults = tuple(replace(each, label=evil) for each in report.faults)
+    tell(replace(report, results=results, faults=faults), Output("drill.run", is_colored=False))
+    lines = "\n".join(written).split("\n")
+    assert not any(line.startswith("PASS") for line in lines)
+    assert all(line.isprintable() for line in lines)
 
 
 @pytest.mark.parametrize("verdict", Verdict)
