@@ -54,7 +54,7 @@ class Shown:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     require(CHROMIUM is not None, "a browser (Debian: chromium)")
-    require(find_spec("playwright") is not None, "playwright (of the test extra)")
+    require(find_spec("playwright") is not None, "playwright", by="make setup")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
