@@ -11,7 +11,7 @@ help:
 	@echo 'make check   lint, types, dependency arrows, unit tests'
 	@echo 'make soak    nine minutes more of the random lives of this revision; docs/proof/soak.md says how far they are'
 	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
-	@echo 'make peers   install the brokers and clients of others that the interop tests talk to'
+	@echo 'make peers   install what some tests talk to: brokers and clients of others, a browser'
 	@echo 'make format  put the sources in the form that make check wants'
 
 setup: $(READY)

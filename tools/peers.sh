@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of the brokers and clients that the interop tests talk to.
+# Installs the Debian packages of what tests talk to: brokers and clients of others, a browser.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
@@ -21,6 +21,7 @@ need nodejs command -v node
 need npm command -v npm
 need default-jdk-headless command -v javac
 need maven command -v mvn
+need chromium command -v chromium
 if ((${#missing[@]})); then
     install_packages "${missing[@]}"
 fi

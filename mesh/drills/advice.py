@@ -62,6 +62,13 @@ RULES = (
     Rule(
         TIMES,
         SILENT,
+        STORED,
+        "Nothing was closed, so only silence gave it away. With `hello_interval_s: 0.1` a router that says nothing is "
+        "dead to its neighbors after 0.3 s in place of 3; a broker is given up after 16 s, whatever the topology says.",
+    ),
+    Rule(
+        TIMES,
+        SILENT,
         None,
         "Nothing was closed, so only silence gave it away, after 3 s unless the topology says otherwise: with "
         "`hello_interval_s: 0.1` a router that says nothing is dead to its neighbors after 0.3 s.",

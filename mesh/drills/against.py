@@ -47,7 +47,7 @@ def plan_of(file: DrillFile, against: Against, servers: Sequence[str]) -> Plan:
     """Senders at the first server, receivers at the last; the routers of the file are those of another mesh."""
     drill = file.drill
     fault = Command(run=against.command, heal=against.heal, proof=against.proof)
-    faults = (Planned("1", fault, 0.0, against.lasts_s),)
+    faults = (Planned("1", fault, 0.0, None, against.lasts_s),)
     flows = tuple(_flow(load, servers) for load in drill.steady_state.load)
     return Plan(drill.baseline, faults, against.lasts_s, drill.cooldown, flows)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 PENDING = "unknown"
 OUTCOMES = (PENDING, "accepted", "rejected", "released", "modified")
@@ -97,12 +98,13 @@ class Journal:
         return found
 
     def lost(self) -> Iterator[int]:
-        """Accepted, and missing at a consumer that should have it."""
+        """Accepted, and missing at a consumer that should have it: once for each of those."""
         received = self.received()
-        wanted = 1 if self.is_competing else self.consumers
         for message, code in enumerate(self._outcome):
-            if code == CODES["accepted"] and len(received.get(message, ())) < wanted:
-                yield message
+            if code == CODES["accepted"]:
+                has = received.get(message, set())
+                missing = 0 if self.is_competing and has else 1 if self.is_competing else self.consumers - len(has)
+                yield from repeat(message, missing)
 
     def firsts(self) -> Iterator[Arrival]:
         """The first arrival of each message, at each consumer where each has its own; in the order of time."""

@@ -114,9 +114,13 @@ class Direction(StrEnum):
 
 class Fault(Part):
     kind: ClassVar[str] = ""
+    is_momentary: ClassVar[bool] = False
+    """Without `for` there is nothing to wait for: it is over when what it broke is back."""
 
     at: Duration = 0.0
     """Since the end of the baseline."""
+    after: Duration | None = None
+    """Instead: since the fault before it in the file was healed, or was back by itself."""
     for_: Duration | None = Field(default=None, alias="for")
     """Until it is healed; without it, at the end of the method."""
 
@@ -127,6 +131,12 @@ class Fault(Part):
     @property
     def label(self) -> str:
         return f"{self.kind} {' - '.join(self.targets)}".strip()
+
+    @model_validator(mode="after")
+    def _has_an_end(self) -> Fault:
+        if self.after is not None and self.for_ is None and not self.is_momentary:
+            raise ValueError("'after' needs 'for': how long does it last?")
+        return self
 
 
 class NodeFault(Fault):
@@ -157,6 +167,7 @@ class Kill(NodeFault):
     """SIGKILL. Without `for` it is started again at once."""
 
     kind: ClassVar[str] = "kill"
+    is_momentary: ClassVar[bool] = True
 
 
 class Stop(NodeFault):
@@ -169,6 +180,7 @@ class Restart(NodeFault):
     """It leaves in order, and is started again at once."""
 
     kind: ClassVar[str] = "restart"
+    is_momentary: ClassVar[bool] = True
 
 
 class Pause(NodeFault):
@@ -187,6 +199,7 @@ class Reset(LinkFault):
     """Connections are reset once."""
 
     kind: ClassVar[str] = "reset"
+    is_momentary: ClassVar[bool] = True
 
 
 class Blackhole(LinkFault):

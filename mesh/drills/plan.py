@@ -17,12 +17,13 @@ EXISTING = "an existing broker: what is not ours is not broken on a copy; `--aga
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One fault; times in seconds since the end of the baseline."""
+    """One fault. It begins ``at_s`` after the baseline, or ``after_s`` after the end of the one before it."""
 
     id: str
     fault: Fault
     at_s: float
-    heal_at_s: float
+    after_s: float | None
+    lasts_s: float
 
     @property
     def label(self) -> str:
@@ -79,15 +80,18 @@ def make_plan(file: DrillFile, topology: Topology, seed: int) -> Plan:
 
 def _timed(faults: Sequence[tuple[Path, Fault]], file: DrillFile) -> tuple[tuple[Planned, ...], float]:
     heals = sorted(step.at for _, step in file.steps if isinstance(step, Heal))
-    ends = [fault.at + (fault.for_ or 0.0) for _, fault in faults]
+    ends = [fault.at + (fault.for_ or 0.0) for _, fault in faults if fault.after is None]
     method_s = max([*ends, *heals], default=0.0)
-    ordered = sorted((fault for _, fault in faults), key=lambda fault: fault.at)
-    planned = []
-    for number, fault in enumerate(ordered, 1):
-        until = fault.at + fault.for_ if fault.for_ is not None else method_s
-        heal_at = min([until, *(at for at in heals if at > fault.at)])
-        planned.append(Planned(str(number), fault, fault.at, heal_at))
-    return tuple(planned), method_s
+    timed = enumerate((fault for _, fault in faults), 1)
+    return tuple(_planned(str(n), fault, method_s, heals) for n, fault in timed), method_s
+
+
+def _planned(name: str, fault: Fault, method_s: float, heals: Sequence[float]) -> Planned:
+    if fault.after is not None or (fault.is_momentary and fault.for_ is None):
+        return Planned(name, fault, fault.at, fault.after, fault.for_ or 0.0)
+    until = method_s if fault.for_ is None else fault.at + fault.for_
+    heal_at = min([until, *(at for at in heals if at > fault.at)])
+    return Planned(name, fault, fault.at, None, heal_at - fault.at)
 
 
 def _concrete(file: DrillFile, topology: Topology, chance: random.Random) -> Iterator[tuple[Path, Fault]]:

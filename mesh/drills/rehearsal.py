@@ -33,6 +33,7 @@ class Injected:
     healed_at: float | None = None
     error: str = ""
     """Why it could not be injected"""
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True)
@@ -120,27 +121,42 @@ class Rehearsal:
         self.record.injected = [
             Injected(planned, injection_of(planned.fault, self._stage, self._leases)) for planned in self._plan.faults
         ]
-        await asyncio.gather(*(self._inject(injected, began) for injected in self.record.injected))
+        befores = [None, *self.record.injected]
+        await asyncio.gather(
+            *(
+                self._inject(injected, before, began)
+                for injected, before in zip(self.record.injected, befores, strict=False)
+            )
+        )
         await self._until(began + self._plan.method_s)
         self.record.cooldown_at = time.monotonic()
         self._say(f"cooldown, {self._plan.cooldown_s:g} s")
 
-    async def _inject(self, injected: Injected, began: float) -> None:
+    async def _inject(self, injected: Injected, before: Injected | None, began: float) -> None:
         planned, injection = injected.planned, injected.injection
-        await self._until(began + planned.at_s)
+        await self._wait_turn(planned, before, began)
+        if not self._stop.is_set():
+            await injection.prepare()
         if self._stop.is_set():
+            injected.is_over.set()
             return
-        await injection.prepare()
         injected.at, injected.wall_at = time.monotonic(), time.time()
         self._say(f"fault {planned.id}: {planned.label}")
         try:
             await injection.apply()
-            await self._until(began + planned.heal_at_s)
+            await self._until(injected.at + planned.lasts_s)
         except (CommandFailed, OSError) as error:
             injected.error = str(error)
             self._say(f"fault {planned.id}: not injected: {error}")
         finally:
             await self._heal(injected)
+
+    async def _wait_turn(self, planned: Planned, before: Injected | None, began: float) -> None:
+        if planned.after_s is not None and before is not None:
+            await before.is_over.wait()
+            await self._until((before.healed_at or time.monotonic()) + planned.after_s)
+        else:
+            await self._until(began + planned.at_s)
 
     async def _heal(self, injected: Injected) -> None:
         try:
@@ -148,6 +164,7 @@ class Rehearsal:
         except (CommandFailed, OSError) as error:
             injected.error = injected.error or f"not healed: {error}"
         injected.healed_at = time.monotonic()
+        injected.is_over.set()
         self._say(f"fault {injected.planned.id}: healed")
 
     async def _finish(self) -> None:

@@ -8,10 +8,10 @@ import pytest
 PEERS = Path(__file__).parents[2] / ".peers"
 
 
-def require(is_installed: bool, what: str) -> None:
+def require(is_installed: bool, what: str, by: str = "make peers") -> None:
     if is_installed:
         return
-    reason = f"needs {what}: run `make peers`"
+    reason = f"needs {what}: run `{by}`"
     if os.environ.get("AMQPMESH_REQUIRE_PEERS"):
         pytest.fail(reason)
     pytest.skip(reason)

@@ -47,7 +47,7 @@ class FakeTraffic:
 
 
 def record_of(traffic: FakeTraffic, *, fault: Fault | None = None, did_bite: bool = True) -> Record:
-    planned = Planned("1", fault or Kill(router="r2"), 0.0, 1.0)
+    planned = Planned("1", fault or Kill(router="r2"), 0.0, None, 1.0)
     injection = Seen()
     injection.did_bite = did_bite
     plan = Plan(5.0, (planned,), 1.0, 9.0, (traffic.flow,))

@@ -42,13 +42,21 @@ def test_a_fault_lasts_as_long_as_it_says_or_to_the_end_or_until_all_is_healed(t
 """,
         tmp_path,
     )
-    assert [(fault.id, fault.label, fault.at_s, fault.heal_at_s) for fault in made.faults] == [
-        ("1", "cut r1 - r2", 1, 3),
-        ("2", "pause r2", 2, 4),
-        ("3", "kill r1", 5, 10),
-        ("4", "blackhole r3 - r2", 6, 10),
+    assert [(fault.id, fault.label, fault.at_s, fault.lasts_s) for fault in made.faults] == [
+        ("1", "cut r1 - r2", 1, 2),
+        ("2", "pause r2", 2, 2),
+        ("3", "kill r1", 5, 0),
+        ("4", "blackhole r3 - r2", 6, 4),
     ]
     assert made.method_s == 10
+
+
+def test_a_fault_may_follow_the_end_of_the_one_before_it(tmp_path: Path):
+    made = plan("  - {fault: restart, router: r1}\n  - {after: 2s, fault: pause, router: r2, for: 1s}\n", tmp_path)
+    assert [(fault.after_s, fault.lasts_s) for fault in made.faults] == [(None, 0), (2, 1)]
+    assert wrong("  - {fault: kill, router: r1}\n  - {after: 1s, fault: pause, router: r2}\n", tmp_path) == [
+        "5:5 AM106"
+    ]
 
 
 @pytest.mark.parametrize(
