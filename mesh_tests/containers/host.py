@@ -14,6 +14,7 @@ from mesh_tests.containers.engine import Engine
 from mesh_tests.running_mesh import AMQPMESH
 
 CHECKOUT = Path(__file__).parents[2]
+LINKED = Path("/etc/ld.so.cache")
 NO_NAMES = "127.0.0.1"
 
 
@@ -75,6 +76,6 @@ class Host:
 
 
 def _read_only() -> Iterator[Path]:
-    """Where the machine has Python and amqpmesh: none of them in another."""
-    wanted = {Path("/usr"), CHECKOUT, Path(sys.prefix), Path(sys.base_prefix)}
-    return (path for path in wanted if not any(parent in wanted for parent in path.parents))
+    """Where the machine has Python, amqpmesh and what they are linked to: none of it in another."""
+    wanted = {Path("/usr"), LINKED, CHECKOUT, Path(sys.prefix), Path(sys.base_prefix)}
+    return (path for path in wanted if path.exists() and not any(parent in wanted for parent in path.parents))

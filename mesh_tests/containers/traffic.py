@@ -40,6 +40,7 @@ class Stream:
         self._receiver = consumer.receiver(address, credit=CREDIT)
         self._sender = producer.sender(address)
         self._deliveries: list[int] = []
+        self._takes = True
 
     def move(self, *, is_sending: bool) -> None:
         producer, consumer = self.clients
@@ -48,8 +49,14 @@ class Stream:
         for each in consumer.settle_all():
             message = decode(each.data)
             self.sights.append(Sight(time.monotonic(), message.body, message.delivery_count))
-        if self._receiver.credit < CREDIT // 2:
+        if self._takes and self._receiver.credit < CREDIT // 2:
             self._receiver.set_credit(CREDIT)
+
+    def take(self, takes: bool) -> None:
+        """False: the consumer wants nothing more for now."""
+        self._takes = takes
+        if not takes:
+            self._receiver.set_credit(0)
 
     @property
     def is_stuck(self) -> bool:
