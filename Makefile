@@ -3,11 +3,12 @@
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup demo test check soak asan format peers clean
+.PHONY: help setup demo test check hosts soak asan format peers clean
 
 help:
 	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
 	@echo 'make test    make check, and all other tests (those that need another broker or client skip, and say how to get it)'
+	@echo 'make hosts   nodes in containers that hang, crash and stop hearing each other: for root, and brings a Docker Engine'
 	@echo 'make check   lint, types, dependency arrows, unit tests'
 	@echo 'make soak    nine minutes more of the random lives of this revision; docs/proof/soak.md says how far they are'
 	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
@@ -36,6 +37,10 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q -n auto mesh_tests/unit mesh_tests/sim $(ARGS)
+
+# Beside an engine of their own, which nobody else sees; without one they skip.
+hosts: $(READY)
+	@bash tools/engine.sh $(BIN)/pytest -n 2 --dist loadgroup mesh_tests/containers $(ARGS)
 
 soak: $(READY)
 	@$(BIN)/python -m mesh_tests.soak $(ARGS)

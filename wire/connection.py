@@ -21,7 +21,7 @@ from wire.layers import Layers, Terms
 from wire.node import Node, format_address
 from wire.os_errors import describe_os_error
 from wire.sasl import Accepted, PasswordCheck
-from wire.socket_tuning import tune
+from wire.socket_tuning import forget_unsent, tune
 
 LINGER_S = 2.0
 CLOSE_TIMEOUT_S = 5.0
@@ -260,6 +260,12 @@ class Connection(asyncio.BufferedProtocol):
         is_made, self._phase = self._phase is not Phase.NEW, Phase.LINGER
         if is_made:
             self._transport.abort()
+
+    def reset(self, reason: str) -> None:
+        """Abort; what the kernel still has to send stays unsent, too."""
+        if not self._transport.is_closing():
+            forget_unsent(self._transport)
+        self.abort(reason)
 
     # Handshake
     def _begin(self) -> None:

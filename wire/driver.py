@@ -238,7 +238,7 @@ class Driver:
             case Abort(endpoint, reason):
                 connection = self._by_endpoint.get(endpoint)
                 if connection is not None:
-                    connection.abort(reason)
+                    connection.reset(reason)
 
     def _arm_timer(self) -> None:
         deadline = self._node.next_deadline()

@@ -75,7 +75,10 @@ class DropConnector:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Drop the connection now: nothing more comes from this endpoint but ``on_disconnected``."""
+    """Drop the connection now: nothing more comes from this endpoint but ``on_disconnected``.
+
+    What its peer has not received by then it will not: nothing that is sent again elsewhere comes late from here.
+    """
 
     endpoint: Endpoint
     reason: str = "dropped by the node"

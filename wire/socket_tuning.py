@@ -16,6 +16,7 @@ RECEIVE_BUFFER_BYTES = 131_072
 """A peer so near that this is more than is ever under way fills what Linux would give it, 6 MB, and gains nothing."""
 NEAR_S = 0.002
 
+_NO_LINGER = struct.pack("ii", 1, 0)
 _RTT = struct.Struct("=I")
 _RTT_OFFSET = 68  # tcpi_rtt, in microseconds, of struct tcp_info: part of Linux's stable interface
 
@@ -31,6 +32,11 @@ def tune(transport: asyncio.Transport) -> int:
     if _is_near(sock):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     return int(sock.fileno())
+
+
+def forget_unsent(transport: asyncio.Transport) -> None:
+    """Once it is closed. Otherwise the kernel goes on sending that for minutes, ahead of the news of the end."""
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 def _is_near(sock: socket.socket) -> bool:

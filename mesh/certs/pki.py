@@ -108,7 +108,7 @@ def _authority(folder: Path) -> tuple[KeyPair, str]:
     """The CA that is there, and the name of its mesh."""
     authority = load(folder / CA_FILE)
     if authority is None:
-        raise CertsError(f"there is no mesh CA in {folder} yet: `amqpmesh up` makes it")
+        raise CertsError(f"there is no mesh CA in {folder} yet: `amqpmesh certs make` makes it")
     return authority, _unquote_mesh(_mesh_of(authority))
 
 

@@ -1,4 +1,4 @@
-"""`amqpmesh certs show|issue|renew|export`"""
+"""`amqpmesh certs show|make|issue|renew|export`"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = ("ROLE", "NAME", "VALID UNTIL", "DAYS LEFT", "HOSTS", "FILE")
 
 @click.group("certs")
 def command() -> None:
-    """Show, issue, renew and export the certificates of a mesh.
+    """Show, make, issue, renew and export the certificates of a mesh.
 
     The first `up` makes an authority for the mesh, and a certificate for each node and for this machine's operator.
     """
@@ -42,6 +42,30 @@ def show_all(topology_path: Path | None, out: Output) -> None:
 
     with told():
         tell(list_certificates(folder(topology_path)), out)
+
+
+@command.command("make")
+@topology_option
+@output_options
+def make_missing(topology_path: Path | None, out: Output) -> None:
+    """Make what is missing: the authority, a certificate for each node and one for this machine's operator.
+
+    `up` does this by itself. For a mesh of several machines: make them on one, and copy to each of the others ca.pem
+    and the two files of the node that runs there.
+
+    \b
+    Example:
+      amqpmesh certs make -t /etc/amqpmesh/amqpmesh.yml
+    """
+    from mesh.pki import make_pki
+    from mesh.topology_file import load_topology
+
+    topology = load_topology(topology_path)
+    made = make_pki(topology)
+    if topology.node_tls or out.is_json:
+        tell(made, out)
+    else:
+        out.say("the nodes of this mesh need no certificates: node_tls is false")
 
 
 @command.command("issue")
@@ -141,7 +165,7 @@ def find(name: str, pki: Path) -> Certificate:
     if not known:
         raise CommandFailed(
             "there are no certificates yet",
-            fix="the first `amqpmesh up` makes the authority, and a certificate for each node.",
+            fix="`amqpmesh certs make`, or the first `up`, makes the authority, and a certificate for each node.",
         )
     names = ", ".join(sorted({"ca", *(one.name for one in known if one.identity is not None)}))
     raise CommandFailed(f"there is no certificate of '{name}': known are {names}")
@@ -154,7 +178,7 @@ def tell(certificates: Sequence[Certificate], out: Output) -> None:
     if out.is_json:
         out.document({"certificates": [to_map(one, now) for one in certificates]})
     elif not certificates:
-        out.say("no certificates yet: the first `amqpmesh up` makes them")
+        out.say("no certificates yet: `amqpmesh certs make`, or the first `up`, makes them")
     else:
         out.table(COLUMNS, [row(one, now) for one in certificates])
 

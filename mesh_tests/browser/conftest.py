@@ -12,7 +12,7 @@ import pytest
 
 from mesh.drills.page import page as render
 from mesh.drills.report import Report
-from mesh_tests.interop.installed import require
+from mesh_tests.installed import require
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
@@ -54,7 +54,7 @@ class Shown:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     require(CHROMIUM is not None, "a browser (Debian: chromium)")
-    require(find_spec("playwright") is not None, "playwright", by="make setup")
+    require(find_spec("playwright") is not None, "playwright", command="make setup")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from mesh_tests.interop.installed import PEERS
+from mesh_tests.installed import PEERS
 from mesh_tests.ports import free_port
 from mesh_tests.programs import Program
 

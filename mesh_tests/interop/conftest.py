@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from mesh_tests.installed import require
 from mesh_tests.interop.artemis import Artemis
 from mesh_tests.interop.clients import client as clients
-from mesh_tests.interop.installed import require
 from mesh_tests.interop.rabbitmq import RabbitMQ
 
 

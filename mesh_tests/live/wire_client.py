@@ -52,8 +52,19 @@ class Arrived:
 class WireClient:
     """Open from the constructor on, unless ``is_awaited`` is false. Nothing moves but inside ``wait`` and ``step``."""
 
-    def __init__(self, port: int, *, container_id: str = "by-hand", is_awaited: bool = True, **settings: Any) -> None:
-        self.socket = connect_from_new_host(port, WAIT_S)
+    def __init__(
+        self,
+        port: int,
+        *,
+        host: str | None = None,
+        container_id: str = "by-hand",
+        is_awaited: bool = True,
+        **settings: Any,
+    ) -> None:
+        """``host``: another than this one."""
+        self.socket = (
+            socket.create_connection((host, port), WAIT_S) if host is not None else connect_from_new_host(port, WAIT_S)
+        )
         # It writes often and little: else what comes second waits 40 ms for an acknowledgment of the first.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.endpoint = Endpoint(EndpointSettings(container_id, **settings))

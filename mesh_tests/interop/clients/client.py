@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mesh_tests.interop.installed import PEERS
+from mesh_tests.installed import PEERS
 from mesh_tests.programs import Program
 
 HERE = Path(__file__).parent

@@ -343,13 +343,30 @@ def test_a_wrong_topology_in_the_folder_ends_send_with_its_errors(
         assert "AM004" in result.stderr
 
 
-def test_certificates_before_the_first_up_are_said_to_come_with_it(topology: str) -> None:
+def test_certificates_that_were_not_made_yet_are_said_to_be_made_by_make_or_up(topology: str) -> None:
     result = run("certs", "export", "ca", "-t", topology)
     assert result.exit_code == ExitCode.FAILED
     assert result.stderr == (
         "error: there are no certificates yet\n"
-        "fix: the first `amqpmesh up` makes the authority, and a certificate for each node.\n"
+        "fix: `amqpmesh certs make`, or the first `up`, makes the authority, and a certificate for each node.\n"
     )
+
+
+def test_certificates_are_made_once_for_all_that_need_one(topology: str) -> None:
+    Path(topology).write_text(RIGHT + "brokers: {b1: {data: ./data}}\n")
+    first, second = (json.loads(run("certs", "make", "--json", "-t", topology).stdout)["certificates"] for _ in "12")
+    made = [(one["role"], one["name"]) for one in first]
+    assert made == [("router", "r1"), ("broker", "b1"), ("operator", "operator")]
+    assert all(Path(one["key"]).exists() and Path(one["ca"]).exists() for one in first)
+    assert [one["fingerprint_sha256"] for one in second] == [one["fingerprint_sha256"] for one in first]
+
+
+def test_no_certificates_are_made_for_nodes_that_talk_in_plain_text(topology: str) -> None:
+    Path(topology).write_text(RIGHT + "node_tls: false\n")
+    result = run("certs", "make", "-t", topology)
+    assert result.exit_code == ExitCode.OK
+    assert "need no certificates: node_tls is false" in result.stderr
+    assert not list(Path(topology).parent.rglob("*.pem"))
 
 
 def test_a_file_of_binary_is_shown_without_what_would_steer_a_terminal(tmp_path: Path) -> None:

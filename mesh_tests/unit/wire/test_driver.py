@@ -23,7 +23,7 @@ from wire.log_events import (
     ConnectorUp,
     NodeBug,
 )
-from wire.node import ListenerSpec
+from wire.node import Abort, ListenerSpec
 from wire.sasl import SaslClientSettings, SaslServerSettings
 from wire.sasl.headers import SASL
 
@@ -240,6 +240,33 @@ def test_a_close_meets_a_peer_that_has_just_reset_the_connection() -> None:
             await server.driver.close()
             (refused,) = server.log.of(ConnectionRefused)
             assert refused.reason == "closed by us"
+
+    run(scenario)
+
+
+async def read_to_end(sock: socket.socket) -> None:
+    while await asyncio.get_running_loop().sock_recv(sock, 65536):
+        pass
+
+
+def test_what_a_connection_that_its_node_aborts_had_to_send_is_forgotten() -> None:
+    async def scenario() -> None:
+        async with site() as server:
+            loop = asyncio.get_running_loop()
+            with socket.create_connection((LOOPBACK, server.port)) as sock:
+                sock.setblocking(False)
+                await loop.sock_sendall(sock, plain_client_bytes())
+                await server.node.wait(lambda: server.node.opened)
+                (endpoint,) = server.node.endpoints
+                session = endpoint.begin()
+                while not endpoint.is_output_blocked:
+                    session.sender(f"{len(endpoint.links)}{'x' * 1000}").open()
+                    server.driver.wake()
+                server.node.commands.append(Abort(endpoint, "silent"))
+                server.driver.wake()
+                await server.node.wait(lambda: server.node.disconnected)
+                with pytest.raises(ConnectionResetError):
+                    await read_to_end(sock)
 
     run(scenario)
 
