@@ -48,7 +48,7 @@ class NeighborConnection(RouterConnection):
         self._heard_bytes = 0
 
     def has_news(self) -> bool:
-        """Whether bytes came since it was asked last. The driver also calls when the engine's time is up: nobody spoke."""
+        """Whether bytes came since it was asked last: the driver also calls when only the engine's time is up."""
         heard, self._heard_bytes = self._heard_bytes, self.endpoint.bytes_in
         return self._heard_bytes > heard
 
