@@ -20,7 +20,7 @@ class Refusal:
     """An end was refused or lost: until then not again, unless there is another path by now."""
 
     until_s: float
-    path: Path | None
+    path: Path | Tree | None
 
 
 @dataclass(slots=True, eq=False)

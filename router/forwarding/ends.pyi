@@ -50,7 +50,8 @@ class Taker(DeliveryOwner):
     upstream: Inlet | None
     is_stream: bool
     egress: str | None
-    path: tuple[str, ...] | None
+    path: Any
+    is_spent: bool
     behind: frozenset[str] | None
     is_deserted: bool
     had_credit: bool

@@ -137,6 +137,14 @@ cdef class Group:
         """Its head was to go to a taker that took its credit back: nothing of it was read."""
         return 0
 
+    cdef bint take_back(self, Carrier carrier) except -1:
+        """Nobody has it, of all that it was for: True when it goes out again, as if it had come just now."""
+        return False
+
+    cdef int on_given_back(self, Taker taker) except -1:
+        """This branch gave back what nobody behind it has."""
+        return 0
+
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 

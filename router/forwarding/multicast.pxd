@@ -1,5 +1,6 @@
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.fan cimport Fan
 from wire.proton cimport pn_delivery_t
 
 
@@ -11,6 +12,7 @@ cdef class Multicast(AddressGroup):
     cdef bint _may_feed(self, Inlet inlet, Taker taker, bint is_settled) noexcept
     cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled)
     cdef Carrier _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, size_t size)
+    cdef Fan _start(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, bint may_go_again)
     cdef bint _leaves_out(self, Taker taker, bint is_settled) noexcept
     cdef double _patience_s(self, Taker taker) except -1
     cdef int _watch_settled(self, Taker taker) except -1
