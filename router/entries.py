@@ -54,6 +54,11 @@ class Ends:
         better = [(egress, each.circuit) for egress, each in self.better.items()]
         return [name for name, known in [*ends, *branches, *better] if known is end]
 
+    def leave(self, egress: str) -> list[Taker]:
+        """Take out all that leads there: a circuit, and the streams beside it."""
+        streams = [key for key in self.streams if key[0] == egress]
+        return [self.circuits.pop(egress), *(self.streams.pop(key) for key in streams)]
+
     def forget(self, end: Inlet | Taker) -> list[Taker]:
         """Take an end out wherever it stands; the streams that end with it."""
         self.circuits = {name: taker for name, taker in self.circuits.items() if taker is not end}
