@@ -38,18 +38,26 @@ class Branches:
 
     def settle(self, entry: Entry) -> None:
         """Make the branches those of the tree as it is now."""
+        group = entry.group
+        assert isinstance(group, Multicast)
         self._look_behind(entry)
+        group.begin_change()
+        group.end_change(is_complete=self._settle_own(entry))
+
+    def _settle_own(self, entry: Entry) -> bool:
+        """False when one of them was refused a moment ago."""
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:
-            return
+            return True
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(self._reach.takers(entry)).items()}
         # Also while nobody sends: a tree that broke and is whole again would look as if it had never been lost.
         spent = self._drop_others(entry, wanted)
         if not has_producer:
             for _, branch in list(entry.ends.branches.values()):
                 self._upkeep.retire(entry, branch, at_once=False)
-            return
-        for hop, kind in product(wanted, _kinds(entry.group)):
+            return True
+        keys = list(product(wanted, _kinds(entry.group)))
+        for hop, kind in keys:
             if (hop, kind) in entry.ends.branches:
                 _, branch = entry.ends.branches[hop, kind]
                 self._upkeep.keep(entry, branch, is_needed=True)
@@ -57,6 +65,7 @@ class Branches:
                 self._add(entry, hop, kind, wanted[hop])
         for hop in spent:
             self._upkeep.on_refused(entry, hop, None, wanted[hop])
+        return all(key in entry.ends.branches for key in keys)
 
     def _is_spent(self, entry: Entry, hop: str, tree: Tree, taker: Taker) -> bool:
         """It leads nowhere, though the tree is the same as before. As long as it stays, deliveries wait for it."""

@@ -148,6 +148,9 @@ cdef class Group:
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 
+    def on_taker_leaving(self, taker):
+        """Before its deliveries are given up."""
+
     def on_taker_left(self, taker, closed, error):
         raise NotImplementedError
 
@@ -472,6 +475,7 @@ cdef class Taker(DeliveryOwner):
         self.group.on_established(link)
 
     def on_left(self, closed, error):
+        self.group.on_taker_leaving(self)
         self.abandon()
         self.group.on_taker_left(self, closed, error)
 

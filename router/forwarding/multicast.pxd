@@ -7,6 +7,9 @@ from wire.proton cimport pn_delivery_t
 cdef class Multicast(AddressGroup):
     # Producers here have sent something settled: that has branches apart.
     cdef readonly bint is_settled_apart
+    # Its branches are being made anew: what producers here send waits for those that are missing, but not for ever.
+    cdef bint is_changing
+    cdef double lacks_since_s
 
     cdef list takers_for(self, Inlet inlet, bint is_settled)
     cdef bint _may_feed(self, Inlet inlet, Taker taker, bint is_settled) noexcept

@@ -35,6 +35,25 @@ cdef class Multicast(AddressGroup):
             # Now, not at the end of this input: an anonymous producer has a message already, and it is for all.
             self.owner.open_branches(self)
 
+    # Branches come and go
+    def on_taker_leaving(self, Taker taker):
+        if taker.cost and taker.upstream is None:
+            self.begin_change()
+            self.owner.on_group_changed(self)
+
+    def begin_change(self):
+        """Until all branches of the tree are there, nothing goes to some of them only."""
+        self.is_changing = True
+
+    def end_change(self, bint is_complete):
+        if is_complete:
+            self.lacks_since_s = 0
+        elif not self.lacks_since_s:
+            self.lacks_since_s = self.timers.now
+        self.is_changing = not is_complete and self.timers.now < self.lacks_since_s + self.hold_s
+        if not self.is_changing:
+            self.kick()
+
     cdef list takers_for(self, Inlet inlet, bint is_settled):
         """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
         cdef Taker taker
@@ -101,6 +120,9 @@ cdef class Multicast(AddressGroup):
         cdef bint is_whole
         cdef size_t size
         if delivery is NULL:
+            return None
+        if self.is_changing and not inlet.is_circuit:
+            self.wait_for_taker(inlet)
             return None
         if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:
             return self.refuse_transaction(inlet, delivery)
