@@ -15,7 +15,11 @@ from mesh_tests.sim.test_another_path import RING
 from mesh_tests.sim.test_fallback import body, body_of
 from mesh_tests.sim.world import SimMesh
 from router.branches import Branches
+from router.circuits import Circuits
+from router.spec import PATH_LOST, CircuitSpec
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
+from wire.errors import AmqpError
+from wire.link import OutgoingLink
 
 PATH_WAIT_S = 2.0
 STEP_S = 0.0005
@@ -197,6 +201,53 @@ def test_what_another_consumer_has_is_not_sent_again():
     assert numbers(near) == list(range(1, sender.count + 1))
     assert kinds(sender) == {"ACCEPTED"}
     assert numbers(far) == sorted(set(numbers(far)))
+
+
+@pytest.mark.parametrize("victim", ["r2", "r3"], ids=["next", "further on"])
+def test_what_waits_for_a_consumer_waits_for_it_on_the_new_path(victim: str):
+    """It would go to the others only, and their producer hear ACCEPTED."""
+    mesh = ring_of_six()
+    near = mesh.client("r1").receiver("prices", credit=1000)
+    far = mesh.client("r4").receiver("prices", credit=1)
+    far.tops_up = False
+    sender = mesh.client("r1").sender("prices")
+    send_all_credit(mesh, [sender], 0.1)
+    begun = len(near.messages)
+    mesh.kill(victim)
+    far.link.grant(1000)
+    far.tops_up = True
+    send_all_credit(mesh, [sender], 0.2)
+    mesh.run(1)
+    assert numbers(near) == list(range(1, sender.count + 1))
+    assert [number for number in numbers(far) if number > begun] == list(range(begun + 1, sender.count + 1))
+
+
+@pytest.mark.parametrize("is_for_good", [False, True], ids=["for a moment", "for good"])
+def test_a_branch_that_is_refused_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch, is_for_good: bool):
+    mesh = ring_of_six()
+    near, far = (mesh.client(router).receiver("prices", credit=5000) for router in ("r1", "r4"))
+    sender = mesh.client("r1").sender("prices")
+    send_all_credit(mesh, [sender], 0.1)
+    sender_of = Circuits.sender
+
+    def refuse(circuits: Circuits, spec: CircuitSpec, hop: str) -> OutgoingLink:
+        if hop == "r6" and spec.ingress == "r1":
+            raise AmqpError(PATH_LOST, "not now")
+        return sender_of(circuits, spec, hop)
+
+    monkeypatch.setattr(Circuits, "sender", refuse)
+    mesh.kill("r2")
+    lost_at = sender.count
+    send_all_credit(mesh, [sender], PATH_WAIT_S - 0.5)
+    assert len(near.messages) <= lost_at
+    if not is_for_good:
+        monkeypatch.undo()
+        send_all_credit(mesh, [sender], 0.5)
+        mesh.run(0.1)
+        assert numbers(far)[-1] == numbers(near)[-1] == sender.count > lost_at + 100
+        assert numbers(far)[-100:] == list(range(sender.count - 99, sender.count + 1))
+    send_all_credit(mesh, [sender], 1)
+    assert len(near.messages) > lost_at + 100
 
 
 def test_a_branch_that_gives_back_again_and_again_is_made_anew_a_few_times_and_its_producer_is_told(
