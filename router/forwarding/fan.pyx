@@ -62,13 +62,10 @@ cdef class Copy(Carrier):
 
     cdef int finish(self, bint is_settled) except -1:
         cdef Taker taker = self.taker
-        cdef Fan fan = self.fan
         taker.link.finish_now()
         taker.deliveries_out += 1
         taker.moving = None
         self.has_left = True
-        if not taker.cost and fan is not None:
-            fan.forget_kept()
         if is_settled or taker.presettles:
             self.forget()
             self._tell_fan(0 if is_settled else ACCEPTED_STATE, None)
