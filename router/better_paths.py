@@ -86,7 +86,9 @@ class BetterPaths:
         if egress not in entry.ends.circuits:
             return
         del entry.ends.better[egress]
-        left, entry.ends.circuits[egress] = entry.ends.circuits[egress], taker
         assert isinstance(entry.group, Anycast)
-        entry.group.replace_taker(left, taker)
-        self._upkeep.leave(entry, left)
+        for left in entry.ends.leave(egress):
+            entry.group.leave_taker(left)
+            self._upkeep.leave(entry, left)
+        entry.ends.circuits[egress] = taker
+        entry.group.add_taker(taker)

@@ -38,39 +38,58 @@ class Branches:
 
     def settle(self, entry: Entry) -> None:
         """Make the branches those of the tree as it is now."""
+        group = entry.group
+        assert isinstance(group, Multicast)
         self._look_behind(entry)
+        group.begin_change()
+        group.end_change(is_complete=self._settle_own(entry))
+
+    def _settle_own(self, entry: Entry) -> bool:
+        """False when one of them was refused a moment ago."""
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:
-            return
+            return True
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(self._reach.takers(entry)).items()}
         # Also while nobody sends: a tree that broke and is whole again would look as if it had never been lost.
-        self._drop_others(entry, wanted)
+        spent = self._drop_others(entry, wanted)
         if not has_producer:
             for _, branch in list(entry.ends.branches.values()):
                 self._upkeep.retire(entry, branch, at_once=False)
-            return
-        for hop, kind in product(wanted, _kinds(entry.group)):
+            return True
+        keys = list(product(wanted, _kinds(entry.group)))
+        for hop, kind in keys:
             if (hop, kind) in entry.ends.branches:
                 _, branch = entry.ends.branches[hop, kind]
                 self._upkeep.keep(entry, branch, is_needed=True)
-            elif self._upkeep.may_try(entry, hop):
+            elif self._upkeep.may_try(entry, hop, wanted[hop]):
                 self._add(entry, hop, kind, wanted[hop])
+        for hop in spent:
+            self._upkeep.on_refused(entry, hop, None, wanted[hop])
+        return all(key in entry.ends.branches for key in keys)
 
-    def _drop_others(self, entry: Entry, wanted: dict[str, Tree]) -> None:
+    def _is_spent(self, entry: Entry, hop: str, tree: Tree, taker: Taker) -> bool:
+        """It leads nowhere, though the tree is the same as before. As long as it stays, deliveries wait for it."""
+        return taker.is_spent and self._upkeep.may_try(entry, hop, tree)
+
+    def _drop_others(self, entry: Entry, wanted: dict[str, Tree]) -> set[str]:
+        """The hops to which the same tree is to be made anew."""
         branches = entry.ends.branches
-        lost = {key: taker for key, (tree, taker) in branches.items() if wanted.get(key[0]) != tree}
+        spent = {key: taker for key, (tree, taker) in branches.items() if self._is_spent(entry, key[0], tree, taker)}
+        lost = spent | {key: taker for key, (tree, taker) in branches.items() if wanted.get(key[0]) != tree}
         for key, taker in lost.items():
             branches.pop(key)
             self._upkeep.retire(entry, taker, at_once=True)
         hops = {hop for hop, _ in lost}
         for stream in [stream for (hop, _), stream in entry.ends.streams.items() if hop in hops]:
             self._upkeep.retire(entry, stream, at_once=True)
+        return {hop for hop, _ in spent if hop in wanted}
 
     def _add(self, entry: Entry, hop: str, kind: CircuitKind, tree: Tree) -> None:
         branch = self._open(entry.group, kind, hop, tree, self._reach.router_id, None)
         if branch is None:
-            self._upkeep.on_refused(entry, hop, None)
+            self._upkeep.on_refused(entry, hop, None, tree)
         else:
+            branch.path = tree
             entry.ends.branches[hop, kind] = (tree, branch)
 
     def _open(

@@ -20,7 +20,7 @@ class Refusal:
     """An end was refused or lost: until then not again, unless there is another path by now."""
 
     until_s: float
-    path: Path | None
+    path: Path | Tree | None
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +53,11 @@ class Ends:
         branches = [(hop, taker) for (hop, _), (_, taker) in self.branches.items()]
         better = [(egress, each.circuit) for egress, each in self.better.items()]
         return [name for name, known in [*ends, *branches, *better] if known is end]
+
+    def leave(self, egress: str) -> list[Taker]:
+        """Take out all that leads there: a circuit, and the streams beside it."""
+        streams = [key for key in self.streams if key[0] == egress]
+        return [self.circuits.pop(egress), *(self.streams.pop(key) for key in streams)]
 
     def forget(self, end: Inlet | Taker) -> list[Taker]:
         """Take an end out wherever it stands; the streams that end with it."""

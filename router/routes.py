@@ -19,6 +19,7 @@ from router.events import RouteReattached
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
 from router.routing.core import Routing
+from router.routing.spf import Path
 from router.spec import PATH_LOST, CircuitKind, CircuitSpec
 from router.timers import Timer, Timers
 from router.unstitched import Unstitched
@@ -27,7 +28,8 @@ from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit
 
 REATTACH_S = 10.0
-_RETRY_S = 0.2
+_RETRY_S = 0.05
+_MOST_RETRY_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class IngressRoute(Unstitched):
     ) -> None:
         self.near = near
         self.request = request
-        self.path: tuple[str, ...] = ()
+        self.path: Path = ()
         self._ways = ways
         self._timers = timers
         self._done = done
@@ -68,6 +70,8 @@ class IngressRoute(Unstitched):
         self._is_answered = False
         self.is_ended = False
         self._attempt = 0
+        self._retry_s = _RETRY_S
+        """Twice as long each time, until a broker answers."""
         self._give_up: Timer | None = None
         self._retry: Timer | None = None
         self._outlives = near.remote_source.outlives_link or near.remote_target.outlives_link
@@ -85,7 +89,7 @@ class IngressRoute(Unstitched):
         attempt = self._attempt
         self._ways.attach(self, self._outlives, lambda far, path: self._on_ready(attempt, far, path))
 
-    def _on_ready(self, attempt: int, far: Link | None, path: tuple[str, ...]) -> None:
+    def _on_ready(self, attempt: int, far: Link | None, path: Path) -> None:
         if self.is_ended or attempt != self._attempt:
             return
         if far is None:
@@ -108,7 +112,8 @@ class IngressRoute(Unstitched):
 
     def _try_later(self) -> None:
         if self._retry is None and not self.is_ended:
-            self._retry = self._timers.after(_RETRY_S, self.attach)
+            self._retry = self._timers.after(self._retry_s, self.attach)
+            self._retry_s = min(2 * self._retry_s, _MOST_RETRY_S)
 
     def _on_too_late(self) -> None:
         self._give_up = None
@@ -123,6 +128,7 @@ class IngressRoute(Unstitched):
         if self._give_up is not None:
             self._give_up.cancel()
             self._give_up = None
+        self._retry_s = _RETRY_S
         if self._is_answered:
             self._ways.note_reattached(self)
         else:
@@ -168,8 +174,12 @@ class IngressRoute(Unstitched):
             near.set_credit(0)
         elif self._give_up is None and near.is_draining and near.credit > 0:
             near.drained()  # it may have been on its way; one that finds no broker waits until there is one
+        was_refused = self._give_up is not None
         self._start_clock()
-        self.attach()
+        if was_refused and self._ways.path_to(self.request.broker) == self.path:
+            self._try_later()
+        else:
+            self.attach()
 
     def _end_near(self, closed: bool, error: AmqpError | None) -> None:
         self._end()
@@ -207,24 +217,21 @@ class RouteWays:
         self.patience = circuits.patience
         self.side = BrokerSide(brokers, circuits.patience, emit)
 
-    def attach(
-        self, route: IngressRoute, outlives: bool, ready: Callable[[Link | None, tuple[str, ...]], None]
-    ) -> None:
+    def attach(self, route: IngressRoute, outlives: bool, ready: Callable[[Link | None, Path], None]) -> None:
         request, near = route.request, route.near
-        if self._brokers.is_up(request.broker):
-            here = (self._router_id,)
+        path = self.path_to(request.broker)
+        if path is None:
+            ready(None, ())
+            return
+        if path == (self._router_id,):
             self.side.attach(
                 near,
                 request.broker,
                 request.client,
                 request.link_name,
                 self.side.terminus(request.policy, request.broker, request.address),
-                lambda far: ready(far, here),
+                lambda far: ready(far, path),
             )
-            return
-        path = self._cheapest(request.broker)
-        if path is None:
-            ready(None, ())
             return
         spec = CircuitSpec(
             CircuitKind.ROUTE,
@@ -244,7 +251,10 @@ class RouteWays:
             return
         ready(far, path)
 
-    def _cheapest(self, broker: str) -> tuple[str, ...] | None:
+    def path_to(self, broker: str) -> Path | None:
+        """The cheapest now, of this router alone if the broker is connected here; None when there is none."""
+        if self._brokers.is_up(broker):
+            return (self._router_id,)
         found = [
             (cost, router)
             for router in self._routing.routers_with(f"B:{broker}")

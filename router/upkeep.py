@@ -10,7 +10,7 @@ from router.forwarding.address import AddressGroup
 from router.forwarding.anycast import Anycast
 from router.forwarding.ends import Taker
 from router.routing.spf import Path
-from router.spec import NO_TAKER, PATH_LOST
+from router.spec import NO_TAKER, PATH_LOST, Tree
 from router.timers import Timers
 from wire.errors import AmqpError
 from wire.log import Emit
@@ -18,7 +18,8 @@ from wire.log import Emit
 IDLE_S = 10.0
 RETRY_S = {PATH_LOST: 0.05}
 _RETRY_DEFAULT_S = 2.0
-_LOOK_AGAIN_S = 1.0
+_LOOK_AGAIN_S = 0.05
+_MOST_LOOK_AGAIN_S = 1.0
 
 
 class Upkeep:
@@ -30,11 +31,11 @@ class Upkeep:
         self._emit = emit
 
     # Again
-    def may_try(self, entry: Entry, name: str, path: Path | None = None) -> bool:
+    def may_try(self, entry: Entry, name: str, path: Path | Tree | None = None) -> bool:
         refusal = entry.ends.refusals.get(name)
         return refusal is None or refusal.until_s <= self._timers.now or refusal.path != path
 
-    def on_refused(self, entry: Entry, name: str, error: AmqpError | None, path: Path | None = None) -> None:
+    def on_refused(self, entry: Entry, name: str, error: AmqpError | None, path: Path | Tree | None = None) -> None:
         """It ended, or never was: for a while it is not tried again over this path."""
         delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
         entry.ends.refusals[name] = Refusal(self._timers.now + delay_s, path)
@@ -71,18 +72,19 @@ class Upkeep:
 
     def leave(self, entry: Entry, taker: Taker) -> None:
         """Nothing more goes there; it is closed when all that went there was passed on."""
-        self._timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
+        self._timers.after(_MOST_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
 
     @staticmethod
     def _has_passed_on(entry: Entry, taker: Taker) -> bool:
         """Of one that was left also what was sent settled; of others nobody waits for that."""
         return not taker.is_left or not isinstance(entry.group, Anycast) or entry.group.has_passed_on(taker)
 
-    def _close_if_idle(self, entry: Entry, taker: Taker) -> None:
+    def _close_if_idle(self, entry: Entry, taker: Taker, again_s: float = _LOOK_AGAIN_S) -> None:
         if not taker.is_closing:
             return
         if taker.unsettled_count or not self._has_passed_on(entry, taker):
-            self._timers.after(_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
+            later_s = min(2 * again_s, _MOST_LOOK_AGAIN_S)
+            self._timers.after(again_s, lambda: self._close_if_idle(entry, taker, later_s))
             return
         entry.forget(taker)
         if entry.group.has(taker):

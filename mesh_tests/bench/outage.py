@@ -1,6 +1,7 @@
 """How long do consumers wait when the router on their path is lost? `python -m mesh_tests.bench.outage --help`
 
-A ring of four; producers at r1, consumers at r3, and the router that is lost between them. With one address: the
+A ring of four; producers at r1, consumers at r3, and the router that is lost between them. With --queue the address is
+one of a broker at r3, and who is far from it, at r1, is either the producer or the consumer. With one address: the
 longest time without a message, one being sent every millisecond. With more: until the last of them has a message that
 was sent after the loss, each being sent one at once, and again when it is given back.
 """
@@ -34,22 +35,25 @@ TOPOLOGY = """
 mesh: ring
 hello_interval_s: {hello_interval_s}
 node_tls: {tls}
+brokers: {{b1: {{routers: [r3], data: b1}}}}
 routers:
   r1: {{connect: [r2, r4], listeners: [{{idle_timeout_s: 100}}]}}
   r2: {{connect: [r3]}}
   r3: {{connect: [r4], listeners: [{{idle_timeout_s: 100}}]}}
   r4:
 addresses:
-  "#": {{type: anycast, retransmit: {retransmit}}}
+  "#": {address}
 """
+ANYCAST = "{{type: anycast, retransmit: {retransmit}}}"
+QUEUE = "{type: queue, broker: b1}"
 
 
 class Traffic:
-    """Of a producer at r1 to a consumer at r3, on some addresses."""
+    """Of a producer to a consumer, at one router each, on some addresses."""
 
-    def __init__(self, mesh: RunningMesh, count: int) -> None:
-        self.producer = WireClient(mesh.port("r1"), container_id="producer")
-        self.consumer = WireClient(mesh.port("r3"), container_id="consumer")
+    def __init__(self, mesh: RunningMesh, count: int, producer_at: str, consumer_at: str) -> None:
+        self.producer = WireClient(mesh.port(producer_at), container_id="producer")
+        self.consumer = WireClient(mesh.port(consumer_at), container_id="consumer")
         self.arrived_at: list[float] = []
         self.outcomes: set[str] = set()
         names = [f"a{n}" for n in range(count)]
@@ -107,7 +111,7 @@ class Traffic:
         """How many messages got which outcome since the last time."""
         found: dict[str, int] = {}
         for outcome in self.producer.outcomes.values():
-            kind = "accepted" if outcome == ACCEPTED else str(outcome.kind) if outcome else "none"
+            kind = "accepted" if outcome == ACCEPTED else outcome.kind.name.lower() if outcome else "none"
             found[kind] = found.get(kind, 0) + 1
         self.producer.outcomes.clear()
         return found
@@ -135,23 +139,26 @@ def is_complete(mesh: RunningMesh, router: str) -> bool:
 @click.option("--hello", default=1.0, show_default=True, help="hello_interval_s")
 @click.option("--tls", is_flag=True, help="Between the routers.")
 @click.option("--retransmit", is_flag=True)
-def main(fault: str, runs: int, addresses: int, hello: float, tls: bool, retransmit: bool) -> None:
+@click.option("--queue", type=click.Choice(["producer", "consumer"]), help="Who is far from the broker.")
+def main(fault: str, runs: int, addresses: int, hello: float, tls: bool, retransmit: bool, queue: str | None) -> None:
     """Lose the transit router by SIGKILL or SIGSTOP, and print the outage of each run in milliseconds."""
-    text = TOPOLOGY.format(hello_interval_s=hello, tls=str(tls).lower(), retransmit=str(retransmit).lower())
+    address = QUEUE if queue else ANYCAST.format(retransmit=str(retransmit).lower())
+    text = TOPOLOGY.format(hello_interval_s=hello, tls=str(tls).lower(), address=address)
+    ends = ("r3", "r1") if queue == "consumer" else ("r1", "r3")
     outages_ms: list[float] = []
     while len(outages_ms) < runs:
         count = min(RUNS_OF_A_MESH, runs - len(outages_ms))
-        outages_ms += [outage_s * 1000 for outage_s in run_mesh(text, addresses, fault, count)]
+        outages_ms += [outage_s * 1000 for outage_s in run_mesh(text, addresses, ends, fault, count)]
     ordered = sorted(outages_ms)
     click.echo(f"median {ordered[len(ordered) // 2]:.0f} ms, most {ordered[-1]:.0f} ms, {len(ordered)} runs")
 
 
-def run_mesh(text: str, addresses: int, fault: str, count: int) -> list[float]:
+def run_mesh(text: str, addresses: int, ends: tuple[str, str], fault: str, count: int) -> list[float]:
     """Seconds of outage, of so many faults of one mesh."""
     with tempfile.TemporaryDirectory() as folder:
         mesh = RunningMesh(text, Path(folder))
         try:
-            traffic = Traffic(mesh, addresses)
+            traffic = Traffic(mesh, addresses, *ends)
             victims = cycle(sorted(["r2", "r4"], key=lambda router: -carries(mesh, router)))
             return [run_once(mesh, traffic, next(victims), fault) for _ in range(count)]
         finally:

@@ -156,3 +156,54 @@ def test_a_producer_goes_on_to_another_consumer_while_that_of_the_left_circuit_i
         mesh.run(1)
     mesh.run_until(lambda: len(sender.outcomes) == sender.count - 1, 10)
     assert set(sender.outcomes.values()) == {ACCEPTED}
+
+
+LARGE_BYTES = 300_000
+
+
+def large(number: int) -> bytes:
+    data = b"%06d" % number * (LARGE_BYTES // 6)
+    return b"\x00\x53\x75\xb0" + len(data).to_bytes(4, "big") + data
+
+
+@pytest.mark.parametrize("is_settled", [False, True], ids=["unsettled", "settled"])
+@pytest.mark.parametrize("smalls", [0, 1], ids=["large ones", "with small ones"])
+@pytest.mark.parametrize("pause_s", [0.02, 1.0], ids=["busy", "now and then"])
+def test_the_next_large_message_takes_the_better_path_in_order(is_settled: bool, smalls: int, pause_s: float):
+    mesh = ring()
+    receiver = mesh.client("r3").receiver("rpc", credit=20_000)
+    sender = mesh.client("r1").sender("rpc")
+    mesh.trunks[frozenset({"r1", "r2"})].delay_s = 0.01
+    began, sent = mesh.now, []
+    changed = False
+    while mesh.now < began + 4 * STABLE_S:
+        if not changed and mesh.now > began + STABLE_S / 2:
+            changed = True
+            set_costs(mesh, HIGH, ("r1", "r2"))
+        for message in (large(len(sent)), *[body(f"{n}") for n in range(smalls)]):
+            mesh.send(sender, message, settled=is_settled)
+            sent.append(message)
+        mesh.run(pause_s)
+    mesh.run_until(lambda: len(receiver.messages) == len(sent) and not sender.open)
+    assert receiver.messages == sent
+    assert set(sender.outcomes.values()) <= {ACCEPTED}
+    assert mesh.routers["r2"].snapshot().transit_circuits == 0
+    assert mesh.routers["r4"].snapshot().transit_circuits == 2
+
+
+@pytest.mark.parametrize("is_settled", [False, True], ids=["unsettled", "settled"])
+def test_a_large_message_on_the_better_path_waits_for_those_on_the_slow_one(is_settled: bool):
+    mesh = ring()
+    receiver = mesh.client("r3").receiver("rpc", credit=100)
+    sender = mesh.client("r1").sender("rpc")
+    mesh.send(sender, large(0), settled=is_settled)
+    mesh.run(0.1)
+    set_costs(mesh, HIGH, ("r1", "r2"))
+    mesh.run(STABLE_S - 0.1)
+    mesh.trunks[frozenset({"r1", "r2"})].delay_s = 0.5
+    mesh.send(sender, large(1), settled=is_settled)
+    mesh.run_until(lambda: mesh.routers["r4"].snapshot().transit_circuits == 1, STABLE_S)
+    mesh.run(0.02)
+    mesh.send(sender, large(2), settled=is_settled)
+    mesh.run_until(lambda: len(receiver.messages) == 3)
+    assert receiver.messages == [large(0), large(1), large(2)]

@@ -10,9 +10,10 @@ from collections import deque
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.address cimport AddressGroup
+from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at
 from router.forwarding.guard cimport Guard
-from router.forwarding.head cimport release
+from router.forwarding.head cimport Returned, insert_returned, release, returned_at
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
@@ -35,7 +36,7 @@ cdef class AnonymousInlet(Inlet):
     """What one anonymous sender has for one address: messages read already, the last perhaps not to its end."""
 
     cdef AnonymousProducer producer
-    cdef object held  # deque of (delivery, bytes)
+    cdef object held  # as `backlog`
     cdef pn_delivery_t *partial
     cdef bint is_partial_discarded
 
@@ -74,6 +75,13 @@ cdef class AnonymousInlet(Inlet):
         self.held.appendleft((<size_t>delivery, prefix))
         self.producer.outstanding += 1
         return 0
+
+    cdef int take_back(self, pn_delivery_t *delivery, bytes message, Returned mark, Copies budget) except -1:
+        self.producer.outstanding += 1
+        return insert_returned(self.held, delivery, message, mark)
+
+    cdef Returned returned_head(self):
+        return returned_at(self.held)
 
     cdef int head_level(self) except -1:
         return level_of(self.held[0][1]) if self.held else USUAL_LEVEL

@@ -98,8 +98,8 @@ cdef class Anycast(AddressGroup):
             self.watch_circuits()
         return AddressGroup.on_credit(self, taker)
 
-    def replace_taker(self, Taker left, Taker taker):
-        """``taker`` leads to the same egress, over a better path. What ``left`` has goes on; it gets no more."""
+    def leave_taker(self, Taker left):
+        """There is a better path to its egress. What it has goes on, before what takes that; it gets no more."""
         cdef Inlet inlet
         left.is_closing = True
         left.way = LEFT_WAY
@@ -107,7 +107,6 @@ cdef class Anycast(AddressGroup):
         left.leave()
         for inlet in self.inlets:
             note_left(inlet, left)
-        self.add_taker(taker)
 
     def has_passed_on(self, Taker left):
         cdef Inlet inlet

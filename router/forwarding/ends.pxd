@@ -34,6 +34,8 @@ cdef class Group:
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1
     cdef int on_returned_unread(self, Inlet inlet) except -1
     cdef int on_inlet_room(self, Inlet inlet) except -1
+    cdef bint take_back(self, Carrier carrier) except -1
+    cdef int on_given_back(self, Taker taker) except -1
 
 
 cdef class Carrier(Waiter):
@@ -91,6 +93,8 @@ cdef class Inlet(Head):
     cdef list audience
     cdef bint is_audience_settled
     cdef unsigned int audience_version
+    # Fans that were begun: what comes back keeps its place.
+    cdef unsigned long long begun_count
 
     cdef int limit_now(self) noexcept
     cdef int weigh(self, size_t size) except -1
@@ -129,7 +133,10 @@ cdef class Taker(DeliveryOwner):
     cdef bint is_broker
     # Router id at the other end of an anycast circuit.
     cdef public object egress
-    cdef public object path  # of a circuit, from here to there; None of all else
+    # Of a circuit from here to there, or the tree of a branch of ours; None of all else.
+    cdef public object path
+    # A branch of ours that gave something back: it leads nowhere now, and is to be made anew.
+    cdef readonly bint is_spent
     # A branch of another router's tree: the routers it leads to; and whether none of them has a taker any more.
     cdef public object behind
     cdef public bint is_deserted

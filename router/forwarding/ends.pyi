@@ -8,6 +8,7 @@ from wire.link import IncomingLink, Link, OutgoingLink
 
 class Group:
     def on_inlet_left(self, inlet: Inlet, closed: bool, error: AmqpError | None) -> None: ...
+    def on_taker_leaving(self, taker: Taker) -> None: ...
     def on_taker_left(self, taker: Taker, closed: bool, error: AmqpError | None) -> None: ...
     def on_established(self, link: Link) -> None: ...
 
@@ -50,7 +51,8 @@ class Taker(DeliveryOwner):
     upstream: Inlet | None
     is_stream: bool
     egress: str | None
-    path: tuple[str, ...] | None
+    path: Any
+    is_spent: bool
     behind: frozenset[str] | None
     is_deserted: bool
     had_credit: bool

@@ -137,8 +137,19 @@ cdef class Group:
         """Its head was to go to a taker that took its credit back: nothing of it was read."""
         return 0
 
+    cdef bint take_back(self, Carrier carrier) except -1:
+        """Nobody has it, of all that it was for: True when it goes out again, as if it had come just now."""
+        return False
+
+    cdef int on_given_back(self, Taker taker) except -1:
+        """This branch gave back what nobody behind it has."""
+        return 0
+
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
+
+    def on_taker_leaving(self, taker):
+        """Before its deliveries are given up."""
 
     def on_taker_left(self, taker, closed, error):
         raise NotImplementedError
@@ -464,6 +475,7 @@ cdef class Taker(DeliveryOwner):
         self.group.on_established(link)
 
     def on_left(self, closed, error):
+        self.group.on_taker_leaving(self)
         self.abandon()
         self.group.on_taker_left(self, closed, error)
 

@@ -1,4 +1,5 @@
-from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.copies cimport Copies
+from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from wire.proton cimport pn_delivery_t
 
 
@@ -12,6 +13,7 @@ cdef class Copy(Carrier):
     cdef int send(self, const char *chunk, size_t size) except -1
     cdef bint is_settled(self) noexcept
     cdef int _tell_fan(self, size_t state, object outcome) except -1
+    cdef int _tell_unwritten(self) except -1
     cdef int give_up(self) except -1
     cdef int finish(self, bint is_settled) except -1
     cdef int abort(self) except -1
@@ -20,6 +22,14 @@ cdef class Copy(Carrier):
 
 cdef class Fan(Carrier):
     cdef list copies
+    # Whole, while it may have to go out again; counted in ``budget``.
+    cdef bytes kept
+    cdef Copies budget
+    # Its place among those of its inlet, and until when it may go out again, when it came back once.
+    cdef unsigned long long place
+    cdef double until_s
+    # Somebody may have got it, or was left out.
+    cdef bint was_written
     cdef int open_count
     cdef bytes prefix
     cdef bint is_read
@@ -40,7 +50,11 @@ cdef class Fan(Carrier):
     cdef int _abort(self) except -1
     cdef int _abort_copies(self) except -1
     cdef int _end(self) except -1
-    cdef int on_copy_done(self, Copy copy, size_t state, object outcome) except -1
+    cdef int keep(self, Copies copies) except -1
+    cdef int forget_kept(self) except -1
+    cdef bytes give_kept(self)
+    cdef int on_copy_done(self, Copy copy, size_t state, object outcome, bint is_unwritten) except -1
+    cdef bint _goes_again(self) except -1
     cdef int _record(self, size_t outcome) except -1
     cdef int _record_copy(self, Copy copy, size_t outcome) except -1
     cdef int _settle_if_done(self) except -1

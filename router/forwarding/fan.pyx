@@ -8,10 +8,12 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
+from router.forwarding.words cimport UNWRITTEN_WORD, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, REJECTED_STATE, RELEASED_STATE, pn
 
+from router.forwarding.words import UNWRITTEN
 from wire.delivery import remote_outcome, set_outcome
 from wire.outcome import MODIFIED_FAILED
 
@@ -47,7 +49,11 @@ cdef class Copy(Carrier):
     cdef int _tell_fan(self, size_t state, object outcome) except -1:
         # A local of its own: the fan lets go of its copies as they are done, and they are what keeps it.
         cdef Fan fan = self.fan
-        return fan.on_copy_done(self, state, outcome) if fan is not None else 0
+        return fan.on_copy_done(self, state, outcome, False) if fan is not None else 0
+
+    cdef int _tell_unwritten(self) except -1:
+        cdef Fan fan = self.fan
+        return fan.on_copy_done(self, RELEASED_STATE, None, True) if fan is not None else 0
 
     cdef int give_up(self) except -1:
         """It stands still: the others go on without it."""
@@ -82,21 +88,31 @@ cdef class Copy(Carrier):
     cdef int on_taker_disposition(self) except -1:
         cdef size_t state = pn.delivery_remote_state(self.outgoing)
         cdef bint is_settled = pn.delivery_settled(self.outgoing)
-        cdef bint is_terminal = ACCEPTED_STATE <= state <= MODIFIED_STATE
+        cdef bint is_terminal = ACCEPTED_STATE <= state <= MODIFIED_STATE, is_unwritten = False
         cdef object outcome = None
+        cdef Taker taker = self.taker
+        cdef Group group = taker.group
         if not is_terminal and not is_settled:
             return 0
         if state == REJECTED_STATE or state == MODIFIED_STATE:
             outcome = remote_outcome(<size_t>self.outgoing)
+        if state == MODIFIED_STATE and taker.cost:
+            is_unwritten = word_of(self.outgoing) == UNWRITTEN_WORD
         if not self.has_left:
             if is_settled:
                 self.abort()
                 self._tell_fan(state if is_terminal else RELEASED_STATE, outcome)
             return 0
         self.forget()
+        if is_unwritten:
+            group.on_given_back(taker)
+            return self._tell_unwritten()
         return self._tell_fan(state if is_terminal else ACCEPTED_STATE, outcome)
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
+        # Who had the beginning of one that is larger than that is in doubt, as all who had the end.
+        if is_unwritten and (self.has_left or not self.sent_bytes):
+            return self._tell_unwritten()
         return self._tell_fan(MODIFIED_STATE, MODIFIED_FAILED)
 
 
@@ -108,6 +124,8 @@ cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes pref
     fan.start_us = recorder.now_us
     fan.prefix = prefix
     fan.is_read = prefix is not None and is_whole
+    inlet.begun_count += 1
+    fan.place = inlet.begun_count
     inlet.hold(fan)
     if not fan.is_read:
         inlet.moving = fan
@@ -138,6 +156,31 @@ cdef class Fan(Carrier):
             self.copies.append(copy)
         self.open_count = len(self.copies)
         return 0
+
+    # What nobody has yet may go out again
+    cdef int keep(self, Copies copies) except -1:
+        """What was read of it, all there is, unless there is no room for that."""
+        if copies.take(PyBytes_GET_SIZE(self.prefix)):
+            self.kept, self.budget = self.prefix, copies
+        return 0
+
+    cdef int forget_kept(self) except -1:
+        if self.kept is not None:
+            self.budget.used_bytes -= PyBytes_GET_SIZE(self.kept)
+            self.kept = self.budget = None
+        return 0
+
+    cdef bytes give_kept(self):
+        """To whoever counts it from now on."""
+        kept, self.kept, self.budget = self.kept, None, None
+        return kept
+
+    cdef bint _goes_again(self) except -1:
+        cdef Inlet inlet = self.inlet
+        cdef Group group = inlet.group
+        if self.was_written or self.kept is None or pn.delivery_settled(self.incoming):
+            return False
+        return group.take_back(self)
 
     cdef bint note_taker(self) except -1:
         self._note_unheard()
@@ -221,6 +264,8 @@ cdef class Fan(Carrier):
 
     cdef int _complete(self) except -1:
         cdef Copy copy
+        cdef Inlet inlet = self.inlet
+        cdef Group group = inlet.group
         cdef bint is_settled = pn.delivery_settled(self.incoming)
         if is_settled:
             self._note_unheard()
@@ -228,7 +273,9 @@ cdef class Fan(Carrier):
         for copy in self.copies:
             if not copy.is_done:
                 copy.finish(is_settled)
-        return self._settle_if_done()
+        self._settle_if_done()
+        # Nobody else sees that its takers are free: it was not at the head any more.
+        return group.on_moved(None) if self.is_read else 0
 
     cdef int _note_unheard(self) except -1:
         cdef Inlet inlet = self.inlet
@@ -239,6 +286,7 @@ cdef class Fan(Carrier):
         return 0
 
     cdef int _abort(self) except -1:
+        self.was_written = True
         self._abort_copies()
         self._end()
         return self._settle_if_done()
@@ -261,7 +309,7 @@ cdef class Fan(Carrier):
         self.is_done = True
         return 0 if self.is_read else inlet.pop()
 
-    cdef int on_copy_done(self, Copy copy, size_t state, object outcome) except -1:
+    cdef int on_copy_done(self, Copy copy, size_t state, object outcome, bint is_unwritten) except -1:
         cdef int rank = rank_of(state)
         cdef Inlet inlet = self.inlet
         if copy.is_done:
@@ -271,6 +319,7 @@ cdef class Fan(Carrier):
         if recorder.capacity:
             self._record_copy(copy, state)
         self.open_count -= 1
+        self.was_written = self.was_written or not is_unwritten
         if rank > self.rank:
             self.rank, self.outcome = rank, outcome
         if self.is_done:
@@ -290,10 +339,13 @@ cdef class Fan(Carrier):
         return 0
 
     cdef int _settle_if_done(self) except -1:
-        if self.inlet is None or self.open_count:
+        if self.inlet is None or self.open_count or self._goes_again():
             return 0
+        self.forget_kept()
         if not pn.delivery_settled(self.incoming):
-            if self.outcome is not None:
+            if self.inlet.is_circuit and not self.was_written:
+                set_outcome(<size_t>self.incoming, UNWRITTEN)
+            elif self.outcome is not None:
                 set_outcome(<size_t>self.incoming, self.outcome)
             else:
                 pn.delivery_update(self.incoming, ACCEPTED_STATE if self.rank == 2 else RELEASED_STATE)
@@ -303,6 +355,7 @@ cdef class Fan(Carrier):
     cdef int _settle_incoming(self) except -1:
         cdef Inlet inlet = self.inlet
         cdef pn_delivery_t *incoming = self.incoming
+        self.forget_kept()
         if recorder.capacity:
             self._record(outcome_of(incoming))
         inlet.drop(self)
@@ -318,6 +371,7 @@ cdef class Fan(Carrier):
         return 0
 
     cdef int on_inlet_lost(self) except -1:
+        self.forget_kept()
         if recorder.capacity:
             self._record(SENDER_LOST)
         if not self.is_done:

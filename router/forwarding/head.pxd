@@ -8,6 +8,13 @@ cdef enum:
     WHOLE_BYTES = 4 * CHUNK_BYTES
 
 
+cdef class Returned:
+    """What came back: its place among others of its inlet, and until when it may once more."""
+
+    cdef unsigned long long place
+    cdef double until_s
+
+
 cdef class Head(DeliveryOwner):
     cdef readonly unsigned int number
     cdef readonly IncomingCore link
@@ -17,7 +24,8 @@ cdef class Head(DeliveryOwner):
     # The message at the head, read while it waits to learn its level: still the current one of its link.
     cdef bytes held_head
     cdef int held_level
-    # Before those on the link: read out of the engine whole, a deque of (delivery, bytes); None when there is nothing.
+    # Before those on the link: read out of the engine whole, a deque of (delivery, bytes), and a `Returned` of what came
+    # back; None when there is nothing.
     cdef object backlog
     cdef Copies budget
 
@@ -33,6 +41,8 @@ cdef class Head(DeliveryOwner):
     cdef bint _release_current(self) except -1
     cdef bytes read_rest(self, pn_delivery_t *delivery)
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1
+    cdef int take_back(self, pn_delivery_t *delivery, bytes message, Returned mark, Copies budget) except -1
+    cdef Returned returned_head(self)
     cdef int head_level(self) except -1
     cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0
@@ -45,5 +55,7 @@ cdef class Head(DeliveryOwner):
     cdef bint has_queued(self) noexcept
 
 
+cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, Returned mark) except -1
+cdef Returned returned_at(object queue)
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1

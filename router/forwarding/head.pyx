@@ -40,6 +40,24 @@ cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
     )
 
 
+cdef class Returned:
+    """Of a delivery that came back."""
+
+
+cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, Returned mark) except -1:
+    """Before all that never left, behind the older ones that came back."""
+    cdef int index = len(queue)
+    while index and (len(queue[index - 1]) == 2 or (<Returned>queue[index - 1][2]).place > mark.place):
+        index -= 1
+    queue.insert(index, (<size_t>delivery, message, mark))
+    return 0
+
+
+cdef Returned returned_at(object queue):
+    """The mark of the first; None of one that never left."""
+    return <Returned>queue[0][2] if len(queue[0]) > 2 else None
+
+
 cdef class Head(DeliveryOwner):
     """Of an inlet, which says whether its head is under way, and counts what comes in."""
 
@@ -134,6 +152,17 @@ cdef class Head(DeliveryOwner):
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
         """What was read of the head, and went nowhere."""
         raise AssertionError("only anonymous senders' large messages are begun with a part that was read")
+
+    cdef int take_back(self, pn_delivery_t *delivery, bytes message, Returned mark, Copies budget) except -1:
+        """It left, and nobody has it; ``message`` is in the budget already."""
+        if self.backlog is None:
+            self.backlog = deque()
+        self.budget = budget
+        return insert_returned(self.backlog, delivery, message, mark)
+
+    cdef Returned returned_head(self):
+        """Of the head, when that came back."""
+        return returned_at(self.backlog) if self.backlog is not None else None
 
     cdef int head_level(self) except -1:
         """The priority of the message at the head, if all of it is here and small; the usual one for any other."""

@@ -1,16 +1,21 @@
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.fan cimport Fan
 from wire.proton cimport pn_delivery_t
 
 
 cdef class Multicast(AddressGroup):
     # Producers here have sent something settled: that has branches apart.
     cdef readonly bint is_settled_apart
+    # Its branches are being made anew: what producers here send waits for those that are missing, but not for ever.
+    cdef bint is_changing
+    cdef double lacks_since_s
 
     cdef list takers_for(self, Inlet inlet, bint is_settled)
     cdef bint _may_feed(self, Inlet inlet, Taker taker, bint is_settled) noexcept
     cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled)
     cdef Carrier _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, size_t size)
+    cdef Fan _start(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, bint may_go_again)
     cdef bint _leaves_out(self, Taker taker, bint is_settled) noexcept
     cdef double _patience_s(self, Taker taker) except -1
     cdef int _watch_settled(self, Taker taker) except -1

@@ -5,8 +5,8 @@ Producers are held back by the slowest taker; one without credit for ``stall_tim
 
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport LARGE_WAY, SETTLED_WAY, SHARED_WAY, Carrier, Inlet, Taker
-from router.forwarding.head cimport WHOLE_BYTES
-from router.forwarding.fan cimport Copy, start_fan
+from router.forwarding.head cimport WHOLE_BYTES, Returned
+from router.forwarding.fan cimport Copy, Fan, start_fan
 from router.forwarding.move cimport too_large
 from router.forwarding.order cimport may_take, start_barriers
 from router.forwarding.watch cimport Watch, end_watch, watch
@@ -34,6 +34,25 @@ cdef class Multicast(AddressGroup):
         if not inlet.is_circuit:
             # Now, not at the end of this input: an anonymous producer has a message already, and it is for all.
             self.owner.open_branches(self)
+
+    # Branches come and go
+    def on_taker_leaving(self, Taker taker):
+        if taker.cost and taker.upstream is None:
+            self.begin_change()
+            self.owner.on_group_changed(self)
+
+    def begin_change(self):
+        """Until all branches of the tree are there, nothing goes to some of them only."""
+        self.is_changing = True
+
+    def end_change(self, bint is_complete):
+        if is_complete:
+            self.lacks_since_s = 0
+        elif not self.lacks_since_s:
+            self.lacks_since_s = self.timers.now
+        self.is_changing = not is_complete and self.timers.now < self.lacks_since_s + self.hold_s
+        if not self.is_changing:
+            self.kick()
 
     cdef list takers_for(self, Inlet inlet, bint is_settled):
         """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
@@ -102,6 +121,9 @@ cdef class Multicast(AddressGroup):
         cdef size_t size
         if delivery is NULL:
             return None
+        if self.is_changing and not inlet.is_circuit:
+            self.wait_for_taker(inlet)
+            return None
         if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:
             return self.refuse_transaction(inlet, delivery)
         is_whole = not inlet.is_head_partial(delivery)
@@ -117,13 +139,14 @@ cdef class Multicast(AddressGroup):
     cdef Carrier _begin_with(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, size_t size):
         cdef Taker taker, too_small = None
         cdef list ready = []
-        cdef bint is_late = False, is_settled = pn.delivery_settled(delivery), is_left_out
+        cdef Fan fan
+        cdef bint is_late = False, is_missed = False, is_settled = pn.delivery_settled(delivery), is_left_out
         inlet.sends_settled = is_settled
         for taker in takers:
             is_left_out = self._leaves_out(taker, is_settled)
             if taker.max_message_bytes and size > taker.max_message_bytes:
                 too_small = taker
-            elif taker.can_take_now() and (not is_left_out or taker.link.is_writable_now()):
+            elif taker.can_take_now() and not taker.is_spent and (not is_left_out or taker.link.is_writable_now()):
                 taker.is_stalled = taker.is_skipped = False
                 ready.append(taker)
             elif not is_left_out and not taker.is_deserted:
@@ -141,8 +164,52 @@ cdef class Multicast(AddressGroup):
         inlet.weigh(size)
         if len(ready) < len(takers):
             for taker in takers:
-                taker.copies_missed += taker not in ready and not taker.is_deserted
-        return start_fan(inlet, delivery, ready, inlet.take_prefix(), is_whole)
+                if taker not in ready and not taker.is_deserted:
+                    taker.copies_missed += 1
+                    is_missed = True
+        fan = self._start(inlet, delivery, ready, is_whole, is_whole and not is_settled and 0 < size <= CHUNK_BYTES)
+        fan.was_written = is_missed and not ready
+        return fan
+
+    cdef Fan _start(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, bint may_go_again):
+        cdef Returned mark
+        cdef bytes message
+        cdef Fan fan
+        if inlet.is_circuit or not may_go_again:
+            return start_fan(inlet, delivery, takers, inlet.take_prefix(), is_whole)
+        mark = inlet.returned_head()
+        message = inlet.take_prefix()
+        if message is None and (message := inlet.read_rest(delivery)) is not None:
+            inlet.pop()
+        fan = start_fan(inlet, delivery, takers, message, is_whole)
+        if fan.is_read:
+            fan.keep(self.copies)
+        if mark is not None:
+            fan.place, fan.until_s = mark.place, mark.until_s
+        return fan
+
+    # What no consumer got
+    cdef bint take_back(self, Carrier carrier) except -1:
+        cdef Fan fan = <Fan>carrier
+        cdef Inlet inlet = fan.inlet
+        cdef Returned mark
+        cdef pn_delivery_t *delivery = fan.incoming
+        if self.is_dead or inlet.link.has_left or (fan.until_s and self.timers.now > fan.until_s):
+            return False
+        mark = Returned.__new__(Returned)
+        mark.place, mark.until_s = fan.place, fan.until_s or self.timers.now + self.hold_s
+        budget = fan.budget
+        inlet.drop(fan)
+        inlet.take_back(delivery, fan.give_kept(), mark, budget)
+        self.retried += 1
+        self.on_returned_unread(inlet)
+        return True
+
+    cdef int on_given_back(self, Taker taker) except -1:
+        if taker.upstream is None and not taker.is_spent and not taker.is_closing_now:
+            taker.is_spent = True
+            self.owner.on_group_changed(self)
+        return 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
         """To every router behind this one: it is answered when the last of them did."""

@@ -1,0 +1,4 @@
+from wire.outcome import Outcome
+
+UNWRITTEN: Outcome
+LOST: Outcome
