@@ -194,8 +194,12 @@ def test_the_complete_messages_of_a_producer_that_dies_reach_every_consumer(rows
         client.receiver(news, credit=10)
     sender = dying.sender(news)
     wait_takers(rows, news, 2 + ["r1", "r2", "r3"].index(egress))
-    dying.wait(lambda: sender.credit > 4, "credit")
-    for number in range(5):
+    # What waits for the credit of a branch is lost with its producer: the first shows that there is some.
+    dying.wait(lambda: sender.credit > 0, "credit")
+    dying.send(sender, 0)
+    wait_with((dying, near, consumer), lambda: len(near.arrived) == len(consumer.arrived) == 1, "the first copies")
+    dying.wait(lambda: sender.credit > 3, "credit")
+    for number in range(1, 5):
         dying.send(sender, number)
     dying.step()
     dying.kill()
