@@ -20,7 +20,7 @@ import click
 ROOT = Path(__file__).parents[1]
 STATE, REPORT = ROOT / ".soak" / "state.json", ROOT / ".soak" / "junit.xml"
 PROOF = ROOT / "docs" / "proof" / "soak.md"
-CODE = ("addressing", "wire", "router", "broker", "mesh_tests/sim", "setup.cfg")
+CODE = ("addressing", "wire", "router", "broker", "mesh/simulation", "mesh_tests/sim", "setup.cfg")
 BATCH = 100
 BATCH_S = 90.0
 """What a batch may take on a slow machine: none is begun that would end after the time is up."""
