@@ -24,7 +24,7 @@ REDIAL_S = 0.1
 
 
 class SimMesh(World):
-    """Brokers have real stores in ``folder``, which a topology without any may leave out."""
+    """Embedded brokers have real stores in ``folder``; existing ones of a topology are out of order all the time."""
 
     def __init__(self, topology: Topology | dict[str, Any], folder: Path | None = None, delay_s: float = 0.001) -> None:
         super().__init__(delay_s)
@@ -35,8 +35,9 @@ class SimMesh(World):
         self._edges = edges_by_router(self.topology)
         self._book = AddressBook(self.topology)
         self._permissions = Permissions(self.topology)
-        for name in self.topology.brokers:
-            self.start_broker(name)
+        for name, broker in self.topology.brokers.items():
+            if broker.is_embedded:
+                self.start_broker(name)
         self.routers: dict[str, RouterNode] = {}
         self.trunks: dict[frozenset[str], Pipe] = {}
         self._instances = itertools.count(1)
@@ -96,6 +97,10 @@ class SimMesh(World):
         )
         pipe = self.trunks[frozenset({dialer, to})] = self.join(*ends)
         return pipe
+
+    def edges_of(self, name: str) -> list[Edge]:
+        """The connections that the topology gives a router and that are not lost."""
+        return [edge for edge in self._edges[name] if frozenset({edge.dialer, edge.to}) in self.trunks]
 
     def cut_trunk(self, one: str, other: str) -> None:
         self.cut(self.trunks.pop(frozenset({one, other})))
@@ -173,11 +178,14 @@ class SimMesh(World):
         **settings: Any,
     ) -> SimClient:
         """``settings``: those of its endpoint, such as ``window_frames``."""
-        node = self.routers[router]
         client = kind(self, container_id, **settings)
+        self.connect_client(client, router, user)
+        return client
+
+    def connect_client(self, client: SimClient, router: str, user: str | None) -> None:
+        node = self.routers[router]
         self.add(client)
         client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(user), self.now)))
-        return client
 
     def send(self, sender: Sender, body: bytes = b"x", *, settled: bool = False) -> int:
         """Send one message as soon as there is credit for it; its number."""

@@ -111,6 +111,9 @@ class World:
         """Do what ``node`` asks of its driver; True when there was anything."""
         return False
 
+    def on_step(self, node: Any) -> None:
+        """It may have done something; for whoever watches."""
+
     # Bytes
     def flush(self) -> None:
         """Put every byte that a node wants to send on its way, whoever made it want to."""
@@ -139,7 +142,9 @@ class World:
             for _, end, pipe in sorted(dirty, key=_by_number):
                 self._flush_pipe(pipe, end)
         for node in looked_at:
-            self._set_alarm(node)
+            if node in self.nodes:
+                self._set_alarm(node)
+                self.on_step(node)
 
     def _flush_pipe(self, pipe: Pipe, end: int) -> None:
         node, endpoint = pipe.ends[end]
@@ -167,8 +172,6 @@ class World:
 
     # Time
     def _set_alarm(self, node: Any) -> None:
-        if node not in self.nodes:
-            return
         deadline = node.next_deadline()
         if deadline is None:
             self._deadlines.pop(node, None)
