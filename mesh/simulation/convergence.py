@@ -32,10 +32,9 @@ class WatchedMesh(SimMesh):
     cpu_s: dict[str, float]
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
-        self.changed_at, self.cpu_s, self._epochs = {}, {}, {}
+        self.changed_at, self.cpu_s = {}, {}
+        self._epochs: dict[RouterNode, int] = {}
         super().__init__(*arguments, **settings)
-
-    _epochs: dict[RouterNode, int]
 
     def on_step(self, node: Any) -> None:
         if isinstance(node, RouterNode) and node.epoch != self._epochs.get(node):
@@ -54,8 +53,10 @@ class WatchedMesh(SimMesh):
             self.cpu_s[node.router_id] = known + time.thread_time() - began
 
     def kill(self, name: str) -> None:
-        self._epochs.pop(self.routers[name], None)
+        node = self.routers[name]
         super().kill(name)
+        self._epochs.pop(node, None)
+        self.changed_at.pop(name, None)
 
     def forget_changes(self) -> None:
         self.changed_at.clear()

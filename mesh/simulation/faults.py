@@ -1,4 +1,4 @@
-"""What goes wrong, and when? Seeded: each fault is mended after half a period, so that both can be watched."""
+"""What goes wrong, and when? Seeded: each fault lasts for half a period at least, so that it can be watched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from mesh.simulation.sim_mesh import SimMesh
 
-KINDS = ("cut", "crash", "silence", "delay", "broker")
 DELAYS_S = (0.02, 0.05, 0.2)
 
 
@@ -27,18 +26,21 @@ class Faults:
         self._mesh = mesh
         self._chance = chance
         self._kinds = [kind for kind in kinds if kind != "broker" or mesh.brokers]
+        self._deck: list[str] = []
 
     def schedule(self, duration_s: float, period_s: float) -> Iterator[tuple[float, bool]]:
         """When there is a fault (True), and when it is mended, in seconds from the start."""
-        start = period_s / 2
+        start = 0.0
         while self._kinds and start + period_s <= duration_s:
-            yield start + self._chance.uniform(0, period_s / 8), True
-            yield start + period_s / 2, False
+            yield start + self._chance.uniform(period_s / 4, period_s * 3 / 8), True
+            yield start + period_s * 7 / 8, False
             start += period_s
 
     def make(self) -> tuple[Event, Event]:
-        """A fault and its mending."""
-        match self._chance.choice(self._kinds):
+        """A fault and its mending; each kind once before any comes again."""
+        if not self._deck:
+            self._deck = self._chance.sample(self._kinds, len(self._kinds))
+        match self._deck.pop():
             case "cut":
                 return self._cut(is_silent=False)
             case "silence":

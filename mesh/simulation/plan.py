@@ -59,18 +59,17 @@ def connected_graph(routers: int, degree: int, seed: int) -> Any:
 def plan_traffic(topology: Topology, count: int, seed: int) -> tuple[list[FlowPlan], list[str]]:
     """At most ``count`` addresses of it with traffic, of all types; and the patterns that can have none."""
     book, permissions = AddressBook(topology), Permissions(topology)
-    possible: list[FlowPlan] = []
+    chance = random.Random(seed)
+    possible: list[tuple[int, float, FlowPlan]] = []
     impossible: list[str] = []
     for pattern in topology.addresses:
-        words = example_addresses(pattern, count)
-        plans = [plan for word in words if (plan := _plan(topology, book, permissions, word)) is not None]
-        possible += plans
+        examples = (_plan(topology, book, permissions, address) for address in example_addresses(pattern, count))
+        plans = [plan for plan in examples if plan is not None]
+        # One of each pattern before a second of any.
+        possible += [(turn, chance.random(), plan) for turn, plan in enumerate(plans)]
         if not plans:
             impossible.append(pattern)
-    # One of each pattern before a second of any.
-    chance = random.Random(seed)
-    by_turn = sorted(possible, key=lambda plan: (plan.address.rpartition("-")[2], chance.random()))
-    return by_turn[:count], impossible
+    return [plan for _, _, plan in sorted(possible, key=lambda each: each[:2])][:count], impossible
 
 
 def example_addresses(pattern: str, count: int) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from addressing.topology import Topology
@@ -48,6 +48,17 @@ class ChangeReport:
     def reason(self) -> str:
         return f"{len(self.wrong)} routers do not see what is there, such as {self.wrong[0]}" if self.wrong else ""
 
+    @property
+    def verdict(self) -> str:
+        if self.wrong:
+            return f"failed: {self.reason}"
+        return "no path changed" if self.converged_ms is None else f"converged in {self.converged_ms:g} ms"
+
+    def row(self) -> list[object]:
+        took = None if self.converged_ms is None else f"{self.converged_ms:g} ms"
+        verdict = self.verdict if self.wrong else "ok"
+        return [f"{self.at_s:.3f}", self.what, took, self.routers, verdict]
+
 
 @dataclass(frozen=True, slots=True)
 class FlowReport:
@@ -76,6 +87,10 @@ class FlowReport:
             return f"{self.unanswered} have no outcome"
         return "" if self.received or not self.attempted else "nothing arrived"
 
+    def row(self) -> list[object]:
+        figures = [getattr(self, name) for name in self.__slots__ if name != "unanswered"]
+        return [*figures, f"failed: {self.reason}" if self.reason else "ok"]
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -86,6 +101,14 @@ class Report:
     left_out: tuple[str, ...]
     learning_cpu_s: tuple[float, ...]
     paths_cpu_s: tuple[float, ...]
+
+    def to_map(self) -> dict[str, object]:
+        """All that follows from the seed: nothing of this machine."""
+        return {
+            "changes": [asdict(change) for change in self.changes],
+            "flows": [asdict(flow) for flow in self.flows],
+            "left_out": list(self.left_out),
+        }
 
     @property
     def ok(self) -> bool:
@@ -133,27 +156,29 @@ class Simulation:
             flow.is_open = True
 
     def _fail(self) -> None:
-        faults = Faults(self.mesh, self._order.faults, self._chance)
-        start, mending = self.mesh.now, None
-        for at, is_fault in faults.schedule(self._order.duration_s, self._order.period_s):
+        order, start, mending = self._order, self.mesh.now, None
+        faults = Faults(self.mesh, order.faults, self._chance)
+        times = list(faults.schedule(order.duration_s, order.period_s))
+        for (at, is_fault), until in zip(times, [*(at for at, _ in times[1:]), order.duration_s], strict=False):
             self._run_to(start + at)
             if is_fault:
                 event, mending = faults.make()
             elif mending is not None:
                 event, mending = mending, None
-            self._do(event, self._order.period_s / 2 * 0.75)
-        self._run_to(start + self._order.duration_s)
+            self._watch(event, start + until)
+        self._run_to(start + order.duration_s)
 
     def _run_to(self, when: float) -> None:
         while self.mesh.now < when:
             self.mesh.run(min(1.0, when - self.mesh.now))
             self._tell(self._passed, None)
 
-    def _do(self, event: Event, watched_s: float) -> None:
-        mesh, at = self.mesh, self.mesh.now
-        mesh.forget_changes()
+    def _watch(self, event: Event, until: float) -> None:
+        """What becomes of it, until the next event."""
+        at = self.mesh.now
+        self.mesh.forget_changes()
         event.act()
-        mesh.run(watched_s)
+        self._run_to(until)
         self._note(event.what, at)
 
     def _note(self, what: str, at: float) -> None:
