@@ -72,7 +72,7 @@ def run(order: Order, out: Output, *, is_measured: bool) -> int:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Millions of objects live as long as the simulation: a fifth of it would go into looking at them."""
+    """While a large mesh starts, objects are made by the million, and none is garbage."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)
     try:
