@@ -32,7 +32,7 @@ class FaultKinds(click.ParamType[tuple[str, ...]]):
 
 @click.command("simulate", context_settings={"show_default": True})
 @topology_option
-@click.option("--routers", type=click.IntRange(2, 10_000), help="A random mesh of so many, instead of a topology.")
+@click.option("--routers", type=click.IntRange(2, 2000), help="A random mesh of so many, instead of a topology.")
 @click.option("--degree", type=click.IntRange(1, 100), help="Connections of each router of a random mesh. [default: 4]")
 @click.option("--seed", type=click.IntRange(0), default=1, help="All that is random follows from it.")
 @click.option("--duration", "duration_s", type=DURATION, default="60s", help="Virtual time with traffic and faults.")

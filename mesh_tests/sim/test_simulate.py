@@ -42,6 +42,26 @@ def test_the_same_seed_prints_the_same_in_any_process() -> None:
     assert first != in_a_process(1, *options[:-1], "4")
 
 
+def test_people_get_tables_and_what_it_took_is_talk() -> None:
+    options = ("--routers", "4", "--duration", "8s", "--faults", "cut", "--addresses", "1")
+    done = CliRunner().invoke(cli, ["simulate", *options])
+    assert done.exit_code == ExitCode.OK
+    told = done.stdout.splitlines()
+    assert [line.split()[0] for line in told if line.startswith(("AT ", "ADDRESS "))] == ["AT", "ADDRESS"]
+    assert told[-1] == "the mesh kept its promises"
+    assert "CPU" not in done.stdout
+    assert "converged in" in done.stderr
+    assert "s of CPU" in done.stderr.splitlines()[-1]
+
+
+def test_what_it_took_is_in_the_document_only_on_request() -> None:
+    options = ("--routers", "4", "--duration", "8s", "--faults", "cut", "--addresses", "0")
+    assert "machine" not in simulate(*options)
+    machine = simulate(*options, "--measure")["machine"]
+    assert 0 < machine["paths_median_ms"] <= machine["paths_worst_ms"]
+    assert 0 < machine["learning_median_ms"] <= machine["learning_worst_ms"]
+
+
 def test_every_kind_of_fault_happens_and_every_message_is_accounted_for() -> None:
     told = simulate("--routers", "6", "--duration", "40s", "--rate", "5/s", "--addresses", "4")
     assert (told["ok"], told["exit_code"]) == (True, ExitCode.OK)
