@@ -30,6 +30,7 @@ COMMANDS = {
     "send": ("send", "Send messages to an address."),
     "receive": ("receive", "Receive messages from an address."),
     "user": ("user", "Add users to a topology."),
+    "simulate": ("simulate", "Let a topology, or a random one, fail in virtual time and see what becomes of messages."),
     "bench": ("bench", "Measure what messages, links and connections cost a router or broker."),
     "drill": ("drill", "Rehearse failures: traffic, faults from a file, a verdict and a report."),
     "certs": ("certs", "Show, issue, renew and export the certificates of a mesh."),

@@ -1,9 +1,10 @@
-"""Are two outcomes the same, errors and annotations included? And one of every kind."""
+"""One outcome of every kind; whether two are the same, errors and annotations included, says `told`."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
+from mesh.simulation.clients import told as told
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
 
 REFUSED = rejected("amqp:not-allowed", "no")
@@ -21,15 +22,6 @@ EVERY_KIND = (
 
 TRANSACTIONAL = Outcome(cast("Kind", 0x34))
 """No outcome: the state of a delivery that belongs to a transaction, with no more than its descriptor. [4.5.8]"""
-
-
-def told(outcome: Outcome | None) -> tuple[Any, ...] | None:
-    """All that it says, to be compared: errors are equal only to themselves."""
-    if outcome is None:
-        return None
-    error = outcome.error and (outcome.error.condition, outcome.error.description)
-    annotations = dict(outcome.annotations or {})
-    return outcome.kind.name, outcome.delivery_failed, outcome.undeliverable_here, annotations, error
 
 
 def outcome_id(outcome: Outcome) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -20,7 +21,9 @@ import click
 ROOT = Path(__file__).parents[1]
 STATE, REPORT = ROOT / ".soak" / "state.json", ROOT / ".soak" / "junit.xml"
 PROOF = ROOT / "docs" / "proof" / "soak.md"
-CODE = ("addressing", "wire", "router", "broker", "mesh_tests/sim", "setup.cfg")
+CODE = ("addressing", "wire", "router", "broker", "mesh/simulation", "mesh_tests/sim", "setup.cfg")
+MEMORY = Path(f"/dev/shm/amqpmesh-soak-{os.getpid()}")
+"""Stores on a disk would sync for most of the time, and no process is killed here."""
 BATCH = 100
 BATCH_S = 90.0
 """What a batch may take on a slow machine: none is begun that would end after the time is up."""
@@ -89,9 +92,11 @@ def run(life: Life, tally: Tally) -> None:
         "-n",
         "auto",
         f"--junitxml={REPORT}",
+        *([f"--basetemp={MEMORY}"] if MEMORY.parent.is_dir() else []),
         f"mesh_tests/sim/{life.file}",
     ]
     subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, check=False)
+    shutil.rmtree(MEMORY, ignore_errors=True)
     suite = ElementTree.parse(REPORT).getroot().find("testsuite")
     if suite is None:
         raise click.ClickException(f"pytest left no report of {life.file}")

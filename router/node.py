@@ -185,7 +185,20 @@ class RouterNode:
             return routing if timers is None else timers
         return min(timers, routing)
 
-    # For operators
+    # For operators and simulations
+    @property
+    def router_id(self) -> str:
+        return self._settings.router_id
+
+    @property
+    def epoch(self) -> int:
+        """Raised whenever a path may have changed."""
+        return self._routing.epoch
+
+    def edges(self) -> dict[tuple[str, str], int]:
+        """The connections in reach of this router, as it knows them: two router ids in order, and the cost."""
+        return self._routing.edges()
+
     def set_cost(self, neighbor: str, cost: object, now: float) -> int:
         """What the way to ``neighbor`` costs from now on; the larger of both ends' counts. Returns the cost before.
 

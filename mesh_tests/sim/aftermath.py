@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mesh_tests.sim.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import Receiver, Sender, SimClient
 from wire.delivery import ACCEPTED, RELEASED
 
 if TYPE_CHECKING:

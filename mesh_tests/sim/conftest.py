@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from mesh.simulation.sim_broker import SimBroker
 from mesh_tests.egress import BETWEEN
-from mesh_tests.sim.world import STORES
 
 
 @pytest.fixture(autouse=True)
-def _close_stores() -> Iterator[None]:
+def _close_stores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A world is full of cycles: its brokers' files would stay open until somebody collects them."""
+    brokers: list[SimBroker] = []
+    begin = SimBroker.__init__
+
+    def begin_and_remember(broker: SimBroker, *arguments: Any) -> None:
+        begin(broker, *arguments)
+        brokers.append(broker)
+
+    monkeypatch.setattr(SimBroker, "__init__", begin_and_remember)
     yield
-    while STORES:
-        STORES.pop().close()
+    for broker in brokers:
+        broker.close()
 
 
 @pytest.fixture(params=BETWEEN, ids=BETWEEN.values())

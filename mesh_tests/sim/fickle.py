@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mesh.simulation.clients import Receiver, SimClient
 from mesh_tests.sim.aftermath import TO_ALL
-from mesh_tests.sim.clients import Receiver, SimClient
 from mesh_tests.sim.vanishing import VanishingWalk
 from mesh_tests.sim.walk import Ledger
 from wire.errors import ConnectionFault

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mesh_tests.sim.clients import Receiver, Sender, SimClient
-from mesh_tests.sim.world import SimMesh
+from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from proton import Message
 
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_broker_routes import bodies
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, RELEASED, Kind
 
 CAPACITY = 20

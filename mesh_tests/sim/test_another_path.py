@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from mesh.simulation.clients import Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import told
-from mesh_tests.sim.clients import Sender
 from mesh_tests.sim.line import ADDRESSES
 from mesh_tests.sim.test_fallback import body, kept, wait_for_brokers
-from mesh_tests.sim.world import SimMesh
 from router.circuits import Circuits
 from router.spec import PATH_LOST
 from wire.delivery import ACCEPTED, MODIFIED_FAILED

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from mesh.simulation.sim_mesh import SimMesh
+from mesh.simulation.world import Pipe
 from mesh_tests.sim.line import ADDRESSES, ring
 from mesh_tests.sim.test_costs import HIGH, STABLE_S, set_costs
 from mesh_tests.sim.test_fallback import body, body_of
-from mesh_tests.sim.world import Pipe, SimMesh
 from router.circuits import Circuits
 from wire.delivery import ACCEPTED
 from wire.errors import AmqpError
@@ -50,22 +50,20 @@ def test_a_circuit_that_is_refused_takes_nobodys_place(monkeypatch: pytest.Monke
 class Batching(SimMesh):
     """What comes to r1 from r2 is read every 4 ms, in one piece."""
 
-    def _arrival(self, pipe: Pipe, end: int, data: bytes) -> Callable[[], None]:
+    def arrive(self, pipe: Pipe, end: int, data: bytes) -> None:
         if pipe is not self.trunks.get(frozenset({"r1", "r2"})) or pipe.ends[end][0] is not self.routers["r1"]:
-            return super()._arrival(pipe, end, data)
+            super().arrive(pipe, end, data)
+            return
         batch: list[bytes] = self.__dict__.setdefault("batch", [])
 
-        def deliver() -> None:
+        def read() -> None:
             together = b"".join(batch)
             batch.clear()
-            SimMesh._arrival(self, pipe, end, together)()
+            SimMesh.arrive(self, pipe, end, together)
 
-        def arrive() -> None:
-            if not batch:
-                self.at(math.ceil(self.now / 0.004 + 1e-9) * 0.004, deliver)
-            batch.append(data)
-
-        return arrive
+        if not batch:
+            self.at(math.ceil(self.now / 0.004 + 1e-9) * 0.004, read)
+        batch.append(data)
 
 
 def test_the_old_circuit_may_be_lost_in_the_read_that_tells_of_the_better_one():

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_fallback import body, body_of
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED
 
 LARGE_BYTES = 150_000

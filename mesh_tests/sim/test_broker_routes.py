@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh_tests.sim.clients import Receiver, Sender
-from mesh_tests.sim.world import SimMesh
+from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.sim_mesh import SimMesh
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, Kind
 from wire.terminus import Durability, Expiry

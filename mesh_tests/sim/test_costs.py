@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import ring
 from mesh_tests.sim.test_fallback import body, body_of
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED
 
 HIGH = 10

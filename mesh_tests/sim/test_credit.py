@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from proton import Message
 
-from mesh_tests.sim.clients import Sender
+from mesh.simulation.clients import Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
-from mesh_tests.sim.world import SimMesh
 from router.forwarding.credit import PERIOD_S
 from router.forwarding.settings import ForwardingSettings
 from wire.delivery import RELEASED

@@ -9,8 +9,8 @@ import pytest
 from proton import Message
 
 from broker.queue import QueueSnapshot
-from mesh_tests.sim.clients import Receiver, Sender
-from mesh_tests.sim.world import SimMesh
+from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
 PATH_WAIT_S = 2.0

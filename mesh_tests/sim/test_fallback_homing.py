@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mesh_tests.sim.clients import Receiver, Sender
+from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.sim_broker import SimBroker
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_fallback import PATH_WAIT_S, decoded, is_falling_back, mesh_of, numbered, send, text_of, texts
-from mesh_tests.sim.world import SimBroker, SimMesh
 from wire.delivery import ACCEPTED
 
 MOMENTS_S = [n * 0.0005 for n in range(1, 25)]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_fallback import (
     PATH_WAIT_S,
     is_falling_back,
@@ -16,7 +17,6 @@ from mesh_tests.sim.test_fallback import (
     texts,
     wait_for_brokers,
 )
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED
 
 RING = {

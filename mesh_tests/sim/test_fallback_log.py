@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_fallback import mesh_of, numbered, send
-from mesh_tests.sim.world import SimMesh
 from router.events import FallbackBegan, FallbackEnded
 
 BEGAN, ENDED = FallbackBegan("rpc", "rpc.kept"), FallbackEnded("rpc", "rpc.kept")

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from mesh_tests.sim.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.seeds import seeds
 from mesh_tests.sim.test_fallback import body, is_falling_back, mesh_of, text_of
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED
 
 SEEDS = seeds(12)

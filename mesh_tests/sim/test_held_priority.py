@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.sim.clients import Receiver, Sender
+from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, RELEASED
 from wire.message import Message, decode, encode
 from wire.sections import scan

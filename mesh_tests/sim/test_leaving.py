@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mesh_tests.sim.clients import SimClient
+from mesh.simulation.clients import SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.vanishing import addressed
-from mesh_tests.sim.world import SimMesh
 from router.forwarding import ties
 
 SIZES = [(10, 5), (60_000, 20), (200_000, 1), (1_000_000, 3)]

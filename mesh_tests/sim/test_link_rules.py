@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.sim.clients import Sender
+from mesh.simulation.clients import Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
 
 CAPACITY = 5

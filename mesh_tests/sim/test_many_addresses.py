@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mesh_tests.sim import world
-from mesh_tests.sim.world import SimMesh
+from mesh.simulation import sim_mesh
+from mesh.simulation.sim_mesh import SimMesh
 from router.settings import node_endpoint_settings
 
 COUNT = 70_000
@@ -30,7 +30,7 @@ def test_a_router_tells_of_all_its_addresses_and_takes_them_back(
     monkeypatch: pytest.MonkeyPatch, window_frames: int, is_new: bool
 ):
     settings = lambda *who: replace(node_endpoint_settings(*who), window_frames=window_frames)  # noqa: E731
-    monkeypatch.setattr(world, "node_endpoint_settings", settings)
+    monkeypatch.setattr(sim_mesh, "node_endpoint_settings", settings)
     routers = {"r1": {}, "r2": {"connect": ["r1"]}, "r3": {"connect": ["r2"]}}
     mesh = SimMesh({"mesh": "many", "node_tls": False, "routers": routers, "addresses": {"#": "anycast"}})
     mesh.converge()

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 from proton import Message
 
+from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import told
-from mesh_tests.sim.clients import Receiver, Sender
 from mesh_tests.sim.line import ADDRESSES, line
 from mesh_tests.sim.test_another_path import RING
 from mesh_tests.sim.test_fallback import body, body_of
-from mesh_tests.sim.world import SimMesh
 from router.branches import Branches
 from router.circuits import Circuits
 from router.spec import PATH_LOST, CircuitSpec

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import REFUSED, told
-from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.line import line
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
 STALL_S = 10.0

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from mesh_tests.sim.clients import Sender, SimClient
+from mesh.simulation.clients import Sender, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line, ring
-from mesh_tests.sim.world import SimMesh
 from wire import delivery as deliveries
 
 LARGE_BYTES = 300_000

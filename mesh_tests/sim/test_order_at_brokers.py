@@ -9,9 +9,9 @@ import pytest
 
 import broker.node
 from broker.receiving import Receiving
-from mesh_tests.sim.clients import Sender
+from mesh.simulation.clients import Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_order import SETTLES, Settles
-from mesh_tests.sim.world import SimMesh
 from router.forwarding import ties
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint, EndpointSettings, Peer

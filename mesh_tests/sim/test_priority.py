@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from mesh.simulation.clients import Receiver, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
-from mesh_tests.sim.clients import Receiver, SimClient
 from mesh_tests.sim.line import line
 from mesh_tests.sim.walk import data_section
-from mesh_tests.sim.world import SimMesh
 from wire.endpoint import Endpoint, EndpointSettings
 
 ADDRESSES = {

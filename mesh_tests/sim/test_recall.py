@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mesh_tests.sim.clients import Receiver, Sender
+from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_fallback import body, mesh_of
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, RELEASED
 
 LARGE_BYTES = 200_000

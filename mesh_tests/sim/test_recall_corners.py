@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mesh_tests.sim.clients import Receiver
+from mesh.simulation.clients import Receiver
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_recall import PATH_WAIT_S, TWICE_S, call_back_for_nobody, consumers, producer, recalled
-from mesh_tests.sim.world import SimMesh
 from router.forwarding.copies import Copies
 from wire.delivery import ACCEPTED, RELEASED
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
+from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import REFUSED
-from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.line import line
-from mesh_tests.sim.world import SimMesh
 from router.forwarding.records import RECORD_BYTES, Recorder, record
 from wire.delivery import ACCEPTED, RELEASED, Kind
 from wire.message import Message, encode

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_broker_routes import mesh_of
-from mesh_tests.sim.world import SimMesh
 from router.events import BrokerLinkRefused
 
 SELECTOR = "apache.org:selector-filter:string"

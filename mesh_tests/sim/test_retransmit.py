@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from mesh.simulation.clients import Receiver, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import told
-from mesh_tests.sim.clients import Receiver, SimClient
 from mesh_tests.sim.line import line, ring
 from mesh_tests.sim.test_fallback import body, body_of, decoded, kept, mesh_of, numbered, send
 from mesh_tests.sim.test_recall import TWICE_S, unsettled
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome
 
 RETRANSMIT_WAIT_S = 5.0

@@ -5,10 +5,10 @@ At most once for each taker; RELEASED when none takes it within ``path_wait_s``.
 
 from __future__ import annotations
 
+from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
-from mesh_tests.sim.clients import Receiver, Sender
 from mesh_tests.sim.line import line, one_written_and_one_not
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 from wire.endpoint import EndpointSettings
 

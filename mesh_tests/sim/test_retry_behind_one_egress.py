@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
-from mesh_tests.sim.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.line import line
-from mesh_tests.sim.world import SimMesh
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED

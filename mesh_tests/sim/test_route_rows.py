@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from proton import Message
 
+from mesh.simulation.clients import Receiver
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
-from mesh_tests.sim.clients import Receiver
 from mesh_tests.sim.test_broker_routes import bodies, mesh_of, send_all
-from mesh_tests.sim.world import SimMesh
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
 from wire.link import RECEIVE_FIRST, SEND_MIXED, SEND_SETTLED

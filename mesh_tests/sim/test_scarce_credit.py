@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from proton import Message
 
-from mesh_tests.sim.clients import Sender
+from mesh.simulation.clients import Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
 from mesh_tests.sim.test_broker_routes import bodies, mesh_of, send_all
-from mesh_tests.sim.world import SimMesh
 from router.forwarding.credit import PERIOD_S
 from wire.delivery import ACCEPTED
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
-from mesh_tests.sim.clients import Receiver, Sender
 from mesh_tests.sim.line import line
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, RELEASED, Outcome
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.simulation.clients import Receiver, Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
-from mesh_tests.sim.clients import Receiver, Sender
 from mesh_tests.sim.line import line
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, RELEASED
 
 BUDGET_BYTES = 64 << 20

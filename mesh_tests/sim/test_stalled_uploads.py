@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from broker.queue import QueueSnapshot
-from mesh_tests.sim.clients import Sender
+from mesh.simulation.clients import Sender
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_fallback import body, text_of
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED
 from wire.errors import AmqpError
 

@@ -11,7 +11,8 @@ from mesh_tests.sim.seeds import seeds
 from mesh_tests.sim.walk import RETRANSMITTED, Walk
 from router.forwarding import ties
 
-SEEDS = seeds(4, 722)
+FAILED_ONCE = 722
+SEEDS = seeds(25, FAILED_ONCE)
 
 
 class RetransmittingWalk(Walk):
@@ -33,10 +34,13 @@ class CostlyWalk(Walk):
         self.mesh.flush()
 
 
-@pytest.mark.parametrize("kind", [Walk, RetransmittingWalk, CostlyWalk])
-@pytest.mark.parametrize("seed", SEEDS)
+KINDS: tuple[type[Walk], ...] = (Walk, RetransmittingWalk, CostlyWalk)
+LIVES = [(kind, seed) for seed in SEEDS for kind in (KINDS if seed == FAILED_ONCE else [KINDS[seed % 3]])]
+
+
+@pytest.mark.parametrize(("kind", "seed"), LIVES)
 def test_after_any_faults_every_delivery_is_answered_and_no_accepted_one_is_lost(
-    tmp_path: Path, seed: int, kind: type[Walk]
+    tmp_path: Path, kind: type[Walk], seed: int
 ):
     ties_before = ties.count()
     walk = kind(seed, tmp_path)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mesh_tests.sim.clients import Receiver, Sender, SimClient
+from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.walk import ADDRESSES, OUTCOMES, Walk, number_in
 from wire.delivery import Kind
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.aftermath import Aftermath
-from mesh_tests.sim.clients import Receiver, Sender, SimClient
-from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
 from wire.link import Link
 

@@ -2,17 +2,16 @@
 
 Sans-IO. Feed it inputs; carry out the actions it returns, in order. ``now`` is monotonic seconds and never goes back.
 
-How state spreads: a changed LSU or MAU is flooded at once, each router passes a new one on to its other neighbors.
-A neighbor that comes up, or whose connection was replaced (what was in flight is lost), is asked with an LSR for all
-that it has newer; nothing is flooded to a neighbor before its own LSR, whose answer holds everything. As a safety
-net an RA carries a checksum every ``ra_interval_s``.
+How state spreads: each router passes a changed LSU or MAU on to its other neighbors, at once if it tells of a loss,
+else together with what else is new (`flooding.py`, `advertising.py`). A neighbor that comes up, or whose connection was
+replaced (what was in flight is lost), is asked with an LSR for all that it has newer; nothing is flooded to a neighbor
+before its own LSR, whose answer holds everything. As a safety net an RA carries a checksum every ``ra_interval_s``.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from dataclasses import replace
 from typing import Any
 
 from router.routing import spf
@@ -29,19 +28,21 @@ from router.routing.actions import (
     SendControl,
 )
 from router.routing.advertising import Advertising
+from router.routing.database import Database
 from router.routing.fields import ControlMessageError
+from router.routing.flooding import Flooding
 from router.routing.link_state import LinkState, LinkStateRecord
 from router.routing.messages import (
     Hello,
     Lsr,
     Lsu,
+    Lsus,
     Mar,
     MauAll,
     MauChanges,
     Message,
     Ra,
     UnknownMessage,
-    Versions,
     parse,
 )
 from router.routing.mobile import Changes, MobileAddresses
@@ -66,7 +67,9 @@ class Routing:
         self._link_state = LinkState(router_id, instance, self._settings.remote_ls_max_age_s)
         self._mobile = MobileAddresses()
         self._mobile.replace(MauAll(router_id, instance, 0, ()))
+        self._database = Database(router_id, self._link_state, self._mobile)
         self._advertising = Advertising(self._settings.mau_interval_s)
+        self._flooding = Flooding(self._settings.lsu_interval_s)
         self._used: Mapping[str, int] = {}  # the connection on which each neighbor was last asked by LSR
         self._told: set[str] = set()  # neighbors whose LSR was answered: floods go to these
         self._awaited: dict[str, int] = {}  # MAR sent for the addresses of a router, on this connection
@@ -74,7 +77,6 @@ class Routing:
         self._next_ra: float | None = None
         self._challenger = 0  # highest instance under which somebody else spreads this router's id
         self._reclaim_at = 0.0
-        self._checksum: int | None = None
         self._paths: tuple[int, spf.ShortestPaths] | None = None
 
     # Inputs
@@ -115,7 +117,7 @@ class Routing:
 
     def on_time(self, now: float) -> list[Action]:
         actions = self._neighbors.on_time(now) + self._follow_neighbors(now)
-        actions += self._tell_addresses(now)
+        actions += self._tell_link_states(now) + self._tell_addresses(now)
         if self._is_challenged() and now >= self._reclaim_at:
             actions += self._reclaim(now)
         if self._next_ra is not None and now >= self._next_ra:
@@ -129,6 +131,7 @@ class Routing:
         deadlines = (
             self._neighbors.next_deadline(),
             self._advertising.next_deadline(),
+            self._flooding.next_deadline(),
             self._link_state.next_deadline(),
             self._next_ra,
             self._reclaim_at if self._is_challenged() else None,
@@ -145,12 +148,15 @@ class Routing:
             raise ControlMessageError(f"{message.opcode} before HELLO was heard both ways")
         match message:
             case Ra():
-                return [] if message.checksum == self._own_checksum() else [self._lsr(connection)]
+                return [] if message.checksum == self._database.checksum() else [self._ask(connection)]
             case Lsr():
                 self._told.add(neighbor)
-                return self._answer(connection, message, now)
+                self._flooding.on_told_all(neighbor)
+                return [_send(connection, lacking) for lacking in self._database.answer(message, now)]
             case Lsu():
-                return self._on_lsu(neighbor, message, now)
+                return self._on_lsus(neighbor, (message,), now)
+            case Lsus():
+                return self._on_lsus(neighbor, message.several, now)
             case MauChanges() | MauAll():
                 return self._on_mau(connection, neighbor, message, now)
             case Mar():
@@ -187,7 +193,7 @@ class Routing:
         actions: list[Action] = []
         for router, connection in self._used.items():
             if before.get(router) != connection:
-                actions.append(self._lsr(connection))
+                actions.append(self._ask(connection))
                 if router in before:
                     # What we flooded may be lost with the other connection: let the neighbor compare.
                     actions.append(self._ra(connection))
@@ -199,28 +205,50 @@ class Routing:
         own = self._link_state.records[self._router_id]
         record = LinkStateRecord(self._instance, own.ls_seq + 1, dict(self._neighbors.costs))
         event = LinkStateChanged(record.ls_seq, record.peers)
-        return [event, *self._accept_link_state(self._router_id, record, None, now)]
+        return [event, *self._accept_link_states({self._router_id: record}, None, now)]
 
-    def _on_lsu(self, neighbor: str, lsu: Lsu, now: float) -> list[Action]:
-        instance, ls_seq = self._link_state.version(lsu.id)
-        if (lsu.instance, lsu.ls_seq) <= (instance, ls_seq):
-            return []
-        if lsu.id == self._router_id:
-            return self._on_challenge(lsu.instance, now)
-        record = LinkStateRecord(lsu.instance, lsu.ls_seq, lsu.peers)
-        actions = self._accept_link_state(lsu.id, record, neighbor, now)
-        if lsu.instance > instance:
-            actions += self._on_new_instance(lsu.id, lsu.instance, instance)
+    def _on_lsus(self, neighbor: str, lsus: Iterable[Lsu], now: float) -> list[Action]:
+        actions: list[Action] = []
+        news: dict[str, LinkStateRecord] = {}
+        reborn: list[tuple[str, int, int]] = []
+        for lsu in lsus:
+            known, told = self._link_state.version(lsu.id), (lsu.instance, lsu.ls_seq)
+            if told == known:
+                self._flooding.on_same(lsu.id, neighbor)
+            elif told > known and lsu.id == self._router_id:
+                actions += self._on_challenge(lsu.instance, now)
+            elif told > known:
+                news[lsu.id] = LinkStateRecord(lsu.instance, lsu.ls_seq, lsu.peers)
+                if lsu.instance > known[0]:
+                    reborn.append((lsu.id, lsu.instance, known[0]))
+        if news:
+            actions += self._accept_link_states(news, neighbor, now)
+        for each in reborn:
+            actions += self._on_new_instance(*each)
         return actions
 
-    def _accept_link_state(
-        self, router: str, record: LinkStateRecord, learnt_from: str | None, now: float
+    def _accept_link_states(
+        self, records: Mapping[str, LinkStateRecord], learnt_from: str | None, now: float
     ) -> list[Action]:
-        change = self._link_state.update(router, record, now)
-        self._checksum = None
-        lsu = Lsu(router, record.instance, record.ls_seq, record.peers)
-        flood = self._flood(lsu, learnt_from)
+        before = self._link_state.records
+        has_loss = any(record.is_worse_than(before.get(router)) for router, record in records.items())
+        change = self._link_state.update(records, now)
+        self._database.on_changed()
+        for router in records:
+            self._flooding.on_change(router, learnt_from)
+        flood = self._tell_link_states(now, at_once=has_loss)
         return [*flood, change] if change else flood
+
+    def _tell_link_states(self, now: float, *, at_once: bool = False) -> list[Action]:
+        told = self._flooding.take((router for router in self._used if router in self._told), now, at_once=at_once)
+        sent: dict[tuple[str, ...], SendControl] = {}
+        actions: list[Action] = []
+        for neighbor, routers in told.items():
+            connection, key = self._used[neighbor], tuple(routers)
+            if key not in sent:
+                sent[key] = _send(connection, self._database.link_states(key))
+            actions.append(replace(sent[key], connection=connection))
+        return actions
 
     def _on_new_instance(self, router: str, instance: int, before: int) -> list[Action]:
         """The addresses of an earlier life are gone with it."""
@@ -238,8 +266,8 @@ class Routing:
         _, seq = self._mobile.version(self._router_id)
         mau = MauChanges(self._router_id, self._instance, seq, seq + 1, *told)
         self._mobile.apply(mau)
-        self._checksum = None
-        return self._flood(mau, None)
+        self._database.on_changed()
+        return self._flood(mau, None, now)
 
     def _on_mau(self, connection: int, neighbor: str, mau: MauChanges | MauAll, now: float) -> list[Action]:
         if isinstance(mau, MauAll):
@@ -251,34 +279,34 @@ class Routing:
         if mau.id == self._router_id:
             return self._on_challenge(mau.instance, now)
         if isinstance(mau, MauAll):
-            return self._replace_addresses(neighbor, mau, stored)
+            return self._replace_addresses(neighbor, mau, stored, now)
         if self._mobile.follows(mau):
-            return self._flood(mau, neighbor) + self._changed(mau.id, self._mobile.apply(mau))
+            return self._flood(mau, neighbor, now) + self._changed(mau.id, self._mobile.apply(mau))
         return self._ask_for_all(connection, mau.id, stored)
 
-    def _replace_addresses(self, neighbor: str, mau: MauAll, stored: tuple[int, int]) -> list[Action]:
+    def _replace_addresses(self, neighbor: str, mau: MauAll, stored: tuple[int, int], now: float) -> list[Action]:
         changes = self._mobile.replace(mau)
         instance, seq = stored
         if mau.instance != instance:
-            return self._flood(mau, neighbor) + self._changed(mau.id, changes)
+            return self._flood(mau, neighbor, now) + self._changed(mau.id, changes)
         added, removed = tuple(sorted(changes.added)), tuple(sorted(changes.removed))
         news = MauChanges(mau.id, instance, seq, mau.mobile_seq, added, removed)
-        return self._flood(news, neighbor) + self._changed(mau.id, changes)
+        return self._flood(news, neighbor, now) + self._changed(mau.id, changes)
 
     def _ask_for_all(self, connection: int, router: str, stored: tuple[int, int]) -> list[Action]:
         if router in self._awaited:
             return []
         self._awaited[router] = connection
         mar = Mar(self._router_id, router, *stored)
-        return [SendControl(connection, mar.opcode, mar.to_map())]
+        return [_send(connection, mar)]
 
     def _on_mar(self, connection: int, mar: Mar) -> list[Action]:
         if self._mobile.version(mar.router) <= (mar.instance, mar.have_seq):
             return []
-        return [self._all_addresses(connection, mar.router)]
+        return [_send(connection, self._database.all_addresses(mar.router))]
 
     def _changed(self, router: str, changes: Changes) -> list[Action]:
-        self._checksum = None
+        self._database.on_changed()
         return [AddressesChanged(router, changes.added, changes.removed)] if changes else []
 
     # This router's id in the mouth of others
@@ -303,62 +331,35 @@ class Routing:
         self._reclaim_at = now + self._settings.ra_interval_s
         self._instance = self._challenger + 1
         _, seq = self._mobile.version(self._router_id)
-        mau = MauAll(self._router_id, self._instance, seq + 1, self._sorted_addresses(self._router_id))
+        mau = replace(self._database.all_addresses(self._router_id), instance=self._instance, mobile_seq=seq + 1)
         self._mobile.replace(mau)
-        return self._originate(now) + self._flood(mau, None)
+        return self._originate(now) + self._flood(mau, None, now)
 
     # Messages
 
-    def _flood(self, message: Lsu | MauChanges | MauAll, learnt_from: str | None) -> list[Action]:
+    def _flood(self, mau: MauChanges | MauAll, learnt_from: str | None, now: float) -> list[Action]:
+        # Of a router whose link state it has not got a neighbor keeps no addresses.
+        actions = self._tell_link_states(now, at_once=True) if mau.id in self._flooding else []
         targets = [at for router, at in self._used.items() if router in self._told and router != learnt_from]
         if not targets:
-            return []
-        body = message.to_map()
-        return [SendControl(connection, message.opcode, body) for connection in targets]
+            return actions
+        body = mau.to_map()
+        return actions + [SendControl(connection, mau.opcode, body) for connection in targets]
 
-    def _answer(self, connection: int, lsr: Lsr, now: float) -> list[Action]:
-        actions: list[Action] = []
-        for router, record in self._link_state.records.items():
-            if not self._link_state.is_worth_telling(router, now):
-                continue
-            have = lsr.have.get(router, Versions(0, 0, 0))
-            if (record.instance, record.ls_seq) > (have.instance, have.ls_seq):
-                lsu = Lsu(router, record.instance, record.ls_seq, record.peers)
-                actions.append(SendControl(connection, lsu.opcode, lsu.to_map()))
-            version = self._mobile.version(router)
-            # At mobile_seq 0 there are none, and the LSU says so by its instance.
-            if version[1] > 0 and version > (have.instance, have.mobile_seq):
-                actions.append(self._all_addresses(connection, router))
-        return actions
-
-    def _all_addresses(self, connection: int, router: str) -> SendControl:
-        mau = MauAll(router, *self._mobile.version(router), self._sorted_addresses(router))
-        return SendControl(connection, mau.opcode, mau.to_map())
-
-    def _sorted_addresses(self, router: str) -> tuple[str, ...]:
-        return tuple(sorted(self._mobile.addresses(router)))
-
-    def _lsr(self, connection: int) -> SendControl:
-        have = {router: self._versions(router) for router in self._link_state.records}
-        return SendControl(connection, Lsr.opcode, Lsr(self._router_id, have).to_map())
+    def _ask(self, connection: int) -> SendControl:
+        return _send(connection, self._database.request())
 
     def _ra(self, connection: int) -> SendControl:
-        ra = Ra(self._router_id, self._versions(self._router_id), self._own_checksum())
-        return SendControl(connection, ra.opcode, ra.to_map())
-
-    def _versions(self, router: str) -> Versions:
-        instance, ls_seq = self._link_state.version(router)
-        mobile_instance, mobile_seq = self._mobile.version(router)
-        return Versions(instance, ls_seq, mobile_seq if mobile_instance == instance else 0)
-
-    def _own_checksum(self) -> int:
-        """Of the routers in reach only: the others are forgotten at different moments."""
-        if self._checksum is None:
-            state = [(router, *self._versions(router)) for router in sorted(self._link_state.reachable)]
-            self._checksum = zlib.crc32(repr(state).encode())
-        return self._checksum
+        return _send(
+            connection, Ra(self._router_id, self._database.versions(self._router_id), self._database.checksum())
+        )
 
     # Queries
+
+    @property
+    def epoch(self) -> int:
+        """Raised whenever a path may have changed."""
+        return self._link_state.epoch
 
     @property
     def neighbors(self) -> Mapping[str, int]:
@@ -371,11 +372,7 @@ class Routing:
 
     def cost_along(self, path: spf.Path) -> int | None:
         """What ``path`` costs now; None if it does not lead there any more."""
-        graph = self._link_state.graph
-        hops = list(pairwise(path))
-        if not all(graph.has_edge(*hop) for hop in hops):
-            return None
-        return sum(int(graph.edges[hop]["cost"]) for hop in hops)
+        return self._link_state.cost_along(path)
 
     def cost_to(self, target: str) -> int | None:
         return self._shortest().costs.get(target)
@@ -390,10 +387,14 @@ class Routing:
         return spf.tree(self._shortest().paths, targets)
 
     def _shortest(self) -> spf.ShortestPaths:
-        epoch = self._link_state.epoch
-        if self._paths is None or self._paths[0] != epoch:
-            self._paths = (epoch, spf.shortest_paths(self._link_state.graph, self._router_id))
+        if self._paths is None or self._paths[0] != self.epoch:
+            self._paths = (self.epoch, spf.shortest_paths(self._link_state.graph, self._router_id))
         return self._paths[1]
+
+    def edges(self) -> dict[tuple[str, str], int]:
+        """Those in reach: two router ids in order, and the cost."""
+        edges = self._link_state.graph.edges(self._link_state.reachable, data="cost")
+        return {(min(one, other), max(one, other)): cost for one, other, cost in edges}
 
     def snapshot(self) -> RoutingSnapshot:
         costs = self._neighbors.costs
@@ -409,4 +410,10 @@ class Routing:
     def _router_snapshot(self, router: str) -> RouterSnapshot:
         peers = dict(self._link_state.records[router].peers)
         addresses = frozenset(self._mobile.addresses(router))
-        return RouterSnapshot(*self._versions(router), peers, addresses, self.path(router), self.cost_to(router))
+        return RouterSnapshot(
+            *self._database.versions(router), peers, addresses, self.path(router), self.cost_to(router)
+        )
+
+
+def _send(connection: int, message: Message) -> SendControl:
+    return SendControl(connection, message.opcode, message.to_map())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wire.errors import ConnectionFault
@@ -30,19 +30,27 @@ def number(body: Mapping[str, Any], key: str, default: int | None = None, least:
     return int(value)
 
 
-def packed(values: Iterable[str]) -> str:
-    """A list in one text, JSON: proton holds 65,535 values in a message, and takes its time for each."""
-    return json.dumps(list(values), ensure_ascii=False, separators=(",", ":"))
+def packed(values: Sequence[Any] | Mapping[str, Any]) -> str:
+    """A list or map in one text, JSON: proton holds 65,535 values in a message, and takes its time for each."""
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+
+
+def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
+    """Packed or not; None if it is missing."""
+    value = body.get(key)
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise _unexpected(key, value, f"{expected}, or JSON of one") from None
 
 
 def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """A list of texts, packed or not; a missing one is empty."""
-    value = body.get(key, ())
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            raise _unexpected(key, value, "a list of strings, or JSON of one") from None
+    value = unpacked(body, key, "a list of strings")
+    if value is None:
+        return ()
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise _unexpected(key, value, "a list of strings")
     if not all(isinstance(item, str) for item in value):
@@ -51,10 +59,21 @@ def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    value = body.get(key, default)
+    """Packed or not."""
+    value = unpacked(body, key, "a map")
+    if value is None:
+        value = default
     if not isinstance(value, Mapping):
         raise _unexpected(key, value, "a map")
     return value
+
+
+def maps(body: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    """A list of maps, packed or not."""
+    values = unpacked(body, key, "a list of maps")
+    if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, Mapping) for v in values):
+        raise _unexpected(key, values, "a list of maps")
+    return values
 
 
 def costs(body: Mapping[str, Any], key: str) -> dict[str, int]:

@@ -8,13 +8,16 @@ Always: ``reachable`` is the connected component of this router in ``graph``; ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import networkx
 
 from router.routing.actions import TopologyChanged
 from router.routing.spf import Graph
+
+_NO_EDGE: Mapping[str, int | None] = {"cost": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,12 @@ class LinkStateRecord:
     instance: int
     ls_seq: int
     peers: Mapping[str, int]
+
+    def is_worse_than(self, before: LinkStateRecord | None) -> bool:
+        """Some neighbor is lost, or costs more."""
+        if before is None:
+            return False
+        return any(peer not in self.peers or self.peers[peer] > cost for peer, cost in before.peers.items())
 
 
 class LinkState:
@@ -39,20 +48,23 @@ class LinkState:
         record = self.records.get(router)
         return (record.instance, record.ls_seq) if record else (0, 0)
 
-    def update(self, router: str, record: LinkStateRecord, now: float) -> TopologyChanged | None:
-        """Replace what is known of ``router``; return what that did to the graph, None if nothing."""
-        before = self.records.get(router)
-        self.records[router] = record
-        self.graph.add_node(router)
-        if router not in self.reachable:
-            self._lost_at.pop(router, None)
-            self._lost_at[router] = now
-        touched = record.peers.keys() | (before.peers.keys() if before else ())
-        return self._recompute(router, [peer for peer in touched if self._update_edge(router, peer)], now)
+    def update(self, records: Mapping[str, LinkStateRecord], now: float) -> TopologyChanged | None:
+        """Replace what is known of these routers; return what that did to the graph, None if nothing."""
+        touched: dict[tuple[str, str], None] = {}
+        for router, record in records.items():
+            before = self.records.get(router)
+            self.records[router] = record
+            self.graph.add_node(router)
+            if router not in self.reachable:
+                self._lost_at.pop(router, None)
+                self._lost_at[router] = now
+            peers = record.peers.keys() | (before.peers.keys() if before else ())
+            touched |= dict.fromkeys((router, peer) for peer in peers)
+        return self._recompute([edge for edge in touched if self._update_edge(*edge)], now)
 
     def _update_edge(self, router: str, peer: str) -> bool:
         """Whether the edge appeared, went or changed its cost."""
-        was = self.graph.edges[router, peer]["cost"] if self.graph.has_edge(router, peer) else None
+        was = self.graph.get_edge_data(router, peer, _NO_EDGE)["cost"]
         cost = self._edge_cost(router, peer)
         if cost == was:
             return False
@@ -69,18 +81,18 @@ class LinkState:
         own, reported = self.records[router].peers.get(peer), there.peers.get(router)
         return None if own is None or reported is None else max(own, reported)
 
-    def _recompute(self, router: str, changed: list[str], now: float) -> TopologyChanged | None:
+    def _recompute(self, changed: list[tuple[str, str]], now: float) -> TopologyChanged | None:
         if not changed:
             return None
         self.epoch += 1
-        ends = {router, *changed}
         # One more edge only adds routers: no need to walk the whole graph for each LSU of a database exchange.
-        has_lost_edge = any(not self.graph.has_edge(router, peer) for peer in changed)
-        if has_lost_edge:
+        if any(not self.graph.has_edge(*edge) for edge in changed):
             return self._change_reachable(self._walk({self._router_id}, set()), now)
-        known = ends & self.reachable
-        found = self._walk(ends, self.reachable) if known else self.reachable
-        return self._change_reachable(found, now)
+        known = self.reachable
+        starts = [end for one, other in changed for end, far in ((one, other), (other, one)) if far in known]
+        if known.issuperset(starts):
+            return TopologyChanged(frozenset(), frozenset())
+        return self._change_reachable(self._walk(starts, known), now)
 
     def _walk(self, starts: Iterable[str], found: set[str]) -> set[str]:
         found = set(found)
@@ -101,6 +113,13 @@ class LinkState:
         for router in sorted(lost):
             self._lost_at[router] = now
         return TopologyChanged(frozenset(lost), frozenset(gained))
+
+    def cost_along(self, path: Sequence[str]) -> int | None:
+        """None if ``path`` does not lead there any more."""
+        hops = list(pairwise(path))
+        if not all(self.graph.has_edge(*hop) for hop in hops):
+            return None
+        return sum(int(self.graph.edges[hop]["cost"]) for hop in hops)
 
     def is_worth_telling(self, router: str, now: float) -> bool:
         """Whether a neighbor that lacks ``router`` should learn of it.

@@ -6,7 +6,7 @@ neighbor. LSU and MAU name their origin in ``id`` and are passed on; the others 
 HELLO  I am here; ``seen`` is whom I hear on this connection, ``cost`` my end's cost of it.
 RA     My own versions, and a checksum over those of all routers I reach: ask me (LSR) if yours differs.
 LSR    Send me what you have that is newer than ``have`` {router: [instance, ls_seq, mobile_seq]}.
-LSU    The link state of router ``id``: its neighbors with costs.
+LSU    The link state of router ``id``: its neighbors with costs. Or ``several``: a list of such, and ``id`` sent it.
 MAU    The addresses of router ``id``: ``add`` and ``del`` since version ``since``, or ``exist``: all of them.
 MAR    Send me all addresses of ``router`` if you have more than ``have_seq`` of ``instance``.
 
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from router.routing.fields import ControlMessageError, costs, number, packed, submap, text, texts
+from router.routing.fields import ControlMessageError, costs, maps, number, packed, submap, text, texts
 
 PROTOCOL_VERSION = 1
 AREA = "0"
@@ -77,7 +77,7 @@ class Lsr:
     have: Mapping[str, Versions]
 
     def to_map(self) -> Body:
-        return {**_head(self.id), "have": {router: list(versions) for router, versions in self.have.items()}}
+        return {**_head(self.id), "have": packed(self.have)}
 
     @staticmethod
     def from_map(body: Body) -> Lsr:
@@ -101,6 +101,27 @@ class Lsu:
     def from_map(body: Body) -> Lsu:
         peers = costs(submap(body, "ls"), "peers")
         return Lsu(text(body, "id"), number(body, "instance"), number(body, "ls_seq"), peers)
+
+
+@dataclass(frozen=True, slots=True)
+class Lsus:
+    """Of several routers in one message."""
+
+    opcode: ClassVar[str] = "LSU"
+    id: str
+    several: tuple[Lsu, ...]
+
+    def to_map(self) -> Body:
+        maps = [{"id": u.id, "instance": u.instance, "ls_seq": u.ls_seq, "peers": u.peers} for u in self.several]
+        return {**_head(self.id), "several": packed(maps)}
+
+    @staticmethod
+    def from_map(body: Body) -> Lsus:
+        several = (
+            Lsu(text(each, "id"), number(each, "instance"), number(each, "ls_seq"), costs(each, "peers"))
+            for each in maps(body, "several")
+        )
+        return Lsus(text(body, "id"), tuple(several))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +186,7 @@ class Mar:
         return Mar(text(body, "id"), text(body, "router"), number(body, "instance"), number(body, "have_seq"))
 
 
-Message: TypeAlias = Hello | Ra | Lsr | Lsu | MauChanges | MauAll | Mar
+Message: TypeAlias = Hello | Ra | Lsr | Lsu | Lsus | MauChanges | MauAll | Mar
 
 
 class UnknownMessage(Exception):
@@ -187,6 +208,10 @@ def parse(opcode: str, body: Body) -> Message:
         raise ControlMessageError(f"{opcode}: {error.description}") from None
 
 
+def _read_lsu(body: Body) -> Lsu | Lsus:
+    return Lsus.from_map(body) if "several" in body else Lsu.from_map(body)
+
+
 def _read_mau(body: Body) -> MauChanges | MauAll:
     if "exist" not in body:
         return MauChanges.from_map(body)
@@ -199,7 +224,7 @@ _READERS: Mapping[str, Callable[[Body], Message]] = {
     "HELLO": Hello.from_map,
     "RA": Ra.from_map,
     "LSR": Lsr.from_map,
-    "LSU": Lsu.from_map,
+    "LSU": _read_lsu,
     "MAU": _read_mau,
     "MAR": Mar.from_map,
 }

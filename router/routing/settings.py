@@ -18,6 +18,8 @@ class RoutingSettings:
     remote_ls_max_age_s: float = 60.0
     # Changes of local addresses within this time of the last MAU go out in one MAU.
     mau_interval_s: float = 0.02
+    # The same of link states, unless they tell of a loss.
+    lsu_interval_s: float = 0.01
 
     def __post_init__(self) -> None:
         for field in fields(self):

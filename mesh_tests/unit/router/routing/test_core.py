@@ -16,7 +16,7 @@ from router.routing.actions import (
     TopologyChanged,
 )
 from router.routing.core import Routing
-from router.routing.messages import Hello, Lsr, Lsu, Mar, MauAll, MauChanges, Message, Versions
+from router.routing.messages import Hello, Lsr, Lsu, Lsus, Mar, MauAll, MauChanges, Message, Versions, parse
 from router.routing.settings import RoutingSettings
 
 LINE = [("r1", "r2"), ("r2", "r3")]
@@ -144,9 +144,66 @@ def test_a_new_lsu_is_passed_on_once_and_not_back() -> None:
     _tell(core, Hello("r3", 30, ("r1",), 1), 2)
     _tell(core, Lsr("r3", {}), 2)
     news = Lsu("r9", 90, 4, {"r2": 1})
-    assert _tell(core, news, 1) == [SendControl(2, "LSU", news.to_map())]
-    assert _tell(core, news, 2) == []
-    assert _tell(core, Lsu("r9", 90, 3, {}), 2) == []
+    assert _tell(core, news, 1, now=1.0) == [SendControl(2, "LSU", news.to_map())]
+    assert _tell(core, news, 2, now=1.0) == []
+    assert _tell(core, Lsu("r9", 90, 3, {}), 2, now=1.0) == []
+
+
+def _between() -> Routing:
+    """r1 between r2 and r3, which have been told all; something went out at 1.0."""
+    core = _with_neighbor()
+    core.on_connected(2, 1, 0.0)
+    _tell(core, Hello("r3", 30, ("r1",), 1), 2)
+    _tell(core, Lsr("r3", {}), 2)
+    assert _sent(_tell(core, Lsu("r9", 90, 4, {"r2": 1, "r8": 1}), 1, now=1.0), "LSU")
+    return core
+
+
+def test_news_on_top_of_news_go_out_together_each_in_its_newest_version() -> None:
+    core = _between()
+    assert _tell(core, Lsu("r7", 70, 1, {"r2": 1}), 1, now=1.002) == []
+    assert _tell(core, Lsu("r8", 80, 1, {"r2": 1}), 1, now=1.003) == []
+    assert _tell(core, Lsu("r7", 70, 2, {"r2": 1, "r8": 1}), 1, now=1.004) == []
+    assert not _sent(core.on_time(1.009), "LSU")
+    (lsu,) = _sent(core.on_time(1.01), "LSU")
+    newest = (Lsu("r7", 70, 2, {"r2": 1, "r8": 1}), Lsu("r8", 80, 1, {"r2": 1}))
+    assert (lsu.connection, Lsus.from_map(lsu.body)) == (2, Lsus("r1", newest))
+
+
+def test_a_loss_waits_for_nothing_and_takes_along_what_waits() -> None:
+    core = _between()
+    _tell(core, Lsu("r7", 70, 1, {"r2": 1}), 1, now=1.002)
+    for seq, peers in ((5, {"r2": 1}), (6, {"r2": 9})):
+        (lsu,) = _sent(_tell(core, Lsu("r9", 90, seq, peers), 1, now=1.003), "LSU")
+        told = parse("LSU", lsu.body)
+        assert {each.id for each in told.several} == {"r7", "r9"} if isinstance(told, Lsus) else seq == 6
+    assert not _sent(core.on_time(1.02), "LSU")
+
+
+def test_what_a_neighbor_sent_itself_meanwhile_is_not_sent_to_it() -> None:
+    core = _between()
+    news = Lsu("r7", 70, 1, {"r2": 1})
+    _tell(core, news, 1, now=1.002)
+    assert _tell(core, news, 2, now=1.003) == []
+    assert _sent(core.on_time(1.01), "LSU") == []
+
+
+def test_addresses_do_not_overtake_the_link_state_of_their_router() -> None:
+    core = _between()
+    _tell(core, Lsu("r7", 70, 1, {"r2": 1}), 1, now=1.002)
+    told = _tell(core, MauChanges("r7", 70, 0, 1, ("M0a",), ()), 1, now=1.003)
+    assert [(each.connection, each.opcode) for each in told if isinstance(each, SendControl)] == [
+        (2, "LSU"),
+        (2, "MAU"),
+    ]
+
+
+def test_who_asks_is_told_of_all_link_states_in_one_message() -> None:
+    core = _between()
+    told = _tell(core, Lsr("r3", {"r2": Versions(20, 1, 0)}), 2, now=2.0)
+    assert [each.opcode for each in told if isinstance(each, SendControl)] == ["LSU"]
+    (lsu,) = _sent(told, "LSU")
+    assert {each.id for each in Lsus.from_map(lsu.body).several} == {"r1", "r9"}
 
 
 def test_a_restarted_router_replaces_its_state_though_its_numbers_start_again() -> None:

@@ -6,8 +6,6 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mesh_tests.frames import pretended_credit
-from mesh_tests.outcomes import told
 from wire import delivery as deliveries
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings
@@ -16,7 +14,7 @@ from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED
 from wire.terminus import Terminus, TerminusType, source, target
 
 if TYPE_CHECKING:
-    from mesh_tests.sim.world import World
+    from mesh.simulation.world import World
 
 
 @dataclass(eq=False)
@@ -126,6 +124,10 @@ class SimClient:
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
         self.closed = self.closed or reason
 
+    def _settle(self) -> None:
+        self.world.touch(self)
+        self.world.settle()
+
     def begin(self) -> Any:
         """The session of all its links."""
         self._session = self._session or self.endpoint.begin()
@@ -151,7 +153,7 @@ class SimClient:
         receiver = link.owner = Receiver(link, confirms=modes[1] == RECEIVE_SECOND)
         link.open()
         link.grant(credit)
-        self.world.flush()
+        self._settle()
         return receiver
 
     def sender(
@@ -172,17 +174,12 @@ class SimClient:
         link.set_settle_modes(*modes)
         sender = link.owner = Sender(link)
         link.open()
-        self.world.flush()
+        self._settle()
         return sender
 
     def coordinator(self) -> Sender:
         """A sender to whoever coordinates transactions. [4.5.1]"""
         return self._opened_sender(f"s{next(self._names)}", Terminus(type=TerminusType.COORDINATOR))
-
-    def overrun(self) -> None:
-        """Let its engine send over its first link without any credit of the router's."""
-        self.endpoint.receive(pretended_credit())
-        self.endpoint.drain(self)
 
     def resume(self, receiver: Receiver) -> None:
         """Read what came while it did not."""
@@ -190,7 +187,7 @@ class SimClient:
         while (delivery := receiver.link.current) not in (None, before):
             self.on_delivery(receiver.link, delivery)
             before = delivery
-        self.world.flush()
+        self._settle()
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
         for event in endpoint.drain(self):
@@ -244,6 +241,15 @@ class SimClient:
         if not isinstance(link.owner, Receiver) and link.is_draining and link.credit:
             link.owner.was_drained = True
             link.drained()
+
+
+def told(outcome: deliveries.Outcome | None) -> tuple[Any, ...] | None:
+    """All that it says, to be compared: errors are equal only to themselves."""
+    if outcome is None:
+        return None
+    error = outcome.error and (outcome.error.condition, outcome.error.description)
+    annotations = dict(outcome.annotations or {})
+    return outcome.kind.name, outcome.delivery_failed, outcome.undeliverable_here, annotations, error
 
 
 def _on_settled_by_sender(receiver: Receiver, delivery: Any) -> None:

@@ -1,0 +1,115 @@
+"""`amqpmesh simulate`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+from mesh.simulation.fault_kinds import KINDS
+from mesh.units import DURATION, RATE
+
+if TYPE_CHECKING:
+    from addressing.topology import Topology
+
+DEGREE = 4
+
+
+class FaultKinds(click.ParamType[tuple[str, ...]]):
+    """Kinds of faults with commas between, or `none`."""
+
+    name = "kinds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        kinds = tuple(part.strip() for part in str(value).split(",")) if value != "none" else ()
+        if unknown := [kind for kind in kinds if kind not in KINDS]:
+            self.fail(f"{unknown[0]!r} is no fault: expected some of {','.join(KINDS)}, or none", param, ctx)
+        return kinds
+
+
+@click.command("simulate", context_settings={"show_default": True})
+@topology_option
+@click.option("--routers", type=click.IntRange(2, 2000), help="A random mesh of so many, instead of a topology.")
+@click.option("--degree", type=click.IntRange(1, 100), help="Connections of each router of a random mesh. [default: 4]")
+@click.option("--seed", type=click.IntRange(0), default=1, help="All that is random follows from it.")
+@click.option("--duration", "duration_s", type=DURATION, default="60s", help="Virtual time with traffic and faults.")
+@click.option(
+    "--every",
+    "period_s",
+    type=DURATION,
+    help="One fault in so long, mended in the last eighth of it. [default: 8s, or what silence takes]",
+)
+@click.option("--faults", type=FaultKinds(), default=",".join(KINDS), metavar="KINDS", help="Which, or none.")
+@click.option("--addresses", type=click.IntRange(0), default=8, help="So many get traffic, of all types.")
+@click.option("--consumers", type=click.IntRange(1), default=2, help="Of each address; with one producer.")
+@click.option("--rate", "rate_per_s", type=RATE, default="10/s", help="Of each producer.")
+@click.option("--measure", "is_measured", is_flag=True, help="With --json: also what it took of this machine.")
+@output_options
+def command(
+    out: Output,
+    topology_path: Path | None,
+    routers: int | None,
+    degree: int | None,
+    faults: tuple[str, ...],
+    period_s: float | None,
+    is_measured: bool,
+    **options: Any,
+) -> int:
+    """Let a topology, or a random one, fail in virtual time and see what becomes of messages.
+
+    Real: routers and embedded brokers as `amqpmesh node` runs them, the AMQP engines between them, the brokers'
+    files. Simulated: the network (a connection takes 1 ms each way), time, and clients. Left out: TLS, SASL, sockets,
+    heartbeats of AMQP, existing brokers, and what a busy processor delays.
+
+    \b
+    Faults:
+      cut      a connection between two routers is lost, and both see it
+      crash    a router is gone with all that it had, and comes back empty
+      silence  a connection takes no byte any more, and only HELLO tells
+      delay    a connection takes 20, 50 or 200 ms each way
+      broker   an embedded broker is gone, and comes back with what it stored
+
+    After each change, every router's picture of the mesh is compared with the truth. At the end, all is healed, and
+    each message has to be accounted for. Exit code 1 if a picture is wrong, a message was accepted and lost, came
+    twice without saying so, or has no outcome. The same seed prints the same, on any machine; what the run took is
+    talk, on stderr.
+
+    \b
+    Examples:
+      amqpmesh simulate
+      amqpmesh simulate --seed 7 --duration 10m --faults crash,broker
+      amqpmesh simulate --routers 1000 --duration 60s --json
+    """
+    from mesh.simulation import run
+    from mesh.simulation.simulation import Order
+
+    if routers is not None and topology_path is not None:
+        raise click.UsageError("--routers makes a topology: there is none to be read with -t")
+    if routers is None and degree is not None:
+        raise click.UsageError("--degree is of a random mesh: it needs --routers")
+    topology = random_mesh(routers, degree, options["seed"]) if routers is not None else topology_at(topology_path)
+    # A silent connection is given up after hello_max_age_s, and it has to be seen what comes then.
+    least_s = 2 * topology.hello_max_age_s + 1 if "silence" in faults else 0.1
+    period_s = max(8.0, least_s) if period_s is None else period_s
+    if period_s < least_s:
+        raise click.UsageError(f"--every {period_s:g}s is too short for these faults: at least {least_s:g}s")
+    order = Order(topology=topology, faults=faults, period_s=period_s, **options)
+    return run.run(order, out, is_measured=is_measured)
+
+
+def random_mesh(routers: int, degree: int | None, seed: int) -> Topology:
+    from mesh.simulation.plan import random_topology
+
+    try:
+        return random_topology(routers, degree or min(DEGREE, routers - 1), seed)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def topology_at(path: Path | None) -> Topology:
+    from mesh.topology_file import load_topology
+
+    return load_topology(path)

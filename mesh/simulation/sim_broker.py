@@ -1,0 +1,43 @@
+"""A broker with a real store, whose disk takes no virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from addressing.topology import Topology
+from broker.node import BrokerNode
+from broker.store.sqlite import SqliteStore
+from mesh.simulation.world import World
+
+
+class SimBroker(BrokerNode):
+    def __init__(self, world: World, topology: Topology, name: str, folder: Path) -> None:
+        self.world = world
+        self.store = SqliteStore(folder)
+        self._is_closed = False
+        super().__init__(
+            name,
+            topology,
+            self.store.load(),
+            now=world.now,
+            wall_offset_s=1_700_000_000.0,
+            secret=f"secret-{world.now}",
+            log=lambda event: world.log.append((world.now, name, event)),
+        )
+
+    def close(self) -> None:
+        """Its files; idempotent."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.store.close()
+
+    def serve_disk(self) -> bool:
+        """Commit and fetch what is wanted; True when there was anything."""
+        fetches = self.take_fetches()
+        if fetches:
+            self.on_fetched(fetches, self.store.read([fetch.wanted for fetch in fetches]), self.world.now)
+        batch = self.take_batch()
+        if batch is not None:
+            self.store.commit(batch)
+            self.on_committed(self.world.now)
+        return bool(fetches) or batch is not None

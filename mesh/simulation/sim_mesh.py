@@ -1,0 +1,216 @@
+"""The routers and brokers of a topology, joined as it says: what a driver does for them, done in virtual time."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from addressing.book import AddressBook
+from addressing.permissions import Permissions
+from addressing.topology import Edge, Listener, Topology
+from mesh.simulation.clients import Sender, SimClient
+from mesh.simulation.sim_broker import SimBroker
+from mesh.simulation.world import Pipe, World
+from router.brokers import BrokerSettings
+from router.node import RouterNode
+from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
+from wire.endpoint import EndpointSettings, Peer
+from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
+
+DIAL_S = 0.002
+REDIAL_S = 0.1
+
+
+class SimMesh(World):
+    """Embedded brokers have real stores in ``folder``; existing ones of a topology are out of order all the time."""
+
+    def __init__(self, topology: Topology | dict[str, Any], folder: Path | None = None, delay_s: float = 0.001) -> None:
+        super().__init__(delay_s)
+        self.topology = topology if isinstance(topology, Topology) else Topology.model_validate(topology)
+        self.folder = folder
+        self.brokers: dict[str, SimBroker] = {}
+        self._wanted: dict[tuple[Any, str], Pipe | None] = {}
+        self._edges = edges_by_router(self.topology)
+        self._book = AddressBook(self.topology)
+        self._permissions = Permissions(self.topology)
+        for name, broker in self.topology.brokers.items():
+            if broker.is_embedded:
+                self.start_broker(name)
+        self.routers: dict[str, RouterNode] = {}
+        self.trunks: dict[frozenset[str], Pipe] = {}
+        self._instances = itertools.count(1)
+        self._tokens = itertools.count(1)
+        for name in self.topology.routers:
+            self.start(name)
+        for edge in self.topology.edges():
+            self.link(edge.dialer, edge.to)
+
+    # Routers
+    def start(self, name: str) -> RouterNode:
+        instance = next(self._instances)
+        edges = self._edges[name]
+        settings = RouterSettings(
+            router_id=name,
+            mesh=self.topology.mesh,
+            instance=instance,
+            listeners={"clients": self._listener(name)},
+            node_endpoint=node_endpoint_settings(name, instance, "0"),
+            costs={edge.to if edge.dialer == name else edge.dialer: edge.cost for edge in edges},
+            connectors={f"router:{edge.to}": edge.to for edge in edges if edge.dialer == name},
+            routing=routing_settings(self.topology),
+        )
+        node = RouterNode(
+            replace(settings, brokers={broker: _broker_settings(broker) for broker in self.topology.brokers_at(name)}),
+            self._book,
+            self._permissions,
+            lambda event: self.log.append((self.now, name, event)),
+            lambda: f"t{next(self._tokens)}",
+        )
+        self.routers[name] = node
+        self.add(node)
+        return node
+
+    def _listener(self, name: str) -> ListenerSettings:
+        """The first that the topology gives the router."""
+        declared = self.topology.routers[name].listeners
+        listener = declared[0] if declared else Listener()
+        return ListenerSettings(EndpointSettings(name), listener.link_capacity, listener.max_message_bytes)
+
+    def kill(self, name: str) -> None:
+        """The router is gone, and every connection of it."""
+        node = self.routers.pop(name)
+        pipes = self.pipes_of(node)
+        for pipe in pipes:
+            pipe.is_cut = True
+        # Its last act, of which nobody hears: to let go of its deliveries, since all routers here share one process.
+        for pipe in pipes:
+            self.cut(pipe)
+        self.remove(node)
+
+    def link(self, dialer: str, to: str) -> Pipe:
+        one, other = self.routers[dialer], self.routers[to]
+        ends = (
+            (one, one.on_connected(f"router:{to}", Peer(is_mesh=True), self.now)),
+            (other, other.on_accepted("nodes", Peer(is_mesh=True), self.now)),
+        )
+        pipe = self.trunks[frozenset({dialer, to})] = self.join(*ends)
+        return pipe
+
+    def edges_of(self, name: str) -> list[Edge]:
+        """The connections that the topology gives a router and that are not lost."""
+        return [edge for edge in self._edges[name] if frozenset({edge.dialer, edge.to}) in self.trunks]
+
+    def cut_trunk(self, one: str, other: str) -> None:
+        self.cut(self.trunks.pop(frozenset({one, other})))
+
+    # Brokers
+    def start_broker(self, name: str) -> None:
+        assert self.folder is not None
+        broker = self.brokers[name] = SimBroker(self, self.topology, name, self.folder / name)
+        self.add(broker)
+
+    def kill_broker(self, name: str) -> None:
+        """As kill -9: what was not committed is gone."""
+        broker = self.brokers.pop(name)
+        self.remove(broker)
+        broker.close()
+        for pipe in self.pipes_of(broker):
+            self.cut(pipe)
+
+    def close(self) -> None:
+        """The brokers' files; a world is full of cycles, and they would stay open until somebody collects it."""
+        for broker in self.brokers.values():
+            broker.close()
+
+    # What a driver does
+    def on_touched(self, node: Any) -> bool:
+        """Connections to brokers are kept up for as long as they are wanted."""
+        if isinstance(node, SimBroker):
+            return node.serve_disk()
+        if not isinstance(node, RouterNode) or not node.commands:
+            return False
+        match node.commands.pop(0):
+            case OpenConnector(spec):
+                self._wanted[node, spec.name] = None
+                self._dial(node, spec.name)
+            case Abort(endpoint, reason):
+                self.abort(endpoint, reason)
+            case DropConnector(name):
+                pipe = self._wanted.pop((node, name), None)
+                if pipe is not None:
+                    self.cut(pipe)
+        return True
+
+    def _dial(self, router: RouterNode, connector: str) -> None:
+        self.at(self.now + DIAL_S, lambda: self._on_dialed(router, connector), router)
+
+    def _on_dialed(self, router: RouterNode, connector: str) -> None:
+        if router not in self.nodes or self._wanted.get((router, connector), self) is not None:
+            return
+        broker = self.brokers.get(connector.split(":")[1])
+        if broker is None:
+            router.on_connect_failed(connector, "refused", self.now)
+            self.at(self.now + REDIAL_S, lambda: self._on_dialed(router, connector), router)
+            return
+        peer = Peer(is_mesh=True)
+        pipe = self.join(
+            (router, router.on_connected(connector, peer, self.now)),
+            (broker, broker.on_accepted("nodes", peer, self.now)),
+        )
+        self._wanted[router, connector] = pipe
+
+    def on_cut(self, pipe: Pipe) -> None:
+        for (router, connector), known in list(self._wanted.items()):
+            if known is pipe:
+                self._wanted[router, connector] = None
+                self._dial(router, connector)
+
+    # Clients
+    def client(
+        self,
+        router: str,
+        container_id: str = "client",
+        *,
+        user: str | None = None,
+        kind: type[SimClient] = SimClient,
+        **settings: Any,
+    ) -> SimClient:
+        """``settings``: those of its endpoint, such as ``window_frames``."""
+        client = kind(self, container_id, **settings)
+        self.connect_client(client, router, user)
+        return client
+
+    def connect_client(self, client: SimClient, router: str, user: str | None) -> None:
+        node = self.routers[router]
+        self.add(client)
+        client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(user), self.now)))
+
+    def send(self, sender: Sender, body: bytes = b"x", *, settled: bool = False) -> int:
+        """Send one message as soon as there is credit for it; its number."""
+        self.run_until(lambda: sender.link.credit > 0)
+        return sender.send(body, settled=settled)
+
+    def converge(self) -> None:
+        """Until every router reaches every other."""
+        others = len(self.routers) - 1
+        self.run_until(
+            lambda: all(
+                sum(view.cost is not None for view in node.snapshot().routers) == others
+                for node in self.routers.values()
+            )
+        )
+
+
+def edges_by_router(topology: Topology) -> dict[str, list[Edge]]:
+    edges: dict[str, list[Edge]] = {name: [] for name in topology.routers}
+    for edge in topology.edges():
+        edges[edge.dialer].append(edge)
+        edges[edge.to].append(edge)
+    return edges
+
+
+def _broker_settings(name: str) -> BrokerSettings:
+    endpoint = EndpointSettings("mesh")
+    return BrokerSettings(name, endpoint, lambda connector: ConnectorSpec(connector, "sim", 1))

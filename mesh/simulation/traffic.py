@@ -1,0 +1,196 @@
+"""Who sends and who receives while things fail, and what became of each message?
+
+A client that loses its connection or link comes back after ``RETURN_S``, at its own router or, if that is down, at
+another one. Producers send at their rate as far as they have credit, and never send anything twice.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from addressing.book import AddressKind
+from mesh.ledger import UNKNOWN, Ledger
+from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.plan import FlowPlan
+from mesh.simulation.sim_mesh import SimMesh
+from wire.message import Message, decode, encode
+from wire.terminus import Durability, Expiry
+
+RETURN_S = 0.1
+TICK_S = 0.1
+CREDIT = 100
+EVERYBODY = "all"
+"""Stands for all consumers of an address of which one gets each message."""
+
+
+class Party:
+    """A client of one link that comes back when it is lost."""
+
+    def __init__(self, flow: Flow, name: str, home: str) -> None:
+        self.flow = flow
+        self.name = name
+        self._home = home
+        self.client: FlowClient | None = None
+
+    def tick(self) -> None:
+        """Be there; then again and again."""
+        mesh = self.flow.mesh
+        self._keep_up()
+        mesh.at(mesh.now + self.interval_s, self.tick, self.client or self)
+
+    @property
+    def interval_s(self) -> float:
+        return TICK_S
+
+    @property
+    def end(self) -> Sender | Receiver:
+        raise NotImplementedError
+
+    def attach(self, client: FlowClient) -> None:
+        raise NotImplementedError
+
+    def on_lost(self) -> None:
+        """The link is gone, whatever took it."""
+
+    def _keep_up(self) -> None:
+        mesh, client = self.flow.mesh, self.client
+        if client is not None and (client.closed or self.end.error is not None or self.end.link.is_gone):
+            self.on_lost()
+            mesh.cut(client.pipe)
+            mesh.remove(client)
+            self.client = None
+        elif client is None and mesh.routers:
+            router = self._home if self._home in mesh.routers else self.flow.chance.choice(sorted(mesh.routers))
+            self.client = FlowClient(mesh, self.name, self)
+            mesh.connect_client(self.client, router, self.flow.user_of(self))
+            self.attach(self.client)
+
+
+class Producer(Party):
+    sender: Sender
+
+    def __init__(self, flow: Flow, name: str, home: str) -> None:
+        super().__init__(flow, name, home)
+        self._numbers: dict[int, int] = {}
+        """Of the flow's messages, by the sender's own count."""
+
+    @property
+    def interval_s(self) -> float:
+        return 1 / self.flow.rate_per_s
+
+    @property
+    def end(self) -> Sender:
+        return self.sender
+
+    def attach(self, client: FlowClient) -> None:
+        self.sender = client.sender(self.flow.plan.address)
+
+    def tick(self) -> None:
+        super().tick()
+        if self.client is not None and self.flow.is_open and self.sender.link.credit > 0:
+            number = self.flow.ledger.on_attempt()
+            self._numbers[self.sender.send(encode(Message(number)))] = number
+            self.flow.mesh.touch(self.client)
+        self._hear()
+
+    def _hear(self) -> None:
+        for count in [count for count in self._numbers if count in self.sender.outcomes]:
+            outcome = self.sender.outcomes.pop(count)
+            self.flow.ledger.on_outcome(self._numbers.pop(count), outcome.kind.name.lower())
+
+    def on_lost(self) -> None:
+        self._hear()
+        for number in self._numbers.values():
+            self.flow.ledger.on_outcome(number, UNKNOWN)
+        self._numbers.clear()
+
+
+class Consumer(Party):
+    receiver: Receiver
+
+    @property
+    def end(self) -> Receiver:
+        return self.receiver
+
+    def attach(self, client: FlowClient) -> None:
+        lasting: dict[str, Any] = {}
+        if self.flow.plan.kind is AddressKind.TOPIC:
+            lasting = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER, "name": "subscription"}
+        self.receiver = client.receiver(self.flow.plan.address, CREDIT, **lasting)
+
+    def on_messages(self) -> None:
+        flow = self.flow
+        for data in self.receiver.messages:
+            flow.on_arrival(self, decode(data))
+        for seen in (self.receiver.messages, self.receiver.taken, self.receiver.came_settled):
+            seen.clear()
+
+
+class FlowClient(SimClient):
+    def __init__(self, mesh: SimMesh, container_id: str, party: Party) -> None:
+        super().__init__(mesh, container_id)
+        self._party = party
+
+    def on_delivery(self, link: Any, delivery: Any) -> None:
+        super().on_delivery(link, delivery)
+        if isinstance(self._party, Consumer) and link.owner is self._party.receiver:
+            self._party.on_messages()
+
+
+class Flow:
+    """The producers and consumers of one address."""
+
+    def __init__(self, mesh: SimMesh, plan: FlowPlan, rate_per_s: float, consumers: int, chance: random.Random) -> None:
+        self.mesh = mesh
+        self.plan = plan
+        self.rate_per_s = rate_per_s
+        self.chance = chance
+        self.is_open = False
+        self.redelivered = 0
+        names = [f"{plan.address}>{number}" for number in range(1, consumers + 1)]
+        homes = [chance.choice(client_routers(mesh)) for _ in range(consumers + 1)]
+        self.producer = Producer(self, f"{plan.address}<1", homes[0])
+        self.consumers = [Consumer(self, name, home) for name, home in zip(names, homes[1:], strict=True)]
+        self.ledger = Ledger(names if self.is_for_all else [EVERYBODY])
+
+    @property
+    def is_for_all(self) -> bool:
+        """Every consumer should get every message."""
+        return self.plan.kind in (AddressKind.MULTICAST, AddressKind.TOPIC)
+
+    @property
+    def parties(self) -> Sequence[Party]:
+        return [*self.consumers, self.producer]
+
+    def user_of(self, party: Party) -> str | None:
+        return self.plan.sender if isinstance(party, Producer) else self.plan.receiver
+
+    def start(self) -> None:
+        """Links are made; messages follow once ``is_open``."""
+        for party in self.parties:
+            party.tick()
+
+    def on_arrival(self, consumer: Consumer, message: Message) -> None:
+        name, number = consumer.name if self.is_for_all else EVERYBODY, int(message.body)
+        if message.delivery_count > 0 and self.ledger.arrivals[name][number]:
+            self.redelivered += 1  # and says so
+        else:
+            self.ledger.on_arrival(name, number, self.mesh.now)
+
+    def lost(self) -> int:
+        """Accepted, and seen by nobody; of a topic, by somebody not."""
+        if self.plan.kind is AddressKind.MULTICAST:
+            return len(self.ledger.accepted.difference(*self.ledger.arrivals.values()))
+        return self.ledger.lost()
+
+    @property
+    def is_over(self) -> bool:
+        return self.ledger.is_settled and not self.lost()
+
+
+def client_routers(mesh: SimMesh) -> list[str]:
+    """Those that clients may connect to, all if the topology says nothing."""
+    listening = [name for name, router in mesh.topology.routers.items() if router.listeners]
+    return sorted(listening or mesh.topology.routers)

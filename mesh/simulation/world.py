@@ -1,0 +1,227 @@
+"""What happens when? Nodes joined by pipes, stepped in virtual time: bytes, deadlines and whatever else is due.
+
+`run(seconds)` does all of it in order of time. Nothing sleeps, and nothing is random: what happens at the same moment
+happens in the order in which it was arranged. What a step costs follows from what it touches, not from how many nodes
+there are; what somebody did to nodes from outside is looked for once, when ``run`` or ``flush`` is called.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from wire.endpoint import Endpoint
+
+
+@dataclass(eq=False)
+class Pipe:
+    """A connection: two (node, endpoint) ends. Bytes take ``delay_s`` each way, and keep their order."""
+
+    ends: tuple[tuple[Any, Endpoint], tuple[Any, Endpoint]]
+    delay_s: float
+    number: int = 0
+    is_cut: bool = False
+    arrives_at: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """When the last bytes under way reach each end."""
+
+
+class World:
+    """Virtual time starts at 1,000 s."""
+
+    def __init__(self, delay_s: float = 0.001) -> None:
+        self.now = 1000.0
+        self.delay_s = delay_s
+        self.pipes: dict[Pipe, None] = {}
+        self.nodes: dict[Any, int] = {}
+        """With the number under which each came."""
+        self.log: list[Any] = []
+        self._ends: dict[Endpoint, tuple[Pipe, int]] = {}
+        self._queue: list[tuple[float, int, Callable[[], None], Any]] = []
+        self._order = itertools.count()
+        self._touched: dict[Any, None] = {}
+        self._alarms: list[tuple[float, int, Any]] = []
+        self._deadlines: dict[Any, float] = {}
+        """The alarm that counts of each node; earlier ones in the heap are out of date."""
+
+    # Nodes and connections
+    def add(self, node: Any) -> None:
+        self.nodes[node] = next(self._order)
+        self.touch(node)
+
+    def remove(self, node: Any) -> None:
+        del self.nodes[node]
+        self._deadlines.pop(node, None)
+
+    def touch(self, node: Any) -> None:
+        """It got some input: look what it wants to send, and when it wants to be called."""
+        self._touched[node] = None
+
+    def at(self, when: float, action: Callable[[], None], node: Any = None) -> None:
+        """``node``: the only one to which the action does anything; None when it may be any."""
+        heapq.heappush(self._queue, (when, next(self._order), action, node))
+
+    def join(self, one: tuple[Any, Endpoint], other: tuple[Any, Endpoint]) -> Pipe:
+        pipe = Pipe((one, other), self.delay_s, next(self._order))
+        self.pipes[pipe] = None
+        for end, (node, endpoint) in enumerate(pipe.ends):
+            self._ends[endpoint] = pipe, end
+            self.touch(node)
+        self.settle()
+        return pipe
+
+    def pipes_of(self, node: Any) -> list[Pipe]:
+        return [pipe for pipe in self.pipes if any(end is node for end, _ in pipe.ends)]
+
+    def cut(self, pipe: Pipe, *, silently: bool = False) -> None:
+        """The connection is gone; both nodes hear of it now, unless silently: then when it is cut once more."""
+        if pipe not in self.pipes:
+            return
+        pipe.is_cut = True
+        if silently:
+            return
+        del self.pipes[pipe]
+        for node, endpoint in pipe.ends:
+            self._disconnect(node, endpoint, "cut")
+            self._ends.pop(endpoint, None)
+        self.on_cut(pipe)
+        self.settle()
+
+    def abort(self, endpoint: Endpoint, reason: str) -> None:
+        """One end drops its connection; the other hears of it, if they are not cut from each other."""
+        pipe, end = self._ends[endpoint]
+        self._disconnect(pipe.ends[end][0], endpoint, reason)
+        if all(end.is_freed for _, end in pipe.ends):
+            self.cut(pipe)
+        elif not pipe.is_cut:
+            self.at(self.now + pipe.delay_s, lambda: self.cut(pipe))
+
+    def _disconnect(self, node: Any, endpoint: Endpoint, reason: str) -> None:
+        if node in self.nodes and not endpoint.is_freed:
+            node.on_disconnected(endpoint, reason, self.now)
+            self.touch(node)
+        endpoint.free()
+
+    def on_cut(self, pipe: Pipe) -> None:
+        """A connection was lost: whoever keeps it up dials again."""
+
+    def on_touched(self, node: Any) -> bool:
+        """Do what ``node`` asks of its driver; True when there was anything."""
+        return False
+
+    def on_step(self, node: Any) -> None:
+        """It may have done something; for whoever watches."""
+
+    # Bytes
+    def flush(self) -> None:
+        """Put every byte that a node wants to send on its way, whoever made it want to."""
+        for pipe in list(self.pipes):
+            self._flush_pipe(pipe, 0)
+            self._flush_pipe(pipe, 1)
+        for node in self.nodes:
+            self.touch(node)
+        self.settle()
+
+    def settle(self) -> None:
+        """The same for nodes that were touched only, until none of them has anything left to say."""
+        looked_at: dict[Any, None] = {}
+        while self._touched:
+            touched, self._touched = self._touched, {}
+            looked_at |= touched
+            dirty: list[tuple[int, int, Pipe]] = []
+            for node in touched:
+                if node not in self.nodes:
+                    continue
+                while self.on_touched(node):
+                    pass
+                while (endpoint := node.dirty.pop()) is not None:
+                    if (known := self._ends.get(endpoint)) is not None:
+                        dirty.append((known[0].number, known[1], known[0]))
+            for _, end, pipe in sorted(dirty, key=_by_number):
+                self._flush_pipe(pipe, end)
+        for node in looked_at:
+            if node in self.nodes:
+                self._set_alarm(node)
+                self.on_step(node)
+
+    def _flush_pipe(self, pipe: Pipe, end: int) -> None:
+        node, endpoint = pipe.ends[end]
+        if node not in self.nodes or endpoint.is_freed:
+            return
+        while data := endpoint.output():
+            if not pipe.is_cut:
+                self._send(pipe, 1 - end, data)
+        if endpoint.has_waiters and endpoint.has_room:
+            node.on_writable(endpoint, self.now)
+            if node.dirty:
+                self.touch(node)
+
+    def _send(self, pipe: Pipe, end: int, data: bytes) -> None:
+        # The delay may have been changed since: what was sent first comes first.
+        when = pipe.arrives_at[end] = max(self.now + pipe.delay_s, pipe.arrives_at[end])
+        self.at(when, lambda: self.arrive(pipe, end, data), pipe.ends[end][0])
+
+    def arrive(self, pipe: Pipe, end: int, data: bytes) -> None:
+        node, endpoint = pipe.ends[end]
+        if pipe.is_cut or node not in self.nodes or endpoint.is_finished:
+            return
+        endpoint.receive(data)
+        node.on_input(endpoint, self.now)
+
+    # Time
+    def _set_alarm(self, node: Any) -> None:
+        deadline = node.next_deadline()
+        if deadline is None:
+            self._deadlines.pop(node, None)
+        elif self._deadlines.get(node) != deadline:
+            self._deadlines[node] = deadline
+            heapq.heappush(self._alarms, (deadline, self.nodes[node], node))
+
+    def _next_alarm(self, end: float) -> float:
+        while self._alarms and self._deadlines.get(self._alarms[0][2]) != self._alarms[0][0]:
+            heapq.heappop(self._alarms)
+        return self._alarms[0][0] if self._alarms else end
+
+    def _do_one(self) -> None:
+        _, _, action, node = heapq.heappop(self._queue)
+        action()
+        if node is None:
+            self.flush()
+        else:
+            self.touch(node)
+
+    def _wake_one(self) -> None:
+        _, _, node = heapq.heappop(self._alarms)
+        del self._deadlines[node]
+        node.on_time(self.now)
+        self.touch(node)
+
+    def run(self, seconds: float) -> None:
+        """Let ``seconds`` pass."""
+        self.flush()
+        end = self.now + seconds
+        while True:
+            self.settle()
+            alarm = self._next_alarm(end)
+            due = self._queue[0][0] if self._queue else end
+            if min(alarm, due) >= end:
+                break
+            self.now = max(self.now, min(alarm, due))
+            if due <= alarm:
+                self._do_one()
+            else:
+                self._wake_one()
+        self.now = end
+
+    def run_until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Let time pass until ``condition``; AssertionError when ``seconds`` were not enough."""
+        end = self.now + seconds
+        while not condition():
+            assert self.now < end, f"not within {seconds} s of virtual time"
+            self.run(0.005)
+
+
+def _by_number(dirty: tuple[int, int, Pipe]) -> tuple[int, int]:
+    return dirty[:2]

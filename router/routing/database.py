@@ -1,0 +1,62 @@
+"""What is known here of all routers, as of which version, and what of it does a neighbor lack?"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+
+from router.routing.link_state import LinkState
+from router.routing.messages import Lsr, Lsu, Lsus, MauAll, Ra, Versions
+from router.routing.mobile import MobileAddresses
+
+
+class Database:
+    """Link states and addresses together, in messages to neighbors. Changes are made to the two themselves."""
+
+    def __init__(self, router_id: str, link_state: LinkState, mobile: MobileAddresses) -> None:
+        self._router_id = router_id
+        self._link_state = link_state
+        self._mobile = mobile
+        self._checksum: int | None = None
+
+    def on_changed(self) -> None:
+        self._checksum = None
+
+    def versions(self, router: str) -> Versions:
+        instance, ls_seq = self._link_state.version(router)
+        mobile_instance, mobile_seq = self._mobile.version(router)
+        return Versions(instance, ls_seq, mobile_seq if mobile_instance == instance else 0)
+
+    def checksum(self) -> int:
+        """Of the routers in reach only: the others are forgotten at different moments."""
+        if self._checksum is None:
+            state = [(router, *self.versions(router)) for router in sorted(self._link_state.reachable)]
+            self._checksum = zlib.crc32(repr(state).encode())
+        return self._checksum
+
+    def request(self) -> Lsr:
+        return Lsr(self._router_id, {router: self.versions(router) for router in self._link_state.records})
+
+    def announcement(self) -> Ra:
+        return Ra(self._router_id, self.versions(self._router_id), self.checksum())
+
+    def link_states(self, routers: Sequence[str]) -> Lsu | Lsus:
+        records = self._link_state.records
+        lsus = tuple(Lsu(r, records[r].instance, records[r].ls_seq, records[r].peers) for r in routers)
+        return lsus[0] if len(lsus) == 1 else Lsus(self._router_id, lsus)
+
+    def all_addresses(self, router: str) -> MauAll:
+        return MauAll(router, *self._mobile.version(router), tuple(sorted(self._mobile.addresses(router))))
+
+    def answer(self, lsr: Lsr, now: float) -> Iterator[Lsu | Lsus | MauAll]:
+        """What the asker lacks. Link states first: of a router without one it would keep no addresses."""
+        nothing = Versions(0, 0, 0)
+        worth_telling = [r for r in self._link_state.records if self._link_state.is_worth_telling(r, now)]
+        have = {router: lsr.have.get(router, nothing) for router in worth_telling}
+        if lacking := [r for r in worth_telling if self._link_state.version(r) > have[r][:2]]:
+            yield self.link_states(lacking)
+        for router in worth_telling:
+            version = self._mobile.version(router)
+            # At mobile_seq 0 there are none, and the LSU says so by its instance.
+            if version[1] > 0 and version > (have[router].instance, have[router].mobile_seq):
+                yield self.all_addresses(router)

@@ -1,0 +1,52 @@
+"""Which link states are still to be passed on, to whom not, and when?
+
+Sans-IO. The first change goes out at once; those within ``interval_s`` of the last wait and go out together, each in
+its newest version. A loss waits for nothing: traffic goes into it. So when a mesh of a thousand starts, a router gets
+dozens of messages from each neighbor and not thousands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Flooding:
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._not_before = 0.0
+        self._pending: dict[str, set[str]] = {}
+        """Router whose link state changed -> neighbors that have this version already."""
+
+    def __contains__(self, router: str) -> bool:
+        return router in self._pending
+
+    def on_change(self, router: str, learnt_from: str | None) -> None:
+        """A version that is new here; None for our own."""
+        self._pending[router] = set() if learnt_from is None else {learnt_from}
+
+    def on_same(self, router: str, neighbor: str) -> None:
+        """``neighbor`` sent the very version that we have."""
+        if (knowing := self._pending.get(router)) is not None:
+            knowing.add(neighbor)
+
+    def on_told_all(self, neighbor: str) -> None:
+        for knowing in self._pending.values():
+            knowing.add(neighbor)
+
+    def take(self, neighbors: Iterable[str], now: float, *, at_once: bool = False) -> dict[str, list[str]]:
+        """What to send now: routers by neighbor. Unless ``at_once``, nothing when it is too soon."""
+        due = self.next_deadline()
+        if due is None or (now < due and not at_once):
+            return {}
+        told = {
+            neighbor: lacking
+            for neighbor in neighbors
+            if (lacking := [router for router, knowing in self._pending.items() if neighbor not in knowing])
+        }
+        self._pending.clear()
+        if told:
+            self._not_before = now + self._interval_s
+        return told
+
+    def next_deadline(self) -> float | None:
+        return self._not_before if self._pending else None
