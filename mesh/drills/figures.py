@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mesh.bench.figures import rank
-from mesh.drills.journal import Journal
 from mesh.drills.report import Counts, Latency
+from mesh.journal import Journal
 
 RECOVERED_SHARE = 0.95
 RECOVERED_S = 1.0

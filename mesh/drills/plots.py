@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from mesh.bench.figures import rank
-from mesh.drills.journal import Journal
 from mesh.drills.rehearsal import Record
 from mesh.drills.report import Example, Series
 from mesh.drills.traffic import Traffic
+from mesh.journal import Journal
 
 SHORTEST_BIN_S = 0.1
 MOST_BINS = 600

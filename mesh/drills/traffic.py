@@ -14,9 +14,9 @@ from typing import TypeVar
 from mesh.client import Client
 from mesh.client_links import Received, Receiver, Sender
 from mesh.connect import connected
-from mesh.drills.journal import Journal, Stall
 from mesh.drills.plan import Flow
 from mesh.failure import CommandFailed
+from mesh.journal import UNKNOWN, Journal, Stall
 from mesh.server import Server
 from wire.delivery import ACCEPTED, Outcome
 from wire.message import MalformedMessage, Message, decode, encode
@@ -116,7 +116,11 @@ class Traffic:
         await schedule.wait()
         await self._wait_credit(sender)
         message, n = self.journal.on_sent(number, schedule.take(), time.monotonic())
-        outcome = await sender.send(self._encode(number, n))
+        try:
+            outcome = await sender.send(self._encode(number, n))
+        except BaseException:
+            self.journal.on_outcome(message, UNKNOWN)
+            raise
         outcome.add_done_callback(lambda done: self._on_outcome(message, done))
 
     def _encode(self, sender: int, number: int) -> bytes:
@@ -140,6 +144,7 @@ class Traffic:
 
     def _on_outcome(self, message: int, done: asyncio.Future[Outcome | None]) -> None:
         if done.cancelled() or done.exception() is not None:
+            self.journal.on_outcome(message, UNKNOWN)
             return
         outcome = done.result()
         # What was sent settled has no outcome to come: whoever sends so takes it for accepted.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from addressing.topology import Topology
-from mesh.ledger import UNKNOWN
+from mesh.journal import OUTCOMES, UNKNOWN
 from mesh.simulation.convergence import WatchedMesh
 from mesh.simulation.faults import Event, Faults
 from mesh.simulation.plan import plan_traffic
@@ -214,19 +215,18 @@ class Simulation:
 
 
 def report_flow(flow: Flow) -> FlowReport:
-    ledger, outcomes = flow.ledger, flow.ledger.outcomes
+    journal = flow.journal
+    told = Counter(journal.outcome(message) for message in range(len(journal.due)))
+    unanswered = journal.unanswered()
     return FlowReport(
         address=flow.plan.address,
         type=str(flow.plan.kind),
-        attempted=ledger.attempted,
-        accepted=outcomes["accepted"],
-        released=outcomes["released"],
-        rejected=outcomes["rejected"],
-        modified=outcomes["modified"],
-        unknown=outcomes[UNKNOWN],
-        unanswered=ledger.attempted - outcomes.total(),
-        received=ledger.received(),
+        attempted=len(journal.due),
+        **{name: told[name] for name in OUTCOMES if name != UNKNOWN},
+        unknown=told[UNKNOWN] - unanswered,
+        unanswered=unanswered,
+        received=len(journal.arrivals),
         redelivered=flow.redelivered,
         lost=flow.lost(),
-        duplicates=ledger.twice(),
+        duplicates=sum(1 for _ in journal.duplicated()),
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from addressing.book import AddressKind
-from mesh.ledger import UNKNOWN, Ledger
+from mesh.journal import UNKNOWN, Journal
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.plan import FlowPlan
 from mesh.simulation.sim_mesh import SimMesh
@@ -21,7 +21,6 @@ from wire.terminus import Durability, Expiry
 RETURN_S = 0.1
 TICK_S = 0.1
 CREDIT = 100
-EVERYBODY = "all"
 """Stands for all consumers of an address of which one gets each message."""
 
 
@@ -73,8 +72,8 @@ class Producer(Party):
 
     def __init__(self, flow: Flow, name: str, home: str) -> None:
         super().__init__(flow, name, home)
-        self._numbers: dict[int, int] = {}
-        """Of the flow's messages, by the sender's own count."""
+        self._messages: dict[int, int] = {}
+        """Their places in the journal, by the sender's own count."""
 
     @property
     def interval_s(self) -> float:
@@ -90,21 +89,22 @@ class Producer(Party):
     def tick(self) -> None:
         super().tick()
         if self.client is not None and self.flow.is_open and self.sender.link.credit > 0:
-            number = self.flow.ledger.on_attempt()
-            self._numbers[self.sender.send(encode(Message(number)))] = number
+            now = self.flow.mesh.now
+            message, number = self.flow.journal.on_sent(0, now, now)
+            self._messages[self.sender.send(encode(Message(number)))] = message
             self.flow.mesh.touch(self.client)
         self._hear()
 
     def _hear(self) -> None:
-        for count in [count for count in self._numbers if count in self.sender.outcomes]:
+        for count in [count for count in self._messages if count in self.sender.outcomes]:
             outcome = self.sender.outcomes.pop(count)
-            self.flow.ledger.on_outcome(self._numbers.pop(count), outcome.kind.name.lower())
+            self.flow.journal.on_outcome(self._messages.pop(count), outcome.kind.name.lower())
 
     def on_lost(self) -> None:
         self._hear()
-        for number in self._numbers.values():
-            self.flow.ledger.on_outcome(number, UNKNOWN)
-        self._numbers.clear()
+        for message in self._messages.values():
+            self.flow.journal.on_outcome(message, UNKNOWN)
+        self._messages.clear()
 
 
 class Consumer(Party):
@@ -153,7 +153,9 @@ class Flow:
         homes = [chance.choice(client_routers(mesh)) for _ in range(consumers + 1)]
         self.producer = Producer(self, f"{plan.address}<1", homes[0])
         self.consumers = [Consumer(self, name, home) for name, home in zip(names, homes[1:], strict=True)]
-        self.ledger = Ledger(names if self.is_for_all else [EVERYBODY])
+        self.journal = Journal(consumers, not self.is_for_all)
+        self.journal.add_sender()
+        self._seen: set[tuple[int, int]] = set()
 
     @property
     def is_for_all(self) -> bool:
@@ -173,21 +175,21 @@ class Flow:
             party.tick()
 
     def on_arrival(self, consumer: Consumer, message: Message) -> None:
-        name, number = consumer.name if self.is_for_all else EVERYBODY, int(message.body)
-        if message.delivery_count > 0 and self.ledger.arrivals[name][number]:
+        who, number = self.consumers.index(consumer) if self.is_for_all else 0, int(message.body)
+        if message.delivery_count > 0 and (who, number) in self._seen:
             self.redelivered += 1  # and says so
         else:
-            self.ledger.on_arrival(name, number, self.mesh.now)
+            self._seen.add((who, number))
+            self.journal.on_arrival(who, 0, number, self.mesh.now)
 
     def lost(self) -> int:
         """Accepted, and seen by nobody; of a topic, by somebody not."""
-        if self.plan.kind is AddressKind.MULTICAST:
-            return len(self.ledger.accepted.difference(*self.ledger.arrivals.values()))
-        return self.ledger.lost()
+        lost = list(self.journal.lost())
+        return len(set(lost) - self.journal.received().keys()) if self.plan.kind is AddressKind.MULTICAST else len(lost)
 
     @property
     def is_over(self) -> bool:
-        return self.ledger.is_settled and not self.lost()
+        return not self.journal.unanswered() and not self.lost()
 
 
 def client_routers(mesh: SimMesh) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh.drills import figures
-from mesh.drills.journal import Journal, Stall
+from mesh.journal import Journal, Stall
 
 RATE = 100.0
 BEFORE = (0.0, 5.0)

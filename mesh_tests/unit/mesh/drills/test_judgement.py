@@ -10,12 +10,12 @@ import pytest
 from addressing.book import AddressKind
 from mesh.drills.detection import Notice
 from mesh.drills.faults.injection import Injection
-from mesh.drills.journal import Journal
 from mesh.drills.judgement import Circumstances, baseline_failure, make_report
 from mesh.drills.model import Drill, Fault, Kill, Latency, Load
 from mesh.drills.plan import Flow, Plan, Planned
 from mesh.drills.rehearsal import Injected, Record
 from mesh.drills.report import Drawing, Report, Verdict
+from mesh.journal import Journal
 
 RATE = 100.0
 BEGAN, FAULT_AT, ENDED = 1000.0, 1005.0, 1015.0

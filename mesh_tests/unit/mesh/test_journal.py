@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mesh.drills.journal import Journal
+from mesh.journal import Journal
 
 
 def journal(count: int, *, consumers: int = 1, is_competing: bool = True) -> Journal:
@@ -20,9 +20,10 @@ def test_a_message_without_an_outcome_is_unknown():
     made = Journal(1, True)
     made.add_sender()
     message, _ = made.on_sent(0, 0.0, 0.0)
-    assert made.outcome(message) == "unknown"
+    assert (made.outcome(message), made.unanswered()) == ("unknown", 1)
     assert not made.is_complete()
-    made.on_outcome(message, "released")
+    made.on_outcome(message, "unknown")
+    assert (made.outcome(message), made.unanswered()) == ("unknown", 0)
     assert made.is_complete()
 
 

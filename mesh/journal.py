@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
-PENDING = "unknown"
-OUTCOMES = (PENDING, "accepted", "rejected", "released", "modified")
-CODES = {name: code for code, name in enumerate(OUTCOMES)}
+UNKNOWN = "unknown"
+OUTCOMES = ("accepted", "rejected", "released", "modified", UNKNOWN)
+CODES = {name: code for code, name in enumerate(OUTCOMES, 1)}
+UNANSWERED = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Journal:
         number = len(self._by_sender[sender])
         self.due.append(due)
         self.sent.append(now)
-        self._outcome.append(0)
+        self._outcome.append(UNANSWERED)
         self._sender.append(sender)
         self._number.append(number)
         self._by_sender[sender].append(message)
@@ -77,7 +78,12 @@ class Journal:
         self.arrivals.append(Arrival(self._by_sender[sender][number], consumer, now))
 
     def outcome(self, message: int) -> str:
-        return OUTCOMES[self._outcome[message]]
+        code = self._outcome[message]
+        return OUTCOMES[code - 1] if code != UNANSWERED else UNKNOWN
+
+    def unanswered(self) -> int:
+        """How many have no outcome, nor lost the way to get one."""
+        return self._outcome.count(UNANSWERED)
 
     def name(self, message: int) -> str:
         """Its id on the wire: sender and number."""
@@ -85,7 +91,7 @@ class Journal:
 
     def is_complete(self) -> bool:
         """Every message has an outcome, and what was accepted has arrived."""
-        return 0 not in self._outcome and not any(True for _ in self.lost())
+        return not self.unanswered() and not any(True for _ in self.lost())
 
     def due_between(self, start: float, end: float) -> list[int]:
         return [message for message, due in enumerate(self.due) if start <= due < end]
