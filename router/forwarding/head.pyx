@@ -28,7 +28,8 @@ cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
     elif not pn.delivery_settled(delivery):
         pn.delivery_update(delivery, RELEASED_STATE)
     pn.delivery_settle(delivery)
-    return 0
+    # It may be done at a time of ours, when nothing else comes of the connection that would send it.
+    return head.link.endpoint.mark()
 
 
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
