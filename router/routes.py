@@ -18,7 +18,7 @@ from router.egress_route import BrokerSide, answer_as
 from router.events import RouteReattached
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
-from router.routing.core import Routing
+from router.routing.plane import Plane
 from router.spec import PATH_LOST, CircuitKind, CircuitSpec
 from router.timers import Timer, Timers
 from router.unstitched import Unstitched
@@ -198,7 +198,7 @@ class IngressRoute(Unstitched):
 class RouteWays:
     """Finds the way to a broker: attached here, or behind the cheapest router that has it."""
 
-    def __init__(self, router_id: str, routing: Routing, brokers: Brokers, circuits: Circuits, emit: Emit) -> None:
+    def __init__(self, router_id: str, routing: Plane, brokers: Brokers, circuits: Circuits, emit: Emit) -> None:
         self._router_id = router_id
         self._routing = routing
         self._brokers = brokers
@@ -222,7 +222,7 @@ class RouteWays:
                 lambda far: ready(far, here),
             )
             return
-        path = self._cheapest(request.broker)
+        path = self.path_to(request.broker)
         if path is None:
             ready(None, ())
             return
@@ -244,7 +244,10 @@ class RouteWays:
             return
         ready(far, path)
 
-    def _cheapest(self, broker: str) -> tuple[str, ...] | None:
+    def path_to(self, broker: str) -> tuple[str, ...] | None:
+        """From here; None while there is none."""
+        if self._brokers.is_up(broker):
+            return (self._router_id,)
         found = [
             (cost, router)
             for router in self._routing.routers_with(f"B:{broker}")

@@ -180,15 +180,17 @@ class SimMesh(World):
 
     def start(self, name: str) -> RouterNode:
         instance = next(self._instances)
-        edges = [edge for edge in self.topology.edges() if name in (edge.dialer, edge.to)]
+        is_edge = self.topology.routers[name].is_edge
         settings = RouterSettings(
             router_id=name,
             mesh=self.topology.mesh,
             instance=instance,
             listeners={"clients": self._listener(name)},
-            node_endpoint=node_endpoint_settings(name, instance, "0"),
-            costs={edge.to if edge.dialer == name else edge.dialer: edge.cost for edge in edges},
-            connectors={f"router:{edge.to}": edge.to for edge in edges if edge.dialer == name},
+            node_endpoint=node_endpoint_settings(name, instance, "0", is_edge=is_edge),
+            costs=self.topology.costs_at(name),
+            connectors={f"router:{edge.to}": edge.to for edge in self.topology.edges() if edge.dialer == name},
+            is_edge=is_edge,
+            edges=frozenset(self.topology.edge_routers),
             routing=routing_settings(self.topology),
         )
         node = RouterNode(
@@ -305,14 +307,15 @@ class SimMesh(World):
         return client
 
     def converge(self) -> None:
-        """Until every router reaches every other."""
-        others = len(self.routers) - 1
-        self.run_until(
-            lambda: all(
-                sum(view.cost is not None for view in node.snapshot().routers) == others
-                for node in self.routers.values()
-            )
-        )
+        """Until every interior router reaches every other, and every edge has its active uplink."""
+        self.run_until(lambda: all(self._has_converged(name) for name in self.routers))
+
+    def _has_converged(self, name: str) -> bool:
+        found = self.routers[name].snapshot()
+        if self.topology.routers[name].is_edge:
+            return found.active_uplink is not None
+        others = sum(other in self.routers for other in self.topology.interior_routers) - 1
+        return sum(view.cost is not None for view in found.routers) == others
 
 
 class SimBroker(BrokerNode):

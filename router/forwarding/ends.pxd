@@ -64,6 +64,9 @@ cdef class Inlet(Head):
     cdef readonly long long usual_bytes
     cdef int promised_count
     cdef readonly bint is_circuit
+    # From an edge router, for which this one is the ingress; `shuns`: takers at which edge are none of its (0: none).
+    cdef public bint is_edge
+    cdef public int shuns
     # Router id at the other end of a circuit.
     cdef public object ingress
     # A circuit of large deliveries, beside one that is shared.
@@ -108,6 +111,8 @@ cdef class Inlet(Head):
     cdef int reduce(self, int count) except -1
     cdef bint needs_float(self) noexcept
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept
+    cdef bint is_from_node(self) noexcept
+    cdef bint may_feed(self, Taker taker) noexcept
 
 
 cdef class Taker(DeliveryOwner):
@@ -116,6 +121,8 @@ cdef class Taker(DeliveryOwner):
     cdef readonly Group group
     # Of a circuit it may change, but not to 0.
     cdef public int cost
+    # Number of the connection to the edge router that it leads to; 0: to none.
+    cdef public int edge
     cdef int credit_count
     cdef public bint presettles
     cdef bint is_closing_now
@@ -163,6 +170,7 @@ cdef class Taker(DeliveryOwner):
     cdef int sync(self) except -1
     cdef pn_delivery_t *start(self) except NULL
     cdef bint can_take_now(self) noexcept
+    cdef bint is_near_now(self) noexcept
     cdef int join(self) except -1
     cdef int leave(self) except -1
 

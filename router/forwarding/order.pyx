@@ -81,6 +81,25 @@ cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
     return are
 
 
+cdef bint are_all_passed_on(Inlet inlet) except -1:
+    """Wherever it went, as far as is known. Of what is not known yet, ask."""
+    cdef Taker taker
+    cdef dict unheard = inlet.unheard
+    cdef bint are = True
+    for taker in list(unheard or ()):
+        if not taker.link.is_open_now():
+            del unheard[taker]
+        elif unheard[taker] is not None:
+            are = False
+        elif taker.credit_count > 0 and taker.moving is None:
+            unheard[taker] = _ask(inlet, taker, unheard)
+            are = False
+        elif not taker.is_stalled:
+            inlet.group.on_blocked(taker)
+            are = False
+    return are
+
+
 cdef Barrier _ask(Inlet inlet, Taker taker, dict unheard):
     cdef Barrier barrier = Barrier.__new__(Barrier)
     barrier.asker = inlet

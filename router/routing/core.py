@@ -32,6 +32,7 @@ from router.routing.advertising import Advertising
 from router.routing.fields import ControlMessageError
 from router.routing.link_state import LinkState, LinkStateRecord
 from router.routing.messages import (
+    Ask,
     Hello,
     Lsr,
     Lsu,
@@ -40,6 +41,7 @@ from router.routing.messages import (
     MauChanges,
     Message,
     Ra,
+    Reach,
     UnknownMessage,
     Versions,
     parse,
@@ -155,6 +157,8 @@ class Routing:
                 return self._on_mau(connection, neighbor, message, now)
             case Mar():
                 return self._on_mar(connection, message)
+            case Ask() | Reach():
+                return self._ignore(connection, f"{message.opcode} between interior routers")
 
     def _ignore(self, connection: int, reason: str) -> list[Action]:
         if connection in self._ignoring:
