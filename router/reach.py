@@ -160,8 +160,8 @@ class Reach:
 
     def is_taken(self, entry: Entry) -> bool:
         """Somebody takes it, here or at a router in reach."""
-        is_near = any(taker.is_near for taker in entry.group.takers) or bool(self.behind(entry))
-        return is_near or bool(self.cheapest(self.takers(entry)))
+        is_local = any(taker.cost == 0 for taker in entry.group.takers)
+        return is_local or bool(self.behind(entry)) or bool(self.cheapest(self.takers(entry)))
 
     def is_announced(self, entry: Entry) -> bool:
         takers = self.takers(entry)

@@ -38,6 +38,7 @@ def with_brokers(folder: Path, **more: Any) -> SimMesh:
 
 
 def _topology(more: dict[str, Any]) -> dict[str, Any]:
+    listener = more.pop("listener", None)
     routers: dict[str, Any] = {
         "r1": {"connect": ["r2"]},
         "r2": {"connect": ["r3"]},
@@ -46,4 +47,6 @@ def _topology(more: dict[str, Any]) -> dict[str, Any]:
         "e2": {"mode": "edge", "connect": ["r1", "r3"]},
         "e3": {"mode": "edge", "connect": ["r3", "r2"]},
     }
+    if listener is not None:
+        routers = {router: {**model, "listeners": [listener]} for router, model in routers.items()}
     return {"mesh": "edges", "node_tls": False, "routers": routers, "addresses": ADDRESSES, **more}
