@@ -117,9 +117,7 @@ class _Parts:
                 _listener_name(index): self._listener_settings(listener)
                 for index, listener in enumerate(self._router.listeners)
             },
-            node_endpoint=node_endpoint_settings(
-                name, self._instance, self._version, is_edge=self._router.is_edge
-            ),
+            node_endpoint=node_endpoint_settings(name, self._instance, self._version, is_edge=self._router.is_edge),
             costs=topology.costs_at(name),
             connectors={_connector_name(edge.to): edge.to for edge in topology.edges() if edge.dialer == name},
             is_edge=self._router.is_edge,

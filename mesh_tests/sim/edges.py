@@ -1,7 +1,7 @@
 """How does a test get a mesh with edge routers?
 
-    e1 - r1 - r2 - r3 - e3      e1 may also use r2, e3 also r2; e2 is at r1, and may use r3
-      \\__/ \\_e2_____/
+e1 - r1 - r2 - r3 - e3      e1 may also use r2, e3 also r2; e2 is at r1, and may use r3
+  \\__/ \\_e2_____/
 """
 
 from __future__ import annotations

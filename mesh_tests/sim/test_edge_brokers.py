@@ -31,7 +31,9 @@ def bodies(receiver: Receiver) -> list[int]:
 
 
 @pytest.mark.parametrize("address", ["orders", "sharded"])
-@pytest.mark.parametrize(("producer", "consumer"), [("e1", "e3"), ("e3", "e1"), ("e1", "e1"), ("e1", "r2"), ("r2", "e3")])
+@pytest.mark.parametrize(
+    ("producer", "consumer"), [("e1", "e3"), ("e3", "e1"), ("e1", "e1"), ("e1", "r2"), ("r2", "e3")]
+)
 def test_a_queue_keeps_what_an_edge_sends_and_an_edge_takes_it(
     tmp_path: Path, address: str, producer: str, consumer: str
 ):

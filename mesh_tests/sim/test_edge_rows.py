@@ -311,7 +311,7 @@ def test_large_and_small_messages_keep_their_order(producer: str, consumer: str,
     mesh.run_until(lambda: len(sender.outcomes) == len(sent))
     assert [message[:1] for message in receiver.taken] == [body[:1] for body in sent]
     assert receiver.taken == sent
-    assert set(map(lambda outcome: outcome.kind, sender.outcomes.values())) == {Kind.ACCEPTED}
+    assert {outcome.kind for outcome in sender.outcomes.values()} == {Kind.ACCEPTED}
 
 
 @pytest.mark.parametrize("address", ["rpc", "prices"])

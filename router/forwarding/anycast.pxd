@@ -22,6 +22,7 @@ cdef class Anycast(AddressGroup):
     cdef bint leads_nowhere(self, Inlet inlet) noexcept
     cdef int watch_circuits(self) except -1
     cdef bint _has_ready_for(self, Inlet inlet) noexcept
+    cdef bint _is_barrier_late(self, Inlet inlet) except -1
     cdef int _credit_at(self, int edge) except -1
     cdef int _recall_further(self, Carrier carrier) except -1
     cdef int _rest(self, object ingress) except -1

@@ -211,11 +211,22 @@ cdef class Anycast(AddressGroup):
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
         # A broker may get the next over another link of ours: not before it has those.
-        # At an edge, or further on, behind those that went there over another circuit.
-        if not (note_under_way(inlet) and are_all_passed_on(inlet)):
+        if not note_under_way(inlet):
             self.wait_for_taker(inlet)
             return False
+        # At an edge, or further on, behind those that went there over another circuit.
+        if not are_all_passed_on(inlet) and not self._is_barrier_late(inlet):
+            self.wait_for_taker(inlet)
+            return False
+        inlet.barrier_due_s = 0
         return AddressGroup.pass_barrier(self, inlet)
+
+    cdef bint _is_barrier_late(self, Inlet inlet) except -1:
+        """A consumer that takes nothing more stops those behind it for so long only."""
+        if not inlet.barrier_due_s:
+            inlet.barrier_due_s = self.timers.now + self.settings.path_wait_s
+            self.timers.after(self.settings.path_wait_s, self.go_on)
+        return self.timers.now >= inlet.barrier_due_s
 
     cdef Carrier begin(self, Inlet inlet):
         cdef pn_delivery_t *delivery

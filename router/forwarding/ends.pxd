@@ -79,6 +79,8 @@ cdef class Inlet(Head):
     cdef bint has_other_ways
     # Circuits with deliveries of which it does not know whether they were passed on, each with its barrier (`order`) or None.
     cdef dict unheard
+    # When the barrier at its head is answered in any case; 0: there is none.
+    cdef double barrier_due_s
     cdef Carrier moving
     cdef Carrier newest
     cdef readonly int unsettled_count

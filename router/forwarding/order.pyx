@@ -82,7 +82,10 @@ cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
 
 
 cdef bint are_all_passed_on(Inlet inlet) except -1:
-    """Wherever it went, as far as is known. Of what is not known yet, ask."""
+    """Wherever it went, as far as is known. Of what is not known yet, ask.
+
+    An anycast's taker that wants nothing cannot be asked: what waits there is before whatever comes there later.
+    """
     cdef Taker taker
     cdef dict unheard = inlet.unheard
     cdef bint are = True
@@ -91,10 +94,12 @@ cdef bint are_all_passed_on(Inlet inlet) except -1:
             del unheard[taker]
         elif unheard[taker] is not None:
             are = False
-        elif taker.credit_count > 0 and taker.moving is None:
+        elif taker.moving is not None:
+            are = False
+        elif taker.credit_count > 0:
             unheard[taker] = _ask(inlet, taker, unheard)
             are = False
-        elif not taker.is_stalled:
+        elif not inlet.group.takes_recalls and not taker.is_stalled:
             inlet.group.on_blocked(taker)
             are = False
     return are
