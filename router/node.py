@@ -20,10 +20,10 @@ from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
 from router.connections import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.edge_reach import EdgeReach
-from router.egress_route import EgressRoute
 from router.forwarding.records import set_now
 from router.leaving import Leaving
 from router.neighbor import EDGE, INTERIOR, UPLINK, NeighborConnection
+from router.placing import Placing
 from router.reach import Reach, broker_key, edge_key
 from router.routes import RouteWays
 from router.routing import actions
@@ -33,7 +33,7 @@ from router.routing.plane import Plane
 from router.routing.uplinks import Uplinks
 from router.settings import RouterSettings
 from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_views
-from router.spec import CircuitKind, CircuitSpec, path_lost
+from router.spec import CircuitSpec, path_lost
 from router.timers import Patience, Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, Peer
@@ -59,7 +59,6 @@ class RouterNode:
         self.dirty = DirtyEndpoints()
         self._settings = settings
         self._emit = emit
-        self._book = book
         self._timers = Timers()
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
@@ -90,6 +89,7 @@ class RouterNode:
         self._brokers.on_change = self._on_broker_changed
         self._leaving = Leaving(self._timers, settings.forwarding.path_wait_s, self._obey)
         self._ways = RouteWays(settings.router_id, self._routing, self._brokers, self._circuits, emit)
+        self._placing = Placing(settings.router_id, book, self._addresses, self._circuits, self._ways)
         self._services = ClientServices(
             router_id=settings.router_id,
             instance=settings.instance,
@@ -303,42 +303,11 @@ class RouterNode:
         try:
             spec = CircuitSpec.from_text(circuit)
             if connection.kind == EDGE:
-                self._place_of_edge(connection, link, spec)
+                self._placing.of_edge(link, spec, connection.number)
             else:
-                self._place_circuit(link, spec)
+                self._placing.of_router(link, spec)
         except AmqpError as error:
             link.refuse(error)
-
-    def _place_of_edge(self, connection: NeighborConnection, link: Link, spec: CircuitSpec) -> None:
-        """An edge knows no way but to here: whatever it sends begins its path here."""
-        if spec.kind is not CircuitKind.ROUTE:
-            if not isinstance(link, IncomingLink):
-                raise AmqpError("amqp:not-allowed", f"a {spec.kind.value} circuit is attached by its sender")
-            self._addresses.accept_circuit(link, spec, connection.number)
-            return
-        path = self._ways.path_to(spec.broker)
-        if path is None:
-            raise path_lost(f"{self._settings.router_id} knows no way to broker {spec.broker}")
-        self._place_circuit(link, replace(spec, path=path))
-
-    def _place_circuit(self, link: Link, spec: CircuitSpec) -> None:
-        if spec.kind.has_tree and isinstance(link, IncomingLink):
-            self._addresses.accept_circuit(link, spec)
-        elif spec.egress != self._settings.router_id:
-            self._circuits.pass_on(link, spec)
-        elif spec.kind is CircuitKind.ROUTE:
-            self._place_route(link, spec)
-        elif isinstance(link, IncomingLink):
-            self._addresses.accept_circuit(link, spec)
-        else:
-            raise AmqpError("amqp:not-allowed", f"a {spec.kind.value} circuit is attached by its sender")
-
-    def _place_route(self, link: Link, spec: CircuitSpec) -> None:
-        terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
-        policy = self._book.resolve(spec.address) if spec.address else None
-        if spec.address and (policy is None or spec.broker not in policy.brokers):
-            raise AmqpError("amqp:not-found", f"{spec.address!r} is not at broker {spec.broker}")
-        EgressRoute(link, spec, policy, terminus.address, self._ways.side)
 
     # Routing
     def _ask(self, key: str, is_wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""An edge router loses its active uplink, through sockets and under traffic: by a crash, and by one that falls silent."""
+"""An edge router loses its active uplink, through sockets and under traffic: it crashes, or falls silent."""
 
 from __future__ import annotations
 
@@ -91,9 +91,12 @@ def active_uplink(mesh: RunningMesh) -> str | None:
 @pytest.mark.quiet
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["kill", "stop"])
 @pytest.mark.parametrize(("producer", "consumer"), [("e1", "e2"), ("e2", "e1")])
-def test_nothing_is_lost_when_the_active_uplink_is(mesh, producer: str, consumer: str, fault: signal.Signals):
-    assert active_uplink(mesh) == "r1"
-    pid = mesh.pid("r1")
+def test_nothing_is_lost_when_the_active_uplink_is(
+    mesh, record_property, producer: str, consumer: str, fault: signal.Signals
+):
+    active = active_uplink(mesh)
+    assert active is not None
+    pid = mesh.pid(active)
     traffic = Traffic(mesh, "again.x", producer, consumer)
     try:
         traffic.run_until(lambda: len(traffic.seen) >= BEFORE, "before")
@@ -103,11 +106,11 @@ def test_nothing_is_lost_when_the_active_uplink_is(mesh, producer: str, consumer
         traffic.run_until(lambda: len(traffic.numbers) >= known + AFTER, "after")
         traffic.run_until(lambda: len(traffic.producer.outcomes) == len(traffic.numbers), "outcomes")
         outage_s = max(traffic.gaps)
-        print(f"outage {producer} to {consumer}, {fault.name}: {outage_s * 1000:.0f} ms")
+        record_property("outage_ms", round(outage_s * 1000))
         assert all(traffic.producer.outcomes[number] == ACCEPTED for number in traffic.numbers)
         assert set(traffic.seen) == set(range(len(traffic.numbers)))
         assert outage_s < MOST_OUTAGE_S[fault]
-        assert active_uplink(mesh) == "r2"
+        assert active_uplink(mesh) in {"r1", "r2"} - {active}
     finally:
         if fault is signal.SIGSTOP:
             os.kill(pid, signal.SIGCONT)
@@ -125,8 +128,10 @@ def test_queue_clients_keep_their_links_and_dynamic_addresses_their_name(mesh):
         address = replies.remote_source.address
         answers = far.sender(address)
         assert wait_with([client, far], lambda: answers.credit > 0, "credit") is None
-        mesh.kill("r1")
-        wait_until(lambda: active_uplink(mesh) == "r2", 10, "the next uplink")
+        active = active_uplink(mesh)
+        assert active is not None
+        mesh.kill(active)
+        wait_until(lambda: active_uplink(mesh) in {"r1", "r2"} - {active}, 10, "the next uplink")
         number = far.send_when_due(answers, "late")
         wait_with([client, far], lambda: bool(client.arrived), "the reply")
         client.settle_all()
