@@ -79,6 +79,8 @@ cdef class Inlet(Head):
     cdef bint has_other_ways
     # Circuits with deliveries of which it does not know whether they were passed on, each with its barrier (`order`) or None.
     cdef dict unheard
+    # Those of them, for what a router sends here, that have some of which no outcome will tell.
+    cdef dict settled_to
     # When the barrier at its head is answered in any case; 0: there is none.
     cdef double barrier_due_s
     cdef Carrier moving
@@ -108,6 +110,7 @@ cdef class Inlet(Head):
     cdef int pop(self) except -1
     cdef int drop_head(self) except -1
     cdef int on_unheard(self, Taker taker) except -1
+    cdef int on_unheard_settled(self, Taker taker) except -1
     cdef int on_settled(self) except -1
     cdef int top_up(self, int count) except -1
     cdef int reduce(self, int count) except -1

@@ -346,6 +346,13 @@ cdef class Inlet(Head):
         self.unheard = _with(self.unheard, taker)
         return 0
 
+    cdef int on_unheard_settled(self, Taker taker) except -1:
+        """As above, and no outcome will tell."""
+        self.on_unheard(taker)
+        if self.is_from_node() and self.unheard is not None and taker in self.unheard:
+            self.settled_to = _with(self.settled_to, taker)
+        return 0
+
     cdef int on_settled(self) except -1:
         """One of its deliveries was settled."""
         return self.group.on_returned(self)

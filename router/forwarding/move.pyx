@@ -215,7 +215,7 @@ cdef class Move(Carrier):
             return taker.group.on_moved(taker)
         if taker.presettles or is_settled:
             if is_settled:
-                inlet.on_unheard(taker)
+                inlet.on_unheard_settled(taker)
             self._settle(0 if inlet is None or is_settled else ACCEPTED_STATE)
         return taker.group.on_moved(taker)
 
@@ -460,7 +460,7 @@ cdef class Move(Carrier):
             if not ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
                 if self.taker.is_broker:
                     return 0  # until it has an outcome
-                inlet.on_unheard(self.taker)
+                inlet.on_unheard_settled(self.taker)
             self._settle(0)
         return 0
 
