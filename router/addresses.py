@@ -228,13 +228,11 @@ class Addresses:
         if has_moved:
             self._on_edge_moved(edge)
         for key in keys:
-            policy = self._book.resolve(key[2:])
-            if policy is None or policy.kind is AddressKind.UNAVAILABLE or key != key_for(policy, int(key[1])):
+            policy, phase = self._book.resolve(key[2:]), int(key[1]) if key[1:2] in ("0", "1") else 0
+            if policy is None or policy.kind is AddressKind.UNAVAILABLE or key != key_for(policy, phase):
                 self._deny(key)
-                continue
-            name = (policy.address, int(key[1]))
-            if name in self._entries or self._edges.taking(key) or self._edges.asking(key):
-                self._changed.add(self._entry(policy, name[1]))
+            elif (policy.address, phase) in self._entries or self._edges.taking(key) or self._edges.asking(key):
+                self._changed.add(self._entry(policy, phase))
 
     def _deny(self, key: str) -> None:
         """Another topology's address."""

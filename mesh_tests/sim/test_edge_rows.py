@@ -8,6 +8,8 @@ from mesh_tests.outcomes import told
 from mesh_tests.sim.edges import with_edges
 from mesh_tests.sim.world import SimMesh
 from wire.delivery import ACCEPTED, RELEASED, Kind, rejected
+from wire.endpoint import Peer
+from wire.errors import AmqpError
 
 EVERYWHERE = ["e1", "e2", "e3", "r1", "r2", "r3"]
 
@@ -327,3 +329,32 @@ def test_a_large_message_streams_before_its_end_is_sent(address: str):
     sender.link.finish()
     mesh.run_until(lambda: bool(sender.outcomes))
     assert receiver.taken == [b"x" * 1_000_000]
+
+
+# What edges may not
+def test_a_router_does_not_connect_to_an_edge():
+    mesh = with_edges()
+    node, edge = mesh.routers["r2"], mesh.routers["e1"]
+    mesh.join(
+        (node, node.on_connected("router:r3", Peer(is_mesh=True), mesh.now)),
+        (edge, edge.on_accepted("nodes", Peer(is_mesh=True), mesh.now)),
+    )
+    with pytest.raises(AmqpError, match="e1 is an edge router"):
+        mesh.run(1)
+
+
+@pytest.mark.parametrize(("router", "neighbor"), [("e1", "r1"), ("r1", "e1")])
+def test_the_cost_of_an_uplink_is_not_changed_while_it_runs(router: str, neighbor: str):
+    mesh = with_edges()
+    with pytest.raises(ValueError, match="e1 is an edge router"):
+        mesh.routers[router].set_cost(neighbor, 5, mesh.now)
+
+
+def test_what_a_user_may_do_is_judged_at_the_edge():
+    users = {"ann": {"send": "rpc", "receive": "prices"}}
+    mesh = with_edges(users=users)
+    ann = mesh.client("e1", user="ann")
+    assert ann.sender("rpc").error is ann.receiver("prices").error is None
+    wrong = ann.sender("prices"), ann.receiver("rpc")
+    mesh.run(0.1)
+    assert [end.error.condition for end in wrong] == ["amqp:unauthorized-access"] * 2

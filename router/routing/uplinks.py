@@ -101,10 +101,7 @@ class Uplinks:
 
     def ask(self, added: Iterable[str], removed: Iterable[str], now: float) -> list[Action]:
         """Whether these keys are taken elsewhere matters here, or does no longer."""
-        removed = tuple(removed)
         self._asking.change(added, removed, self._asked)
-        for key in removed:
-            self._levels.pop(key, None)
         return self._tell_asked(now)
 
     def on_time(self, now: float) -> list[Action]:
@@ -174,6 +171,9 @@ class Uplinks:
         if told is None:
             return []
         self._asked = self._asked.union(told[0]).difference(told[1])
+        # Not before it is told: who asks again in between gets no other answer.
+        for key in told[1]:
+            self._levels.pop(key, None)
         return [self._say(Ask(self._router_id, *told))] if self._active is not None else []
 
     def _say(self, message: MauAll | MauChanges | Ask) -> SendControl:

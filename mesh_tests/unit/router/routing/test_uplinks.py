@@ -135,6 +135,18 @@ def test_what_is_said_twice_is_no_news():
     assert not list(pair.interior[1].take_news())
 
 
+def test_who_stops_asking_and_asks_again_at_once_keeps_the_answer():
+    pair = Pair()
+    pair.connect(1)
+    pair.up(0, pair.edge.ask(["M0a"], [], pair.now))
+    pair.interior[1].note("e1", "M0a", Level.TAKEN)
+    pair.down(1, pair.interior[1].take_news())
+    pair.up(0, pair.edge.ask([], ["M0a"], pair.now))
+    pair.up(0, pair.edge.ask(["M0a"], [], pair.now))
+    pair.wait(0.2)
+    assert pair.edge.level("M0a") is Level.TAKEN
+
+
 def test_only_the_active_uplink_is_believed():
     pair = Pair()
     pair.connect(1, 2)
