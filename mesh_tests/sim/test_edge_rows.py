@@ -127,6 +127,38 @@ def test_a_delivery_lured_to_an_edge_comes_back_for_a_consumer_elsewhere():
     assert not resting.messages
 
 
+def test_what_went_up_for_a_consumer_that_left_is_released_though_one_at_the_same_edge_is_left():
+    mesh = with_edges()
+    left = mesh.client("r1").receiver("rpc", credit=0)
+    mesh.client("e1").receiver("rpc", credit=0)
+    sender = mesh.client("e1").sender("rpc")
+    mesh.run(0.5)
+    mesh.send(sender, b"lured")
+    mesh.run(0.5)
+    left.link.close()
+    mesh.run(5)
+    assert sender.outcomes == {1: RELEASED}
+
+
+def test_nothing_goes_up_and_comes_back_to_the_same_edge():
+    mesh = with_edges()
+    far = mesh.client("r1").receiver("rpc", credit=1)
+    far.accepts = False
+    near = mesh.client("e1").receiver("rpc", credit=100)
+    other = mesh.client("e2").sender("rpc")
+    sender = mesh.client("e1").sender("rpc")
+    mesh.run(0.5)
+    for _ in range(50):
+        mesh.send(sender)
+    mesh.run(5)
+    assert len(near.taken) + len(far.messages) == 50
+    (at_uplink,) = (each for each in mesh.routers["r1"].snapshot().addresses if each.address == "rpc")
+    assert at_uplink.deliveries_out == len(far.messages)
+    mesh.send(other), mesh.send(other)
+    mesh.run(5)
+    assert len(near.taken) + len(far.messages) == 52, "those of others do come"
+
+
 # Settlement
 def test_outcomes_pass_unchanged():
     mesh = with_edges()
