@@ -50,7 +50,9 @@ def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
 
 
 def _edges_at(topology: Topology, router: str) -> Iterator[Edge]:
-    return (edge for edge in topology.edges() if router in (edge.dialer, edge.to))
+    """Those whose cost may be changed."""
+    edges = (edge for edge in topology.edges() if not topology.routers[edge.dialer].is_edge)
+    return (edge for edge in edges if router in (edge.dialer, edge.to))
 
 
 def changed_costs(topology: Topology, snapshots: Mapping[str, Mapping[str, Any] | None]) -> Iterator[str]:
