@@ -13,7 +13,7 @@ from addressing.address_checks import check_addresses
 from addressing.declared import Declared, unknown
 from addressing.names import ANONYMOUS
 from addressing.problem import Path, Problem
-from addressing.topology import Authentication, Broker, Listener, Topology
+from addressing.topology import Authentication, Broker, Listener, Router, Topology
 
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
 _EMBEDDED_ONLY = ("host", "port")
@@ -48,6 +48,7 @@ def _check_names(declared: Declared) -> Iterator[Problem]:
 def _check_connections(topology: Topology, declared: Declared) -> Iterator[Problem]:
     declarers: dict[frozenset[str], str] = {}
     for name, router in topology.routers.items():
+        yield from _check_edge(topology, name, router)
         for i, connection in enumerate(router.connect):
             path: Path = ("routers", name, "connect", i, "to")
             yield from unknown("router", path, connection.to, declared.routers, f"router {name!r}: connector to")
@@ -58,6 +59,21 @@ def _check_connections(topology: Topology, declared: Declared) -> Iterator[Probl
                 message = f"{name!r} and {connection.to!r} are connected already, by router {declarers[pair]!r}"
                 yield Problem(path, "AM202", message)
             declarers.setdefault(pair, name)
+
+
+def _check_edge(topology: Topology, name: str, router: Router) -> Iterator[Problem]:
+    """Whatever ends at an edge router begins there."""
+    here: Path = ("routers", name)
+    if router.is_edge and not router.connect:
+        message = f"edge router {name!r} has no uplink"
+        yield Problem(here, "AM207", message, at_key=True, relies_on=((*here, "mode"), (*here, "connect")))
+    for i, connection in enumerate(router.connect):
+        other = topology.routers.get(connection.to)
+        if other is not None and other.is_edge and connection.to != name:
+            message = f"router {name!r}: connector to edge router {connection.to!r}"
+            yield Problem(
+                (*here, "connect", i, "to"), "AM206", message, relies_on=(("routers", connection.to, "mode"),)
+            )
 
 
 def _check_routing(topology: Topology) -> Iterator[Problem]:
@@ -180,6 +196,9 @@ def _check_brokers(topology: Topology, declared: Declared) -> Iterator[Problem]:
             yield from unknown(
                 "router", (*path, "routers", i), router, declared.routers, f"broker {name!r}: attached to"
             )
+            if router in topology.edge_routers:
+                message = f"broker {name!r}: attached to edge router {router!r}"
+                yield Problem((*path, "routers", i), "AM208", message, relies_on=(("routers", router, "mode"),))
         if broker.data is not None:
             first = folders.setdefault(topology.locate(broker.data), name)
             if first != name:
@@ -225,19 +244,19 @@ def check_reach(topology: Topology) -> Iterator[Problem]:
 
 
 def _parts(topology: Topology) -> list[list[str]]:
-    """Return the routers in groups that can reach each other, in the order of the file."""
-    neighbors: dict[str, set[str]] = {name: set() for name in topology.routers}
+    """Return the routers in groups that can reach each other, in the order of the file. Edges join nothing."""
+    neighbors: dict[str, set[str]] = {name: set() for name in topology.interior_routers}
     for edge in topology.edges():
-        if edge.to in neighbors:
+        if edge.to in neighbors and edge.dialer in neighbors:
             neighbors[edge.dialer].add(edge.to)
             neighbors[edge.to].add(edge.dialer)
     parts: list[list[str]] = []
     reached: set[str] = set()
-    for name in topology.routers:
+    for name in neighbors:
         if name not in reached:
             part = _reachable(name, neighbors)
             reached |= part
-            parts.append([other for other in topology.routers if other in part])
+            parts.append([other for other in neighbors if other in part])
     return parts
 
 

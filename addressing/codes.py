@@ -162,6 +162,26 @@ _ALL = (
         "raise hello_max_age_s to three times hello_interval_s or more, or remove it.",
     ),
     Code(
+        "AM206",
+        "a connection to an edge router",
+        "An edge router ('mode: edge') connects to interior routers and goes by way of one of them; it leads on to "
+        "nobody, so no router connects to it.",
+        "declare the connection at the edge, to an interior router, or remove 'mode: edge' there.",
+    ),
+    Code(
+        "AM207",
+        "an edge router without an uplink",
+        "An edge router ('mode: edge') reaches the mesh over the routers in its 'connect': the cheapest, else the "
+        "next. Without any it reaches nobody.",
+        "name at least one interior router in 'connect', better two.",
+    ),
+    Code(
+        "AM208",
+        "a broker at an edge router",
+        "Only interior routers connect to brokers: the others find the way to a broker by the paths between them.",
+        "name interior routers in 'routers', or none for all of them.",
+    ),
+    Code(
         "AM301",
         "a broker needs either data or url",
         "'data' (a folder) makes an embedded broker that amqpmesh runs; 'url' attaches an existing one. "

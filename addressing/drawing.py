@@ -1,7 +1,7 @@
 """What does this mesh look like? A topology as plain text: its shape, then its nodes, brokers and addresses.
 
 A line and a ring are drawn as such, anything else as a tree of fewest hops from its best-connected router, with
-the connections that the tree leaves out beside them. ``r3[b1]`` is a router with a broker attached.
+the connections that the tree leaves out beside them. ``r3[b1]`` is a router with a broker attached, ``(e1)`` an edge.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def draw_topology(topology: Topology) -> str:
 
 def _title(topology: Topology) -> str:
     counts = (
-        (len(topology.routers), "router"),
+        (len(topology.interior_routers), "router"),
+        (len(topology.edge_routers), "edge router"),
         (len(list(topology.edges())), "connection"),
         (len(topology.brokers), "broker"),
     )
@@ -46,10 +47,11 @@ def _draw_routers(topology: Topology) -> Iterator[str]:
     for edge in topology.edges():
         neighbors[edge.dialer][edge.to] = neighbors[edge.to][edge.dialer] = edge.cost
     labels = {name: _label(name, topology) for name in topology.routers}
+    uplinks = {name: next(iter(topology.costs_at(name)), "") for name in topology.edge_routers}
     left = list(topology.routers)
     while left:
         part = _reachable(left[0], neighbors)
-        yield from _draw_part([name for name in left if name in part], neighbors, labels)
+        yield from _draw_part([name for name in left if name in part], neighbors, labels, uplinks)
         left = [name for name in left if name not in part]
         if left:
             yield ""
@@ -58,7 +60,8 @@ def _draw_routers(topology: Topology) -> Iterator[str]:
 def _label(router: str, topology: Topology) -> str:
     # A broker that every one of many routers is attached to would only blur the picture: the table says it.
     brokers = [name for name in topology.brokers_at(router) if topology.brokers[name].routers]
-    return f"{router}[{', '.join(brokers)}]" if brokers else router
+    name = f"({router})" if topology.routers[router].is_edge else router
+    return f"{name}[{', '.join(brokers)}]" if brokers else name
 
 
 def _reachable(start: str, neighbors: Neighbors) -> set[str]:
@@ -70,7 +73,9 @@ def _reachable(start: str, neighbors: Neighbors) -> set[str]:
     return reached
 
 
-def _draw_part(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str]) -> Iterator[str]:
+def _draw_part(
+    names: Sequence[str], neighbors: Neighbors, labels: dict[str, str], uplinks: dict[str, str]
+) -> Iterator[str]:
     degrees = sorted(len(neighbors[name]) for name in names)
     fits_in_row = 2 <= len(names) <= _MOST_IN_A_ROW
     if fits_in_row and degrees[:2] == [1, 1] and degrees[-1] <= 2:
@@ -79,7 +84,7 @@ def _draw_part(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str
     elif fits_in_row and degrees[0] == degrees[-1] == 2:
         yield from _ring(_walk(names[0], neighbors), neighbors, labels)
     else:
-        yield from _tree(names, neighbors, labels)
+        yield from _tree(names, neighbors, labels, uplinks)
 
 
 def _walk(start: str, neighbors: Neighbors) -> list[str]:
@@ -108,10 +113,13 @@ def _ring(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str]) ->
     yield f"╰{neighbors[names[0]][names[-1]]!s:─^{width - 1}}╯"
 
 
-def _tree(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str]) -> Iterator[str]:
-    """Draw any graph: the tree of fewest hops from the router with most connections, and what else it connects."""
-    root = max(names, key=lambda name: (len(neighbors[name]), -names.index(name)))
-    parents = _parents(root, neighbors)
+def _tree(names: Sequence[str], neighbors: Neighbors, labels: dict[str, str], uplinks: dict[str, str]) -> Iterator[str]:
+    """Draw any graph: the tree of fewest hops from the router with most connections, and what else it connects.
+
+    An edge router is drawn at the uplink that it prefers.
+    """
+    root = max(names, key=lambda name: (name not in uplinks, len(neighbors[name]), -names.index(name)))
+    parents = _parents(root, neighbors) | {edge: uplink for edge, uplink in uplinks.items() if edge in names}
     children: dict[str, list[str]] = {name: [] for name in names}
     for name, parent in parents.items():
         children[parent].append(name)
@@ -177,7 +185,7 @@ def _at(host: str, port: int) -> str:
 
 def _broker_row(name: str, topology: Topology) -> list[str]:
     broker = topology.brokers[name]
-    routers = ", ".join(broker.routers) or "every router"
+    routers = ", ".join(broker.routers) or ("every interior router" if topology.edge_routers else "every router")
     if broker.location is not None:
         return [name, str(broker.location), "existing", f"at {routers}"]
     return [name, _at(broker.host, broker.port), f"embedded in {broker.data}", f"at {routers}"]

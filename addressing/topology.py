@@ -178,9 +178,18 @@ class Connection(Part):
         return {"to": value} if isinstance(value, str) else value
 
 
+class RouterMode(StrEnum):
+    """Whether a router finds paths for others, or has one way into the mesh."""
+
+    INTERIOR = "interior"
+    EDGE = "edge"
+
+
 class Router(Part):
     """A router of the mesh."""
 
+    mode: RouterMode = RouterMode.INTERIOR
+    """'edge' knows no paths: it goes by way of one of the routers it connects to, the cheapest, else the next."""
     host: Host = "127.0.0.1"
     """Where the other nodes reach this router; it listens for them there."""
     port: Port = Field(default=FIRST_ROUTER_PORT, json_schema_extra={"default": None})
@@ -188,7 +197,11 @@ class Router(Part):
     listeners: tuple[Listener, ...] = ()
     """Ports for clients."""
     connect: tuple[Connection, ...] = ()
-    """Routers that this one connects to. One of the two ends declares a connection."""
+    """Routers that this one connects to. One of the two ends declares a connection; of an edge's, the edge."""
+
+    @property
+    def is_edge(self) -> bool:
+        return self.mode is RouterMode.EDGE
 
 
 class BrokerTls(Part):
@@ -216,7 +229,7 @@ class Broker(Part):
     url: Annotated[str, _checked(parse_broker_url)] | None = Field(default=None, repr=False)
     """Existing broker: amqp://user:password@host:port, or amqps:// for TLS."""
     routers: NodeNames = ()
-    """Routers that connect to the broker (default: all)."""
+    """Routers that connect to the broker (default: all but edges)."""
     address_prefix: str = ""
     """Existing broker: what it wants before the name of a queue, such as /queue/ for RabbitMQ 3."""
     hostname: str | None = None
@@ -339,9 +352,26 @@ class Topology(Part):
             for connection in router.connect:
                 yield Edge(name, connection.to, connection.cost, connection.host, connection.port)
 
+    @property
+    def interior_routers(self) -> tuple[str, ...]:
+        return tuple(name for name, router in self.routers.items() if not router.is_edge)
+
+    @property
+    def edge_routers(self) -> tuple[str, ...]:
+        return tuple(name for name, router in self.routers.items() if router.is_edge)
+
+    def costs_at(self, router: str) -> dict[str, int]:
+        """Of the connections of ``router``, by the router at the other end: an edge's in the order of preference."""
+        costs = {
+            edge.to if edge.dialer == router else edge.dialer: edge.cost
+            for edge in self.edges()
+            if router in (edge.dialer, edge.to)
+        }
+        return dict(sorted(costs.items(), key=lambda item: item[1])) if self.routers[router].is_edge else costs
+
     def routers_of(self, broker: str) -> tuple[str, ...]:
         """The routers that connect to ``broker``."""
-        return self.brokers[broker].routers or tuple(self.routers)
+        return self.brokers[broker].routers or self.interior_routers
 
     def brokers_at(self, router: str) -> tuple[str, ...]:
         """The brokers that ``router`` connects to."""

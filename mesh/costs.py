@@ -37,6 +37,11 @@ def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
     for name in (router, neighbor):
         if name not in topology.routers:
             raise click.UsageError(f"no router '{name}' in mesh {topology.mesh}: known: {', '.join(topology.routers)}")
+    for name in (router, neighbor):
+        if topology.routers[name].is_edge:
+            raise click.UsageError(
+                f"{name} is an edge router: it uses its uplinks in the order that the topology gives"
+            )
     for edge in topology.edges():
         if {edge.dialer, edge.to} == {router, neighbor}:
             return edge
@@ -45,7 +50,9 @@ def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
 
 
 def _edges_at(topology: Topology, router: str) -> Iterator[Edge]:
-    return (edge for edge in topology.edges() if router in (edge.dialer, edge.to))
+    """Those whose cost may be changed."""
+    edges = (edge for edge in topology.edges() if not topology.routers[edge.dialer].is_edge)
+    return (edge for edge in edges if router in (edge.dialer, edge.to))
 
 
 def changed_costs(topology: Topology, snapshots: Mapping[str, Mapping[str, Any] | None]) -> Iterator[str]:

@@ -8,10 +8,12 @@ from addressing.topology import Topology
 
 
 def expected_neighbors(topology: Topology) -> dict[str, set[str]]:
-    neighbors: dict[str, set[str]] = {name: set() for name in topology.routers}
+    """Of the interior routers, which know of no edges."""
+    neighbors: dict[str, set[str]] = {name: set() for name in topology.interior_routers}
     for edge in topology.edges():
-        neighbors[edge.dialer].add(edge.to)
-        neighbors[edge.to].add(edge.dialer)
+        if edge.dialer in neighbors:
+            neighbors[edge.dialer].add(edge.to)
+            neighbors[edge.to].add(edge.dialer)
     return neighbors
 
 
@@ -26,11 +28,15 @@ def reachable(start: str, neighbors: Mapping[str, set[str]]) -> set[str]:
 
 
 def parts(topology: Topology) -> list[list[str]]:
-    """Routers that can reach each other, in the order of the topology. One part, if it is well made."""
+    """Routers that can reach each other, in the order of the topology. One part, if it is well made.
+
+    An edge router is in that of the uplink it prefers.
+    """
     neighbors = expected_neighbors(topology)
     found: list[list[str]] = []
-    for router in topology.routers:
+    uplinks = {edge: next(iter(topology.costs_at(edge))) for edge in topology.edge_routers}
+    for router in topology.interior_routers:
         part = {router, *reachable(router, neighbors)}
         if not any(router in known for known in found):
-            found.append([name for name in topology.routers if name in part])
+            found.append([name for name in topology.routers if uplinks.get(name, name) in part])
     return found

@@ -1,7 +1,7 @@
 """What must hold before a mesh is called ready: every connection is up, and messages went through.
 
-linked   each router hears the neighbors that the topology gives it, knows a path to every other router that
-         can have one, and has its brokers
+linked   each interior router hears the neighbors that the topology gives it, knows a path to every other one that
+         can have one, and has its brokers; each edge router hears all its uplinks, and uses one
 probed   see ``mesh.probe``
 """
 
@@ -59,11 +59,20 @@ def missing_links(topology: Topology, snapshots: Mapping[str, Mapping[str, Any] 
             continue
         views = {view["router"]: view for view in snapshot["routers"]}
         heard = {name for name, view in views.items() if view["is_neighbor"]}
+        if topology.routers[router].is_edge:
+            yield from missing_uplinks(topology, router, heard, snapshot["active_uplink"])
+            continue
         yield from (f"{router} does not hear {neighbor}" for neighbor in sorted(neighbors[router] - heard))
         for other in sorted(reachable(router, neighbors)):
             if views.get(other, {}).get("path") is None:
                 yield f"{router} has no path to {other}"
         yield from missing_brokers(topology, router, snapshot)
+
+
+def missing_uplinks(topology: Topology, edge: str, heard: set[str], active: str | None) -> Iterator[str]:
+    yield from (f"{edge} does not hear {uplink}" for uplink in topology.costs_at(edge) if uplink not in heard)
+    if active is None:
+        yield f"{edge} has no active uplink"
 
 
 def missing_brokers(topology: Topology, router: str, snapshot: Mapping[str, Any]) -> Iterator[str]:

@@ -151,11 +151,13 @@ def show(out: Output, views: list[NodeView], missing: list[str], tables: Sequenc
 def node_row(found: NodeView) -> list[object]:
     neighbors = brokers = ""
     if found.snapshot is not None and found.kind == "router":
-        neighbors = ",".join(view["router"] for view in found.snapshot["routers"] if view["is_neighbor"])
+        heard = [view["router"] for view in found.snapshot["routers"] if view["is_neighbor"]]
+        active = found.snapshot["active_uplink"]
+        neighbors = ",".join(f"{router} (active)" if router == active else router for router in heard)
         brokers = ",".join(broker["broker"] for broker in found.snapshot["brokers"] if broker["is_up"])
     return [
         found.name,
-        found.kind,
+        "edge" if found.snapshot is not None and found.snapshot.get("mode") == "edge" else found.kind,
         found.state,
         found.pid,
         found.restarts,

@@ -43,6 +43,7 @@ LIVES = (
     Life("test_walk.py", "clients, trunks, routers, brokers and costs come, fail and change", 2500),
     Life("test_walk_fickle.py", "consumers that take credit back, drain, stall and settle in batches", 2500),
     Life("test_fallback_walk.py", "an anycast address that falls back to a queue, and its order", 2500),
+    Life("test_walk_edges.py", "edge routers, and the uplinks of them, with fickle consumers and without", 1000),
     Life("test_vanishing.py", "links, sessions and connections vanish in the middle of anything", 2500),
 )
 

@@ -40,12 +40,14 @@ class AddressCircuits:
     def settle(self, entry: Entry) -> None:
         """Open those that are missing, retire those whose egress has no takers any more."""
         has_producer = entry.has_producer
-        if not has_producer and not entry.has_ends:
-            return
         wanted = self._reach.ways(entry) if has_producer else {}
+        if entry.group.inlets:
+            wanted |= self._reach.ways_behind(entry)
+        if not wanted and not entry.has_ends:
+            return
         for egress, taker in list(entry.ends.circuits.items()):
             if egress not in wanted:
-                self._upkeep.retire(entry, taker, at_once=has_producer)
+                self._upkeep.retire(entry, taker, at_once=has_producer or bool(taker.edge and entry.group.inlets))
         for (egress, _), stream in list(entry.ends.streams.items()):
             if egress not in wanted:
                 self._upkeep.retire(entry, stream, at_once=True)
@@ -76,6 +78,7 @@ class AddressCircuits:
             return None
         cost = self._reach.routing.cost_to(path[-1]) or 1
         taker = Taker(link, group, cost, is_stream=kind is CircuitKind.STREAM)
+        taker.edge = self._reach.edge_number(path[-1])
         taker.egress, taker.path = path[-1], path
         link.open()
         return taker
@@ -87,7 +90,7 @@ class AddressCircuits:
             return None
         taker = entry.ends.streams.get((egress, inlet))
         if taker is None:
-            path = self._reach.routing.path(egress)
+            path = self._reach.path(egress)
             taker = self.open(entry, CircuitKind.STREAM, path, entry.group.phase) if path else None
             if taker is None:
                 return None

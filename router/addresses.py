@@ -5,6 +5,8 @@ Changes are noted as they happen and settled once after each input, so that a bu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from addressing.address import router_of
 from addressing.book import AddressBook, AddressKind, AddressPolicy, Distribution
 from router.address_circuits import AddressCircuits
@@ -24,8 +26,9 @@ from router.forwarding.fallback import AnycastWithFallback
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.keeping import Advertise
-from router.reach import FALLBACK_PHASE, Reach, key_of
-from router.routing.core import Routing
+from router.reach import Reach, key_for, key_of
+from router.routing.edges import Edges
+from router.routing.messages import Level
 from router.spec import NO_TAKER, CircuitKind, CircuitSpec
 from router.timers import Timers
 from router.upkeep import Upkeep
@@ -39,28 +42,31 @@ _MOST_AT_ONCE = 64
 
 
 class Addresses:
-    """Owner of every group. ``advertise(key, is_there)`` tells the other routers."""
+    """Owner of every group. ``advertise(key, is_there)`` tells other routers, ``tell_edges()`` edges what they ask."""
 
     def __init__(
         self,
-        router_id: str,
+        reach: Reach,
         book: AddressBook,
-        routing: Routing,
+        edges: Edges,
         circuits: Circuits,
         brokers: Brokers,
         timers: Timers,
         settings: ForwardingSettings,
         advertise: Advertise,
+        tell_edges: Callable[[], None],
         emit: Emit,
     ) -> None:
         self._book = book
-        self._routing = routing
+        self._routing = reach.routing
+        self._edges = edges
+        self._tell_edges = tell_edges
         self._brokers = brokers
         self._timers = timers
         self._settings = settings
         self._copies = Copies(settings.copies_bytes)
         self._advertise = advertise
-        self._reach = Reach(router_id, routing, brokers)
+        self._reach = reach
         self._upkeep = Upkeep(timers, self.on_group_changed, emit)
         self._circuits = AddressCircuits(self._reach, circuits, self._upkeep, timers, self.on_group_changed)
         self._branches = Branches(self._reach, circuits, self._upkeep, timers)
@@ -70,23 +76,27 @@ class Addresses:
         self._entries: dict[tuple[str, int], Entry] = {}
         self._changed = Changed()
         self._has_more = False
+        self._has_news = False
         self._consumed: set[str] = set()
         """Keys of sharded queues that some router had consumers for, so that a broker that comes up finds them."""
 
     # Groups
     def group(self, policy: AddressPolicy, phase: int = 0) -> AddressGroup:
+        return self._entry(policy, phase).group
+
+    def _entry(self, policy: AddressPolicy, phase: int) -> Entry:
         key = (policy.address, phase)
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = self._make(policy, phase)
             entry.group.priority = policy.priority
             self._changed.add(entry)
-        return entry.group
+        return entry
 
     def _make(self, policy: AddressPolicy, phase: int) -> Entry:
         if policy.kind is AddressKind.MULTICAST:
             return Entry(policy, Multicast(policy.address, phase, self._timers, self._settings, self, self._copies))
-        falls_back = bool(policy.fallback) and phase == 0
+        falls_back = phase == 0 and self._reach.may_fall_back(policy)
         kind, is_closest = AnycastWithFallback if falls_back else Anycast, policy.distribution is Distribution.CLOSEST
         anycast = kind(policy.address, phase, self._timers, self._settings, self, self._copies, closest=is_closest)
         anycast.is_retransmitted = policy.retransmit
@@ -100,22 +110,37 @@ class Addresses:
         entry = self._entries.get((address, 0))
         return entry is not None and bool(entry.group.takers)
 
-    def accept_circuit(self, link: IncomingLink, spec: CircuitSpec) -> None:
-        """Be the egress of an anycast circuit, or a router on the tree of a multicast one. Raises LinkError."""
+    def consumer_group(self, policy: AddressPolicy) -> AddressGroup:
+        return self.group(policy, self._reach.consumer_phase(policy))
+
+    def accept_circuit(self, link: IncomingLink, spec: CircuitSpec, edge: int = 0) -> None:
+        """Be the egress of an anycast circuit, or a router on the tree of a multicast one. Raises LinkError.
+
+        ``edge``: number of the connection, if it comes from an edge router. Then this is the ingress.
+        """
         policy = self._book.resolve(spec.address)
         if policy is None or policy.kind is AddressKind.UNAVAILABLE:
             raise AmqpError("amqp:not-found", f"{self._reach.router_id} knows no address {spec.address!r}")
         is_copy = policy.kind is AddressKind.MULTICAST
-        if router_of(spec.address) and not is_copy and not self.has_taker(policy.address):
+        if router_of(spec.address) and not is_copy and not edge and not self._is_alive(policy):
             raise AmqpError(NO_TAKER, f"nobody listens to {spec.address!r} any more")
         self._fallbacks.check_circuit(policy, spec.phase)
-        group = self.group(policy, spec.phase)
+        group = self.group(policy, self._reach.arrival_phase(policy, spec.phase))
         link.accept_as_proposed()
-        inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=True)
+        inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=not edge)
         inlet.ingress = spec.ingress
         inlet.is_stream = spec.kind is CircuitKind.STREAM
-        self._branches.pass_on(group, spec, inlet)
+        if edge:
+            inlet.is_edge = True
+            # What falls back comes from the queue again, in order: its consumers are not told from others.
+            inlet.shuns = 0 if policy.fallback else edge
+        else:
+            self._branches.pass_on(group, spec, inlet)
         group.add_inlet(inlet)
+
+    def _is_alive(self, policy: AddressPolicy) -> bool:
+        """A dynamic address that somebody listens to, here or at an edge."""
+        return self.has_taker(policy.address) or bool(self._edges.taking(key_for(policy, 0)))
 
     # What the groups tell
     def on_group_changed(self, group: AddressGroup) -> None:
@@ -130,7 +155,7 @@ class Addresses:
         if isinstance(end, Inlet) and end.is_circuit:
             self._branches.close(group, end)
         elif isinstance(end, Taker) and error is not None:
-            self._branches.on_lost(group, end)
+            self._branches.on_lost(entry, group, end, error)
         for name in entry.names_of(end):
             self._upkeep.on_refused(entry, name, error, end.path if isinstance(end, Taker) else None)
         entry.forget(end)
@@ -180,6 +205,9 @@ class Addresses:
             if key.startswith("B:"):
                 self.on_broker_changed(key[2:])
                 continue
+            if key.startswith("E:"):
+                self._on_edge_moved(key[2:])
+                continue
             name = (key[2:], 0 if key.startswith("F") else int(key[1:2]))
             if key.startswith("M1"):
                 self._consumed.add(key)
@@ -187,6 +215,52 @@ class Addresses:
                 self._changed.add(entry)
             elif name[1] == 1 and (policy := self._book.resolve(name[0])) is not None and self._hosts(policy):
                 self.group(policy, 1)
+
+    # Edge routers
+    def _on_edge_moved(self, edge: str) -> None:
+        """Its dynamic addresses are elsewhere now."""
+        for entry in self._entries.values():
+            if router_of(entry.policy.address) == edge:
+                self._changed.add(entry)
+
+    def on_edge_changed(self, edge: str, keys: frozenset[str], *, has_moved: bool) -> None:
+        """It takes some of these now, or no longer; or asks for them."""
+        if has_moved:
+            self._on_edge_moved(edge)
+        for key in keys:
+            policy, phase = self._book.resolve(key[2:]), int(key[1]) if key[1:2] in ("0", "1") else 0
+            if policy is None or policy.kind is AddressKind.UNAVAILABLE or key != key_for(policy, phase):
+                self._deny(key)
+            elif (policy.address, phase) in self._entries or self._edges.taking(key) or self._edges.asking(key):
+                self._changed.add(self._entry(policy, phase))
+
+    def _deny(self, key: str) -> None:
+        """Another topology's address."""
+        for edge in self._edges.asking(key):
+            self._edges.note(edge, key, Level.NONE)
+            self._has_news = True
+
+    def _settle_asked(self, entry: Entry) -> None:
+        key = key_of(entry)
+        for edge in self._edges.asking(key):
+            level = self._reach.level(entry, edge)
+            if level is not Level.TAKEN and self._fallbacks.is_kept(entry.policy):
+                level = Level.TAKEN
+            before = self._edges.note(edge, key, level)
+            self._has_news = self._has_news or before is not level
+            if before is Level.TAKEN and level is not Level.TAKEN:
+                self._give_back_later(entry, edge)
+
+    def _give_back_later(self, entry: Entry, edge: str) -> None:
+        """Nobody but this edge takes it any more: what it sent is held a while, as for any last taker that leaves."""
+        self._timers.after(entry.group.hold_s, lambda: self._give_back(entry, edge))
+
+    def _give_back(self, entry: Entry, edge: str) -> None:
+        number, group = self._reach.edge_number(edge), entry.group
+        is_there = number and any(inlet.shuns == number for inlet in group.inlets)
+        if is_there and self._reach.level(entry, edge) is not Level.TAKEN:
+            group.give_back_to(number)
+            self._give_back_later(entry, edge)
 
     def on_broker_changed(self, broker: str) -> None:
         kept = self._fallbacks.kept_by(broker)
@@ -215,6 +289,9 @@ class Addresses:
             key = entry.group.address, entry.group.phase
             if self._entries.get(key) is entry:
                 self._settle(key, entry)
+        if self._has_news:
+            self._has_news = False
+            self._tell_edges()
         if self._changed and not self._has_more:
             self._has_more = True
             self._timers.after(0.0, self._go_on)
@@ -225,6 +302,7 @@ class Addresses:
 
     def _settle(self, key: tuple[str, int], entry: Entry) -> None:
         group = entry.group
+        self._reach.follow(entry)
         if isinstance(group, Multicast):
             self._branches.settle(entry)
         else:
@@ -235,16 +313,24 @@ class Addresses:
         if entry.policy.kind.is_stored:
             self._broker_links.settle(entry)
         self._fallbacks.settle(entry)
-        if group.takers:
+        self._settle_asked(entry)
+        if group.takers or self._reach.behind(entry):
             entry.had_taker = True
-        elif entry.had_taker and router_of(entry.policy.address) == self._reach.router_id:
+        elif entry.had_taker and self._reach.owns(entry.policy.address):
             self._bury(group)
+        elif self._is_over(entry):
+            group.give_up()
         elif not entry.had_taker and not self._may_be_kept(entry) and not self._reach.is_announced(entry):
             # Nobody takes from it and nobody ever said he would: anonymous senders hear so at once.
             group.give_up()
         if not group.inlets and not group.takers and not self._is_awaited(entry):
             del self._entries[key]
             self._fallbacks.drop(entry)
+            self._reach.forget(entry)
+
+    def _is_over(self, entry: Entry) -> bool:
+        """The uplink of this edge says that a dynamic address is gone."""
+        return self._reach.is_edge and bool(router_of(entry.policy.address)) and not self._reach.is_announced(entry)
 
     @staticmethod
     def _may_be_kept(entry: Entry) -> bool:
@@ -265,17 +351,18 @@ class Addresses:
             inlet.expel(AmqpError(NO_TAKER, f"nobody listens to {group.address!r} any more"))
 
     def _is_awaited(self, entry: Entry) -> bool:
-        """Other routers have consumers of a queue that this one has a broker for, or may fall back to this one."""
-        if self._fallbacks.is_keeping(entry):
+        """Other routers have consumers of a queue that this one has a broker for, or may fall back to this one.
+
+        Or an edge takes it, or asks for it.
+        """
+        if self._fallbacks.is_keeping(entry) or self._reach.behind(entry) or self._edges.asking(key_of(entry)):
             return True
         return entry.group.phase == 1 and self._hosts(entry.policy) and bool(self._reach.takers(entry))
 
     def _settle_advertisement(self, entry: Entry) -> None:
-        group, policy = entry.group, entry.policy
-        key = key_of(entry)
-        is_stored = (policy.kind.is_stored and group.phase == 0) or group.phase >= FALLBACK_PHASE
-        is_ours = not router_of(policy.address) and not is_stored
-        wanted = key if is_ours and any(taker.cost == 0 for taker in group.takers) else None
+        key = self._reach.told_key(entry)
+        has_taker = any(taker.cost == 0 for taker in entry.group.takers) or bool(self._reach.behind(entry))
+        wanted = key if has_taker and self._reach.is_told(entry) else None
         if wanted != entry.advertised:
             self._advertise(key, wanted is not None)
             entry.advertised = wanted

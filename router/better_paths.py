@@ -12,7 +12,7 @@ from router.entries import Better, Entry
 from router.forwarding.address import AddressGroup
 from router.forwarding.anycast import Anycast
 from router.forwarding.ends import Taker
-from router.routing.core import Routing
+from router.routing.plane import Plane
 from router.routing.spf import Path
 from router.timers import Timers
 from router.upkeep import Upkeep
@@ -26,7 +26,7 @@ class BetterPaths:
 
     def __init__(
         self,
-        routing: Routing,
+        routing: Plane,
         timers: Timers,
         upkeep: Upkeep,
         look_again: Callable[[AddressGroup], None],

@@ -30,6 +30,7 @@ class Branches:
         self._circuits = circuits
         self._upkeep = upkeep
         self._timers = timers
+        self._upstreams: dict[Inlet, CircuitSpec] = {}
 
     # The tree of this ingress
     def lacks_some(self, entry: Entry) -> bool:
@@ -41,6 +42,7 @@ class Branches:
         group = entry.group
         assert isinstance(group, Multicast)
         self._look_behind(entry)
+        self._settle_edges(entry)
         group.begin_change()
         group.end_change(is_complete=self._settle_own(entry))
 
@@ -50,6 +52,7 @@ class Branches:
         if not has_producer and not entry.has_ends:
             return True
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(self._reach.takers(entry)).items()}
+        wanted |= {edge: {} for edge in self._reach.behind(entry)}
         # Also while nobody sends: a tree that broke and is whole again would look as if it had never been lost.
         spent = self._drop_others(entry, wanted)
         if not has_producer:
@@ -116,13 +119,15 @@ class Branches:
             is_stream=is_own and kind is CircuitKind.MULTICAST_STREAM,
             is_for_settled=is_own and kind is CircuitKind.MULTICAST_SETTLED,
         )
+        taker.edge = self._reach.edge_number(hop)
         link.open()
         group.add_taker(taker)
         return taker
 
     def streams(self, entry: Entry, inlet: Inlet) -> list[Taker]:
         """For the large deliveries of this inlet: a branch of its own beside each that is shared."""
-        trees = {hop: tree for (hop, _), (tree, _) in entry.ends.branches.items()}
+        shared = [(hop, branch) for (hop, _), branch in entry.ends.branches.items()]
+        trees = {hop: tree for hop, (tree, taker) in shared if not inlet.shuns or taker.edge != inlet.shuns}
         for hop, tree in trees.items():
             if (hop, inlet) not in entry.ends.streams:
                 kind, router_id = CircuitKind.MULTICAST_STREAM, self._reach.router_id
@@ -133,7 +138,8 @@ class Branches:
 
     # The trees of others
     def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:
-        """Go on with the tree of another ingress, as its circuit says."""
+        """Go on with the tree of another ingress, as its circuit says; edges come when the entry is settled."""
+        self._upstreams[upstream] = spec
         for hop, tree in spec.tree.items():
             branch = self._open(group, spec.kind, hop, tree, spec.ingress, upstream)
             if branch is not None:
@@ -141,8 +147,30 @@ class Branches:
             else:
                 self._on_cut(group, upstream)
 
-    def on_lost(self, group: AddressGroup, branch: Taker) -> None:
+    def _settle_edges(self, entry: Entry) -> None:
+        """What comes over the trees of others goes to the edges here that take it."""
+        takers = [taker for taker in entry.group.takers if taker.edge and taker.upstream is not None]
+        edges = self._edges_behind(entry)
+        for taker in takers:
+            if taker.upstream in self._upstreams:
+                self._upkeep.keep(entry, taker, is_needed=taker.edge in edges)
+        if not edges:
+            return
+        have = {(taker.upstream, taker.edge) for taker in takers}
+        for inlet in [inlet for inlet in entry.group.inlets if inlet.is_circuit and inlet in self._upstreams]:
+            spec = self._upstreams[inlet]
+            for number, edge in edges.items():
+                if (inlet, number) not in have and self._upkeep.may_try(entry, edge, {}):
+                    self._open(entry.group, spec.kind, edge, {}, spec.ingress, inlet)
+
+    def _edges_behind(self, entry: Entry) -> dict[int, str]:
+        return {self._reach.edge_number(edge): edge for edge in sorted(self._reach.behind(entry))}
+
+    def on_lost(self, entry: Entry, group: AddressGroup, branch: Taker, error: AmqpError) -> None:
         """One of those passed on broke."""
+        edge = self._edges_behind(entry).get(branch.edge)
+        if edge is not None and branch.upstream is not None:
+            self._upkeep.on_refused(entry, edge, error, {})
         if branch.behind is not None and branch.upstream is not None:
             self._on_cut(group, branch.upstream)
 
@@ -168,9 +196,9 @@ class Branches:
         if any(taker.is_deserted for taker in passed_on):
             entry.group.go_on()
 
-    @staticmethod
-    def close(group: AddressGroup, upstream: Inlet) -> None:
+    def close(self, group: AddressGroup, upstream: Inlet) -> None:
         """The circuit that these branches went on from is gone."""
+        self._upstreams.pop(upstream, None)
         for taker in [taker for taker in group.takers if taker.upstream is upstream]:
             taker.on_left(True, None)
 

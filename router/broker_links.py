@@ -48,7 +48,7 @@ class BrokerLinks:
 
     def _settle_inlets(self, entry: Entry) -> None:
         group = entry.group
-        is_needed = bool(group.takers) or bool(self._reach.cheapest(self._reach.takers(entry)))
+        is_needed = bool(group.takers) or self._reach.is_taken(entry)
         for broker in entry.policy.brokers:
             inlet = entry.ends.broker_inlets.get(broker)
             if inlet is None and is_needed and self._may_attach(entry, broker):

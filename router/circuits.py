@@ -68,6 +68,8 @@ class Circuits:
         """Be a transit router. Raises LinkError when the next hop is none of ours now."""
         onward = self._like(near, spec, spec.next_hop(self._router_id))
         onward.copy_properties(near)
+        # Of an edge's link the path was found here.
+        onward.set_property(CIRCUIT, spec.to_text())
         is_route = spec.kind is CircuitKind.ROUTE
         patience = route_patience(near, self.patience) if is_route else self.patience
         Transit(near, onward, spec.priority, self._on_transit, patience, is_route=is_route)

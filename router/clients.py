@@ -162,7 +162,7 @@ class ClientConnection(RouterConnection):
         link.copy_target(link)
         link.send_as_received()
         link.open()
-        group = self._services.addresses.group(policy, phase=1 if policy.is_sharded else 0)
+        group = self._services.addresses.consumer_group(policy)
         group.add_taker(Taker(link, group))
 
     def _on_dynamic(self, link: OutgoingLink, wanted: Terminus) -> None:

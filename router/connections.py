@@ -19,6 +19,7 @@ LINKS_PER_SESSION = 64
 ROLE = "amqpmesh.role"
 INSTANCE = "amqpmesh.instance"
 ROUTER_ROLE = "router"
+EDGE_ROLE = "edge"
 
 
 class RouterConnection:

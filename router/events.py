@@ -15,6 +15,26 @@ class NeighborUp(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class UplinkChosen(LogEvent):
+    """An edge router goes this way now, None for no way at all, and went that way before."""
+
+    router: str | None
+    before: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeUp(LogEvent):
+    """An edge router has this router for its active uplink."""
+
+    router: str
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDown(LogEvent):
+    router: str
+
+
+@dataclass(frozen=True, slots=True)
 class NeighborDown(LogEvent):
     level: ClassVar[Level] = "warning"
     router: str
@@ -63,6 +83,8 @@ def tell(action: actions.Action, emit: Emit) -> None:
             emit(NeighborDown(router, reason))
         case actions.NeighborExpired(router, _, silent_s):
             emit(NeighborExpired(router, round(silent_s, 3)))
+        case actions.UplinkChosen(router, before):
+            emit(UplinkChosen(router, before))
         case actions.DuplicateRouterId(router, instance, other):
             emit(DuplicateRouterId(router, instance, other))
         case actions.RouterRestarted(router, instance):

@@ -36,6 +36,13 @@ class Fallbacks:
         """The addresses whose fallback has a share at this broker."""
         return [policy for policy in self._policies if broker in self._queue(policy).brokers]
 
+    def is_kept(self, policy: AddressPolicy) -> bool:
+        """A broker can be reached that keeps what nobody takes."""
+        if not policy.fallback:
+            return False
+        brokers = self._queue(policy).brokers
+        return any(self._ways.links.is_up(broker) or self._ways.reach.keeper_of(broker) for broker in brokers)
+
     def settle_keeping(self, broker: str) -> None:
         """This router may have become the keeper of this broker."""
         for policy in self.kept_by(broker):

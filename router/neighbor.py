@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from router.connections import RouterConnection, SessionPool
+from router.connections import ROLE, ROUTER_ROLE, RouterConnection, SessionPool
 from router.spec import CIRCUIT
 from router.unstitched import Unstitched
 from wire import delivery as deliveries
@@ -21,6 +21,9 @@ from wire.message import MalformedMessage, Message, decode, encode
 from wire.terminus import source, target
 
 CONTROL = "amqpmesh.control"
+INTERIOR = "inter-router"
+EDGE = "edge"
+UPLINK = "uplink"
 _CONTROL_CREDIT = 1000
 # A short control message is kept: HELLO says the same every second, and takes 0.2 ms to encode, as to decode.
 _REPEATED_BYTES = 256
@@ -33,14 +36,15 @@ class ControlPlane(Protocol):
 
     def on_control(self, connection: NeighborConnection, opcode: str, body: Mapping[str, Any]) -> None: ...
 
-    def on_circuit(self, link: Link, circuit: str) -> None: ...
+    def on_circuit(self, connection: NeighborConnection, link: Link, circuit: str) -> None: ...
 
 
 class NeighborConnection(RouterConnection):
-    kind = "inter-router"
+    """``kind``: between interior routers, from an edge router, or from this edge to an uplink."""
 
-    def __init__(self, endpoint: Endpoint, number: int, plane: ControlPlane) -> None:
+    def __init__(self, endpoint: Endpoint, number: int, plane: ControlPlane, kind: str = INTERIOR) -> None:
         super().__init__(endpoint, number)
+        self.kind = kind
         self.router_id = ""
         self.sessions = SessionPool(endpoint)
         self._plane = plane
@@ -59,11 +63,13 @@ class NeighborConnection(RouterConnection):
         remote = self.endpoint.remote
         assert remote is not None
         self.router_id = remote.container_id
+        if self.kind == UPLINK and remote.properties.get(ROLE) != ROUTER_ROLE:
+            raise AmqpError("amqp:not-allowed", f"{self.router_id} is no interior router: edges go to those only")
         self._out = ControlSender(self.sessions.own().sender(CONTROL), self._on_control_link)
 
     def on_attached(self, link: Link) -> None:
         if (circuit := link.remote_property(CIRCUIT)) is not None:
-            self._plane.on_circuit(link, circuit)
+            self._plane.on_circuit(self, link, circuit)
         elif CONTROL not in link.remote_target.capabilities:
             link.refuse(AmqpError("amqp:not-allowed", "expected a circuit or the control link"))
         elif isinstance(link, IncomingLink) and self._in is None:

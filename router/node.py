@@ -18,18 +18,22 @@ from router.addresses import Addresses
 from router.brokers import BrokerConnection, Brokers, is_broker_connector
 from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
-from router.connections import ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
-from router.egress_route import EgressRoute
+from router.connections import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
+from router.edge_reach import EdgeReach
 from router.forwarding.records import set_now
 from router.leaving import Leaving
-from router.neighbor import NeighborConnection
-from router.reach import broker_key
+from router.neighbor import EDGE, INTERIOR, UPLINK, NeighborConnection
+from router.placing import Placing
+from router.reach import Reach, broker_key, edge_key
 from router.routes import RouteWays
 from router.routing import actions
 from router.routing.core import Routing
+from router.routing.edges import Edges
+from router.routing.plane import Plane
+from router.routing.uplinks import Uplinks
 from router.settings import RouterSettings
 from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_views
-from router.spec import CircuitKind, CircuitSpec, path_lost
+from router.spec import CircuitSpec, path_lost
 from router.timers import Patience, Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, Peer
@@ -55,12 +59,12 @@ class RouterNode:
         self.dirty = DirtyEndpoints()
         self._settings = settings
         self._emit = emit
-        self._book = book
         self._timers = Timers()
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
-        self._routing = Routing(settings.router_id, settings.instance, settings.routing)
-        self._routing_deadline = self._routing.next_deadline()
+        self._routing: Plane = self._make_plane(settings)
+        self._edges = Edges(settings.router_id, settings.instance, settings.routing)
+        self._routing_deadline = self._find_routing_deadline()
         self._costs = dict(settings.costs)
         self._circuits = Circuits(
             settings.router_id,
@@ -71,19 +75,21 @@ class RouterNode:
         self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, emit)
         self.commands: list[Command] = self._brokers.commands
         self._addresses = Addresses(
-            settings.router_id,
+            self._make_reach(),
             book,
-            self._routing,
+            self._edges,
             self._circuits,
             self._brokers,
             self._timers,
             settings.forwarding,
             self._advertise,
+            lambda: self._act(self._edges.take_news()),
             emit,
         )
         self._brokers.on_change = self._on_broker_changed
         self._leaving = Leaving(self._timers, settings.forwarding.path_wait_s, self._obey)
         self._ways = RouteWays(settings.router_id, self._routing, self._brokers, self._circuits, emit)
+        self._placing = Placing(settings.router_id, book, self._addresses, self._circuits, self._ways)
         self._services = ClientServices(
             router_id=settings.router_id,
             instance=settings.instance,
@@ -96,6 +102,18 @@ class RouterNode:
             new_token=new_token,
             emit=emit,
         )
+
+    @staticmethod
+    def _make_plane(settings: RouterSettings) -> Plane:
+        if settings.is_edge:
+            return Uplinks(settings.router_id, settings.instance, settings.routing, settings.costs)
+        return Routing(settings.router_id, settings.instance, settings.routing)
+
+    def _make_reach(self) -> Reach:
+        settings, routing = self._settings, self._routing
+        if isinstance(routing, Uplinks):
+            return EdgeReach(settings.router_id, routing, self._brokers, self._ask)
+        return Reach(settings.router_id, routing, self._brokers, self._edges, settings.edges)
 
     # Inputs of the driver
     def _look_at_clock(self, now: float) -> None:
@@ -122,7 +140,8 @@ class RouterNode:
             return endpoint
         settings = replace(self._settings.node_endpoint, hostname=self._settings.connectors[connector])
         endpoint = Endpoint(settings, peer, self.dirty)
-        self._adopt(NeighborConnection(endpoint, self._take_number(), self))
+        kind = UPLINK if self._settings.is_edge else INTERIOR
+        self._adopt(NeighborConnection(endpoint, self._take_number(), self, kind))
         endpoint.open()
         return endpoint
 
@@ -137,7 +156,7 @@ class RouterNode:
         set_now(now)
         connection: RouterConnection = endpoint.owner
         if isinstance(connection, NeighborConnection) and connection.has_news():
-            self._routing.on_heard(connection.number, now)
+            self._plane_of(connection).on_heard(connection.number, now)
         for event in endpoint.drain(self):
             if not self._leaving.keeps(event):
                 endpoint.owner.on_event(event)
@@ -159,7 +178,10 @@ class RouterNode:
         self._connections.pop(connection.number, None)
         if isinstance(connection, NeighborConnection):
             # Before the links: what they carried looks for another path at once.
-            self._act(self._routing.on_connection_lost(connection.number, now))
+            if connection.kind == EDGE:
+                self._act(self._edges.on_connection_lost(connection.number))
+            else:
+                self._act(self._routing.on_connection_lost(connection.number, now))
         elif isinstance(connection, BrokerConnection):
             # Likewise: a route that is told would be attached again over what is just being lost.
             connection.on_lost(reason)
@@ -176,6 +198,7 @@ class RouterNode:
         set_now(now)
         self._timers.run(now)
         self._act(self._routing.on_time(now))
+        self._act(self._edges.on_time(now))
         self._leaving.look()
         self._addresses.settle()
 
@@ -185,6 +208,12 @@ class RouterNode:
             return routing if timers is None else timers
         return min(timers, routing)
 
+    def _find_routing_deadline(self) -> float | None:
+        routing, edges = self._routing.next_deadline(), self._edges.next_deadline()
+        if routing is None or edges is None:
+            return edges if routing is None else routing
+        return min(routing, edges)
+
     # For operators and simulations
     @property
     def router_id(self) -> str:
@@ -192,18 +221,21 @@ class RouterNode:
 
     @property
     def epoch(self) -> int:
-        """Raised whenever a path may have changed."""
-        return self._routing.epoch
+        """Raised whenever a path of an interior router may have changed."""
+        return self._routing.epoch if isinstance(self._routing, Routing) else 0
 
     def edges(self) -> dict[tuple[str, str], int]:
         """The connections in reach of this router, as it knows them: two router ids in order, and the cost."""
-        return self._routing.edges()
+        return self._routing.edges() if isinstance(self._routing, Routing) else {}
 
     def set_cost(self, neighbor: str, cost: object, now: float) -> int:
         """What the way to ``neighbor`` costs from now on; the larger of both ends' counts. Returns the cost before.
 
         Raises ValueError if the topology has no such connection, or it is no cost.
         """
+        if self._settings.is_edge or neighbor in self._settings.edges:
+            edge = self._settings.router_id if self._settings.is_edge else neighbor
+            raise ValueError(f"{edge} is an edge router: its uplinks are used in the order of the topology")
         if neighbor not in self._costs:
             known = ", ".join(sorted(self._costs)) or "nobody"
             raise ValueError(f"{self._settings.router_id} is not connected to {neighbor!r}, but to {known}")
@@ -247,7 +279,8 @@ class RouterNode:
         endpoint, number = arriving.endpoint, arriving.number
         remote = endpoint.remote
         assert remote is not None
-        if remote.properties.get(ROLE) != ROUTER_ROLE:
+        role = remote.properties.get(ROLE)
+        if role not in (ROUTER_ROLE, EDGE_ROLE):
             self._adopt(self._client(endpoint, number, self._settings.forwarding.link_capacity, 0))
         else:
             who = endpoint.peer.mesh_name
@@ -255,50 +288,52 @@ class RouterNode:
                 raise AmqpError(
                     "amqp:unauthorized-access", f"router {remote.container_id!r} shows the certificate of {who!r}"
                 )
-            self._adopt(NeighborConnection(endpoint, number, self))
+            if self._settings.is_edge:
+                raise AmqpError(
+                    "amqp:not-allowed", f"{self._settings.router_id} is an edge router: it dials, no router dials it"
+                )
+            self._adopt(NeighborConnection(endpoint, number, self, EDGE if role == EDGE_ROLE else INTERIOR))
             endpoint.open()
         endpoint.owner.on_opened()
 
+    def _plane_of(self, connection: NeighborConnection) -> Plane | Edges:
+        return self._edges if connection.kind == EDGE else self._routing
+
     def _neighbor(self, router: str) -> NeighborConnection | None:
-        number = self._routing.neighbors.get(router)
+        number = self._routing.neighbors.get(router) or self._edges.connection(router)
         connection = self._connections.get(number) if number is not None else None
         return connection if isinstance(connection, NeighborConnection) else None
 
     # What neighbor connections tell
     def on_control_up(self, connection: NeighborConnection) -> None:
         cost = self._costs.get(connection.router_id, 1)
-        self._act(self._routing.on_connected(connection.number, cost, self._timers.now))
+        self._act(self._plane_of(connection).on_connected(connection.number, cost, self._timers.now))
 
     def on_control(self, connection: NeighborConnection, opcode: str, body: Mapping[str, Any]) -> None:
-        self._act(self._routing.on_message(connection.number, body, opcode, self._timers.now))
+        self._act(self._plane_of(connection).on_message(connection.number, body, opcode, self._timers.now))
 
-    def on_circuit(self, link: Link, circuit: str) -> None:
+    def on_circuit(self, connection: NeighborConnection, link: Link, circuit: str) -> None:
         try:
             spec = CircuitSpec.from_text(circuit)
-            self._place_circuit(link, spec)
+            if connection.kind == EDGE:
+                self._placing.of_edge(link, spec, connection.number)
+            else:
+                self._placing.of_router(link, spec)
         except AmqpError as error:
             link.refuse(error)
 
-    def _place_circuit(self, link: Link, spec: CircuitSpec) -> None:
-        if spec.kind.has_tree and isinstance(link, IncomingLink):
-            self._addresses.accept_circuit(link, spec)
-        elif spec.egress != self._settings.router_id:
-            self._circuits.pass_on(link, spec)
-        elif spec.kind is CircuitKind.ROUTE:
-            self._place_route(link, spec)
-        elif isinstance(link, IncomingLink):
-            self._addresses.accept_circuit(link, spec)
-        else:
-            raise AmqpError("amqp:not-allowed", f"a {spec.kind.value} circuit is attached by its sender")
-
-    def _place_route(self, link: Link, spec: CircuitSpec) -> None:
-        terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
-        policy = self._book.resolve(spec.address) if spec.address else None
-        if spec.address and (policy is None or spec.broker not in policy.brokers):
-            raise AmqpError("amqp:not-found", f"{spec.address!r} is not at broker {spec.broker}")
-        EgressRoute(link, spec, policy, terminus.address, self._ways.side)
-
     # Routing
+    def _ask(self, key: str, is_wanted: bool) -> None:
+        assert isinstance(self._routing, Uplinks)
+        added, removed = ([key], []) if is_wanted else ([], [key])
+        self._act(self._routing.ask(added, removed, self._timers.now))
+
+    def _on_edge_changed(self, change: actions.EdgeChanged) -> None:
+        if change.is_active is not None:
+            self._emit(events.EdgeUp(change.edge) if change.is_active else events.EdgeDown(change.edge))
+            self._advertise(edge_key(change.edge), change.is_active, at_once=True)
+        self._addresses.on_edge_changed(change.edge, change.keys, has_moved=change.is_active is not None)
+
     def _advertise(self, key: str, is_there: bool, *, at_once: bool = False) -> None:
         added, removed = ([key], []) if is_there else ([], [key])
         self._act(self._routing.advertise(added, removed, self._timers.now, at_once=at_once))
@@ -326,11 +361,13 @@ class RouterNode:
                     self._addresses.on_paths_changed()
                 case actions.AddressesChanged(_, added, removed):
                     self._addresses.on_keys_changed(added | removed)
+                case actions.EdgeChanged():
+                    self._on_edge_changed(action)
                 case _:
                     events.tell(action, self._emit)
 
         # Kept, since it is asked for after every input. What was heard since only makes it later.
-        self._routing_deadline = self._routing.next_deadline()
+        self._routing_deadline = self._find_routing_deadline()
 
     def _drop(self, number: int, error: AmqpError) -> None:
         """One that only hangs finds our close when it goes on."""
@@ -352,4 +389,7 @@ class RouterNode:
             brokers=self._brokers.snapshot(),
             transit_circuits=self._circuits.transit_count,
             routers=tuple(router_views(self._routing.snapshot())),
+            mode=EDGE if self._settings.is_edge else "interior",
+            active_uplink=self._routing.active if isinstance(self._routing, Uplinks) else None,
+            edges=tuple(sorted(self._edges.neighbors)),
         )

@@ -1,8 +1,9 @@
 """Where else does an address have takers, and what is the way there?
 
 Keys that routers advertise to each other: M<phase><address> takers of an anycast or sharded queue, X0<address> takers
-of a multicast, B:<broker> a broker that the router is connected to, F0<address> its fallback may hold messages,
-F1<address> and hardly any, so that producers had better wait a moment.
+of a multicast, B:<broker> a broker that the router is connected to, E:<edge> an edge router whose active uplink it is,
+F0<address> its fallback may hold messages, F1<address> and hardly any, so that producers had better wait a moment.
+Edge routers tell theirs, and ask for others, in the first two forms.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from addressing.address import router_of
 from addressing.book import AddressKind, AddressPolicy
 from router.brokers import Brokers
 from router.entries import Entry
-from router.routing.core import Routing
+from router.routing.edges import Edges
+from router.routing.messages import Level
+from router.routing.plane import Plane
 
 MAX_CIRCUITS = 8
 FALLBACK_PHASE = 2
@@ -20,8 +23,16 @@ FALLBACK_PHASE = 2
 
 def key_of(entry: Entry) -> str:
     """What a router advertises that has takers for it."""
-    letter = "X" if entry.policy.kind is AddressKind.MULTICAST else "M"
-    return f"{letter}{entry.group.phase}{entry.policy.address}"
+    return key_for(entry.policy, entry.group.phase)
+
+
+def key_for(policy: AddressPolicy, phase: int) -> str:
+    letter = "X" if policy.kind is AddressKind.MULTICAST else "M"
+    return f"{letter}{phase}{policy.address}"
+
+
+def edge_key(edge: str) -> str:
+    return f"E:{edge}"
 
 
 def broker_key(broker: str) -> str:
@@ -38,18 +49,93 @@ def fallback_keys(address: str) -> tuple[str, str]:
 
 
 class Reach:
-    """What the link state says, in terms of addresses."""
+    """What the link state says, in terms of addresses. ``known_edges``: the edge routers of the mesh."""
 
-    def __init__(self, router_id: str, routing: Routing, brokers: Brokers) -> None:
+    is_edge = False
+
+    def __init__(
+        self,
+        router_id: str,
+        routing: Plane,
+        brokers: Brokers,
+        edges: Edges | None = None,
+        known_edges: frozenset[str] = frozenset(),
+    ) -> None:
         self.router_id = router_id
         self.routing = routing
         self._brokers = brokers
+        self._edges = edges
+        self._known_edges = known_edges
+
+    # How addresses are divided
+    def consumer_phase(self, policy: AddressPolicy) -> int:
+        """Consumers of a sharded queue are apart from those who send to it."""
+        return 1 if policy.is_sharded else 0
+
+    def arrival_phase(self, policy: AddressPolicy, phase: int) -> int:
+        """Of the group for circuits of this phase."""
+        return phase
+
+    def told_key(self, entry: Entry) -> str:
+        """By which the others know of takers here."""
+        return key_of(entry)
+
+    def is_told(self, entry: Entry) -> bool:
+        """The others do not know of takers here without being told."""
+        policy, phase = entry.policy, entry.group.phase
+        is_stored = (policy.kind.is_stored and phase == 0) or phase >= FALLBACK_PHASE
+        return not router_of(policy.address) and not is_stored
+
+    def may_fall_back(self, policy: AddressPolicy) -> bool:
+        """This router, as an ingress, decides on it."""
+        return bool(policy.fallback)
+
+    def follow(self, entry: Entry) -> None:
+        """It may be of interest who takes it elsewhere."""
+
+    def forget(self, entry: Entry) -> None:
+        """It is not any more."""
+
+    # Edge routers whose active uplink this is
+    def behind(self, entry: Entry) -> frozenset[str]:
+        """Those that take it."""
+        return self._edges.taking(key_of(entry)) if self._edges is not None else frozenset()
+
+    def ways_behind(self, entry: Entry) -> dict[str, tuple[str, ...]]:
+        return {edge: (self.router_id, edge) for edge in sorted(self.behind(entry))}
+
+    def edge_number(self, router: str) -> int:
+        """Of the connection to this edge; 0 if it is none of these."""
+        return (self._edges.connection(router) if self._edges is not None else None) or 0
+
+    def owns(self, address: str) -> bool:
+        """A dynamic address of this router, or of an edge of its own."""
+        owner = router_of(address)
+        return owner is not None and (owner == self.router_id or bool(self.edge_number(owner)))
+
+    def path(self, router: str) -> tuple[str, ...] | None:
+        return (self.router_id, router) if self.edge_number(router) else self.routing.path(router)
+
+    def level(self, entry: Entry, edge: str) -> Level:
+        """What this edge is to know of an address that it asked for: whether others than it take it."""
+        # What falls back may go back to where it came from: see `EdgeReach.consumer_phase`.
+        others = self.behind(entry) - (frozenset() if entry.policy.fallback else {edge})
+        is_kept = entry.group.phase == 0 and any(self._brokers.is_up(broker) for broker in entry.policy.brokers)
+        if others or is_kept or self._has_local(entry) or self.cheapest(self.takers(entry)):
+            return Level.TAKEN
+        return Level.ANNOUNCED if self.is_announced(entry) else Level.NONE
+
+    @staticmethod
+    def _has_local(entry: Entry) -> bool:
+        return any(taker.cost == 0 and not taker.is_closing for taker in entry.group.takers)
 
     def takers(self, entry: Entry) -> frozenset[str]:
         """Routers to which a circuit of this address could go, whether reachable or not."""
         policy, phase = entry.policy, entry.group.phase
         owner = router_of(policy.address)
-        if owner is not None:
+        if owner in self._known_edges:
+            found = self.routing.routers_with(edge_key(owner))
+        elif owner is not None:
             found = frozenset({owner})
         elif policy.kind.is_stored and phase == 0:
             found = frozenset().union(*(self.routing.routers_with(broker_key(broker)) for broker in policy.brokers))
@@ -74,12 +160,19 @@ class Reach:
 
     def is_taken(self, entry: Entry) -> bool:
         """Somebody takes it, here or at a router in reach."""
-        return any(taker.cost == 0 for taker in entry.group.takers) or bool(self.cheapest(self.takers(entry)))
+        is_local = any(taker.cost == 0 for taker in entry.group.takers)
+        return is_local or bool(self.behind(entry)) or bool(self.cheapest(self.takers(entry)))
 
     def is_announced(self, entry: Entry) -> bool:
         takers = self.takers(entry)
+        owner = router_of(entry.policy.address)
+        if self.behind(entry):
+            return True
+        if owner in self._known_edges:
+            # Until it is here: it may be changing its uplink.
+            return not self.edge_number(owner)
         # A dynamic address announces itself, also when its router is gone or never was.
-        return bool(self.cheapest(takers) if router_of(entry.policy.address) else takers)
+        return bool(self.cheapest(takers) if owner else takers)
 
     def cheapest(self, routers: frozenset[str], most: int = MAX_CIRCUITS) -> dict[str, tuple[str, ...]]:
         """The paths to those of them that are worth a circuit."""

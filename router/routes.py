@@ -18,7 +18,7 @@ from router.egress_route import BrokerSide, answer_as
 from router.events import RouteReattached
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
-from router.routing.core import Routing
+from router.routing.plane import Plane
 from router.routing.spf import Path
 from router.spec import PATH_LOST, CircuitKind, CircuitSpec
 from router.timers import Timer, Timers
@@ -208,7 +208,7 @@ class IngressRoute(Unstitched):
 class RouteWays:
     """Finds the way to a broker: attached here, or behind the cheapest router that has it."""
 
-    def __init__(self, router_id: str, routing: Routing, brokers: Brokers, circuits: Circuits, emit: Emit) -> None:
+    def __init__(self, router_id: str, routing: Plane, brokers: Brokers, circuits: Circuits, emit: Emit) -> None:
         self._router_id = router_id
         self._routing = routing
         self._brokers = brokers

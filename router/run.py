@@ -109,7 +109,6 @@ class _Parts:
 
     def settings(self) -> RouterSettings:
         topology, name = self._topology, self._name
-        edges = [edge for edge in topology.edges() if name in (edge.dialer, edge.to)]
         return RouterSettings(
             router_id=name,
             mesh=topology.mesh,
@@ -118,9 +117,11 @@ class _Parts:
                 _listener_name(index): self._listener_settings(listener)
                 for index, listener in enumerate(self._router.listeners)
             },
-            node_endpoint=node_endpoint_settings(name, self._instance, self._version),
-            costs={edge.to if edge.dialer == name else edge.dialer: edge.cost for edge in edges},
-            connectors={_connector_name(edge.to): edge.to for edge in edges if edge.dialer == name},
+            node_endpoint=node_endpoint_settings(name, self._instance, self._version, is_edge=self._router.is_edge),
+            costs=topology.costs_at(name),
+            connectors={_connector_name(edge.to): edge.to for edge in topology.edges() if edge.dialer == name},
+            is_edge=self._router.is_edge,
+            edges=frozenset(topology.edge_routers),
             brokers={
                 broker: self._broker_settings(broker, topology.brokers[broker]) for broker in topology.brokers_at(name)
             },

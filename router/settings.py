@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from addressing.topology import Topology
 from router.brokers import BrokerSettings
-from router.connections import INSTANCE, ROLE, ROUTER_ROLE
+from router.connections import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
 from router.forwarding.settings import ForwardingSettings
 from router.routing.settings import RoutingSettings
 from wire.endpoint import EndpointSettings
@@ -38,6 +38,10 @@ class RouterSettings:
     costs: Mapping[str, int] = field(default_factory=dict)
     connectors: Mapping[str, str] = field(default_factory=dict)
     """Router id by name of the connector that dials it."""
+    is_edge: bool = False
+    """All of ``connectors`` lead to uplinks; ``costs`` has them in order of preference."""
+    edges: frozenset[str] = frozenset()
+    """The edge routers of the mesh."""
     brokers: Mapping[str, BrokerSettings] = field(default_factory=dict)
     subscription_broker: str | None = None
     routing: RoutingSettings = field(default_factory=RoutingSettings)
@@ -48,12 +52,13 @@ def routing_settings(topology: Topology) -> RoutingSettings:
     return RoutingSettings(hello_interval_s=topology.hello_interval_s, hello_max_age_s=topology.hello_max_age_s)
 
 
-def node_endpoint_settings(router_id: str, instance: int, version: str) -> EndpointSettings:
+def node_endpoint_settings(router_id: str, instance: int, version: str, *, is_edge: bool = False) -> EndpointSettings:
     """What a router says to other nodes."""
+    role = EDGE_ROLE if is_edge else ROUTER_ROLE
     return EndpointSettings(
         container_id=router_id,
         max_sessions=_MAX_SESSIONS_BETWEEN_NODES,
         max_links=_MAX_LINKS_BETWEEN_NODES,
-        properties={"product": "amqpmesh", "version": version, ROLE: ROUTER_ROLE, INSTANCE: instance},
+        properties={"product": "amqpmesh", "version": version, ROLE: role, INSTANCE: instance},
         offered_capabilities=("ANONYMOUS-RELAY",),
     )

@@ -51,6 +51,11 @@ class RouterNodeSnapshot:
     brokers: tuple[BrokerSnapshot, ...]
     transit_circuits: int
     routers: tuple[RouterView, ...]
+    mode: str
+    active_uplink: str | None
+    """Of an edge router: the interior router that all its links go to."""
+    edges: tuple[str, ...]
+    """Edge routers whose active uplink this router is."""
 
 
 def connection_snapshot(connection: RouterConnection) -> ConnectionSnapshot:

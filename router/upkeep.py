@@ -57,7 +57,9 @@ class Upkeep:
         if entry.has_producer:
             return
         for taker in [*entry.ends.circuits.values(), *(taker for _, taker in entry.ends.branches.values())]:
-            self.keep(entry, taker, is_needed=False)
+            # What ends here for others may go on to an edge.
+            if not (taker.edge and entry.group.inlets):
+                self.keep(entry, taker, is_needed=False)
 
     def keep(self, entry: Entry, taker: Taker, *, is_needed: bool) -> None:
         """Close it as soon as nothing is outstanding on it; or go on with it, if it is needed again before that."""

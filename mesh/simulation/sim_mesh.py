@@ -33,6 +33,7 @@ class SimMesh(World):
         self.brokers: dict[str, SimBroker] = {}
         self._wanted: dict[tuple[Any, str], Pipe | None] = {}
         self._edges = edges_by_router(self.topology)
+        self._edge_routers = frozenset(self.topology.edge_routers)
         self._book = AddressBook(self.topology)
         self._permissions = Permissions(self.topology)
         for name, broker in self.topology.brokers.items():
@@ -50,15 +51,17 @@ class SimMesh(World):
     # Routers
     def start(self, name: str) -> RouterNode:
         instance = next(self._instances)
-        edges = self._edges[name]
+        is_edge = self.topology.routers[name].is_edge
         settings = RouterSettings(
             router_id=name,
             mesh=self.topology.mesh,
             instance=instance,
             listeners={"clients": self._listener(name)},
-            node_endpoint=node_endpoint_settings(name, instance, "0"),
-            costs={edge.to if edge.dialer == name else edge.dialer: edge.cost for edge in edges},
-            connectors={f"router:{edge.to}": edge.to for edge in edges if edge.dialer == name},
+            node_endpoint=node_endpoint_settings(name, instance, "0", is_edge=is_edge),
+            costs=self.topology.costs_at(name),
+            connectors={f"router:{edge.to}": edge.to for edge in self._edges[name] if edge.dialer == name},
+            is_edge=is_edge,
+            edges=self._edge_routers,
             routing=routing_settings(self.topology),
         )
         node = RouterNode(
@@ -193,14 +196,15 @@ class SimMesh(World):
         return sender.send(body, settled=settled)
 
     def converge(self) -> None:
-        """Until every router reaches every other."""
-        others = len(self.routers) - 1
-        self.run_until(
-            lambda: all(
-                sum(view.cost is not None for view in node.snapshot().routers) == others
-                for node in self.routers.values()
-            )
-        )
+        """Until every interior router reaches every other, and every edge has its active uplink."""
+        self.run_until(lambda: all(self._has_converged(name) for name in self.routers))
+
+    def _has_converged(self, name: str) -> bool:
+        found = self.routers[name].snapshot()
+        if name in self._edge_routers:
+            return found.active_uplink is not None
+        others = sum(other in self.routers for other in self.topology.interior_routers) - 1
+        return sum(view.cost is not None for view in found.routers) == others
 
 
 def edges_by_router(topology: Topology) -> dict[str, list[Edge]]:

@@ -28,14 +28,23 @@ RING: dict[str, Any] = {
 }
 
 
+WITH_EDGES: dict[str, Any] = {
+    **RING,
+    "e1": {"mode": "edge", "connect": ["r1", "r2"]},
+    "e2": {"mode": "edge", "connect": ["r1", "r3"]},
+}
+
+
 class Walk:
     """Producers at several routers, one consumer at a time, always at ``egress``."""
+
+    ROUTERS = RING
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
         keepers = self.random.sample(sorted(RING), self.random.randint(1, 2))
-        self.mesh: SimMesh = mesh_of(folder, keepers, routers=RING)
-        self.egress = self.random.choice(sorted(RING))
+        self.mesh: SimMesh = mesh_of(folder, keepers, routers=self.ROUTERS)
+        self.egress = self.random.choice(sorted(self.ROUTERS))
         self.producers: list[tuple[str, SimClient, Sender]] = []
         self.seen: list[bytes] = []
         self.sent: dict[Sender, dict[int, str]] = {}
@@ -102,8 +111,8 @@ class Walk:
 
     # Faults
     def kill_router(self) -> None:
-        if len(self.mesh.routers) == len(RING):
-            name = self.random.choice(sorted(RING))
+        if len(self.mesh.routers) == len(self.ROUTERS):
+            name = self.random.choice(sorted(self.ROUTERS))
             self.mesh.trunks = {pair: pipe for pair, pipe in self.mesh.trunks.items() if name not in pair}
             self.mesh.kill(name)
 
@@ -117,7 +126,7 @@ class Walk:
 
     def heal(self) -> None:
         mesh = self.mesh
-        for name in sorted(RING):
+        for name in sorted(self.ROUTERS):
             if name not in mesh.routers:
                 mesh.start(name)
         for edge in mesh.topology.edges():
@@ -152,9 +161,16 @@ class Walk:
         return list(dict.fromkeys(text for text in texts if text.startswith(f"{name}:")))
 
 
+class EdgeWalk(Walk):
+    ROUTERS = WITH_EDGES
+
+
+@pytest.mark.parametrize("kind", [Walk, EdgeWalk])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_while_the_consumer_comes_and_goes_each_producer_is_in_order_and_nothing_is_lost(tmp_path: Path, seed: int):
-    walk = Walk(seed, tmp_path)
+def test_while_the_consumer_comes_and_goes_each_producer_is_in_order_and_nothing_is_lost(
+    tmp_path: Path, seed: int, kind: type[Walk]
+):
+    walk = kind(seed, tmp_path)
     walk.run(300, [(30, walk.send), (3, walk.attach), (3, walk.leave), (1, walk.add_producer)])
     walk.finish()
     for name, _, sender in walk.producers:
@@ -163,9 +179,12 @@ def test_while_the_consumer_comes_and_goes_each_producer_is_in_order_and_nothing
         assert set(walk.accepted(sender)) <= set(sights)
 
 
+@pytest.mark.parametrize("kind", [Walk, EdgeWalk])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_after_any_faults_every_delivery_is_answered_and_no_accepted_one_is_lost(tmp_path: Path, seed: int):
-    walk = Walk(seed, tmp_path)
+def test_after_any_faults_every_delivery_is_answered_and_no_accepted_one_is_lost(
+    tmp_path: Path, seed: int, kind: type[Walk]
+):
+    walk = kind(seed, tmp_path)
     acts: list[tuple[int, Callable[[], None]]] = [
         (60, walk.send),
         (6, walk.attach),

@@ -29,7 +29,7 @@ def advertise(mesh: SimMesh, added: list[str], removed: list[str]) -> None:
 def test_a_router_tells_of_all_its_addresses_and_takes_them_back(
     monkeypatch: pytest.MonkeyPatch, window_frames: int, is_new: bool
 ):
-    settings = lambda *who: replace(node_endpoint_settings(*who), window_frames=window_frames)  # noqa: E731
+    settings = lambda *who, **role: replace(node_endpoint_settings(*who, **role), window_frames=window_frames)  # noqa: E731
     monkeypatch.setattr(sim_mesh, "node_endpoint_settings", settings)
     routers = {"r1": {}, "r2": {"connect": ["r1"]}, "r3": {"connect": ["r2"]}}
     mesh = SimMesh({"mesh": "many", "node_tls": False, "routers": routers, "addresses": {"#": "anycast"}})

@@ -37,6 +37,12 @@ TOPOLOGY: dict[str, Any] = {
         "news": {"type": "topic", "broker": "b2"},
     },
 }
+WITH_EDGES: dict[str, Any] = {
+    **TOPOLOGY["routers"],
+    "e1": {"mode": "edge", "connect": ["r1", "r2"]},
+    "e2": {"mode": "edge", "connect": ["r1", "r3"]},
+    "e3": {"mode": "edge", "connect": ["r4", "r3", "r1"]},
+}
 RETRANSMITTED: dict[str, Any] = {"type": "anycast", "retransmit": True}
 ADDRESSES = ("rpc", "prices", "orders", "sharded", "news")
 QUEUES = ("orders", "sharded")
@@ -84,11 +90,12 @@ class Ledger:
 class Walk:
     RPC: Any = "anycast"
     """What the topology says of this address."""
+    ROUTERS: Any = TOPOLOGY["routers"]
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
         addresses = {**TOPOLOGY["addresses"], "rpc": self.RPC}
-        self.mesh = SimMesh({**TOPOLOGY, "addresses": addresses}, folder)
+        self.mesh = SimMesh({**TOPOLOGY, "routers": self.ROUTERS, "addresses": addresses}, folder)
         self.mesh.converge()
         self.senders: list[tuple[str, SimClient, Sender]] = []
         self.receivers: list[tuple[str, SimClient, Receiver]] = []

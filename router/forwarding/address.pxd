@@ -32,6 +32,7 @@ cdef class AddressGroup(Group):
     cdef unsigned long long deliveries_out_before
     cdef unsigned long long missed_before
 
+    cdef bint has_other_than(self, Inlet inlet) noexcept
     cdef int credit_for(self, Inlet inlet) except? -2147483648
     cdef int top_up_now(self, Inlet inlet) except -1
     cdef int kick(self) except -1

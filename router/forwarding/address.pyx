@@ -149,6 +149,24 @@ cdef class AddressGroup(Group):
         for inlet in list(self.inlets):
             self.pump(inlet)
 
+    # Edge routers
+    cdef bint has_other_than(self, Inlet inlet) noexcept:
+        """Somebody takes it who is not at the edge router that it comes from."""
+        cdef Taker taker
+        for taker in self.takers:
+            if inlet.may_feed(taker):
+                return True
+        return False
+
+    def give_back_to(self, int edge):
+        """Nobody elsewhere takes what comes from this edge router: its producers may hear so."""
+        cdef Inlet inlet
+        for inlet in list(self.inlets):
+            if inlet.shuns == edge and not self.has_other_than(inlet):
+                inlet.revoke()
+                self.waiting.pop(inlet, None)
+                self.released += inlet.release_held()
+
     # Credit
     cdef int credit_for(self, Inlet inlet) except? -2147483648:
         """Deliveries the takers would take now from this inlet, beyond what was promised already."""
@@ -207,7 +225,7 @@ cdef class AddressGroup(Group):
 
     cdef int wait_for_taker(self, Inlet inlet) except -1:
         # The session is shared with circuits of other addresses, whose consumers may be faster.
-        if inlet.is_circuit and inlet.link.session.is_crowded_now():
+        if inlet.is_from_node() and inlet.link.session.is_crowded_now():
             self.released += inlet.read_ahead(self.copies, True)
         self.waiting[inlet] = None
         return 0
@@ -323,7 +341,7 @@ cdef class AddressGroup(Group):
         if not inlet.may_go_on_now():
             return False
         if not inlet.is_discarding():
-            if inlet.is_circuit and inlet.moving is None and is_barrier(inlet.head_now()):
+            if inlet.is_from_node() and inlet.moving is None and is_barrier(inlet.head_now()):
                 return self.pass_barrier(inlet)
             return self.step(inlet)
         if not inlet.release_head():
@@ -351,7 +369,7 @@ cdef class AddressGroup(Group):
             return True
         # As for what waits for a taker: the rest of this one may wait here.
         carrier = inlet.moving
-        return inlet.is_circuit and carrier is not None and inlet.link.session.is_crowded_now() and carrier.read_rest()
+        return inlet.is_from_node() and carrier is not None and inlet.link.session.is_crowded_now() and carrier.read_rest()
 
     cdef Carrier begin(self, Inlet inlet):
         """Give the head to whoever takes it; None when there is none, and the inlet waits for a taker."""

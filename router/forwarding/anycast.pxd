@@ -1,5 +1,5 @@
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport Inlet, Taker
+from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.move cimport Move
 from router.forwarding.recall cimport Recalls
 
@@ -8,6 +8,8 @@ cdef class Anycast(AddressGroup):
     cdef readonly bint is_closest
     cdef public bint is_retransmitted
     cdef dict retries
+    # Takers that lead to edge routers, by the number of the connection; None until there are some.
+    cdef dict at_edges
     # Local takers there are to offer to, as of this version of the group.
     cdef int offerable
     cdef unsigned int offerable_version
@@ -19,15 +21,18 @@ cdef class Anycast(AddressGroup):
     cdef bint has_local(self) noexcept
     cdef bint leads_nowhere(self, Inlet inlet) noexcept
     cdef int watch_circuits(self) except -1
-    cdef bint _has_ready_local(self) noexcept
+    cdef bint _has_ready_for(self, Inlet inlet) noexcept
+    cdef bint _is_barrier_late(self, Inlet inlet) except -1
+    cdef int _credit_at(self, int edge) except -1
+    cdef int _recall_further(self, Carrier carrier) except -1
     cdef int _rest(self, object ingress) except -1
-    cdef int _wake(self) except -1
+    cdef int _wake(self, Taker taker) except -1
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size)
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size)
     cdef int _wait_for_room(self, Inlet inlet) except -1
-    cdef Taker _best_elsewhere(self, object egress, size_t size)
-    cdef Taker best_of(self, bint locals_only, list tried, size_t size)
-    cdef Taker _who_is_too_small(self, bint locals_only, size_t size)
+    cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size)
+    cdef Taker best_of(self, Inlet inlet, list tried, size_t size)
+    cdef Taker _who_is_too_small(self, Inlet inlet, size_t size)
     cdef bint may_offer_again(self, Inlet inlet) except -1
     cdef int _count_offerable(self) noexcept
     cdef Taker another_for(self, Move move)

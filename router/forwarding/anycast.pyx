@@ -12,8 +12,8 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SHARED_WAY, Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES
 from router.forwarding.move cimport Move, start_move, too_large
-from router.forwarding.order cimport is_passed_on, may_take, note_left, note_under_way
-from router.forwarding.recall cimport Recalls
+from router.forwarding.order cimport are_all_passed_on, is_passed_on, may_take, note_left, note_under_way
+from router.forwarding.recall cimport Recalls, ask_back
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
@@ -53,12 +53,17 @@ cdef class Anycast(AddressGroup):
         cdef int near = self.promised_to_producers, far = self.promised_to_circuits
         if inlet.is_circuit:
             return self.credit_of_locals - far - max(0, near - self.credit_of_circuits)
-        return self.credit_of_locals + self.credit_of_circuits - far - near
+        return self.credit_of_locals + self.credit_of_circuits - self._credit_at(inlet.shuns) - far - near
+
+    cdef int _credit_at(self, int edge) except -1:
+        """Of the taker that leads to this edge router."""
+        cdef Taker taker = self.at_edges.get(edge) if edge and self.at_edges is not None else None
+        return taker.credit_count if taker is not None else 0
 
     cdef bint has_local(self) noexcept:
         cdef Taker taker
         for taker in self.takers:
-            if taker.cost == 0:
+            if taker.is_near_now():
                 return True
         return False
 
@@ -68,10 +73,21 @@ cdef class Anycast(AddressGroup):
         return AddressGroup.top_up_now(self, inlet)
 
     cdef bint leads_nowhere(self, Inlet inlet) noexcept:
-        """A circuit that leads to nobody, or to consumers who rest, gets no float."""
-        return inlet.is_circuit and (inlet.is_resting or not self.has_local())
+        """What leads to nobody, or to consumers who rest, gets no float."""
+        if inlet.is_circuit:
+            return inlet.is_resting or not self.has_local()
+        return inlet.is_resting or (inlet.shuns and not self.has_other_than(inlet))
+
+    def add_taker(self, Taker taker):
+        if taker.edge:
+            if self.at_edges is None:
+                self.at_edges = {}
+            self.at_edges[taker.edge] = taker
+        super().add_taker(taker)
 
     def on_taker_left(self, Taker taker, closed, error):
+        if taker.edge and not taker.is_stream and self.at_edges.get(taker.edge) is taker:
+            del self.at_edges[taker.edge]
         super().on_taker_left(taker, closed, error)
         for move in self.retries or ():
             if (<Move>move).timer is None and not self.has_another_for(move):
@@ -92,8 +108,8 @@ cdef class Anycast(AddressGroup):
 
     # Circuits whose consumers rest
     cdef int on_credit(self, Taker taker) except -1:
-        if self.has_resting and taker.cost == 0 and taker.credit_count > 0:
-            self._wake()
+        if self.has_resting and taker.credit_count > 0:
+            self._wake(taker)
         if len(self.takers) > 1:
             self.watch_circuits()
         return AddressGroup.on_credit(self, taker)
@@ -117,7 +133,7 @@ cdef class Anycast(AddressGroup):
 
     def add_inlet(self, Inlet inlet):
         cdef Inlet other
-        if self.has_resting and inlet.is_circuit:
+        if self.has_resting and inlet.is_from_node():
             # In place of one that rests, or beside it: its ingress would send here again what it has just got back.
             for other in self.inlets:
                 inlet.is_resting = inlet.is_resting or (other.is_resting and other.ingress == inlet.ingress)
@@ -129,35 +145,51 @@ cdef class Anycast(AddressGroup):
         return self.recalls.watch()
 
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
-        if carrier is None and not self._has_ready_local():
+        if carrier is not None:
+            self._recall_further(carrier)
+        elif not self._has_ready_for(inlet):
             self._rest(inlet.ingress)
             self.released += inlet.release_recalled(self.copies)
         return True
+
+    cdef int _recall_further(self, Carrier carrier) except -1:
+        """It is between an edge router and others: who has it now is to give it back here."""
+        cdef Move move
+        if not isinstance(carrier, Move):
+            return 0
+        move = <Move>carrier
+        if move.taker is None and self.retries and move in self.retries:
+            self._on_late(move)
+        elif move.taker is not None and move.taker.cost and move.may_be_recalled():
+            ask_back(move)
+        return 0
 
     cdef int _rest(self, object ingress) except -1:
         """Before it gets anything back: it is not to send that here again, by this circuit or one beside it."""
         cdef Inlet inlet
         self.has_resting = True
         for inlet in self.inlets:
-            if inlet.is_circuit and inlet.ingress == ingress:
+            if inlet.is_from_node() and inlet.ingress == ingress:
                 inlet.is_resting = True
                 inlet.revoke()
         return 0
 
-    cdef int _wake(self) except -1:
-        """A consumer has credit: whoever may have something for it is to have its float again."""
+    cdef int _wake(self, Taker taker) except -1:
+        """It has credit: whoever may have something for it is to have its float again."""
         cdef Inlet inlet
         self.has_resting = False
         for inlet in self.inlets:
-            inlet.is_resting = False
+            inlet.is_resting = inlet.is_resting and not inlet.may_feed(taker)
+            self.has_resting = self.has_resting or inlet.is_resting
         return 0
 
-    cdef bint _has_ready_local(self) noexcept:
+    cdef bint _has_ready_for(self, Inlet inlet) noexcept:
         cdef Taker taker
         for taker in self.takers:
-            if taker.cost == 0 and taker.can_take_now():
+            if taker.can_take_now() and inlet.may_feed(taker):
                 return True
         return False
+
 
     # Movement
     cdef bint has_ready_taker(self) noexcept:
@@ -169,9 +201,9 @@ cdef class Anycast(AddressGroup):
 
     cdef int on_moved(self, Taker taker) except -1:
         cdef Inlet inlet
-        if self.has_resting and taker.cost == 0 and taker.credit_count > 0:
+        if self.has_resting and taker.credit_count > 0:
             # It was busy when the others' ingress asked for what waited here, and did not rest.
-            self._wake()
+            self._wake(taker)
             for inlet in list(self.inlets):
                 self.top_up_now(inlet)
         return self.kick() if self.waiting or self.retries or self.drains is not None else 0
@@ -181,7 +213,19 @@ cdef class Anycast(AddressGroup):
         if not note_under_way(inlet):
             self.wait_for_taker(inlet)
             return False
+        # At an edge, or further on, behind those that went there over another circuit.
+        if not are_all_passed_on(inlet) and not self._is_barrier_late(inlet):
+            self.wait_for_taker(inlet)
+            return False
+        inlet.barrier_due_s = 0
         return AddressGroup.pass_barrier(self, inlet)
+
+    cdef bint _is_barrier_late(self, Inlet inlet) except -1:
+        """A consumer that takes nothing more stops those behind it for so long only."""
+        if not inlet.barrier_due_s:
+            inlet.barrier_due_s = self.timers.now + self.settings.path_wait_s
+            self.timers.after(self.settings.path_wait_s, self.go_on)
+        return self.timers.now >= inlet.barrier_due_s
 
     cdef Carrier begin(self, Inlet inlet):
         cdef pn_delivery_t *delivery
@@ -206,7 +250,7 @@ cdef class Anycast(AddressGroup):
         is_large = is_partial or size > WHOLE_BYTES
         taker = self.choose(inlet, is_large, size)
         if taker is None:
-            taker = self._who_is_too_small(inlet.is_circuit, size)
+            taker = self._who_is_too_small(inlet, size)
             if taker is not None:
                 return self.refuse(inlet, delivery, too_large(taker))
             self.wait_for_taker(inlet)
@@ -214,10 +258,10 @@ cdef class Anycast(AddressGroup):
         inlet.count_in()
         inlet.weigh(size)
         may_offer_again = not is_large and not pn.delivery_settled(delivery) and self.may_offer_again(inlet)
-        if inlet.is_circuit:
+        if inlet.is_from_node():
             inlet.hear_weight(delivery)
         if taker.cost and not taker.is_stream:
-            taker.weight = min(max(1, self.sharing.producers_in_use), MOST_WEIGHT)
+            taker.weight = min(max(1, self.sharing.behind(taker)), MOST_WEIGHT)
             if len(self.takers) > 1:
                 self.watch_circuits()
         move = start_move(inlet, delivery, taker, taker.start())
@@ -235,11 +279,11 @@ cdef class Anycast(AddressGroup):
             move.keep(self.copies)
         return move
 
-    cdef Taker _who_is_too_small(self, bint locals_only, size_t size):
+    cdef Taker _who_is_too_small(self, Inlet inlet, size_t size):
         """One of the takers, when no taker there is takes a message of this size."""
         cdef Taker taker, found = None
         for taker in self.takers:
-            if taker.is_closing_now or taker.is_stream or (locals_only and taker.cost > 0):
+            if taker.is_closing_now or taker.is_stream or not inlet.may_feed(taker):
                 continue
             if not taker.max_message_bytes or size <= taker.max_message_bytes:
                 return None
@@ -247,23 +291,23 @@ cdef class Anycast(AddressGroup):
         return found
 
     cdef Taker choose(self, Inlet inlet, bint is_large, size_t size):
-        cdef Taker taker, best = self.best_of(inlet.is_circuit, None, size)
+        cdef Taker taker, best = self.best_of(inlet, None, size)
         if best is None:
             self._wait_for_room(inlet)
             return None
         taker = self.way_to(best, inlet, is_large, size)
         if taker is None and _is_stuck(inlet, best.egress):
-            best = self._best_elsewhere(best.egress, size)
+            best = self._best_elsewhere(inlet, best.egress, size)
             return self.way_to(best, inlet, is_large, size) if best is not None else None
         return taker
 
-    cdef Taker _best_elsewhere(self, object egress, size_t size):
+    cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size):
         """At another egress than this, where a producer's next delivery would have to wait for those before it."""
         cdef Taker taker, best = None
         for taker in self.takers:
             if not taker.can_take_now() or taker.is_stream or taker.egress == egress or not taker.link.is_writable_now():
                 continue
-            if taker.max_message_bytes and size > taker.max_message_bytes:
+            if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
                 continue
             if best is None or taker.unsettled_count + taker.cost < best.unsettled_count + best.cost:
                 best = taker
@@ -283,15 +327,15 @@ cdef class Anycast(AddressGroup):
         """Of the takers with credit, those whose connection is full: a delivery begun there would stop the inlet."""
         cdef Taker taker
         for taker in self.takers:
-            if taker.can_take_now() and not (taker.is_stream or (inlet.is_circuit and taker.cost > 0)):
+            if taker.can_take_now() and not taker.is_stream and inlet.may_feed(taker):
                 taker.link.endpoint.wait(inlet)
         return 0
 
-    cdef Taker best_of(self, bint locals_only, list tried, size_t size):
+    cdef Taker best_of(self, Inlet inlet, list tried, size_t size):
         cdef Taker taker, best = None
         cdef int value, best_value = 0
         for taker in self.takers:
-            if not taker.can_take_now() or taker.is_stream or (locals_only and taker.cost > 0):
+            if not taker.can_take_now() or taker.is_stream or not inlet.may_feed(taker):
                 continue
             if tried is None and not taker.link.is_writable_now():
                 continue
@@ -319,12 +363,14 @@ cdef class Anycast(AddressGroup):
         cdef Taker taker
         cdef int count = 0
         for taker in self.takers:
-            count += taker.cost == 0 and not taker.is_stream and not taker.is_closing_now
+            if taker.is_near_now() and not taker.is_stream and not taker.is_closing_now:
+                # What waits at an edge whose consumers leave comes back when others may be here.
+                count += 2 if taker.edge else 1
         return count
 
     cdef bint retransmits(self, Inlet inlet) except -1:
-        """An egress leaves it to the ingress, whose copy tells how often it was sent."""
-        return self.is_retransmitted and not inlet.is_circuit
+        """Only where its producer is: the copy there tells how often it was sent."""
+        return self.is_retransmitted and not inlet.is_from_node()
 
     cdef bint retry(self, Carrier carrier) except -1:
         cdef Move move = <Move>carrier
@@ -348,7 +394,7 @@ cdef class Anycast(AddressGroup):
         if self.retries is None:
             self.retries = {}
         self.retries[move] = None
-        if not move.is_untried or not self.has_another_for(move):
+        if not move.is_untried or move.inlet.is_circuit or not self.has_another_for(move):
             self._limit_retry(move)
         return 0
 
@@ -361,14 +407,13 @@ cdef class Anycast(AddressGroup):
 
     cdef Taker another_for(self, Move move):
         """Who may have now what a taker gave back."""
-        return self.best_of(move.inlet.is_circuit, move.tried or [], PyBytes_GET_SIZE(move.copy))
+        return self.best_of(move.inlet, move.tried or [], PyBytes_GET_SIZE(move.copy))
 
     cdef bint has_another_for(self, Move move):
         """Somebody may have it later."""
         cdef Taker taker
-        cdef bint locals_only = move.inlet.is_circuit
         for taker in self.takers:
-            if taker.is_stream or taker.is_closing_now or (locals_only and taker.cost > 0):
+            if taker.is_stream or taker.is_closing_now:
                 continue
             if move.suits(taker):
                 return True

@@ -1,4 +1,4 @@
-from router.forwarding.ends cimport Inlet
+from router.forwarding.ends cimport Inlet, Taker
 
 
 cdef int room_of(Inlet inlet) noexcept
@@ -14,5 +14,6 @@ cdef class CreditSharing:
     cdef int producers_in_use
     cdef object timer
 
+    cdef int behind(self, Taker taker) noexcept
     cdef int top_up(self, Inlet inlet, int room) except -1
     cdef int _ration(self, Inlet inlet, int count) except? -1

@@ -17,9 +17,9 @@ cdef enum:
 cdef int room_of(Inlet inlet) noexcept:
     """Deliveries that it may be promised beyond what it was, for its own part; below zero it is past its limit.
 
-    What came over a circuit and is not settled counts at its ingress, towards the limits of the producers there.
+    What came from another router and is not settled counts there, towards the limits of its producers.
     """
-    cdef int unsettled = 0 if inlet.is_circuit else inlet.unsettled_count
+    cdef int unsettled = 0 if inlet.is_from_node() else inlet.unsettled_count
     return inlet.limit_now() - inlet.promised_count - unsettled
 
 
@@ -31,6 +31,10 @@ cdef class CreditSharing:
         self.again = again
         self.timers = timers
         self.hungry = {}
+
+    cdef int behind(self, Taker taker) noexcept:
+        """How many producers' deliveries may go there."""
+        return self.in_use if taker.edge else self.producers_in_use
 
     def forget(self, Inlet inlet):
         self.hungry.pop(inlet, None)
@@ -76,7 +80,7 @@ cdef class CreditSharing:
             inlet.seen_at = inlet.deliveries_in
             if was_used:
                 in_use += inlet.weight
-                producers += not inlet.is_circuit
+                producers += 0 if inlet.is_circuit else inlet.weight
             if not was_used and inlet.promised_count >= FLOAT and inlet.link.is_open_now() and not inlet.is_draining:
                 inlet.idle_at = inlet.deliveries_in
                 inlet.reduce(FLOAT)

@@ -43,14 +43,14 @@ class Drains:
             return []
         # What comes over a stream was asked for over the circuit beside it.
         inlets = [inlet for inlet in self._group.inlets if not inlet.is_stream]
-        return [inlet for inlet in inlets if taker.cost == 0 or not inlet.is_circuit]
+        return [inlet for inlet in inlets if taker.is_near or not inlet.is_circuit]
 
     def is_complete_for(self, taker: Taker) -> bool:
         """These are all there will be, and nothing waits beside what they were asked for."""
         if self._group.phase == 0:
             return True
         are_streams_empty = not any(inlet.is_stream and inlet.is_waiting for inlet in self._group.inlets)
-        return are_streams_empty and self._owner.is_complete(self._group, taker.cost > 0)
+        return are_streams_empty and self._owner.is_complete(self._group, not taker.is_near)
 
     def on_over(self, taker: Taker) -> None:
         """Its credit was used up or given back."""

@@ -66,6 +66,9 @@ cdef class Inlet(Head):
     cdef readonly long long usual_bytes
     cdef int promised_count
     cdef readonly bint is_circuit
+    # From an edge router, for which this one is the ingress; `shuns`: takers at which edge are none of its (0: none).
+    cdef public bint is_edge
+    cdef public int shuns
     # Router id at the other end of a circuit.
     cdef public object ingress
     # A circuit of large deliveries, beside one that is shared.
@@ -78,6 +81,10 @@ cdef class Inlet(Head):
     cdef bint has_other_ways
     # Circuits with deliveries of which it does not know whether they were passed on, each with its barrier (`order`) or None.
     cdef dict unheard
+    # Those of them, for what a router sends here, that have some of which no outcome will tell.
+    cdef dict settled_to
+    # When the barrier at its head is answered in any case; 0: there is none.
+    cdef double barrier_due_s
     cdef Carrier moving
     cdef Carrier newest
     cdef readonly int unsettled_count
@@ -107,11 +114,14 @@ cdef class Inlet(Head):
     cdef int pop(self) except -1
     cdef int drop_head(self) except -1
     cdef int on_unheard(self, Taker taker) except -1
+    cdef int on_unheard_settled(self, Taker taker) except -1
     cdef int on_settled(self) except -1
     cdef int top_up(self, int count) except -1
     cdef int reduce(self, int count) except -1
     cdef bint needs_float(self) noexcept
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept
+    cdef bint is_from_node(self) noexcept
+    cdef bint may_feed(self, Taker taker) noexcept
 
 
 cdef class Taker(DeliveryOwner):
@@ -120,6 +130,8 @@ cdef class Taker(DeliveryOwner):
     cdef readonly Group group
     # Of a circuit it may change, but not to 0.
     cdef public int cost
+    # Number of the connection to the edge router that it leads to; 0: to none.
+    cdef public int edge
     cdef int credit_count
     cdef public bint presettles
     cdef bint is_closing_now
@@ -170,6 +182,7 @@ cdef class Taker(DeliveryOwner):
     cdef int sync(self) except -1
     cdef pn_delivery_t *start(self) except NULL
     cdef bint can_take_now(self) noexcept
+    cdef bint is_near_now(self) noexcept
     cdef int join(self) except -1
     cdef int leave(self) except -1
 

@@ -18,6 +18,8 @@ class Inlet(DeliveryOwner):
     limit: int
     promised: int
     is_circuit: bool
+    is_edge: bool
+    shuns: int
     ingress: str | None
     is_stream: bool
     is_draining: bool
@@ -44,8 +46,11 @@ class Taker(DeliveryOwner):
     link: OutgoingLink
     group: Any
     cost: int
+    edge: int
     presettles: bool
     is_closing: bool
+    @property
+    def is_near(self) -> bool: ...
     @property
     def is_left(self) -> bool: ...
     upstream: Inlet | None

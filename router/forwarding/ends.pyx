@@ -220,7 +220,7 @@ cdef class Inlet(Head):
 
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
         cdef Carrier carrier = carrier_at(delivery)
-        if self.is_circuit and is_recalled(delivery) and self.group.on_recalled(self, carrier):
+        if self.is_from_node() and is_recalled(delivery) and self.group.on_recalled(self, carrier):
             return 0
         if carrier is not None:
             carrier.on_sender_disposition()
@@ -251,7 +251,7 @@ cdef class Inlet(Head):
 
     cdef bint settles_last(self, pn_delivery_t *delivery) noexcept:
         """It was told the outcome, and is waited for: only clients are, circuits and routes pass on what they hear."""
-        return not self.is_circuit and self.is_second() and not pn.delivery_settled(delivery)
+        return not self.is_from_node() and self.is_second() and not pn.delivery_settled(delivery)
 
     cdef bint may_go_on_now(self) except -1:
         """False when its sender broke a rule: then the link has been ended."""
@@ -265,6 +265,17 @@ cdef class Inlet(Head):
         self.link.close(error)
         self.on_left(True, error)
         self.link.owner = None
+
+    # Who may have what comes
+    cdef bint is_from_node(self) noexcept:
+        """A router sends here what its producers send there."""
+        return self.is_circuit or self.is_edge
+
+    cdef bint may_feed(self, Taker taker) noexcept:
+        """What came over a circuit goes no further than to those near here: no loops. An edge gets nothing back."""
+        if self.is_circuit:
+            return taker.is_near_now()
+        return not self.shuns or taker.edge != self.shuns
 
     # Carriers
     cdef int hold(self, Carrier carrier) except -1:
@@ -341,9 +352,16 @@ cdef class Inlet(Head):
 
     cdef int on_unheard(self, Taker taker) except -1:
         """What went to ``taker`` may not be passed on yet, and no outcome will tell, or not soon enough."""
-        if self.is_circuit or taker.cost == 0:
+        if taker.cost == 0 or (self.is_circuit and not taker.edge):
             return 0
         self.unheard = _with(self.unheard, taker)
+        return 0
+
+    cdef int on_unheard_settled(self, Taker taker) except -1:
+        """As above, and no outcome will tell."""
+        self.on_unheard(taker)
+        if self.is_from_node() and self.unheard is not None and taker in self.unheard:
+            self.settled_to = _with(self.settled_to, taker)
         return 0
 
     cdef int on_settled(self) except -1:
@@ -418,7 +436,7 @@ cdef class Inlet(Head):
 
 
 cdef class Taker(DeliveryOwner):
-    """An outgoing link in a group. ``cost`` is the path's; 0 for a local one.
+    """An outgoing link in a group. ``cost`` is the path's; 0 for a local one. ``edge`` as in `Inlet.shuns`.
 
     ``upstream`` is the one inlet whose deliveries may go here (a multicast branch), None for any. ``is_broker``: this
     router's own link to a broker. ``is_for_settled``: a branch of what producers here send settled.
@@ -562,7 +580,7 @@ cdef class Taker(DeliveryOwner):
 
     cdef int set_credit(self, int credit) except -1:
         if self.is_member and not self.is_stream:
-            if self.cost:
+            if not self.is_near_now():
                 self.group.credit_of_circuits += credit - self.credit_count
             else:
                 self.group.credit_of_locals += credit - self.credit_count
@@ -580,6 +598,14 @@ cdef class Taker(DeliveryOwner):
 
     def sync_credit(self):
         self.sync()
+
+    cdef bint is_near_now(self) noexcept:
+        """A consumer or broker of this router, or an edge router whose uplink it is: circuits that end here end there."""
+        return self.cost == 0 or self.edge != 0
+
+    @property
+    def is_near(self):
+        return self.is_near_now()
 
     cdef bint can_take_now(self) noexcept:
         return self.credit_count > 0 and self.moving is None and not self.is_closing_now

@@ -146,7 +146,7 @@ cdef class AnycastWithFallback(Anycast):
         super().forget_inlet(inlet)
 
     def add_taker(self, Taker taker):
-        self.gives_back = self.gives_back and taker.cost > 0
+        self.gives_back = self.gives_back and not taker.is_near_now()
         super().add_taker(taker)
         self._mind_despair()
 
@@ -255,10 +255,10 @@ cdef class AnycastWithFallback(Anycast):
     cdef bint _is_too_small(self, Taker taker, size_t size) noexcept:
         return taker.max_message_bytes and size > taker.max_message_bytes
 
-    cdef Taker _who_is_too_small(self, bint locals_only, size_t size):
-        if self.is_falling_back and not locals_only and self.fallback is not None:
+    cdef Taker _who_is_too_small(self, Inlet inlet, size_t size):
+        if self.is_falling_back and not inlet.is_circuit and self.fallback is not None:
             return self.fallback if self._is_too_small(self.fallback, size) else None
-        return Anycast._who_is_too_small(self, locals_only, size)
+        return Anycast._who_is_too_small(self, inlet, size)
 
     cdef bint retransmits(self, Inlet inlet) except -1:
         # A queue counts attempts, and has a limit of them.

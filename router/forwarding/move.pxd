@@ -45,6 +45,8 @@ cdef class Move(Carrier):
     cdef int _on_unwritten(self) except -1
     cdef bint _is_retried(self) except -1
     cdef bint is_answered(self) noexcept
+    cdef int _give_back_unwritten(self) except -1
+    cdef bint _is_recalled(self) noexcept
     cdef int _on_lost(self) except -1
     cdef size_t _state_if_nobody(self) noexcept
     cdef int let_go(self) except -1

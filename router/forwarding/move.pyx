@@ -16,6 +16,7 @@ from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
 
+from router.forwarding.words import UNWRITTEN
 from wire.delivery import rejected, remote_outcome, set_outcome
 from wire.outcome import MODIFIED_FAILED, RELEASED
 
@@ -214,7 +215,7 @@ cdef class Move(Carrier):
             return taker.group.on_moved(taker)
         if taker.presettles or is_settled:
             if is_settled:
-                inlet.on_unheard(taker)
+                inlet.on_unheard_settled(taker)
             self._settle(0 if inlet is None or is_settled else ACCEPTED_STATE)
         return taker.group.on_moved(taker)
 
@@ -347,25 +348,38 @@ cdef class Move(Carrier):
         return self.has_left and self.inlet is not None and not self.is_answered()
 
     cdef bint suits(self, Taker taker):
-        """It is not too large for this one, which has not had it yet."""
+        """It may go there, is not too large, and this one has not had it yet."""
         cdef size_t size = self.sent_bytes if self.copy is None else PyBytes_GET_SIZE(self.copy)
-        if taker.max_message_bytes and size > taker.max_message_bytes:
+        cdef Inlet inlet = self.inlet
+        if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
             return False
         return self.tried is None or taker not in self.tried
 
     cdef int _on_unwritten(self) except -1:
         self.is_untried = True
-        if self.copies is None or not self._is_retried():
+        if self._is_recalled() or self.copies is None or not self._is_retried():
             self._settle_outgoing()
-            self.settle_incoming(self._state_if_nobody())
+            self._give_back_unwritten()
         return 0
+
+    cdef int _give_back_unwritten(self) except -1:
+        """Who recalled it hears that none of those here had it."""
+        if self.is_in_doubt or not self._is_recalled():
+            return self.settle_incoming(self._state_if_nobody())
+        set_outcome(<size_t>self.incoming, UNWRITTEN)
+        return self.settle_incoming(0)
+
+    cdef bint _is_recalled(self) noexcept:
+        cdef Inlet inlet = self.inlet
+        return inlet is not None and inlet.group.takes_recalls and inlet.is_from_node() and _is_released(self.incoming)
 
     cdef int _on_lost(self) except -1:
         """A router on the way lost who had it."""
         if not send_again(self):
             if self.taker is not None:
                 self._settle_outgoing()
-            self.settle_incoming(MODIFIED_STATE)
+            if self.inlet is not None:
+                tell_lost(self)
         return 0
 
     cdef size_t _state_if_nobody(self) noexcept:
@@ -439,14 +453,14 @@ cdef class Move(Carrier):
             return self.settle_incoming(0)
         if not self.has_left or self.taker is None:
             return 0
-        if not (inlet.group.takes_recalls and inlet.is_circuit and _is_released(self.incoming)):
+        if not self._is_recalled():
             copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
         if pn.delivery_settled(self.incoming):
             if not ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
                 if self.taker.is_broker:
                     return 0  # until it has an outcome
-                inlet.on_unheard(self.taker)
+                inlet.on_unheard_settled(self.taker)
             self._settle(0)
         return 0
 

@@ -8,7 +8,7 @@ from router.forwarding.ends cimport LARGE_WAY, SETTLED_WAY, SHARED_WAY, Carrier,
 from router.forwarding.head cimport WHOLE_BYTES, Returned
 from router.forwarding.fan cimport Copy, Fan, start_fan
 from router.forwarding.move cimport too_large
-from router.forwarding.order cimport may_take, start_barriers
+from router.forwarding.order cimport are_all_passed_on, may_take, note_under_way, start_barriers
 from router.forwarding.watch cimport Watch, end_watch, watch
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn
@@ -70,6 +70,8 @@ cdef class Multicast(AddressGroup):
     cdef bint _may_feed(self, Inlet inlet, Taker taker, bint is_settled) noexcept:
         if taker.upstream is not None:
             return taker.upstream is inlet
+        if inlet.shuns and taker.edge == inlet.shuns:
+            return False
         return taker.cost == 0 or (not inlet.is_circuit and (taker.way == SETTLED_WAY) == is_settled)
 
     cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled):
@@ -113,6 +115,11 @@ cdef class Multicast(AddressGroup):
             if not self._leaves_out(taker, inlet.sends_settled):
                 least = min(least, taker.credit_count)
         return (0 if least == PLENTY else least) - self.promised_to_circuits - self.promised_to_producers
+
+    cdef int top_up_now(self, Inlet inlet) except -1:
+        if inlet.shuns and not self.has_other_than(inlet):
+            return 0
+        return AddressGroup.top_up_now(self, inlet)
 
     cdef Carrier begin(self, Inlet inlet):
         cdef pn_delivery_t *delivery = inlet.head_now()
@@ -216,6 +223,12 @@ cdef class Multicast(AddressGroup):
         cdef Taker taker
         cdef list branches = []
         cdef bint is_late = False
+        if inlet.is_edge:
+            # This is the ingress: what it brought may have gone several ways.
+            if note_under_way(inlet) and are_all_passed_on(inlet):
+                return AddressGroup.pass_barrier(self, inlet)
+            self.wait_for_taker(inlet)
+            return False
         for taker in self.takers_for(inlet, inlet.sends_settled):
             if taker.cost and taker.can_take_now():
                 branches.append(taker)

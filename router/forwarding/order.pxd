@@ -11,6 +11,7 @@ cdef class Barrier(Carrier):
 
 
 cdef bint may_take(Inlet inlet, int way, object egress) except -1
+cdef bint are_all_passed_on(Inlet inlet) except -1
 cdef bint note_under_way(Inlet inlet) except -1
 cdef int note_left(Inlet inlet, Taker left) except -1
 cdef bint is_passed_on(Inlet inlet, Taker left) except -1

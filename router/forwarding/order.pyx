@@ -81,6 +81,39 @@ cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
     return are
 
 
+cdef bint are_all_passed_on(Inlet inlet) except -1:
+    """Wherever it went, as far as is known. Of what is not known yet, ask."""
+    cdef Taker taker
+    cdef dict unheard = inlet.unheard
+    cdef bint are = True
+    for taker in list(unheard or ()):
+        if not taker.link.is_open_now():
+            del unheard[taker]
+        elif unheard[taker] is None and _is_answered(inlet, taker):
+            del unheard[taker]
+        elif unheard[taker] is None and taker.is_stalled:
+            continue
+        else:
+            are = False
+            if unheard[taker] is None and taker.credit_count > 0 and taker.moving is None:
+                unheard[taker] = _ask(inlet, taker, unheard)
+            elif unheard[taker] is None:
+                inlet.group.on_blocked(taker)
+    return are
+
+
+cdef bint _is_answered(Inlet inlet, Taker taker) except -1:
+    """All that it had of an anycast's has an outcome."""
+    cdef Carrier carrier = inlet.newest
+    if not inlet.group.takes_recalls or (inlet.settled_to is not None and taker in inlet.settled_to):
+        return False
+    while carrier is not None:
+        if carrier.taker is taker:
+            return False
+        carrier = carrier.older_in
+    return True
+
+
 cdef Barrier _ask(Inlet inlet, Taker taker, dict unheard):
     cdef Barrier barrier = Barrier.__new__(Barrier)
     barrier.asker = inlet
@@ -130,6 +163,8 @@ cdef class Barrier(Carrier):
         if self.unheard.get(taker) is self:
             if is_over:
                 del self.unheard[taker]
+                if inlet.settled_to is not None:
+                    inlet.settled_to.pop(taker, None)
             else:
                 self.unheard[taker] = None
         return inlet.group.on_returned(inlet)

@@ -56,4 +56,4 @@ cdef int tell_lost(Move move) except -1:
 
 cdef bint _comes_over_circuit(Inlet inlet) noexcept:
     """Of an anycast: the sender of a link route may be a client, or a broker."""
-    return inlet.is_transit or (inlet.is_circuit and inlet.group.takes_recalls)
+    return inlet.is_transit or (inlet.is_from_node() and inlet.group.takes_recalls)

@@ -64,6 +64,15 @@ class AddressesChanged:
     removed: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class EdgeChanged:
+    """Of these keys, what an edge router takes or asks for changed. ``is_active``: it came, or left; None: neither."""
+
+    edge: str
+    is_active: bool | None
+    keys: frozenset[str]
+
+
 class RoutingEvent:
     """For the log: each subclass is one event with a stable name."""
 
@@ -122,6 +131,14 @@ class ControlMessageIgnored(RoutingEvent):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class UplinkChosen(RoutingEvent):
+    """An edge router uses this one now, None if none is up, and used that one before."""
+
+    router: str | None
+    before: str | None
+
+
 Action: TypeAlias = (
     SendControl
     | CloseConnection
@@ -130,5 +147,6 @@ Action: TypeAlias = (
     | NeighborDown
     | TopologyChanged
     | AddressesChanged
+    | EdgeChanged
     | RoutingEvent
 )

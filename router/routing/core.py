@@ -33,6 +33,7 @@ from router.routing.fields import ControlMessageError
 from router.routing.flooding import Flooding
 from router.routing.link_state import LinkState, LinkStateRecord
 from router.routing.messages import (
+    Ask,
     Hello,
     Lsr,
     Lsu,
@@ -42,6 +43,7 @@ from router.routing.messages import (
     MauChanges,
     Message,
     Ra,
+    Reach,
     UnknownMessage,
     parse,
 )
@@ -161,6 +163,8 @@ class Routing:
                 return self._on_mau(connection, neighbor, message, now)
             case Mar():
                 return self._on_mar(connection, message)
+            case Ask() | Reach():
+                return self._ignore(connection, f"{message.opcode} between interior routers")
 
     def _ignore(self, connection: int, reason: str) -> list[Action]:
         if connection in self._ignoring:

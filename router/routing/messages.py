@@ -10,6 +10,11 @@ LSU    The link state of router ``id``: its neighbors with costs. Or ``several``
 MAU    The addresses of router ``id``: ``add`` and ``del`` since version ``since``, or ``exist``: all of them.
 MAR    Send me all addresses of ``router`` if you have more than ``have_seq`` of ``instance``.
 
+Between an edge router and its active uplink (`router.routing.uplinks`) there are HELLO, the MAU of the edge, and
+
+ASK    Tell me whether ``add`` are taken elsewhere, and no more of ``del``; or of ``exist`` alone.
+REACH  Of what you asked for, ``taken`` are, ``announced`` are by who cannot be reached, of ``none`` nobody said so.
+
 Reading is liberal: unknown keys, any kind of sequence and missing optional keys are fine. What cannot be understood
 raises ControlMessageError.
 """
@@ -18,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from router.routing.fields import ControlMessageError, costs, maps, number, packed, submap, text, texts
@@ -186,7 +192,52 @@ class Mar:
         return Mar(text(body, "id"), text(body, "router"), number(body, "instance"), number(body, "have_seq"))
 
 
-Message: TypeAlias = Hello | Ra | Lsr | Lsu | Lsus | MauChanges | MauAll | Mar
+class Level(StrEnum):
+    """What an interior router says of an address that an edge asks for."""
+
+    TAKEN = "taken"
+    ANNOUNCED = "announced"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """``is_all``: what was asked for before, and is not among ``added``, is not asked for any more."""
+
+    opcode: ClassVar[str] = "ASK"
+    id: str
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    is_all: bool = False
+
+    def to_map(self) -> Body:
+        if self.is_all:
+            return {**_head(self.id), "exist": packed(self.added)}
+        return {**_head(self.id), "add": packed(self.added), "del": packed(self.removed)}
+
+    @staticmethod
+    def from_map(body: Body) -> Ask:
+        if "exist" in body:
+            return Ask(text(body, "id"), texts(body, "exist"), (), is_all=True)
+        return Ask(text(body, "id"), texts(body, "add"), texts(body, "del"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    opcode: ClassVar[str] = "REACH"
+    id: str
+    levels: Mapping[str, Level]
+
+    def to_map(self) -> Body:
+        by_level = {level: [key for key, each in self.levels.items() if each is level] for level in Level}
+        return {**_head(self.id), **{level.value: packed(keys) for level, keys in by_level.items() if keys}}
+
+    @staticmethod
+    def from_map(body: Body) -> Reach:
+        return Reach(text(body, "id"), {key: level for level in Level for key in texts(body, level.value)})
+
+
+Message: TypeAlias = Hello | Ra | Lsr | Lsu | Lsus | MauChanges | MauAll | Mar | Ask | Reach
 
 
 class UnknownMessage(Exception):
@@ -227,6 +278,8 @@ _READERS: Mapping[str, Callable[[Body], Message]] = {
     "LSU": _read_lsu,
     "MAU": _read_mau,
     "MAR": Mar.from_map,
+    "ASK": Ask.from_map,
+    "REACH": Reach.from_map,
 }
 
 

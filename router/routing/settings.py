@@ -16,6 +16,8 @@ class RoutingSettings:
     ra_interval_s: float = 30.0
     # How long the link state and addresses of a router that cannot be reached are kept.
     remote_ls_max_age_s: float = 60.0
+    # An edge router that starts waits so long for the uplink that it prefers, if another one is up.
+    start_wait_s: float = 1.0
     # Changes of local addresses within this time of the last MAU go out in one MAU.
     mau_interval_s: float = 0.02
     # The same of link states, unless they tell of a loss.

@@ -89,3 +89,14 @@ def test_a_drawing_shows_no_secrets(secret: str) -> None:
     assert secret not in text
     assert "amqp://[::]:7000 (authentication required)" in text
     assert "amqp://u@h:5672" in text
+
+
+def test_an_edge_is_drawn_in_brackets_at_the_uplink_that_it_prefers() -> None:
+    assert shape(
+        "{r1: {connect: [r2]}, r2: , r3: {connect: [r2]}, e: {mode: edge, connect: [{to: r2, cost: 3}, r1]}}"
+    ) == [
+        "r2   (also to e at cost 3)",
+        "├──1── r1",
+        "│      └──1── (e)   (also to r2 at cost 3)",
+        "└──1── r3",
+    ]

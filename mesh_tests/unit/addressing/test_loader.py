@@ -45,7 +45,7 @@ def test_an_error_has_the_same_parts_as_json() -> None:
         "code": "AM101",
         "severity": "error",
         "message": "router 'r1': unknown key 'conect'",
-        "hint": "did you mean 'connect'?  allowed: host, port, listeners, connect",
+        "hint": "did you mean 'connect'?  allowed: mode, host, port, listeners, connect",
         "suggestion": "connect",
         "fix": CODES["AM101"].fix,
     }
@@ -173,6 +173,15 @@ EXAMPLES = [
     ("mesh: m\nrouters: {r1: {connect: [r1]}}", "2:26 AM201"),
     ("mesh: m\nrouters: {r1: {connect: [r2]}, r2: {connect: [r1]}}", "2:47 AM202"),
     ("mesh: m\nrouters: {r1: {connect: [r2, {to: r2}]}, r2: }", "2:35 AM202"),
+    ("mesh: m\nrouters: {r1: {mode: outer}}", "2:22 AM106"),
+    ("mesh: m\nrouters: {r1: {connect: [e1]}, e1: {mode: edge, connect: [r2]}, r2: }", "2:26 AM206"),
+    ("mesh: m\nrouters: {r1: , e1: {mode: edge, connect: [r1]}, e2: {mode: edge, connect: [e1]}}", "2:77 AM206"),
+    ("mesh: m\nrouters: {r1: , e1: {mode: edge}}", "2:17 AM207"),
+    (
+        "mesh: m\nrouters: {r1: , e1: {mode: edge, connect: [r1]}}\nbrokers: {b1: {data: x, routers: [e1]}}",
+        "3:35 AM208",
+    ),
+    ("mesh: m\nrouters: {r1: {connect: [e1]}, e1: {mode: adge, connect: [r2]}, r2: }", "2:43 AM106"),
     ("mesh: m\nrouters: {r1: {port: 26672}, r2: }", "2:30 AM203"),
     ("mesh: m\nrouters: {r1: {listeners: [5672, {host: 0.0.0.0}]}}", "2:34 AM203"),
     ("mesh: m\nrouters: {r1: {listeners: [26671]}}", "2:28 AM203"),
@@ -236,7 +245,8 @@ def test_each_mistake_is_reported_where_it_is(example: tuple[str, ...]) -> None:
 
 def test_every_code_has_an_example_here() -> None:
     of_files = {"AM001", "AM002", "AM003", "AM009", "AM204"}
-    assert {place[-5:] for _, *places in EXAMPLES for place in places} | of_files == set(CODES)
+    of_drills = {code for code in CODES if code.startswith("AM6")}
+    assert {place[-5:] for _, *places in EXAMPLES for place in places} | of_files | of_drills == set(CODES)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example[-1])

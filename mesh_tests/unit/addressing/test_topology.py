@@ -204,3 +204,17 @@ def test_kinds_are_the_words_of_the_file() -> None:
 def test_what_a_node_looks_addresses_up_with_does_not_import_pydantic(module: str) -> None:
     code = f"import sys, {module}; sys.exit('pydantic' in sys.modules or 'ruamel.yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_uplinks_of_an_edge_are_in_order_of_cost_and_then_of_the_file() -> None:
+    routers = "r1: , r2: , r3: , e1: {mode: edge, connect: [{to: r1, cost: 2}, r3, r2]}"
+    topology = parse_topology(f"mesh: m\nrouters: {{{routers}}}\n")
+    assert topology.costs_at("e1") == {"r3": 1, "r2": 1, "r1": 2}
+    assert list(topology.costs_at("e1")) == ["r3", "r2", "r1"]
+    assert topology.costs_at("r1") == {"e1": 2}
+
+
+def test_all_interior_routers_connect_to_a_broker_that_names_none() -> None:
+    topology = parse_topology("mesh: m\nrouters: {r1: , e1: {mode: edge, connect: [r1]}}\nbrokers: {b1: {data: d}}\n")
+    assert topology.routers_of("b1") == ("r1",)
+    assert topology.brokers_at("e1") == ()

@@ -73,3 +73,28 @@ def test_a_broker_is_probed_through_routers_that_it_is_not_attached_to() -> None
     ]
     everywhere = parse_topology("mesh: m\nrouters: {r1: {connect: [r2]}, r2: {}}\nbrokers: {b1: {data: d}}\n")
     assert trips(everywhere, "x")[-1] == Trip("r1", "r2", "_amqpmesh/broker/b1/probe-x")
+
+
+EDGES = parse_topology(
+    "mesh: m\nrouters: {r1: {connect: [r2]}, r2: , e1: {mode: edge, connect: [{to: r1, cost: 2}, r2]}}\n"
+    "brokers: {b1: {data: d}}\n"
+)
+
+
+def of_edge(neighbors: set[str], active: str | None) -> dict[str, Any]:
+    return {**snapshot(neighbors, neighbors), "active_uplink": active}
+
+
+def test_an_edge_has_to_hear_all_its_uplinks_and_to_use_one() -> None:
+    interior = {"r1": snapshot({"r2"}, {"r2"}, b1=None), "r2": snapshot({"r1"}, {"r1"}, b1=None)}
+    assert list(missing_links(EDGES, interior | {"e1": of_edge({"r1", "r2"}, "r2")})) == []
+    assert list(missing_links(EDGES, interior | {"e1": of_edge({"r2"}, "r2")})) == ["e1 does not hear r1"]
+    assert list(missing_links(EDGES, interior | {"e1": of_edge(set(), None)})) == [
+        "e1 does not hear r2",
+        "e1 does not hear r1",
+        "e1 has no active uplink",
+    ]
+
+
+def test_probes_pass_edges_too() -> None:
+    assert {trip.sender for trip in trips(EDGES, "x")} == {"r1", "r2", "e1"}

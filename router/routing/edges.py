@@ -1,0 +1,203 @@
+"""Which edge routers have this router for their active uplink, what do they take, and what do they ask for?
+
+Sans-IO, the interior's half of `router.routing.uplinks`. An edge is **active** here from its first MAU, which says all
+that it takes, until its connection is lost; other connections of edges are only kept alive. Nothing of this is flooded:
+the node advertises what its edges take as it does what its own clients take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from router.routing.actions import (
+    Action,
+    CloseConnection,
+    ControlMessageIgnored,
+    ControlMessageRefused,
+    DropConnection,
+    EdgeChanged,
+    SendControl,
+)
+from router.routing.fields import ControlMessageError
+from router.routing.messages import Ask, Hello, Level, MauAll, MauChanges, Reach, UnknownMessage, parse
+from router.routing.neighbors import Neighbors
+from router.routing.settings import RoutingSettings
+
+
+@dataclass(slots=True)
+class Edge:
+    """One that is active. ``asks``: what it was told last of each key, None if nothing yet."""
+
+    connection: int
+    takes: frozenset[str] = frozenset()
+    asks: dict[str, Level | None] = field(default_factory=dict)
+    news: dict[str, Level] = field(default_factory=dict)
+
+
+class Edges:
+    def __init__(self, router_id: str, instance: int, settings: RoutingSettings) -> None:
+        self._router_id = router_id
+        self._neighbors = Neighbors(router_id, instance, settings)
+        self._active: dict[str, Edge] = {}
+        self._taking: dict[str, set[str]] = {}
+        self._asking: dict[str, set[str]] = {}
+        self._ignoring: set[int] = set()
+
+    # Inputs
+    def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
+        return self._neighbors.on_connected(connection, cost, now)
+
+    def on_heard(self, connection: int, now: float) -> None:
+        self._neighbors.on_heard(connection, now)
+
+    def on_connection_lost(self, connection: int) -> list[Action]:
+        return self._lose(connection, "connection lost")
+
+    def on_time(self, now: float) -> list[Action]:
+        return self._with_losses(self._neighbors.on_time(now))
+
+    def _with_losses(self, todo: list[Action]) -> list[Action]:
+        """Connections that are to end have no active edge any more."""
+        actions: list[Action] = []
+        for action in todo:
+            actions.append(action)
+            if isinstance(action, DropConnection | CloseConnection):
+                actions += self._forget(action.connection)
+        return actions
+
+    def next_deadline(self) -> float | None:
+        return self._neighbors.next_deadline()
+
+    def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
+        if not self._neighbors.knows(connection):
+            return []  # closed already
+        self._neighbors.on_heard(connection, now)
+        try:
+            return self._on_parsed(connection, opcode, body, now)
+        except UnknownMessage as unknown:
+            return self._ignore(connection, str(unknown))
+        except ControlMessageError as error:
+            close = CloseConnection(connection, error.condition, error.description)
+            refused = ControlMessageRefused(connection, error.description)
+            return [refused, close, *self._lose(connection, error.description)]
+
+    def _on_parsed(self, connection: int, opcode: str, body: Mapping[str, Any], now: float) -> list[Action]:
+        message = parse(opcode, body)
+        if isinstance(message, Hello):
+            return self._with_losses(self._neighbors.on_hello(connection, message, now))
+        edge = self._neighbors.router_on(connection)
+        if edge is None:
+            raise ControlMessageError(f"{opcode} before HELLO was heard both ways")
+        match message:
+            case MauAll(addresses=addresses):
+                return self._activate(edge, connection) + self._take(edge, frozenset(addresses))
+            case MauChanges(added=added, removed=removed):
+                known = self._known(edge, connection, opcode)
+                return self._take(edge, known.takes.union(added).difference(removed))
+            case Ask():
+                return self._ask(edge, self._known(edge, connection, opcode), message)
+            case _:
+                return self._ignore(connection, f"{opcode} of an edge router")
+
+    def _known(self, edge: str, connection: int, opcode: str) -> Edge:
+        known = self._active.get(edge)
+        if known is None or known.connection != connection:
+            raise ControlMessageError(f"{opcode} before the MAU that makes this the active uplink")
+        return known
+
+    def _ignore(self, connection: int, reason: str) -> list[Action]:
+        if connection in self._ignoring:
+            return []
+        self._ignoring.add(connection)
+        return [ControlMessageIgnored(connection, reason)]
+
+    # Who is active
+    def _activate(self, edge: str, connection: int) -> list[Action]:
+        known = self._active.get(edge)
+        if known is not None and known.connection == connection:
+            return []
+        actions: list[Action] = []
+        if known is not None:
+            # It has lost that connection, and this end has not heard of it.
+            said = f"edge router {edge} uses another connection"
+            actions += [DropConnection(known.connection, "amqp:connection:forced", said)]
+            actions += self._lose(known.connection, said)
+        self._active[edge] = Edge(connection)
+        return [*actions, EdgeChanged(edge, True, frozenset())]
+
+    def _lose(self, connection: int, reason: str) -> list[Action]:
+        return self._neighbors.on_connection_lost(connection, reason) + self._forget(connection)
+
+    def _forget(self, connection: int) -> list[Action]:
+        self._ignoring.discard(connection)
+        edge = next((name for name, each in self._active.items() if each.connection == connection), None)
+        if edge is None:
+            return []
+        known = self._active.pop(edge)
+        for key in known.takes:
+            _leave(self._taking, key, edge)
+        for key in known.asks:
+            _leave(self._asking, key, edge)
+        return [EdgeChanged(edge, False, known.takes.union(known.asks))]
+
+    # What it takes and asks for
+    def _take(self, edge: str, takes: frozenset[str]) -> list[Action]:
+        known = self._active[edge]
+        changed, known.takes = known.takes ^ takes, takes
+        for key in changed:
+            if key in takes:
+                self._taking.setdefault(key, set()).add(edge)
+            else:
+                _leave(self._taking, key, edge)
+        return [EdgeChanged(edge, None, changed)] if changed else []
+
+    def _ask(self, edge: str, known: Edge, ask: Ask) -> list[Action]:
+        removed = set(known.asks).difference(ask.added) if ask.is_all else set(ask.removed)
+        for key in removed:
+            known.asks.pop(key, None)
+            _leave(self._asking, key, edge)
+        for key in ask.added:
+            known.asks[key] = None
+            self._asking.setdefault(key, set()).add(edge)
+        return [EdgeChanged(edge, None, frozenset(removed.union(ask.added)))]
+
+    def note(self, edge: str, key: str, level: Level) -> Level | None:
+        """What it asked for is so now. Returns what it was told before."""
+        known = self._active[edge]
+        before = known.asks.get(key)
+        if before is not level:
+            known.asks[key] = known.news[key] = level
+        return before
+
+    def take_news(self) -> Iterable[Action]:
+        """What `note` found, for those that are to hear it."""
+        for known in self._active.values():
+            if known.news:
+                news, known.news = known.news, {}
+                yield SendControl(known.connection, Reach.opcode, Reach(self._router_id, news).to_map())
+
+    # Queries
+    @property
+    def neighbors(self) -> dict[str, int]:
+        """The connections of those that are active here."""
+        return {edge: known.connection for edge, known in self._active.items()}
+
+    def connection(self, edge: str) -> int | None:
+        known = self._active.get(edge)
+        return known.connection if known is not None else None
+
+    def taking(self, key: str) -> frozenset[str]:
+        return frozenset(self._taking.get(key, ()))
+
+    def asking(self, key: str) -> frozenset[str]:
+        return frozenset(self._asking.get(key, ()))
+
+
+def _leave(edges_by_key: dict[str, set[str]], key: str, edge: str) -> None:
+    edges = edges_by_key.get(key)
+    if edges is not None:
+        edges.discard(edge)
+        if not edges:
+            del edges_by_key[key]

@@ -1,0 +1,240 @@
+"""Which interior router is an edge router's way into the mesh, and what is said to it?
+
+Sans-IO. Feed it inputs; carry out the actions it returns, in order. ``now`` is monotonic seconds and never goes back.
+
+An edge keeps a connection to each of its uplinks and uses one, the active one: the first by preference that is up when
+one is needed. It stays until it breaks, or is silent for ``hello_max_age_s``; then the next is active at once. Only at
+its start an edge waits ``start_wait_s`` for the one that it prefers.
+
+To the active one it says what its consumers take (MAU, all at first) and which addresses its producers send to (ASK);
+that one says of each whether somebody elsewhere takes it (REACH), and says so again whenever that changes. Of link
+state an edge hears nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from router.routing import spf
+from router.routing.actions import (
+    Action,
+    AddressesChanged,
+    CloseConnection,
+    ControlMessageIgnored,
+    ControlMessageRefused,
+    SendControl,
+    TopologyChanged,
+    UplinkChosen,
+)
+from router.routing.advertising import Advertising
+from router.routing.fields import ControlMessageError
+from router.routing.messages import Ask, Hello, Level, MauAll, MauChanges, Reach, UnknownMessage, parse
+from router.routing.neighbors import Neighbors
+from router.routing.settings import RoutingSettings
+from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSnapshot
+
+_BROKER = "B:"
+
+
+class Uplinks:
+    """``costs``: of the connections to the uplinks, in order of preference. Queries are those of `Routing`."""
+
+    def __init__(self, router_id: str, instance: int, settings: RoutingSettings, costs: Mapping[str, int]) -> None:
+        self._router_id = router_id
+        self._instance = instance
+        self._settings = settings
+        self._costs = dict(costs)
+        self._preference: Sequence[str] = tuple(costs)
+        self._neighbors = Neighbors(router_id, instance, settings)
+        self._active: tuple[str, int] | None = None
+        self._choose_at: float | None = None
+        self._has_chosen = False
+        self._takes: set[str] = set()
+        self._taking = Advertising(settings.mau_interval_s)
+        self._asked: set[str] = set()
+        self._asking = Advertising(settings.mau_interval_s)
+        self._levels: dict[str, Level] = {}
+        self._seq = 0
+        self._ignoring: set[int] = set()
+
+    # Inputs
+    def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
+        return self._neighbors.on_connected(connection, cost, now)
+
+    def on_connection_lost(self, connection: int, now: float) -> list[Action]:
+        return self._neighbors.on_connection_lost(connection, "connection lost") + self._follow(now)
+
+    def on_heard(self, connection: int, now: float) -> None:
+        self._neighbors.on_heard(connection, now)
+
+    def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
+        if not self._neighbors.knows(connection):
+            return []  # closed already
+        self._neighbors.on_heard(connection, now)
+        try:
+            message = parse(opcode, body)
+        except UnknownMessage as unknown:
+            return self._ignore(connection, str(unknown))
+        except ControlMessageError as error:
+            close = CloseConnection(connection, error.condition, error.description)
+            lost = self._neighbors.on_connection_lost(connection, error.description)
+            return [ControlMessageRefused(connection, error.description), close, *lost, *self._follow(now)]
+        match message:
+            case Hello():
+                return self._neighbors.on_hello(connection, message, now) + self._follow(now)
+            case Reach():
+                return self._on_reach(connection, message)
+            case _:
+                return self._ignore(connection, f"{opcode} to an edge router")
+
+    def on_cost_changed(self, connection: int, cost: int, now: float) -> list[Action]:
+        """The order of the uplinks is that of the topology."""
+        return []
+
+    def advertise(
+        self, added: Iterable[str], removed: Iterable[str], now: float, *, at_once: bool = False
+    ) -> list[Action]:
+        """There are, or are no longer, consumers here for these keys."""
+        self._taking.change(added, removed, self._takes)
+        return self._tell_takes(now, at_once=at_once)
+
+    def ask(self, added: Iterable[str], removed: Iterable[str], now: float) -> list[Action]:
+        """Whether these keys are taken elsewhere matters here, or does no longer."""
+        self._asking.change(added, removed, self._asked)
+        return self._tell_asked(now)
+
+    def on_time(self, now: float) -> list[Action]:
+        actions = self._neighbors.on_time(now) + self._follow(now)
+        return actions + self._tell_takes(now) + self._tell_asked(now)
+
+    def next_deadline(self) -> float | None:
+        deadlines = (
+            self._neighbors.next_deadline(),
+            self._taking.next_deadline(),
+            self._asking.next_deadline(),
+            self._choose_at,
+        )
+        return min((at for at in deadlines if at is not None), default=None)
+
+    # Choosing
+    def _follow(self, now: float) -> list[Action]:
+        """Another one, if the active one is gone."""
+        up = self._neighbors.connections
+        if self._active is not None and up.get(self._active[0]) == self._active[1]:
+            return []
+        best = next((router for router in self._preference if router in up), None)
+        if best is not None and self._waits_for_better(best, now):
+            best = None
+        before = self._active[0] if self._active is not None else None
+        if best is None and before is None:
+            return []
+        self._active = (best, up[best]) if best is not None else None
+        gone, new = (frozenset((router,) if router else ()) for router in (before, best))
+        changed: list[Action] = [UplinkChosen(best, before), TopologyChanged(gone - new, new - gone)]
+        return self._introduce(now) + changed
+
+    def _waits_for_better(self, best: str, now: float) -> bool:
+        if self._has_chosen or best == self._preference[0]:
+            self._has_chosen, self._choose_at = True, None
+            return False
+        if self._choose_at is None:
+            self._choose_at = now + self._settings.start_wait_s
+        if now < self._choose_at:
+            return True
+        self._has_chosen, self._choose_at = True, None
+        return False
+
+    def _introduce(self, now: float) -> list[Action]:
+        """Tell the new active one everything. What the one before said of others is taken for true until it answers."""
+        self._tell_takes(now, at_once=True)
+        self._tell_asked(now, at_once=True)
+        if self._active is None:
+            return []
+        self._seq += 1
+        mau = MauAll(self._router_id, self._instance, self._seq, tuple(sorted(self._takes)))
+        ask = Ask(self._router_id, tuple(sorted(self._asked)), (), is_all=True)
+        return [self._say(mau), self._say(ask)]
+
+    # Telling
+    def _tell_takes(self, now: float, *, at_once: bool = False) -> list[Action]:
+        told = self._taking.take(now, at_once=at_once)
+        if told is None:
+            return []
+        self._takes = self._takes.union(told[0]).difference(told[1])
+        self._seq += 1
+        mau = MauChanges(self._router_id, self._instance, self._seq - 1, self._seq, *told)
+        return [self._say(mau)] if self._active is not None else []
+
+    def _tell_asked(self, now: float, *, at_once: bool = False) -> list[Action]:
+        told = self._asking.take(now, at_once=at_once)
+        if told is None:
+            return []
+        self._asked = self._asked.union(told[0]).difference(told[1])
+        # Not before it is told: who asks again in between gets no other answer.
+        for key in told[1]:
+            self._levels.pop(key, None)
+        return [self._say(Ask(self._router_id, *told))] if self._active is not None else []
+
+    def _say(self, message: MauAll | MauChanges | Ask) -> SendControl:
+        assert self._active is not None
+        return SendControl(self._active[1], message.opcode, message.to_map())
+
+    # Hearing
+    def _on_reach(self, connection: int, reach: Reach) -> list[Action]:
+        if self._active is None or connection != self._active[1]:
+            return []
+        news = {key: level for key, level in reach.levels.items() if self._levels.get(key) is not level}
+        self._levels |= news
+        return [AddressesChanged(self._active[0], frozenset(news), frozenset())] if news else []
+
+    def _ignore(self, connection: int, reason: str) -> list[Action]:
+        if connection in self._ignoring:
+            return []
+        self._ignoring.add(connection)
+        return [ControlMessageIgnored(connection, reason)]
+
+    # Queries
+    @property
+    def active(self) -> str | None:
+        return self._active[0] if self._active is not None else None
+
+    @property
+    def neighbors(self) -> Mapping[str, int]:
+        """Links are made over the active one only."""
+        return dict([self._active]) if self._active is not None else {}
+
+    def level(self, key: str) -> Level | None:
+        """What is known of it; None as long as nobody said."""
+        return self._levels.get(key)
+
+    def path(self, target: str) -> spf.Path | None:
+        return (self._router_id, target) if target == self.active else None
+
+    def cost_to(self, target: str) -> int | None:
+        return self._costs.get(target) if target == self.active else None
+
+    def cost_along(self, path: spf.Path) -> int | None:
+        return self.cost_to(path[-1])
+
+    def routers_with(self, key: str) -> frozenset[str]:
+        """The active uplink, if it has said so; of brokers it knows, and is asked by each link that goes there."""
+        if self._active is None or not (key.startswith(_BROKER) or self._levels.get(key) is Level.TAKEN):
+            return frozenset()
+        return frozenset((self._active[0],))
+
+    def tree(self, targets: Iterable[str]) -> Mapping[str, spf.Branch]:
+        return {target: spf.Branch(True, {}) for target in targets if target == self.active}
+
+    def snapshot(self) -> RoutingSnapshot:
+        costs, up = self._neighbors.costs, self._neighbors.connections
+        return RoutingSnapshot(
+            router_id=self._router_id,
+            instance=self._instance,
+            neighbors={router: NeighborSnapshot(at, costs[router]) for router, at in up.items()},
+            routers={
+                router: RouterSnapshot(0, 0, 0, {}, frozenset(), self.path(router), self.cost_to(router))
+                for router in self._preference
+            },
+            edges={},
+        )
