@@ -162,10 +162,10 @@ class Rehearsal:
         try:
             await injected.injection.heal()
         except (CommandFailed, OSError) as error:
-            injected.error = injected.error or f"not healed: {error}"
+            injected.injection.stays(f"not healed: {error}")
         injected.healed_at = time.monotonic()
         injected.is_over.set()
-        self._say(f"fault {injected.planned.id}: healed")
+        self._say(f"fault {injected.planned.id}: {'healed' if injected.injection.was_healed else 'not healed'}")
 
     async def _finish(self) -> None:
         for traffic in self.record.traffics:

@@ -53,4 +53,4 @@ class FullDisk(Injection):
         if pid is not None:
             remedy(lift_file_limit(pid))
         if not await answers_soon(self._stage.workdir, self._broker):
-            self.say(f"{self._broker} did not come back within {BACK_S:g} s")
+            self.stays(f"{self._broker} did not come back within {BACK_S:g} s")
