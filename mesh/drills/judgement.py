@@ -111,8 +111,8 @@ def _arrived_before(record: Record, traffic: Traffic) -> bool:
 def conclude(
     record: Record, faults: Sequence[FaultReport], baseline: Sequence[Check], rest: Sequence[Check]
 ) -> tuple[Verdict, list[str]]:
-    """What was not sound from the start says nothing, nor what was cut short, where messages are still under way; else a
-    failure weighs more than a fault that did not bite.
+    """What was not sound from the start says nothing, nor what was cut short: messages are under way then.
+    Else a failure weighs more than a fault that did not bite.
     """
     unsound = list(_unsound(record, baseline))
     failed = [f"{check.text}: observed {check.observed} ({check.scope})" for check in rest if check.passed is False]
