@@ -91,8 +91,11 @@ def after(threshold: Threshold, record: Record, seen: Sequence[Seen]) -> list[Ob
     """From when traffic had recovered from the last fault. A message that is lost is so for good: counts are of all."""
     if threshold.metric in COUNTS:
         return list(_in_span(threshold, record.traffics, whole_of(record), "throughout, ", _first_kind(record)))
-    start = max((each.after[0] for each in seen), default=record.ended_at)
-    return list(_in_span(threshold, record.traffics, (start, record.ended_at), "after, ", None))
+    found: list[Observation] = []
+    for traffic in record.traffics:
+        start = max((each.after[0] for each in seen if each.traffic is traffic), default=record.ended_at)
+        found += _in_span(threshold, [traffic], (start, record.ended_at), "after, ", None)
+    return found
 
 
 def _in_span(
@@ -105,6 +108,8 @@ def _in_span(
 
 def _measure(threshold: Threshold, traffic: Traffic, span: Span) -> float | None:
     journal, metric = traffic.journal, threshold.metric
+    if span[1] <= span[0]:
+        return None
     if metric in COUNTS:
         counts = figures.counts_of(journal, span)
         return float(getattr(counts, metric)) if counts.attempted else None

@@ -107,14 +107,14 @@ class Rehearsal:
                 await asyncio.gather(*(traffic.start() for traffic in self.record.traffics))
                 await wait_until(self._has_arrivals)
         except TimeoutError:
-            silent = [traffic.flow.address for traffic in self.record.traffics if not traffic.journal.arrivals]
-            self._say(f"nothing arrived on {', '.join(silent)} within {FIRST_MESSAGE_S:g} s")
+            silent = [traffic.flow.address for traffic in self.record.traffics if not traffic.journal.reaches_all()]
+            self._say(f"not every receiver of {', '.join(silent)} got something within {FIRST_MESSAGE_S:g} s")
         self.record.began_at, self.record.wall_began_at = time.monotonic(), time.time()
         self.record.cooldown_at = self.record.began_at
         self._say(f"baseline, {self._plan.baseline_s:g} s")
 
     async def _has_arrivals(self) -> bool:
-        return all(traffic.journal.arrivals for traffic in self.record.traffics)
+        return all(traffic.journal.reaches_all() for traffic in self.record.traffics)
 
     async def _break_and_heal(self) -> None:
         began = time.monotonic()

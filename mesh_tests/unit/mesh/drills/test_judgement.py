@@ -154,14 +154,6 @@ def test_nothing_is_broken_where_nothing_flows_or_the_steady_state_does_not_hold
     assert "not steady" in baseline_failure(drill(steady=("p(99) < 0.1ms",), abort_on_fail=True), busy)
 
 
-def test_what_one_address_has_no_data_of_leaves_it_open_although_another_one_holds():
-    record = record_of(FakeTraffic())
-    quiet = FakeTraffic(end=FAULT_AT + 0.5)
-    record.traffics = [*record.traffics, quiet]  # type: ignore[list-item]
-    seen = report(drill(steady=("p(99) < 50ms",)), record)
-    assert (seen.verdict, seen.checks[-1].passed, seen.checks[-1].observed) == (Verdict.UNKNOWN, None, "no data")
-
-
 def test_a_message_that_is_lost_during_the_fault_is_not_what_the_steady_state_allows():
     traffic = FakeTraffic()
     del traffic.journal.arrivals[int(6 * RATE)]
@@ -229,3 +221,13 @@ def test_a_command_bit_where_traffic_fails_as_it_had_not_before(fails_before: bo
         traffic.journal.on_outcome(200, "released")
     seen = report(drill("accepted > 0"), record_of(traffic, fault=Command(run="true"), did_bite=False))
     assert seen.faults[0].did_bite is did_bite
+
+
+@pytest.mark.parametrize("expectation", ["rate > 1/s", "stalls == 0", "reconnects == 0", "outage < 1s", "max < 1m"])
+def test_what_never_recovers_has_no_steady_state_after_it_and_the_others_have_theirs(expectation: str):
+    record = record_of(FakeTraffic())
+    record.traffics = [*record.traffics, FakeTraffic(end=FAULT_AT)]  # type: ignore[list-item]
+    seen = report(drill(steady=(expectation,)), record)
+    assert (seen.checks[-1].observed, seen.checks[-1].passed) == ("no data", None)
+    record.traffics = record.traffics[:1]
+    assert report(drill(steady=(expectation,)), record).verdict is Verdict.PASS
