@@ -107,8 +107,11 @@ class Rehearsal:
                 await asyncio.gather(*(traffic.start() for traffic in self.record.traffics))
                 await wait_until(self._has_arrivals)
         except TimeoutError:
-            silent = [traffic.flow.address for traffic in self.record.traffics if not traffic.journal.reaches_all()]
-            self._say(f"not every receiver of {', '.join(silent)} got something within {FIRST_MESSAGE_S:g} s")
+            for traffic in self.record.traffics:
+                if not traffic.journal.reaches_all():
+                    why = f": {traffic.refusal}" if traffic.refusal else ""
+                    address = traffic.flow.address
+                    self._say(f"not every receiver of {address} got something within {FIRST_MESSAGE_S:g} s{why}")
         self.record.began_at, self.record.wall_began_at = time.monotonic(), time.time()
         self.record.cooldown_at = self.record.began_at
         self._say(f"baseline, {self._plan.baseline_s:g} s")
