@@ -19,7 +19,7 @@ PER_FAULT: dict[str, Callable[[Result], float | None]] = {
     "detection": lambda result: result.detection_ms,
     "outage": lambda result: result.outage_ms,
     "first_delivery": lambda result: never(result.first_delivery_ms),
-    "recovery": lambda result: never(result.recovery_ms),
+    "recovery": lambda result: never(result.recovery_ms) if result.before.count else None,
 }
 LATENCIES: dict[str, Callable[[Latency], float | None]] = {
     "p(50)": lambda latency: latency.p50_ms,

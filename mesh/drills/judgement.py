@@ -15,6 +15,10 @@ from mesh.drills.report import Check, Drawing, FaultReport, Report, Verdict
 from mesh.drills.thresholds import Threshold
 from mesh.drills.traffic import Traffic
 
+REACHED_SHARE = 0.8
+"""Of the load that is asked for. A mesh that stood less is not proven to stand all."""
+ENOUGH = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
@@ -108,6 +112,14 @@ def _arrived_before(record: Record, traffic: Traffic) -> bool:
     return any(arrival.at < end or end <= start for arrival in traffic.journal.arrivals)
 
 
+def _load_before(record: Record, traffic: Traffic) -> float | None:
+    """Messages that were sent a second; None where too few were due to tell."""
+    start, end = baseline_of(record)
+    if (end - start) * traffic.flow.load.rate < ENOUGH:
+        return None
+    return sum(start <= at < end for at in traffic.journal.sent) / (end - start)
+
+
 def conclude(
     record: Record, faults: Sequence[FaultReport], baseline: Sequence[Check], rest: Sequence[Check]
 ) -> tuple[Verdict, list[str]]:
@@ -139,6 +151,11 @@ def conclude(
 def _unsound(record: Record, baseline: Sequence[Check]) -> Iterator[str]:
     if silent := _silent(record):
         yield f"no data: nothing arrived on {', '.join(silent)} before the first fault"
+    for traffic in record.traffics:
+        reached, asked = _load_before(record, traffic), traffic.flow.load.rate
+        if reached is not None and reached < REACHED_SHARE * asked:
+            load = f"{reached:,.0f}/s of {asked:,.0f}/s on {traffic.flow.address}"
+            yield f"the load was not reached before the first fault: {load}"
     for check in baseline:
         if check.passed is False:
             yield f"not steady before the first fault: {check.text}, observed {check.observed} ({check.scope})"

@@ -98,7 +98,7 @@ def fault_report(record: Record, injected: Injected, notices: Sequence[Notice]) 
     planned, injection = injected.planned, injected.injection
     notice = notice_of(record, injected, notices)
     evidence = [*injection.evidence, *([injected.error] if injected.error else [])]
-    did_bite = injection.did_bite
+    did_bite, was_healed = injection.did_bite, injection.was_healed and injected.healed_at is not None
     if notice is not None:
         evidence.append(f"noticed by {notice}")
     if not did_bite and not injected.error and planned.fault.kind == "command" and _traffic_saw(record, injected):
@@ -110,9 +110,9 @@ def fault_report(record: Record, injected: Injected, notices: Sequence[Notice]) 
         kind=planned.fault.kind,
         targets=planned.fault.targets,
         at_s=round(injected.at - record.began_at, 3),
-        healed_s=None if injected.healed_at is None else round(injected.healed_at - record.began_at, 3),
+        healed_s=round(injected.healed_at - record.began_at, 3) if was_healed and injected.healed_at else None,
         did_bite=did_bite,
-        was_healed=injection.was_healed and injected.healed_at is not None,
+        was_healed=was_healed,
         evidence=tuple(evidence),
         detection_ms=None if notice is None else max(0.0, to_ms(notice.at - injected.wall_at)),
         detected_by=None if notice is None else notice.node,

@@ -180,6 +180,7 @@ def test_a_fault_that_could_not_be_healed_fails_the_drill():
     seen = report(drill("lost == 0"), record)
     assert (seen.verdict, seen.reasons) == (Verdict.FAIL, ("kill r2 could not be healed",))
     assert not seen.results[0].passed
+    assert seen.faults[0].healed_s is None
 
 
 def test_no_result_passes_of_a_fault_that_did_not_bite():
@@ -231,3 +232,18 @@ def test_what_never_recovers_has_no_steady_state_after_it_and_the_others_have_th
     assert (seen.checks[-1].observed, seen.checks[-1].passed) == ("no data", None)
     record.traffics = record.traffics[:1]
     assert report(drill(steady=(expectation,)), record).verdict is Verdict.PASS
+
+
+def test_a_load_that_was_not_reached_proves_nothing_about_it():
+    traffic = FakeTraffic()
+    asked = traffic.flow.load.model_copy(update={"rate": 2 * RATE})
+    traffic.flow = Flow(asked, AddressKind.ANYCAST, ("r1",), ("r3",))
+    seen = report(drill("lost == 0"), record_of(traffic))
+    assert seen.verdict is Verdict.INVALID
+    assert seen.reasons == ("the load was not reached before the first fault: 100/s of 200/s on orders",)
+
+
+def test_without_a_baseline_nobody_knows_what_it_should_recover_to():
+    record = record_of(FakeTraffic())
+    record.began_at = FAULT_AT
+    assert report(drill("recovery < 5s"), record).verdict is Verdict.UNKNOWN
