@@ -71,7 +71,9 @@ def _see(record: Record, injected: Injected, traffic: Traffic, notices: Sequence
         before=figures.latency_of(journal, before),
         during=figures.latency_of(journal, during),
         after=figures.latency_of(journal, after),
-        counts=figures.counts_of(journal, (span[0] - UNDER_WAY_S, _counts_until(record, span[1]))),
+        counts=figures.counts_of(
+            journal, (max(record.began_at, span[0] - UNDER_WAY_S), _counts_until(record, span[1]))
+        ),
         stalls=stalls,
         longest_stall_ms=longest_ms,
         passed=True,

@@ -246,4 +246,6 @@ def test_a_load_that_was_not_reached_proves_nothing_about_it():
 def test_without_a_baseline_nobody_knows_what_it_should_recover_to():
     record = record_of(FakeTraffic())
     record.began_at = FAULT_AT
-    assert report(drill("recovery < 5s"), record).verdict is Verdict.UNKNOWN
+    seen = report(drill("recovery < 5s"), record)
+    assert seen.verdict is Verdict.UNKNOWN
+    assert seen.results[0].counts == seen.addresses[0].counts
