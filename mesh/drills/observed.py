@@ -91,7 +91,7 @@ def _next_fault_at(record: Record, injected: Injected) -> float:
 
 
 def notice_of(record: Record, injected: Injected, notices: Sequence[Notice]) -> Notice | None:
-    until = injected.wall_at + _next_fault_at(record, injected) - injected.at
+    until = injected.wall_at + _next_fault_at(record, injected) - injected.at - NOTICE_EARLY_S
     targets = injected.planned.fault.targets
     return first_notice(notices, targets, injected.wall_at - NOTICE_EARLY_S, until) if targets else None
 

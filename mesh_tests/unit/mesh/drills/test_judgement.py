@@ -249,3 +249,12 @@ def test_without_a_baseline_nobody_knows_what_it_should_recover_to():
     seen = report(drill("recovery < 5s"), record)
     assert seen.verdict is Verdict.UNKNOWN
     assert seen.results[0].counts == seen.addresses[0].counts
+
+
+def test_what_is_told_a_moment_before_the_next_fault_by_the_clock_of_the_logs_is_of_that():
+    record = record_of(FakeTraffic())
+    later = Injected(Planned("2", Kill(router="r2"), 2.0, None, 1.0), Seen(), FAULT_AT + 2, WALL_S + 7, FAULT_AT + 3)
+    record.injected.append(later)
+    notice = Notice("r1", "neighbor_down", "r2", WALL_S + 6.999)
+    seen = report(drill("lost == 0"), record, (notice,))
+    assert [fault.detection_ms for fault in seen.faults] == [None, 0.0]
