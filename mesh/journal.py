@@ -93,6 +93,12 @@ class Journal:
         """Every message has an outcome, and what was accepted has arrived."""
         return not self.unanswered() and not any(True for _ in self.lost())
 
+    def reaches_all(self) -> bool:
+        """Whether every consumer got something; where they compete, any."""
+        if self.is_competing:
+            return bool(self.arrivals)
+        return len({arrival.consumer for arrival in self.arrivals}) == self.consumers
+
     def due_between(self, start: float, end: float) -> list[int]:
         return [message for message, due in enumerate(self.due) if start <= due < end]
 

@@ -62,5 +62,8 @@ def _against(options: dict[str, Any]) -> Against | None:
         return None
     if options["fault"] is None:
         raise click.UsageError("--against needs --fault COMMAND: what shall break there?")
-    requests = requests_to(options["against"].split(","), options)
+    urls = [url.strip() for url in options["against"].split(",")]
+    if not all(urls):
+        raise click.UsageError(f"--against {options['against']!r} has an empty URL")
+    requests = requests_to(urls, options)
     return Against(requests, options["fault"], options["heal"], options["proof"], options["lasts_s"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mesh.connect import connected
 from mesh.connection_options import Request
 from mesh.drills.drill_file import DrillFile
 from mesh.drills.judgement import baseline_failure
@@ -16,6 +17,7 @@ from mesh.drills.rehearsal import Rehearsal
 from mesh.drills.rehearsed import Rehearsed
 from mesh.drills.report import Drawing
 from mesh.drills.stopping import stopped_by_signals
+from mesh.drills.traffic import CONNECT_S
 from mesh.server import Server, find_server
 
 
@@ -31,6 +33,10 @@ class Against:
 
 async def rehearse_against(file: DrillFile, against: Against, progress: Progress) -> Rehearsed:
     servers = servers_of(against.requests)
+    # Who is not there, or does not let us in, says why here; traffic would only try again.
+    for server in servers.values():
+        async with connected(server, CONNECT_S):
+            pass
     stop = stopped_by_signals()
     with Leases() as leases:
         rehearsal = Rehearsal(plan_of(file, against, list(servers)), servers, None, leases, progress, stop)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mesh.drills import figures
 from mesh.drills.advice import advice_for
 from mesh.drills.figures import Span
-from mesh.drills.observed import Seen, baseline_of, whole_of
+from mesh.drills.observed import UNDER_WAY_S, Seen, baseline_of, whole_of
 from mesh.drills.rehearsal import Record
 from mesh.drills.report import Check, Counts, Latency, Result
 from mesh.drills.thresholds import Threshold, Unit
@@ -19,7 +19,7 @@ PER_FAULT: dict[str, Callable[[Result], float | None]] = {
     "detection": lambda result: result.detection_ms,
     "outage": lambda result: result.outage_ms,
     "first_delivery": lambda result: never(result.first_delivery_ms),
-    "recovery": lambda result: never(result.recovery_ms),
+    "recovery": lambda result: never(result.recovery_ms) if result.before.count else None,
 }
 LATENCIES: dict[str, Callable[[Latency], float | None]] = {
     "p(50)": lambda latency: latency.p50_ms,
@@ -52,6 +52,8 @@ def judge(threshold: Threshold, observations: Sequence[Observation], *, allow_no
     worst = threshold.worst(values)
     where = next(each for each in measured if each.value == worst)
     passed = threshold.holds(worst)
+    if passed and not allow_no_data and (missing := [each for each in observations if each.value is None]):
+        return Check(threshold.text, missing[0].scope, "no data", None)
     observed = threshold.show(worst) if math.isfinite(worst) else "never"
     margin = threshold.margin(worst) if math.isfinite(worst) else ""
     metric = threshold.metric.replace("(", "").replace(")", "")
@@ -78,13 +80,22 @@ def expected(
 
 
 def before(threshold: Threshold, record: Record) -> list[Observation]:
-    return list(_in_span(threshold, record.traffics, baseline_of(record), "before, ", None))
+    start, end = baseline_of(record)
+    if threshold.metric in COUNTS:
+        # What was under way when the first fault came is put down to that.
+        end -= min(UNDER_WAY_S, (end - start) / 2)
+    return list(_in_span(threshold, record.traffics, (start, end), "before, ", None))
 
 
 def after(threshold: Threshold, record: Record, seen: Sequence[Seen]) -> list[Observation]:
-    """From when traffic had recovered from the last fault."""
-    start = max((each.after[0] for each in seen), default=record.ended_at)
-    return list(_in_span(threshold, record.traffics, (start, record.ended_at), "after, ", None))
+    """From when traffic had recovered from the last fault. A message that is lost is so for good: counts are of all."""
+    if threshold.metric in COUNTS:
+        return list(_in_span(threshold, record.traffics, whole_of(record), "throughout, ", _first_kind(record)))
+    found: list[Observation] = []
+    for traffic in record.traffics:
+        start = max((each.after[0] for each in seen if each.traffic is traffic), default=record.ended_at)
+        found += _in_span(threshold, [traffic], (start, record.ended_at), "after, ", None)
+    return found
 
 
 def _in_span(
@@ -97,8 +108,11 @@ def _in_span(
 
 def _measure(threshold: Threshold, traffic: Traffic, span: Span) -> float | None:
     journal, metric = traffic.journal, threshold.metric
+    if span[1] <= span[0]:
+        return None
     if metric in COUNTS:
-        return float(getattr(figures.counts_of(journal, span), metric))
+        counts = figures.counts_of(journal, span)
+        return float(getattr(counts, metric)) if counts.attempted else None
     if metric in LATENCIES:
         return LATENCIES[metric](figures.latency_of(journal, span))
     if threshold.unit is Unit.RATE:
@@ -112,7 +126,7 @@ def _measure(threshold: Threshold, traffic: Traffic, span: Span) -> float | None
         case "longest_stall":
             return longest_ms
         case "outage":
-            return figures.to_ms_or_none(figures.outage_s(journal, span))
+            return figures.to_ms_or_none(figures.outage_s(journal, span, span[1]))
     return None
 
 

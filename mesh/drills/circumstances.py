@@ -57,8 +57,11 @@ def previous_run(drill: str) -> dict[str, Any] | None:
     """What the latest run of it that is kept here came to."""
     for kept in sorted(RUNS.glob(f"*-{drill}/{SUMMARY}"), reverse=True):
         try:
-            found: dict[str, Any] = json.loads(kept.read_text())["summary"]
+            kept_report = json.loads(kept.read_text())
+            found: dict[str, Any] = kept_report["summary"]
         except (OSError, ValueError, KeyError):
             continue
-        return found
+        # The name may be the end of another's: `router` of `lose-a-router`.
+        if kept_report.get("drill") == drill:
+            return found
     return None

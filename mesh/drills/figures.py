@@ -52,16 +52,21 @@ def percentiles(seconds: Sequence[float]) -> Latency:
     return Latency(len(ordered), to_ms(p50), to_ms(p99), to_ms(ordered[-1]))
 
 
-def outage_s(journal: Journal, span: Span) -> float | None:
-    """The longest time in ``span`` in which some consumer got nothing; None if none ever got anything."""
+def outage_s(journal: Journal, span: Span, until: float) -> float | None:
+    """The longest time, begun in ``span``, in which some consumer got nothing; None if none ever got anything.
+
+    What begins there counts in full, to ``until`` at most.
+    """
     if not journal.arrivals:
         return None
-    return max(_longest_gap_s(times, span) for times in journal.arrival_times())
+    return max(_longest_gap_s(times, span, until) for times in journal.arrival_times())
 
 
-def _longest_gap_s(times: Sequence[float], span: Span) -> float:
+def _longest_gap_s(times: Sequence[float], span: Span, until: float) -> float:
     start, end = span
-    return _longest_s([start, *times[bisect_left(times, start) : bisect_left(times, end)], end])
+    after = bisect_left(times, end)
+    ended = min([until, *times[after : after + 1]])
+    return _longest_s([start, *times[bisect_left(times, start) : after], ended])
 
 
 def first_delivery_s(journal: Journal, span: Span) -> float | None:
@@ -83,7 +88,7 @@ def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
     start, end = span
     rate = rate_in(journal, before)
     fresh_s = max(FRESH_S, CALM_FACTOR * (latency_of(journal, before).max_ms or 0.0) / 1000)
-    hole_s = max(HOLE_S, 10 / rate if rate else 0.0, CALM_FACTOR * (outage_s(journal, before) or 0.0))
+    hole_s = max(HOLE_S, 10 / rate if rate else 0.0, CALM_FACTOR * (outage_s(journal, before, before[1]) or 0.0))
     late = [(arrival.at, arrival.at - journal.due[arrival.message]) for arrival in journal.firsts()]
     late = [each for each in late if start <= each[0] < end]
     times = [at for at, _ in late]

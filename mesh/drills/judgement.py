@@ -15,6 +15,10 @@ from mesh.drills.report import Check, Drawing, FaultReport, Report, Verdict
 from mesh.drills.thresholds import Threshold
 from mesh.drills.traffic import Traffic
 
+REACHED_SHARE = 0.8
+"""Of the load that is asked for. A mesh that stood less is not proven to stand all."""
+ENOUGH = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
@@ -36,7 +40,11 @@ def make_report(drill: Drill, record: Record, notices: Sequence[Notice], made: C
     faults = tuple(fault_report(record, injected, notices) for injected in record.injected if injected.at)
     steady, broken = steady_checks(drill, record, observed), broken_checks(drill, record, observed)
     verdict, reasons = conclude(record, faults, steady[0], [*steady[1], *broken])
-    results = tuple(with_verdict(each.result, checks.did_pass(each, drill.expect)) for each in observed)
+    sound = {fault.id for fault in faults if fault.did_bite and fault.was_healed}
+    results = tuple(
+        with_verdict(each.result, each.result.fault in sound and checks.did_pass(each, drill.expect))
+        for each in observed
+    )
     return Report(
         drill=drill.drill,
         title=drill.title,
@@ -64,7 +72,7 @@ def make_report(drill: Drill, record: Record, notices: Sequence[Notice], made: C
 
 
 def steady_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> tuple[list[Check], list[Check]]:
-    """Before the faults, and after the last of them."""
+    """Before the faults, and after the last of them; counts of messages throughout."""
     steady = drill.steady_state
     before = [_judge(each, checks.before(each, record), drill) for each in steady.expect]
     after = [_judge(each, checks.after(each, record, observed), drill) for each in steady.expect if observed]
@@ -104,17 +112,32 @@ def _arrived_before(record: Record, traffic: Traffic) -> bool:
     return any(arrival.at < end or end <= start for arrival in traffic.journal.arrivals)
 
 
+def _load_before(record: Record, traffic: Traffic) -> float | None:
+    """Messages that were sent a second; None where too few were due to tell."""
+    start, end = baseline_of(record)
+    if (end - start) * traffic.flow.load.rate < ENOUGH:
+        return None
+    return sum(start <= at < end for at in traffic.journal.sent) / (end - start)
+
+
 def conclude(
     record: Record, faults: Sequence[FaultReport], baseline: Sequence[Check], rest: Sequence[Check]
 ) -> tuple[Verdict, list[str]]:
-    """What was not sound from the start says nothing; else a failure weighs more than a fault that did not bite."""
+    """What was not sound from the start says nothing, nor what was cut short: messages are under way then.
+    Else a failure weighs more than a fault that did not bite.
+    """
     unsound = list(_unsound(record, baseline))
     failed = [f"{check.text}: observed {check.observed} ({check.scope})" for check in rest if check.passed is False]
+    failed += [f"{fault.label} could not be healed" for fault in faults if not fault.was_healed]
     toothless = [f"{fault.label} was not shown to bite" for fault in faults if not fault.did_bite]
     unknown = [f"{check.text}: could not be measured" for check in (*baseline, *rest) if check.passed is None]
-    unknown[:0] = [*(["it was interrupted"] if record.was_interrupted else []), *filter(None, [record.ended_early])]
-    reasons = [*unsound, *failed, *toothless, *unknown]
+    if not (baseline or rest):
+        unknown.append("nothing is expected of it: no key 'expect' has an entry")
+    unknown += filter(None, [record.ended_early])
+    interrupted = ["it was interrupted"] if record.was_interrupted else []
+    reasons = [*interrupted, *unsound, *failed, *toothless, *unknown]
     for verdict, found in (
+        (Verdict.UNKNOWN, interrupted),
         (Verdict.INVALID, unsound),
         (Verdict.FAIL, failed),
         (Verdict.INVALID, toothless),
@@ -128,6 +151,11 @@ def conclude(
 def _unsound(record: Record, baseline: Sequence[Check]) -> Iterator[str]:
     if silent := _silent(record):
         yield f"no data: nothing arrived on {', '.join(silent)} before the first fault"
+    for traffic in record.traffics:
+        reached, asked = _load_before(record, traffic), traffic.flow.load.rate
+        if reached is not None and reached < REACHED_SHARE * asked:
+            load = f"{reached:,.0f}/s of {asked:,.0f}/s on {traffic.flow.address}"
+            yield f"the load was not reached before the first fault: {load}"
     for check in baseline:
         if check.passed is False:
             yield f"not steady before the first fault: {check.text}, observed {check.observed} ({check.scope})"

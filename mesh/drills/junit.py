@@ -1,6 +1,6 @@
 """The JUnit XML of a drill, for those who look at CI: one test case for the verdict, each check and each fault.
 
-FAIL is a failure, INVALID an error, UNKNOWN a skip. The case of the verdict says so even where every other one passed:
+FAIL is a failure, INVALID and UNKNOWN are errors. The case of the verdict says so even where every other one passed:
 a drill that proves nothing is not green.
 """
 
@@ -13,7 +13,7 @@ from xml.etree import ElementTree as xml
 from mesh.drills import words
 from mesh.drills.report import Check, FaultReport, Report, Verdict
 
-OUTCOMES = {Verdict.FAIL: "failure", Verdict.INVALID: "error", Verdict.UNKNOWN: "skipped"}
+OUTCOMES = {Verdict.FAIL: "failure", Verdict.INVALID: "error", Verdict.UNKNOWN: "error"}
 TAGS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 # XML 1.0 has no way to write these. [https://www.w3.org/TR/xml/#charsets]
 UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from mesh.drills.circumstances import RUNS, SUMMARY
@@ -25,10 +28,19 @@ class Places:
     junit: Path | None
 
 
+def make_places(places: Places) -> None:
+    """Before anything is started: a drill whose report cannot be kept was for nothing."""
+    for folder in {places.folder or RUNS, *(path.parent for path in (places.html, places.junit) if path is not None)}:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise CommandFailed(f"{folder}: {error.strerror}: the report cannot be kept there") from None
+
+
 def keep(report: Report, places: Places, logs: Path | None) -> Path:
     """Returns the path of the page."""
-    stamp = report.started_at.replace("-", "").replace(":", "").partition("+")[0]
-    folder = places.folder or RUNS / f"{stamp}-{report.drill}"
+    folder = places.folder or _new_folder(report)
     html = places.html or folder / "report.html"
     written = {
         html: page(report),
@@ -44,6 +56,17 @@ def keep(report: Report, places: Places, logs: Path | None) -> Path:
     except OSError as error:
         raise CommandFailed(f"{error.filename}: {error.strerror}: the report cannot be kept") from None
     return html
+
+
+def _new_folder(report: Report) -> Path:
+    """Of its own, also where another drill of this name began in the same second."""
+    stamp = report.started_at.replace("-", "").replace(":", "").partition("+")[0]
+    for turn in count(1):
+        folder = RUNS / (f"{stamp}-{report.drill}" if turn == 1 else f"{stamp}.{turn}-{report.drill}")
+        with suppress(FileExistsError):
+            folder.mkdir(parents=True)
+            break
+    return folder
 
 
 def to_json(report: Report) -> dict[str, Any]:

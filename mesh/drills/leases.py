@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -43,8 +44,9 @@ def run_command(command: str) -> Remedy:
     return {"do": "run_command", "command": command}
 
 
-def stop(workdir: WorkDir) -> Remedy:
-    return {"do": "stop", "workdir": str(workdir.root)}
+def stop(workdir: WorkDir, topology: Path) -> Remedy:
+    """Of the mesh that was, or just now is, started from a file of ours."""
+    return {"do": "stop", "workdir": str(workdir.root), "topology": str(topology)}
 
 
 def apply(remedy: Remedy) -> None:
@@ -53,7 +55,7 @@ def apply(remedy: Remedy) -> None:
         "let_go_on": _let_go_on,
         "lift_file_limit": _lift_file_limit,
         "run_command": _run_command,
-        "stop": lambda remedy: _stop(WorkDir(Path(remedy["workdir"]))),
+        "stop": _stop,
     }
     remedies[remedy["do"]](remedy)
 
@@ -87,8 +89,29 @@ def _run_command(remedy: Remedy) -> None:
     subprocess.run(remedy["command"], shell=True, check=False, timeout=COMMAND_S, stdin=subprocess.DEVNULL)
 
 
-def _stop(workdir: WorkDir) -> None:
-    stop_mesh(workdir)
+def _stop(remedy: Remedy) -> None:
+    # Who has only just been started has no pid file yet: the command line tells.
+    for pid in started_from(remedy["topology"], "up"):
+        _end(pid, signal.SIGTERM)
+    stop_mesh(WorkDir(Path(remedy["workdir"])))
+    for pid in started_from(remedy["topology"]):
+        _end(pid, signal.SIGKILL)
+
+
+def started_from(topology: str, *words: str) -> list[int]:
+    """Processes whose command line has all of ``words``, and names this file."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            line = path.read_bytes().split(b"\0")
+            if {os.fsencode(word) for word in (topology, "--topology", *words)} <= set(line):
+                found.append(int(path.parent.name))
+    return sorted(found)
+
+
+def _end(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 class Leases:

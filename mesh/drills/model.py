@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -43,6 +44,15 @@ def _parse_bytes_per_s(text: str) -> float:
 def _two(value: Any) -> Any:
     if not isinstance(value, list | tuple) or len(value) != 2 or not all(isinstance(name, str) for name in value):
         raise ValueError("expected the two routers of the link, such as [r1, r2]")
+    return value
+
+
+def _file_name(value: Any) -> Any:
+    """The report is kept in a folder of this name."""
+    if isinstance(value, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", value):
+        raise ValueError(
+            f"{value!r} is no name: expected up to 80 letters, digits, '_', '.' and '-'; words are for 'title'"
+        )
     return value
 
 
@@ -159,6 +169,11 @@ class LinkFault(Fault):
     direction: Direction = Direction.BOTH
 
     @property
+    def way(self) -> str:
+        """In which it breaks a link: two of the same way are not told apart."""
+        return self.kind
+
+    @property
     def targets(self) -> tuple[str, ...]:
         return self.link
 
@@ -237,6 +252,10 @@ class Flap(LinkFault):
     down: Duration = 0.5
     up: Duration = 1.0
 
+    @property
+    def way(self) -> str:
+        return Cut.kind
+
 
 class DiskFull(Fault):
     """The broker's files cannot grow."""
@@ -281,11 +300,28 @@ FAULTS: dict[str, type[Fault]] = {
 SYNONYMS = {"delay": "latency", "rate": "bandwidth", "reset_peer": "reset", "timeout": "blackhole", "down": "cut"}
 
 
+DRAWN = ("kill", "stop", "restart", "pause", "cut", "reset", "blackhole", "flap", "expire_certificate")
+"""Faults that need no more than a router or a link."""
+
+
+def _drawable(value: Any) -> Any:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple):
+        return names
+    meant = [SYNONYMS.get(str(name), str(name)) for name in names]
+    for name in meant:
+        if name not in DRAWN:
+            raise ValueError(f"{name!r} cannot be drawn: expected some of {', '.join(DRAWN)}")
+    return meant
+
+
 class Random(Part):
     """`fault: random`: so many faults, chosen by the seed."""
 
     at: Duration = 0.0
-    among: tuple[str, ...] = Field(default=("kill", "restart", "pause", "cut", "blackhole"), min_length=1)
+    among: Annotated[tuple[str, ...], BeforeValidator(_drawable)] = Field(
+        default=("kill", "restart", "pause", "cut", "blackhole"), min_length=1
+    )
     count: int = Field(default=5, ge=1, le=1000)
     every: Duration = 8.0
     for_: Duration = Field(default=3.0, alias="for")
@@ -301,7 +337,7 @@ class Heal(Part):
 class Drill(Part):
     """A file of drills, but for what is read entry by entry: ``method``."""
 
-    drill: str = Field(min_length=1, max_length=80)
+    drill: Annotated[str, BeforeValidator(_file_name)]
     title: str = ""
     """The hypothesis: what should hold although something breaks."""
     topology: str | None = None

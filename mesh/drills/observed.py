@@ -53,7 +53,8 @@ def _see(record: Record, injected: Injected, traffic: Traffic, notices: Sequence
     journal = traffic.journal
     before = baseline_of(record)
     span = (injected.at, _next_fault_at(record, injected))
-    recovery = figures.recovery_s(journal, span, before)
+    # Of faults that overlap each has the whole of what followed: a span that ends at the next would hide it.
+    recovery = figures.recovery_s(journal, (injected.at, record.ended_at), before)
     calm_at = min(
         span[1], max(injected.healed_at or span[1], injected.at + recovery if recovery is not None else span[1])
     )
@@ -64,13 +65,15 @@ def _see(record: Record, injected: Injected, traffic: Traffic, notices: Sequence
         fault=injected.planned.id,
         address=traffic.flow.address,
         detection_ms=None if notice is None else max(0.0, to_ms(notice.at - injected.wall_at)),
-        outage_ms=to_ms_or_none(figures.outage_s(journal, span)),
+        outage_ms=to_ms_or_none(figures.outage_s(journal, span, record.ended_at)),
         first_delivery_ms=to_ms_or_none(figures.first_delivery_s(journal, span)),
         recovery_ms=to_ms_or_none(recovery),
         before=figures.latency_of(journal, before),
         during=figures.latency_of(journal, during),
         after=figures.latency_of(journal, after),
-        counts=figures.counts_of(journal, (span[0] - UNDER_WAY_S, _counts_until(record, span[1]))),
+        counts=figures.counts_of(
+            journal, (max(record.began_at, span[0] - UNDER_WAY_S), _counts_until(record, span[1]))
+        ),
         stalls=stalls,
         longest_stall_ms=longest_ms,
         passed=True,
@@ -88,7 +91,7 @@ def _next_fault_at(record: Record, injected: Injected) -> float:
 
 
 def notice_of(record: Record, injected: Injected, notices: Sequence[Notice]) -> Notice | None:
-    until = injected.wall_at + _next_fault_at(record, injected) - injected.at
+    until = injected.wall_at + _next_fault_at(record, injected) - injected.at - NOTICE_EARLY_S
     targets = injected.planned.fault.targets
     return first_notice(notices, targets, injected.wall_at - NOTICE_EARLY_S, until) if targets else None
 
@@ -97,7 +100,7 @@ def fault_report(record: Record, injected: Injected, notices: Sequence[Notice]) 
     planned, injection = injected.planned, injected.injection
     notice = notice_of(record, injected, notices)
     evidence = [*injection.evidence, *([injected.error] if injected.error else [])]
-    did_bite = injection.did_bite
+    did_bite, was_healed = injection.did_bite, injection.was_healed and injected.healed_at is not None
     if notice is not None:
         evidence.append(f"noticed by {notice}")
     if not did_bite and not injected.error and planned.fault.kind == "command" and _traffic_saw(record, injected):
@@ -109,8 +112,9 @@ def fault_report(record: Record, injected: Injected, notices: Sequence[Notice]) 
         kind=planned.fault.kind,
         targets=planned.fault.targets,
         at_s=round(injected.at - record.began_at, 3),
-        healed_s=None if injected.healed_at is None else round(injected.healed_at - record.began_at, 3),
+        healed_s=round(injected.healed_at - record.began_at, 3) if was_healed and injected.healed_at else None,
         did_bite=did_bite,
+        was_healed=was_healed,
         evidence=tuple(evidence),
         detection_ms=None if notice is None else max(0.0, to_ms(notice.at - injected.wall_at)),
         detected_by=None if notice is None else notice.node,
@@ -121,8 +125,11 @@ def _traffic_saw(record: Record, injected: Injected) -> bool:
     span, before = (injected.at, _next_fault_at(record, injected)), baseline_of(record)
     for traffic in record.traffics:
         counts = figures.counts_of(traffic.journal, span)
-        usual_s, outage_s = (figures.outage_s(traffic.journal, each) or 0.0 for each in (before, span))
-        if counts.accepted < counts.attempted or outage_s > max(SEEN_S, SEEN_FACTOR * usual_s):
+        usual = figures.counts_of(traffic.journal, (before[0], before[1] - UNDER_WAY_S))
+        usual_s, outage_s = (figures.outage_s(traffic.journal, each, each[1]) or 0.0 for each in (before, span))
+        if usual.accepted == usual.attempted and counts.accepted < counts.attempted:
+            return True
+        if outage_s > max(SEEN_S, SEEN_FACTOR * usual_s):
             return True
     return False
 

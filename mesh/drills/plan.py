@@ -10,7 +10,7 @@ from addressing.book import AddressBook, AddressKind
 from addressing.problem import Path, Problem, hint_for, listing, nearest
 from addressing.topology import Topology
 from mesh.drills.drill_file import DrillFile
-from mesh.drills.model import ANY, FAULTS, ExpireCertificate, Fault, Heal, LinkFault, Load, Random
+from mesh.drills.model import ANY, FAULTS, Command, ExpireCertificate, Fault, Heal, LinkFault, Load, Random
 
 EXISTING = "an existing broker: what is not ours is not broken on a copy; `--against` drills where it is"
 
@@ -71,11 +71,14 @@ def make_plan(file: DrillFile, topology: Topology, seed: int) -> Plan:
     faults = [(path, fault) for path, fault in _concrete(file, topology, chance)]
     for path, fault in faults:
         found += _check(path, fault, topology)
+    found += _check_random(file, topology)
     if not faults:
         found.append(Problem(("method",), "AM102", "the method has no fault: there is nothing to drill"))
+    planned, method_s = _timed(faults, file)
+    found += _check_times([path for path, _ in faults], planned)
     file.fail(found)
     drill = file.drill
-    return Plan(drill.baseline, *_timed(faults, file), drill.cooldown, flows)
+    return Plan(drill.baseline, planned, method_s, drill.cooldown, flows)
 
 
 def _timed(faults: Sequence[tuple[Path, Fault]], file: DrillFile) -> tuple[tuple[Planned, ...], float]:
@@ -114,12 +117,11 @@ def _with_target(fault: Fault, topology: Topology, chance: random.Random) -> Fau
 def _drawn(step: Random, topology: Topology, chance: random.Random) -> Iterator[Fault]:
     links = [(edge.dialer, edge.to) for edge in topology.edges()]
     for turn in range(step.count):
-        model = FAULTS.get(chance.choice(step.among))
-        if model is None:
-            continue
+        model = FAULTS[chance.choice(step.among)]
         fields = {"at": f"{step.at + turn * step.every}s", "for": f"{step.for_}s"}
         if issubclass(model, LinkFault):
-            yield model.model_validate({**fields, "link": chance.choice(links)})
+            if links:
+                yield model.model_validate({**fields, "link": chance.choice(links)})
         else:
             yield model.model_validate({**fields, "router": chance.choice(list(topology.routers))})
 
@@ -157,6 +159,35 @@ def _check_link(path: Path, fault: LinkFault, topology: Topology) -> Iterator[Pr
     if not {f"{first} - {second}", f"{second} - {first}"} & set(links):
         hint = f"links: {', '.join(links)}"
         yield Problem((*path, "link"), "AM603", f"{first!r} and {second!r} are not connected to each other", hint)
+
+
+def _check_random(file: DrillFile, topology: Topology) -> Iterator[Problem]:
+    for path, step in file.steps:
+        if isinstance(step, Random) and not list(topology.edges()):
+            for kind in step.among:
+                if issubclass(FAULTS[kind], LinkFault):
+                    yield Problem((*path, "fault"), "AM603", f"{kind!r} needs a link, and no two routers are connected")
+
+
+def _check_times(paths: Sequence[Path], planned: Sequence[Planned]) -> Iterator[Problem]:
+    for i, (path, one) in enumerate(zip(paths, planned, strict=True)):
+        if one.lasts_s == 0 and not (one.fault.is_momentary or isinstance(one.fault, Command)):
+            message = f"{one.label!r} lasts no time: without 'for' it ends with the method, or with 'heal: all'"
+            yield Problem(path, "AM102", message, fix="add 'for: 5s', or a later step `{at: 5s, heal: all}`.")
+        if any(_is_same_at_once(one, other) for other in planned[:i]):
+            message = (
+                f"{one.label!r} begins while the same link is broken in the same way: whoever is over first heals both"
+            )
+            yield Problem(path, "AM603", message)
+
+
+def _is_same_at_once(one: Planned, other: Planned) -> bool:
+    """Nodes are no matter: a fault waits until the node is back. Nor is what follows the end of another."""
+    if not (isinstance(one.fault, LinkFault) and isinstance(other.fault, LinkFault)):
+        return False
+    is_same = set(one.fault.targets) == set(other.fault.targets) and one.fault.way == other.fault.way
+    begins, ends = max(one.at_s, other.at_s), min(one.at_s + one.lasts_s, other.at_s + other.lasts_s)
+    return is_same and one.after_s is None and other.after_s is None and begins < ends
 
 
 def _flows(file: DrillFile, topology: Topology, found: list[Problem]) -> Iterator[Flow | None]:

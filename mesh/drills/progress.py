@@ -43,7 +43,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         if self._bar is not None:
-            self._bar.console.print(text, highlight=False)
+            self._bar.console.print(text, highlight=False, markup=False)
         else:
             self._out.say(text)
 

@@ -42,10 +42,6 @@ class Lane:
     def __post_init__(self) -> None:
         self.is_open.set()
 
-    def heal(self) -> None:
-        self.latency_s = self.jitter_s = self.rate_bytes_per_s = self.loss = 0.0
-        self.is_open.set()
-
 
 class LinkProxy:
     """Listens on a port of its own; each connection that comes is one to ``port`` at ``host``."""

@@ -107,14 +107,17 @@ class Rehearsal:
                 await asyncio.gather(*(traffic.start() for traffic in self.record.traffics))
                 await wait_until(self._has_arrivals)
         except TimeoutError:
-            silent = [traffic.flow.address for traffic in self.record.traffics if not traffic.journal.arrivals]
-            self._say(f"nothing arrived on {', '.join(silent)} within {FIRST_MESSAGE_S:g} s")
+            for traffic in self.record.traffics:
+                if not traffic.journal.reaches_all():
+                    why = f": {traffic.refusal}" if traffic.refusal else ""
+                    address = traffic.flow.address
+                    self._say(f"not every receiver of {address} got something within {FIRST_MESSAGE_S:g} s{why}")
         self.record.began_at, self.record.wall_began_at = time.monotonic(), time.time()
         self.record.cooldown_at = self.record.began_at
         self._say(f"baseline, {self._plan.baseline_s:g} s")
 
     async def _has_arrivals(self) -> bool:
-        return all(traffic.journal.arrivals for traffic in self.record.traffics)
+        return all(traffic.journal.reaches_all() for traffic in self.record.traffics)
 
     async def _break_and_heal(self) -> None:
         began = time.monotonic()
@@ -162,10 +165,10 @@ class Rehearsal:
         try:
             await injected.injection.heal()
         except (CommandFailed, OSError) as error:
-            injected.error = injected.error or f"not healed: {error}"
+            injected.injection.stays(f"not healed: {error}")
         injected.healed_at = time.monotonic()
         injected.is_over.set()
-        self._say(f"fault {injected.planned.id}: healed")
+        self._say(f"fault {injected.planned.id}: {'healed' if injected.injection.was_healed else 'not healed'}")
 
     async def _finish(self) -> None:
         for traffic in self.record.traffics:

@@ -40,6 +40,8 @@ class FaultReport:
     detection_ms: float | None
     """Until another node noticed, by its log."""
     detected_by: str | None
+    was_healed: bool = True
+    """What it broke was whole again by the end."""
 
 
 @dataclass(frozen=True, slots=True)

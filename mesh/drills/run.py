@@ -11,7 +11,7 @@ from mesh.drills.against import Against, rehearse_against
 from mesh.drills.circumstances import circumstances
 from mesh.drills.drill_file import DrillFile, read_drill
 from mesh.drills.judgement import make_report
-from mesh.drills.keeping import Places, keep, to_json
+from mesh.drills.keeping import Places, keep, make_places, to_json
 from mesh.drills.on_copy import rehearse_on_copy
 from mesh.drills.progress import Progress
 from mesh.drills.rehearsed import Rehearsed
@@ -44,6 +44,7 @@ class Order:
 def run(order: Order, out: Output) -> int:
     began = time.monotonic()
     file = read_drill(order.file)
+    make_places(order.places)
     with scratch_folder("amqpmesh-drill-") as folder:
         with Progress(out) as progress:
             rehearsed = asyncio.run(_rehearse(order, file, folder, progress))

@@ -65,7 +65,7 @@ async def stage(
     workdir.make()
     make_pki(topology)
     with Leases() as leases:
-        leases.grant(stop(workdir))
+        leases.grant(stop(workdir, file))
         proxies, dialers = await _start_proxies(original, topology, link_ports, seed)
         try:
             await asyncio.to_thread(_start, file, workdir, out)

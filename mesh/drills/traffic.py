@@ -73,6 +73,8 @@ class Traffic:
         self._sending: list[asyncio.Task[None]] = []
         self._others: list[asyncio.Task[None]] = []
         self._is_consuming = asyncio.Semaphore(0)
+        self.refusal = ""
+        """Why a link could not be attached, or was lost, the last time."""
 
     async def start(self) -> None:
         """Receivers first: each has its link before the first message is sent."""
@@ -110,7 +112,7 @@ class Traffic:
             while True:
                 await self._send_next(number, sender, schedule)
 
-        await _keep_attached(party, attach, send_steadily)
+        await self._keep_attached(party, attach, send_steadily)
 
     async def _send_next(self, number: int, sender: Sender, schedule: _Schedule) -> None:
         await schedule.wait()
@@ -164,7 +166,17 @@ class Traffic:
                 receiver.settle(received, ACCEPTED)
                 self._on_received(consumer, received, time.monotonic())
 
-        await _keep_attached(party, attach, receive)
+        await self._keep_attached(party, attach, receive)
+
+    async def _keep_attached(
+        self, party: Party, attach: Callable[[Client], Awaitable[End]], use: Callable[[End], Awaitable[None]]
+    ) -> None:
+        while True:
+            try:
+                await use(await attach(await party.client()))
+            except CommandFailed as failed:
+                self.refusal = str(failed)
+                await asyncio.sleep(PAUSE_S)
 
     def _on_received(self, consumer: int, received: Received, now: float) -> None:
         try:
@@ -191,16 +203,6 @@ class _Schedule:
         due = self._next
         self._next += self._interval_s
         return due
-
-
-async def _keep_attached(
-    party: Party, attach: Callable[[Client], Awaitable[End]], use: Callable[[End], Awaitable[None]]
-) -> None:
-    while True:
-        try:
-            await use(await attach(await party.client()))
-        except CommandFailed:
-            await asyncio.sleep(PAUSE_S)
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -47,6 +47,8 @@ class Headline:
     outage_at: Result | None
     recovery_ms: float | None
     recovery_at: Result | None
+    has_recovered: bool
+    """After every fault, everywhere."""
     attempted: int
     accepted: int
     lost: int | None
@@ -63,6 +65,7 @@ class Headline:
             outage_at=outage,
             recovery_ms=recovery.recovery_ms if recovery else None,
             recovery_at=recovery,
+            has_recovered=all(result.recovery_ms is not None for result in report.results),
             attempted=attempted,
             accepted=sum(each.accepted for each in counts),
             lost=sum(each.lost for each in counts) if attempted else None,

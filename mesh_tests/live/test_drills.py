@@ -214,6 +214,15 @@ def test_wrong_usage_is_told_before_anything_is_started(tmp_path: Path):
     assert drill(tmp_path, "  - {fault: kill, router: r9}\n").returncode == ExitCode.TOPOLOGY_INVALID
     assert drill(tmp_path, "  - {fault: kil, router: r2}\n").returncode == ExitCode.TOPOLOGY_INVALID
     assert run(tmp_path, "none.yml").returncode == ExitCode.USAGE
-    for wrong in (["--heal", "true"], ["--against", "amqp://127.0.0.1"], ["--against", "http://x", "--fault", "true"]):
+    write(tmp_path, "  - {fault: kill, router: r2}\n")
+    nobody = ["--against", "amqp://127.0.0.1:1", "--fault", "true"]
+    assert run(tmp_path, "drill.yml", *nobody).returncode == ExitCode.UNREACHABLE
+    empty = ["--against", "amqp://127.0.0.1,", "--fault", "true"]
+    for wrong in (
+        empty,
+        ["--heal", "true"],
+        ["--against", "amqp://127.0.0.1"],
+        ["--against", "http://x", "--fault", "true"],
+    ):
         done = run(tmp_path, "drill.yml", *wrong)
         assert done.returncode == ExitCode.USAGE, wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,8 @@ from mesh.running import node_pid
 LONG_AGO = timedelta(days=400)
 """Certificates are good for 365 days."""
 NOTICED_S = 30.0
+EXPIRED = re.compile("certificate (has )?expired")
+"""As OpenSSL puts it, at either end. A neighbor that fell silent has expired too, in other words."""
 
 
 class ExpiredCertificate(NodeInjection):
@@ -39,4 +42,4 @@ class ExpiredCertificate(NodeInjection):
         return [self.stage.workdir.log_file(name) for name in self.stage.topology.node_names]
 
     def _is_refused(self) -> bool:
-        return any("expired" in log_tail.text_since(log, since) for log, since in self._log_bytes.items())
+        return any(EXPIRED.search(log_tail.text_since(log, since)) for log, since in self._log_bytes.items())

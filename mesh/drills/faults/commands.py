@@ -31,7 +31,7 @@ class CommandInjection(Injection):
         if self._fault.heal is not None:
             code = await shell(self._fault.heal)
             self._leases.give_back(self._lease)
-            self.say(f"{self._fault.heal}: exit code {code}")
+            (self.say if code == 0 else self.stays)(f"{self._fault.heal}: exit code {code}")
 
 
 async def shell(command: str) -> int:

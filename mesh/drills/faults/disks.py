@@ -23,6 +23,7 @@ class FullDisk(Injection):
     def __init__(self, fault: DiskFull, stage: Stage) -> None:
         super().__init__()
         self._broker = fault.broker
+        self._lasts_s = fault.for_ or 0.0
         self._stage = stage
         self._leases: list[int] = []
         self._log = stage.workdir.log_file(fault.broker)
@@ -38,7 +39,7 @@ class FullDisk(Injection):
         limit = max(size_bytes(log) for log in logs) + SPARE_BYTES
         for pid in pids:
             assert pid is not None
-            self._leases.append(self._stage.leases.grant(lift_file_limit(pid), 3600))
+            self._leases.append(self._stage.leases.grant(lift_file_limit(pid), self._lasts_s + 3600))
             limit_files(pid, limit)
         self.say(f"{self._broker} writes to no file beyond {limit:,} bytes")
 
@@ -53,4 +54,4 @@ class FullDisk(Injection):
         if pid is not None:
             remedy(lift_file_limit(pid))
         if not await answers_soon(self._stage.workdir, self._broker):
-            self.say(f"{self._broker} did not come back within {BACK_S:g} s")
+            self.stays(f"{self._broker} did not come back within {BACK_S:g} s")

@@ -10,6 +10,7 @@ class Injection(ABC):
 
     def __init__(self) -> None:
         self.did_bite = False
+        self.was_healed = True
         self.evidence: list[str] = []
 
     async def prepare(self) -> None:
@@ -22,10 +23,15 @@ class Injection(ABC):
 
     @abstractmethod
     async def heal(self) -> None:
-        """Mend it, and look whether it bit. What does not come back is said in ``evidence``."""
+        """Mend it, and look whether it bit. What does not come back ``stays`` broken."""
 
     def bit(self, sentence: str) -> None:
         self.did_bite = True
+        self.evidence.append(sentence)
+
+    def stays(self, sentence: str) -> None:
+        """It could not be healed."""
+        self.was_healed = False
         self.evidence.append(sentence)
 
     def say(self, sentence: str) -> None:

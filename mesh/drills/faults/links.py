@@ -98,7 +98,10 @@ class LateLink(LinkInjection):
         if delayed:
             self.bit(f"{delayed:,} writes were held up")
         for lane in self.lanes:
-            lane.heal()
+            if isinstance(self.fault, Latency):
+                lane.latency_s = lane.jitter_s = 0.0
+            else:
+                lane.rate_bytes_per_s = 0.0
 
 
 class LossyLink(LinkInjection):
@@ -113,7 +116,7 @@ class LossyLink(LinkInjection):
         if lost:
             self.bit(f"{lost:,} packets had to be sent again")
         for lane in self.lanes:
-            lane.heal()
+            lane.loss = 0.0
 
 
 LINK_INJECTIONS: dict[str, type[LinkInjection]] = {

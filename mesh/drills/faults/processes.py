@@ -46,7 +46,7 @@ class NodeInjection(Injection):
     async def wait_back(self) -> None:
         """Another process runs it."""
         if not await answers_soon(self.stage.workdir, self.node, self.old_pid):
-            self.say(f"{self.node} did not come back within {BACK_S:g} s")
+            self.stays(f"{self.node} did not come back within {BACK_S:g} s")
             return
         self.say(f"process {node_pid(self.stage.workdir, self.node)} runs {self.node} again")
 
@@ -110,6 +110,8 @@ class Paused(NodeInjection):
         self.stage.leases.heal(self._lease)
         if await holds_soon(lambda: state_of(self.old_pid) not in ("T", ""), 1.0):
             self.say(f"process {self.old_pid} goes on")
+        elif state_of(self.old_pid):
+            self.stays(f"process {self.old_pid} of {self.node} stands still, although it was told to go on")
 
 
 async def answers_soon(workdir: WorkDir, node: str, old_pid: int | None = None) -> bool:

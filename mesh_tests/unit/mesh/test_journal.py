@@ -63,3 +63,15 @@ def test_a_message_that_none_of_ours_sent_is_counted_as_foreign():
     made.on_arrival(0, 7, 0, 1.0)
     made.on_arrival(0, 0, 99, 1.0)
     assert (made.foreign, made.arrivals) == (2, [])
+
+
+def test_all_are_reached_once_each_consumer_has_something_unless_they_compete():
+    for is_competing in (True, False):
+        made = Journal(2, is_competing)
+        made.add_sender()
+        made.on_sent(0, 0.0, 0.0)
+        assert not made.reaches_all()
+        made.on_arrival(0, 0, 0, 0.1)
+        assert made.reaches_all() is is_competing
+        made.on_arrival(1, 0, 0, 0.1)
+        assert made.reaches_all()

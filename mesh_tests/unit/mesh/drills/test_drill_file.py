@@ -92,3 +92,12 @@ def test_every_shipped_drill_can_be_read():
     assert len(files) >= 8
     for file in files:
         assert read_drill(file).drill.title
+
+
+@pytest.mark.parametrize("name", ["a/b", "../x", "lose r2", ".", "*", "x" * 81])
+def test_the_name_of_a_drill_is_one_of_a_folder(name: str, tmp_path: Path):
+    path = tmp_path / "drill.yml"
+    path.write_text(f"drill: {name!r}\nsteady_state: {{load: {{address: a}}}}\n")
+    with pytest.raises(DrillInvalid) as caught:
+        read_drill(path)
+    assert [error["code"] for error in caught.value.errors] == ["AM106"]

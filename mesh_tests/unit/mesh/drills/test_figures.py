@@ -25,13 +25,13 @@ def steady(length_s: float, *, silent: tuple[float, float] = (0.0, 0.0), late_s:
 
 
 def test_an_outage_is_the_longest_time_in_which_nothing_came():
-    assert figures.outage_s(steady(10, silent=(6.0, 6.5)), (6.0, 10.0)) == pytest.approx(0.5, abs=0.01)
-    assert figures.outage_s(steady(10), (6.0, 10.0)) == pytest.approx(0.01, abs=0.001)
-    assert figures.outage_s(Journal(1, True), (0.0, 1.0)) is None
+    assert figures.outage_s(steady(10, silent=(6.0, 6.5)), (6.0, 10.0), 10.0) == pytest.approx(0.5, abs=0.01)
+    assert figures.outage_s(steady(10), (6.0, 10.0), 10.0) == pytest.approx(0.01, abs=0.001)
+    assert figures.outage_s(Journal(1, True), (0.0, 1.0), 1.0) is None
 
 
 def test_an_outage_lasts_to_the_end_of_the_span_when_nothing_came_any_more():
-    assert figures.outage_s(steady(5), (4.0, 9.0)) == pytest.approx(4.0, abs=0.02)
+    assert figures.outage_s(steady(5), (4.0, 9.0), 9.0) == pytest.approx(4.0, abs=0.02)
 
 
 def test_of_consumers_that_should_each_have_all_the_worst_counts():
@@ -41,7 +41,7 @@ def test_of_consumers_that_should_each_have_all_the_worst_counts():
         made.on_sent(0, n / 10, n / 10)
         for consumer in range(2 if not 40 <= n < 60 else 1):
             made.on_arrival(consumer, 0, n, n / 10)
-    assert figures.outage_s(made, (0.0, 9.9)) == pytest.approx(2.1, abs=0.01)
+    assert figures.outage_s(made, (0.0, 9.9), 9.9) == pytest.approx(2.1, abs=0.01)
 
 
 def test_recovery_is_when_a_full_second_of_fresh_messages_begins():

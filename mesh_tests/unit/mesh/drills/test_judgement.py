@@ -11,7 +11,7 @@ from addressing.book import AddressKind
 from mesh.drills.detection import Notice
 from mesh.drills.faults.injection import Injection
 from mesh.drills.judgement import Circumstances, baseline_failure, make_report
-from mesh.drills.model import Drill, Fault, Kill, Latency, Load
+from mesh.drills.model import Command, Drill, Fault, Kill, Latency, Load
 from mesh.drills.plan import Flow, Plan, Planned
 from mesh.drills.rehearsal import Injected, Record
 from mesh.drills.report import Drawing, Report, Verdict
@@ -152,3 +152,109 @@ def test_nothing_is_broken_where_nothing_flows_or_the_steady_state_does_not_hold
     busy.injected = []
     assert baseline_failure(drill(steady=("p(99) < 0.1ms",)), busy) == ""
     assert "not steady" in baseline_failure(drill(steady=("p(99) < 0.1ms",), abort_on_fail=True), busy)
+
+
+def test_a_message_that_is_lost_during_the_fault_is_not_what_the_steady_state_allows():
+    traffic = FakeTraffic()
+    del traffic.journal.arrivals[int(6 * RATE)]
+    seen = report(drill(steady=("lost == 0",)), record_of(traffic))
+    assert seen.reasons == ("lost == 0: observed 1 (throughout, orders)",)
+    assert seen.verdict is Verdict.FAIL
+
+
+def test_what_was_under_way_when_the_fault_came_is_not_held_against_the_baseline():
+    traffic = FakeTraffic()
+    del traffic.journal.arrivals[int(5 * RATE) - 2]
+    assert report(drill("lost == 0", steady=("lost == 0",)), record_of(traffic)).verdict is Verdict.FAIL
+
+
+def test_counts_of_no_messages_are_no_data():
+    record = record_of(FakeTraffic())
+    record.began_at = FAULT_AT
+    assert report(drill(steady=("lost == 0",)), record).verdict is Verdict.UNKNOWN
+
+
+def test_a_fault_that_could_not_be_healed_fails_the_drill():
+    record = record_of(FakeTraffic())
+    record.injected[0].injection.stays("r2 did not come back within 60 s")
+    seen = report(drill("lost == 0"), record)
+    assert (seen.verdict, seen.reasons) == (Verdict.FAIL, ("kill r2 could not be healed",))
+    assert not seen.results[0].passed
+    assert seen.faults[0].healed_s is None
+
+
+def test_no_result_passes_of_a_fault_that_did_not_bite():
+    assert not report(drill("lost == 0"), record_of(FakeTraffic(), did_bite=False)).results[0].passed
+
+
+def test_a_drill_that_was_cut_short_does_not_fail_for_messages_under_way():
+    traffic = FakeTraffic()
+    traffic.journal.arrivals.pop()
+    record = record_of(traffic)
+    record.was_interrupted = True
+    seen = report(drill("lost == 0"), record)
+    assert (seen.verdict, seen.reasons[0]) == (Verdict.UNKNOWN, "it was interrupted")
+
+
+def test_a_drill_that_expects_nothing_does_not_pass():
+    assert report(drill(), record_of(FakeTraffic())).verdict is Verdict.UNKNOWN
+
+
+def test_an_outage_that_goes_on_through_the_next_fault_is_measured_in_full():
+    record = record_of(FakeTraffic(silent=(FAULT_AT, FAULT_AT + 4)))
+    later = Injected(Planned("2", Kill(router="r4"), 2.0, None, 1.0), Seen(), FAULT_AT + 2, WALL_S + 7, FAULT_AT + 3)
+    later.injection.did_bite = True
+    record.injected.append(later)
+    seen = report(drill("outage < 3s", "recovery < 6s"), record)
+    assert [result.outage_ms for result in seen.results] == [pytest.approx(4001, abs=20), pytest.approx(2001, abs=20)]
+    assert [result.recovery_ms for result in seen.results] == [
+        pytest.approx(4000, abs=200),
+        pytest.approx(2000, abs=200),
+    ]
+    assert seen.reasons == ("outage < 3s: observed 4001 ms (kill r2, orders)",)
+
+
+@pytest.mark.parametrize(("fails_before", "did_bite"), [(False, True), (True, False)])
+def test_a_command_bit_where_traffic_fails_as_it_had_not_before(fails_before: bool, did_bite: bool):
+    traffic = FakeTraffic()
+    traffic.journal.on_outcome(700, "released")
+    if fails_before:
+        traffic.journal.on_outcome(200, "released")
+    seen = report(drill("accepted > 0"), record_of(traffic, fault=Command(run="true"), did_bite=False))
+    assert seen.faults[0].did_bite is did_bite
+
+
+@pytest.mark.parametrize("expectation", ["rate > 1/s", "stalls == 0", "reconnects == 0", "outage < 1s", "max < 1m"])
+def test_what_never_recovers_has_no_steady_state_after_it_and_the_others_have_theirs(expectation: str):
+    record = record_of(FakeTraffic())
+    record.traffics = [*record.traffics, FakeTraffic(end=FAULT_AT)]  # type: ignore[list-item]
+    seen = report(drill(steady=(expectation,)), record)
+    assert (seen.checks[-1].observed, seen.checks[-1].passed) == ("no data", None)
+    record.traffics = record.traffics[:1]
+    assert report(drill(steady=(expectation,)), record).verdict is Verdict.PASS
+
+
+def test_a_load_that_was_not_reached_proves_nothing_about_it():
+    traffic = FakeTraffic()
+    asked = traffic.flow.load.model_copy(update={"rate": 2 * RATE})
+    traffic.flow = Flow(asked, AddressKind.ANYCAST, ("r1",), ("r3",))
+    seen = report(drill("lost == 0"), record_of(traffic))
+    assert seen.verdict is Verdict.INVALID
+    assert seen.reasons == ("the load was not reached before the first fault: 100/s of 200/s on orders",)
+
+
+def test_without_a_baseline_nobody_knows_what_it_should_recover_to():
+    record = record_of(FakeTraffic())
+    record.began_at = FAULT_AT
+    seen = report(drill("recovery < 5s"), record)
+    assert seen.verdict is Verdict.UNKNOWN
+    assert seen.results[0].counts == seen.addresses[0].counts
+
+
+def test_what_is_told_a_moment_before_the_next_fault_by_the_clock_of_the_logs_is_of_that():
+    record = record_of(FakeTraffic())
+    later = Injected(Planned("2", Kill(router="r2"), 2.0, None, 1.0), Seen(), FAULT_AT + 2, WALL_S + 7, FAULT_AT + 3)
+    record.injected.append(later)
+    notice = Notice("r1", "neighbor_down", "r2", WALL_S + 6.999)
+    seen = report(drill("lost == 0"), record, (notice,))
+    assert [fault.detection_ms for fault in seen.faults] == [None, 0.0]

@@ -45,7 +45,7 @@ def test_a_check_without_a_measurement_is_skipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "kind"), [(Verdict.FAIL, Failure), (Verdict.INVALID, Error), (Verdict.UNKNOWN, Skipped)]
+    ("verdict", "kind"), [(Verdict.FAIL, Failure), (Verdict.INVALID, Error), (Verdict.UNKNOWN, Error)]
 )
 def test_the_verdict_shows_even_where_all_else_is_well(verdict: Verdict, kind: type) -> None:
     report = replace(drill_reports.passing(), verdict=verdict, reasons=("it went wrong",))

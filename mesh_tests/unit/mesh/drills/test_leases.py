@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from mesh.drills.faults.processes import state_of
-from mesh.drills.leases import Leases, born, let_go_on, run_command
+from mesh.drills.leases import Leases, born, let_go_on, run_command, stop
+from mesh.workdir import WorkDir
 from mesh_tests.waiting import wait_until
 
 PATIENCE_S = 20.0
@@ -81,3 +82,20 @@ def test_what_was_healed_by_other_means_is_not_healed_again(tmp_path: Path):
     with Leases() as leases:
         leases.give_back(leases.grant(run_command(f"touch {tmp_path}/healed")))
     assert not (tmp_path / "healed").exists()
+
+
+def test_a_supervisor_that_is_just_being_started_is_stopped_although_it_has_no_pid_file(tmp_path: Path):
+    file, workdir = tmp_path / "amqpmesh.yml", WorkDir(tmp_path / "work")
+    workdir.make()
+    begun = [
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)", word, "--topology", str(file)])
+        for word in ("up", "node")
+    ]
+    try:
+        with Leases() as leases:
+            leases.grant(stop(workdir, file))
+        assert [process.wait(PATIENCE_S) for process in begun] == [-signal.SIGTERM, -signal.SIGKILL]
+    finally:
+        for process in begun:
+            process.kill()
+            process.wait()

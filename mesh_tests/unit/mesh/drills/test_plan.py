@@ -65,8 +65,8 @@ def test_a_fault_may_follow_the_end_of_the_one_before_it(tmp_path: Path):
         ("{fault: kill, router: r9}", "4:27 AM103"),
         ("{fault: kill, broker: b9}", "4:27 AM104"),
         ("{fault: kill, broker: old}", "4:27 AM603"),
-        ("{fault: disk_full, broker: old}", "4:32 AM603"),
-        ("{fault: cut, link: [r1, r3]}", "4:24 AM603"),
+        ("{fault: disk_full, broker: old, for: 1s}", "4:32 AM603"),
+        ("{fault: cut, link: [r1, r3], for: 1s}", "4:24 AM603"),
     ],
 )
 def test_a_target_that_the_topology_does_not_have_is_refused(step: str, place: str, tmp_path: Path):
@@ -75,7 +75,9 @@ def test_a_target_that_the_topology_does_not_have_is_refused(step: str, place: s
 
 def test_no_certificate_expires_where_nodes_talk_in_plain_text(tmp_path: Path):
     topology = TOPOLOGY + "node_tls: false\n"
-    assert wrong("  - {fault: expire_certificate, router: r1}\n", tmp_path, topology=topology) == ["4:13 AM603"]
+    assert wrong("  - {fault: expire_certificate, router: r1, for: 1s}\n", tmp_path, topology=topology) == [
+        "4:13 AM603"
+    ]
 
 
 @pytest.mark.parametrize("address", ["closed", "unknown", "_amqpmesh/x"])
@@ -105,3 +107,34 @@ def test_random_faults_are_those_of_the_seed(tmp_path: Path):
 def test_any_router_is_chosen_by_the_seed(tmp_path: Path):
     chosen = {plan("  - {fault: kill, router: any}\n", tmp_path, seed=seed).faults[0].label for seed in range(20)}
     assert chosen == {"kill r1", "kill r2", "kill r3"}
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["{fault: cut, link: [r1, r2]}", "{fault: cut, link: [r1, r2], for: 0s}", "{fault: stop, router: r1}"],
+)
+def test_a_fault_that_would_be_over_at_once_is_refused(step: str, tmp_path: Path):
+    assert wrong(f"  - {step}\n", tmp_path) == ["4:5 AM102"]
+
+
+def test_a_link_is_not_broken_twice_in_the_same_way_at_the_same_time(tmp_path: Path):
+    first = "  - {fault: cut, link: [r1, r2], for: 3s}\n"
+    assert wrong(first + "  - {at: 2s, fault: flap, link: [r2, r1], for: 3s}\n", tmp_path) == ["5:5 AM603"]
+    assert plan(first + "  - {at: 3s, fault: cut, link: [r1, r2], for: 3s}\n", tmp_path)
+    assert plan(first + "  - {at: 2s, fault: blackhole, link: [r1, r2], for: 3s}\n", tmp_path)
+
+
+@pytest.mark.parametrize("among", ["[bogus]", "[kill, latency]", "[disk_full]", "[command]"])
+def test_what_cannot_be_drawn_is_refused(among: str, tmp_path: Path):
+    assert wrong(f"  - {{fault: random, among: {among}}}\n", tmp_path) == ["4:28 AM106"]
+
+
+def test_random_faults_may_be_named_by_their_other_names(tmp_path: Path):
+    made = plan("  - {fault: random, among: timeout, count: 1}\n", tmp_path)
+    assert made.faults[0].fault.kind == "blackhole"
+
+
+def test_no_link_is_drawn_where_there_is_none(tmp_path: Path):
+    topology = "{mesh: m, routers: {r1: }, addresses: {orders: anycast}}"
+    step = "  - {fault: random, among: [cut, kill], count: 4}\n"
+    assert wrong(step, tmp_path, topology=topology) == ["4:13 AM603"]

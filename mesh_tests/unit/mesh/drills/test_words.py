@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mesh.drills import words
+from mesh.drills.page import page
 from mesh.drills.report import Counts
 from mesh_tests import drill_reports
 
@@ -52,3 +53,12 @@ def test_the_sentence_says_it_all() -> None:
 
 def test_all_but_accepted_is_not_accepted() -> None:
     assert words.not_accepted(Counts(15, 5, 1, 2, 3, 4)) == 10
+
+
+def test_where_one_address_never_recovered_the_slowest_recovery_is_never():
+    report = drill_reports.passing()
+    assert words.Headline.of(report).has_recovered
+    stuck = replace(report.results[0], recovery_ms=None)
+    report = replace(report, results=(stuck, *report.results[1:]))
+    assert not words.Headline.of(report).has_recovered
+    assert "<dd>never</dd>" in page(report)
