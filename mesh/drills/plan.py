@@ -195,10 +195,10 @@ def _flows(file: DrillFile, topology: Topology, found: list[Problem]) -> Iterato
     several = len(loads) > 1
     for i, load in enumerate(loads):
         path: Path = ("steady_state", "load", i) if several else ("steady_state", "load")
-        yield _flow(path, load, topology, found)
+        yield _flow(path, load, loads, topology, found)
 
 
-def _flow(path: Path, load: Load, topology: Topology, found: list[Problem]) -> Flow | None:
+def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, found: list[Problem]) -> Flow | None:
     routers = list(topology.routers)
     for key, names in (("from", load.from_), ("to", load.to)):
         for name in names:
@@ -208,6 +208,9 @@ def _flow(path: Path, load: Load, topology: Topology, found: list[Problem]) -> F
         hint = f"declared: {listing(topology.addresses)}"
         found.append(Problem((*path, "address"), "AM604", f"no client can use {load.address!r}", hint))
         return None
+    # A message that took the fallback would be received by the other load, and be missing here.
+    if policy.fallback in {other.address for other in loads}:
+        found.append(Problem((*path, "address"), "AM604", f"{policy.fallback!r}, its fallback, has a load of its own"))
     return spread(load, policy.kind, routers[:1], routers[-1:])
 
 

@@ -12,7 +12,7 @@ from mesh.drills.model import DiskFull
 from mesh.drills.stage import Stage
 from mesh.failure import CommandFailed
 from mesh.log_tail import first_cause, size_bytes
-from mesh.running import node_pid, supervisor_pid
+from mesh.running import living, node_pid, supervisor_pid
 from mesh.workdir import SUPERVISOR
 
 SPARE_BYTES = 64 * 1024
@@ -49,9 +49,8 @@ class FullDisk(Injection):
             self.bit(f"{self._broker}: {cause}")
         for lease in self._leases:
             self._stage.leases.heal(lease)
-        # One that was started meanwhile has the limit of its own.
-        pid = node_pid(self._stage.workdir, self._broker)
-        if pid is not None:
+        # What was started meanwhile has the limit of its supervisor.
+        for pid in living(self._stage.workdir).values():
             remedy(lift_file_limit(pid))
         if not await answers_soon(self._stage.workdir, self._broker):
             self.stays(f"{self._broker} did not come back within {BACK_S:g} s")

@@ -89,6 +89,12 @@ def test_a_method_without_a_fault_drills_nothing(tmp_path: Path):
     assert wrong("  - {at: 1s, heal: all}\n", tmp_path) == ["4:3 AM102"]
 
 
+def test_an_address_and_its_fallback_have_no_load_each(tmp_path: Path):
+    topology = TOPOLOGY.replace("orders: anycast", "orders: {type: anycast, fallback: waiting}, waiting: queue")
+    load = "[{address: orders}, {address: waiting}]"
+    assert wrong("  - {fault: kill, router: r1}\n", tmp_path, load=load, topology=topology) == ["2:33 AM604"]
+
+
 def test_senders_and_receivers_are_spread_over_the_routers_that_are_named(tmp_path: Path):
     load = "{address: prices, from: [r2, r1], senders: 3, to: [r1, r3]}"
     (flow,) = plan("  - {fault: kill, router: r2}\n", tmp_path, load=load).flows
