@@ -129,6 +129,9 @@ class Client:
             async with asyncio.timeout(timeout_s):
                 await self.wait_for(lambda: link in self._established or ends.error is not None)
         except TimeoutError:
+            # An answer that comes later would leave a link that nobody serves.
+            link.close()
+            self.wake()
             raise TimedOut(f"{ends.purpose}: no answer to the attach within {timeout_s:g} s") from None
         self._established.discard(link)
         if ends.error is not None:
