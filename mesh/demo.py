@@ -24,7 +24,7 @@ RECOVERED  until all came in time again          LOST   accepted, and missed by 
 def run(out: Output, folder: Path | None) -> int:
     """Keep the report in ``folder``, if that is given."""
     with _report_folder(folder) as kept:
-        code = run_drill(Order(DRILL, None, None, Places(kept, None, None), None), out)
+        code = run_drill(Order(DRILL, None, None, Places(kept, None, None), None, is_kept=folder is not None), out)
     if not out.is_json:
         out.data(LEGEND)
     return code

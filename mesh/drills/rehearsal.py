@@ -177,7 +177,7 @@ class Rehearsal:
         self._say("waiting for what is under way")
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline and not self._stop.is_set():
-            if all(traffic.journal.is_complete() for traffic in self.record.traffics):
+            if all(_is_over(traffic) for traffic in self.record.traffics):
                 return
             await asyncio.sleep(2 * POLL_S)
 
@@ -194,3 +194,10 @@ class Rehearsal:
         line = f"{since:6.1f} s  {text}"
         self.record.log.append(line)
         self._watch.say(line)
+
+
+def _is_over(traffic: Traffic) -> bool:
+    """A consumer settles what no broker keeps: once its sender is answered, nothing more of it will come."""
+    flow, journal = traffic.flow, traffic.journal
+    is_from_consumers = not flow.type.is_stored and not flow.load.presettled
+    return not journal.unanswered() if is_from_consumers else journal.is_complete()

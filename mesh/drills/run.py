@@ -39,6 +39,8 @@ class Order:
     seed: int | None
     places: Places
     against: Against | None
+    is_kept: bool = True
+    """Whether the report is there afterwards, to be told of."""
 
 
 def run(order: Order, out: Output) -> int:
@@ -55,7 +57,8 @@ def run(order: Order, out: Output) -> int:
         out.document({**to_json(report), "report": str(page)})
     else:
         tell(report, out)
-    out.say(f"report: {page}")
+    if order.is_kept:
+        out.say(f"report: {page}")
     return ExitCode.INTERRUPTED if rehearsed.record.was_interrupted else EXIT_CODES[report.verdict]
 
 
