@@ -214,14 +214,15 @@ cdef class Anycast(AddressGroup):
             self.wait_for_taker(inlet)
             return False
         # At an edge, or further on, behind those that went there over another circuit.
-        if not are_all_passed_on(inlet) and not self._is_barrier_late(inlet):
+        if are_all_passed_on(inlet):
+            inlet.barrier_due_s = 0
+        elif not self._is_barrier_late(inlet):
             self.wait_for_taker(inlet)
             return False
-        inlet.barrier_due_s = 0
         return AddressGroup.pass_barrier(self, inlet)
 
     cdef bint _is_barrier_late(self, Inlet inlet) except -1:
-        """A consumer that takes nothing more stops those behind it for so long only."""
+        """A consumer that takes nothing more stops those behind it for so long only: together, not one after the other."""
         if not inlet.barrier_due_s:
             inlet.barrier_due_s = self.timers.now + self.settings.path_wait_s
             self.timers.after(self.settings.path_wait_s, self.go_on)
@@ -260,6 +261,7 @@ cdef class Anycast(AddressGroup):
         may_offer_again = not is_large and not pn.delivery_settled(delivery) and self.may_offer_again(inlet)
         if inlet.is_from_node():
             inlet.hear_weight(delivery)
+            inlet.barrier_due_s = 0
         if taker.cost and not taker.is_stream:
             taker.weight = min(max(1, self.sharing.behind(taker)), MOST_WEIGHT)
             if len(self.takers) > 1:
