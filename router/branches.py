@@ -47,7 +47,7 @@ class Branches:
         group.end_change(is_complete=self._settle_own(entry))
 
     def _settle_own(self, entry: Entry) -> bool:
-        """False when one of them was refused a moment ago."""
+        """False when one of them was refused a moment ago, or it is not known yet whether there is to be one."""
         has_producer = entry.has_producer
         if not has_producer and not entry.has_ends:
             return True
@@ -68,7 +68,7 @@ class Branches:
                 self._add(entry, hop, kind, wanted[hop])
         for hop in spent:
             self._upkeep.on_refused(entry, hop, None, wanted[hop])
-        return all(key in entry.ends.branches for key in keys)
+        return self._reach.is_known(entry) and all(key in entry.ends.branches for key in keys)
 
     def _is_spent(self, entry: Entry, hop: str, tree: Tree, taker: Taker) -> bool:
         """It leads nowhere, though the tree is the same as before. As long as it stays, deliveries wait for it."""

@@ -63,6 +63,9 @@ class EdgeReach(Reach):
     def ways(self, entry: Entry) -> dict[str, tuple[str, ...]]:
         return self.cheapest(self.takers(entry))
 
+    def is_known(self, entry: Entry) -> bool:
+        return self._uplinks.active is None or self._uplinks.level(key_of(entry)) is not None
+
     def is_announced(self, entry: Entry) -> bool:
         return self._uplinks.level(key_of(entry)) is not Level.NONE
 

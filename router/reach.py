@@ -163,6 +163,10 @@ class Reach:
         is_local = any(taker.cost == 0 for taker in entry.group.takers)
         return is_local or bool(self.behind(entry)) or bool(self.cheapest(self.takers(entry)))
 
+    def is_known(self, entry: Entry) -> bool:
+        """Whether it has been told who takes from it: at an edge that takes a moment."""
+        return True
+
     def is_announced(self, entry: Entry) -> bool:
         takers = self.takers(entry)
         owner = router_of(entry.policy.address)

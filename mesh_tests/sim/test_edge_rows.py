@@ -298,6 +298,20 @@ def test_each_consumer_of_a_multicast_has_one_copy(producer: str, settled: bool)
     assert sender.outcomes == ({} if settled else dict.fromkeys(range(1, 11), ACCEPTED))
 
 
+@pytest.mark.parametrize("is_anonymous", [False, True])
+def test_the_first_copy_waits_until_the_edge_knows_who_else_is_to_have_one(is_anonymous: bool):
+    mesh = with_edges()
+    near, far = (mesh.client(router).receiver("prices", credit=10) for router in ("e1", "r3"))
+    mesh.run(1)
+    sender = mesh.client("e1").sender(None if is_anonymous else "prices")
+    while sender.link.credit <= 0:
+        mesh.run(0.0005)
+    sender.send(message_to("prices"))
+    mesh.run(1)
+    assert near.taken == far.taken == [message_to("prices")]
+    assert sender.outcomes == {1: ACCEPTED}
+
+
 def test_a_consumer_that_comes_to_an_edge_later_gets_copies_from_then_on():
     mesh = with_edges()
     first = mesh.client("e3").receiver("prices", credit=100)
