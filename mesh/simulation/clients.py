@@ -22,12 +22,16 @@ class Receiver:
     """A consumer that takes all it gets, until told otherwise."""
 
     link: Any
+    address: str | None
+    """As it asked for it."""
     messages: list[bytes] = field(default_factory=list)
     """All that it saw, in order."""
     came_settled: list[bool] = field(default_factory=list)
     """Of each of those: had its sender settled it?"""
     taken: list[bytes] = field(default_factory=list)
     """What it took for good: accepted, rejected, or came settled."""
+    answers: list[tuple[bytes, deliveries.Outcome]] = field(default_factory=list)
+    """What it said of each that it answered, in order."""
     held: list[tuple[Any, bytes]] = field(default_factory=list)
     accepts: bool = True
     tops_up: bool = True
@@ -37,6 +41,8 @@ class Receiver:
     """Receive-settle-mode second: gives its outcome, and settles when the sender has. [2.7.2]"""
     unconfirmed: dict[Any, bytes] = field(default_factory=dict)
     confirmed: list[bytes] = field(default_factory=list)
+    doubtful: list[bytes] = field(default_factory=list)
+    """What it took when nobody could hear of it any more: it may come again, here or elsewhere."""
     states: list[int] = field(default_factory=list)
     """What its sender said of a delivery without settling it."""
     aborted: int = 0
@@ -51,6 +57,7 @@ class Receiver:
 
     def answer(self, delivery: Any, message: bytes, outcome: deliveries.Outcome) -> None:
         deliveries.set_outcome(delivery, outcome)
+        self.answers.append((message, outcome))
         if outcome.kind in (deliveries.Kind.ACCEPTED, deliveries.Kind.REJECTED):
             self.taken.append(message)
         if self.confirms:
@@ -111,6 +118,8 @@ class SimClient:
         self.endpoint.open()
         self.pipe: Any = None
         self.closed: Any = None
+        self.receivers: list[Receiver] = []
+        self.senders: list[Sender] = []
         self._names = itertools.count(1)
         self._session: Any = None
 
@@ -150,7 +159,8 @@ class SimClient:
         link.set_target(target(None))
         link.set_settle_modes(*modes)
         link.set_max_message_bytes(max_message_bytes)
-        receiver = link.owner = Receiver(link, confirms=modes[1] == RECEIVE_SECOND)
+        receiver = link.owner = Receiver(link, address, confirms=modes[1] == RECEIVE_SECOND)
+        self.receivers.append(receiver)
         link.open()
         link.grant(credit)
         self._settle()
@@ -173,6 +183,7 @@ class SimClient:
         link.set_target(goal)
         link.set_settle_modes(*modes)
         sender = link.owner = Sender(link)
+        self.senders.append(sender)
         link.open()
         self._settle()
         return sender
@@ -233,7 +244,7 @@ class SimClient:
 
     def on_disposition(self, link: Any, delivery: Any) -> None:
         if isinstance(link.owner, Receiver):
-            _on_settled_by_sender(link.owner, delivery)
+            _on_settled_by_sender(link.owner, delivery, has_left=link.has_left or bool(self.closed))
         else:
             _on_outcome(link.owner, delivery)
 
@@ -252,12 +263,18 @@ def told(outcome: deliveries.Outcome | None) -> tuple[Any, ...] | None:
     return outcome.kind.name, outcome.delivery_failed, outcome.undeliverable_here, annotations, error
 
 
-def _on_settled_by_sender(receiver: Receiver, delivery: Any) -> None:
-    if (state := deliveries.remote_state(delivery)) and not deliveries.is_settled(delivery):
+def _on_settled_by_sender(receiver: Receiver, delivery: Any, *, has_left: bool) -> None:
+    """``has_left``: the consumer did. What it leaves unsettled is settled for it."""
+    is_settled = deliveries.is_settled(delivery)
+    if (state := deliveries.remote_state(delivery)) and not is_settled:
         receiver.states.append(state)
-    if delivery in receiver.unconfirmed and deliveries.is_settled(delivery):
-        receiver.confirmed.append(receiver.unconfirmed.pop(delivery))
-        deliveries.settle(delivery)
+    if not is_settled or delivery not in receiver.unconfirmed:
+        return
+    message = receiver.unconfirmed.pop(delivery)
+    is_modified = deliveries.remote_outcome(delivery) == deliveries.MODIFIED_FAILED
+    is_doubtful = has_left or (is_modified and message in receiver.taken)
+    (receiver.doubtful if is_doubtful else receiver.confirmed).append(message)
+    deliveries.settle(delivery)
 
 
 def _on_outcome(sender: Sender, delivery: Any) -> None:

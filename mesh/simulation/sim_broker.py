@@ -6,6 +6,7 @@ from pathlib import Path
 
 from addressing.topology import Topology
 from broker.node import BrokerNode
+from broker.store.batch import Store
 from broker.store.sqlite import SqliteStore
 from mesh.simulation.world import World
 
@@ -13,7 +14,7 @@ from mesh.simulation.world import World
 class SimBroker(BrokerNode):
     def __init__(self, world: World, topology: Topology, name: str, folder: Path) -> None:
         self.world = world
-        self.store = SqliteStore(folder)
+        self.store: Store = SqliteStore(folder)
         self._is_closed = False
         super().__init__(
             name,

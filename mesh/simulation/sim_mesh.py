@@ -195,9 +195,9 @@ class SimMesh(World):
         self.run_until(lambda: sender.link.credit > 0)
         return sender.send(body, settled=settled)
 
-    def converge(self) -> None:
+    def converge(self, within_s: float = 30.0) -> None:
         """Until every interior router reaches every other, and every edge has its active uplink."""
-        self.run_until(lambda: all(self._has_converged(name) for name in self.routers))
+        self.run_until(lambda: all(self._has_converged(name) for name in self.routers), within_s)
 
     def _has_converged(self, name: str) -> bool:
         found = self.routers[name].snapshot()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,15 @@ PATH_WAIT_S = 2.0
 LINE: dict[str, Any] = {"r1": {"connect": ["r2"]}, "r2": {"connect": ["r3"]}, "r3": {}}
 
 
-def mesh_of(folder: Path, keepers: list[str], routers: dict[str, Any] = LINE, **more: Any) -> SimMesh:
+def mesh_of(
+    folder: Path,
+    keepers: list[str],
+    routers: dict[str, Any] = LINE,
+    make: Callable[[dict[str, Any], Path], SimMesh] = SimMesh,
+    **more: Any,
+) -> SimMesh:
     """``keepers`` are connected to b1, which has the fallback of rpc."""
-    mesh = SimMesh(
+    mesh = make(
         {
             "mesh": "fallback",
             "node_tls": False,

@@ -1,13 +1,15 @@
 """Random lives of an address with a fallback, by seed: its consumer comes and goes under traffic; then faults come too.
 
-What must hold at the end: every delivery has an outcome, and what was accepted was taken. Without faults also: each
-producer's messages were seen in the order in which it sent them. A seed that failed once stays in the list.
+What must hold after every step: `invariants`. At the end: every delivery has an outcome, and what was accepted was
+taken. Without faults also: each producer's messages were seen in the order in which it sent them. A seed that failed
+once stays in the list.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.sim.invariants import CheckedMesh
 from mesh_tests.sim.seeds import seeds
 from mesh_tests.sim.test_fallback import body, is_falling_back, mesh_of, text_of
 from wire.delivery import ACCEPTED
@@ -43,11 +46,11 @@ class Walk:
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
         keepers = self.random.sample(sorted(RING), self.random.randint(1, 2))
-        self.mesh: SimMesh = mesh_of(folder, keepers, routers=self.ROUTERS)
+        self.sent: dict[Sender, dict[int, str]] = {}
+        self.mesh: SimMesh = mesh_of(folder, keepers, self.ROUTERS, partial(CheckedMesh, self))
         self.egress = self.random.choice(sorted(self.ROUTERS))
         self.producers: list[tuple[str, SimClient, Sender]] = []
         self.seen: list[bytes] = []
-        self.sent: dict[Sender, dict[int, str]] = {}
         self.consumer: tuple[SimClient, Receiver] | None = None
         self._count = 0
 
@@ -152,6 +155,16 @@ class Walk:
             if not client.closed and sender.link.is_open
             for number in sender.open.values()
         ]
+
+    # For the invariants
+    def name_in(self, message: bytes) -> str:
+        return text_of(message)
+
+    def name_of(self, sender: Sender, count: int) -> str:
+        return self.sent[sender][count]
+
+    def sent_as(self, name: str) -> tuple[str, bytes]:
+        return "rpc", body(name)
 
     def accepted(self, sender: Sender) -> list[str]:
         return [text for number, text in self.sent[sender].items() if sender.outcomes.get(number) == ACCEPTED]

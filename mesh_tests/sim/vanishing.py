@@ -12,7 +12,6 @@ from typing import Any
 
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.walk import ADDRESSES, OUTCOMES, Walk, number_in
-from wire.delivery import Kind
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED
 
 PAUSES_S = (None, None, 0.0005, 0.001, 0.002, 0.01, 0.1)
@@ -48,13 +47,10 @@ def header(level: int) -> bytes:
 
 class VanishingWalk(Walk):
     parts: list[Part]
-    rejected: set[int]
-    """Numbers of messages that a consumer rejected."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.parts = []
-        self.rejected = set()
 
     def acts(self) -> list[tuple[int, Callable[[], None]]]:
         return [
@@ -219,10 +215,7 @@ class VanishingWalk(Walk):
                 self._answer(client, receiver)
 
     def _answer(self, client: SimClient, receiver: Receiver) -> None:
-        outcome = self.random.choice(OUTCOMES)
-        if outcome.kind is Kind.REJECTED:
-            self.rejected.update(number_in(message) for _, message in receiver.held)
-        receiver.settle(outcome)
+        receiver.settle(self.random.choice(OUTCOMES))
         client.endpoint.mark_dirty()
 
     # The end
@@ -234,18 +227,6 @@ class VanishingWalk(Walk):
             self.go_on()
             self.mesh.run(0.01)
         return super().finish()
-
-    def untrue(self) -> list[int]:
-        """Anycast messages whose producer heard of an acceptance or rejection that no consumer gave."""
-        told: dict[Kind, set[int]] = {kind: set() for kind in Kind}
-        for sender, numbers in self.numbers.items():
-            for count, outcome in sender.outcomes.items():
-                told[outcome.kind].add(numbers[count])
-        taken = {
-            number_in(each) for address, _, receiver in self.receivers if address == "rpc" for each in receiver.taken
-        }
-        anycast = {number for number, sent in self.sent.items() if sent.address == "rpc"}
-        return sorted(anycast & (told[Kind.ACCEPTED] - (taken - self.rejected) | told[Kind.REJECTED] - self.rejected))
 
     def leave(self) -> None:
         """Every client goes."""

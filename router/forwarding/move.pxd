@@ -30,6 +30,7 @@ cdef class Move(Carrier):
     cdef int _wait_for_room(self) except -1
     cdef bint _is_too_large(self) noexcept
     cdef int _unbegin(self) except -1
+    cdef int _let_down(self) except -1
     cdef bint settles_first(self) noexcept
     cdef int _complete(self) except -1
     cdef int _settle(self, size_t state) except -1

@@ -321,6 +321,8 @@ cdef class Move(Carrier):
             if is_over:
                 self._give_up_partial(remote_outcome(<size_t>self.outgoing) or RELEASED)
             return 0
+        if self.inlet is None and ACCEPTED_STATE <= state <= MODIFIED_STATE:
+            return self._let_down()
         # A sender that does not settle last leaves it to us to answer a taker that waits for that. [2.8.3]
         if not is_over and ACCEPTED_STATE <= state <= MODIFIED_STATE:
             is_over = self.settles_first()
@@ -340,8 +342,14 @@ cdef class Move(Carrier):
             self._settle(0)
         return 0
 
+    cdef int _let_down(self) except -1:
+        """Who would hear of its outcome is lost: a taker that waits for that learns that it may not count. [3.4.5]"""
+        if not pn.delivery_settled(self.outgoing):
+            set_failed(self.outgoing)
+        return self._settle_outgoing()
+
     cdef bint settles_first(self) noexcept:
-        return self.inlet is None or not self.inlet.is_second() or pn.delivery_settled(self.incoming)
+        return not self.inlet.is_second() or pn.delivery_settled(self.incoming)
 
     # Another taker
     cdef bint may_be_recalled(self) noexcept:
@@ -473,7 +481,7 @@ cdef class Move(Carrier):
         if not self.has_left:
             return 0 if self.is_read else self._abort_outgoing()
         if ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
-            self._settle_outgoing()
+            self._let_down()
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:

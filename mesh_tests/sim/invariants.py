@@ -1,0 +1,235 @@
+"""What must hold after every step of a random life; what can only be told at its end is in the walks.
+
+producers   hear of an acceptance or rejection only when a consumer gave one, or a store has the message
+            have no more credit than a listener promises
+consumers   see only what was sent like that to the address it came from
+            see a message of a multicast address once
+            see any other again only with a delivery-count of 1 or more, unless who had it gave it back untouched
+            do not see again what is over: confirmed to its taker, settled with its producer, or forgotten by its store
+stores      forget only what a consumer accepted or rejected
+nodes       want to be called at a moment that is not over
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from proton import Message
+
+from addressing.book import AddressKind
+from addressing.topology import Listener, Topology
+from broker.store.batch import BodyRange, Inventory, QueueKind, Store, WriteBatch
+from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.sim_mesh import SimMesh
+from wire.delivery import Kind
+
+BEGINNING_BYTES = 1024
+"""Of a large message: enough to tell which it is."""
+
+
+class Life(Protocol):
+    """Who knows what was sent."""
+
+    def name_in(self, message: bytes) -> Hashable | None:
+        """What the message of this beginning is called, however a broker changed its header; None: never sent."""
+
+    def name_of(self, sender: Sender, count: int) -> Hashable:
+        """The same, by its sender's own count."""
+
+    def sent_as(self, name: Hashable) -> tuple[str, bytes]:
+        """The address that it went to, and its last section."""
+
+
+@dataclass
+class Known:
+    """How much of what an end of a link tells was looked at."""
+
+    messages: int = 0
+    answers: int = 0
+    confirmed: int = 0
+    outcomes: int = 0
+    names: set[Hashable] = field(default_factory=set)
+
+
+class Invariants:
+    """Raise AssertionError at the first step after which one of them does not hold."""
+
+    def __init__(self, life: Life, topology: Topology) -> None:
+        self._life = life
+        self._kinds = {pattern: address.type for pattern, address in topology.addresses.items()}
+        self._credit = max(
+            each.link_capacity for router in topology.routers.values() for each in router.listeners or [Listener()]
+        )
+        self._known: dict[Receiver | Sender, Known] = {}
+        self._clients: dict[SimClient, None] = {}
+        self._taken: set[Hashable] = set()
+        self._rejected: set[Hashable] = set()
+        self._given_back: Counter[Hashable] = Counter()
+        self._sights: Counter[Hashable] = Counter()
+        self._over: set[Hashable] = set()
+        self._stored: set[Hashable] = set()
+        self._bodies: dict[tuple[str, int], Hashable] = {}
+        """What each broker's store calls a message."""
+        self._beginnings: dict[tuple[str, int], bytes] = {}
+        self._queues: set[tuple[str, int]] = set()
+
+    def on_step(self, node: Any, now: float) -> None:
+        deadline = node.next_deadline()
+        assert deadline is None or deadline >= now, f"{node} wants to be called at {deadline}, and it is {now}"
+        if isinstance(node, SimClient):
+            self._clients[node] = None
+            self._look_at(node)
+            for sender in node.senders:
+                self._hear(sender)
+
+    # Consumers
+    def _look_at_all(self) -> None:
+        """What a consumer did between two steps counts."""
+        for client in self._clients:
+            self._look_at(client)
+
+    def _look_at(self, client: SimClient) -> None:
+        for receiver in client.receivers:
+            known = self._known.setdefault(receiver, Known())
+            for message, came_settled in islice(
+                zip(receiver.messages, receiver.came_settled, strict=True), known.messages, None
+            ):
+                self._see(receiver, message, known)
+                if came_settled:
+                    self._taken.add(self._life.name_in(message))
+            for message, outcome in islice(receiver.answers, known.answers, None):
+                self._answer(self._life.name_in(message), outcome.kind)
+            self._over.update(map(self._life.name_in, self._confirmed(receiver, known)))
+            known.messages, known.answers = len(receiver.messages), len(receiver.answers)
+            known.confirmed = len(receiver.confirmed)
+
+    def _confirmed(self, receiver: Receiver, known: Known) -> list[bytes]:
+        """What its sender settled after it; what it only gave back may come again."""
+        confirmed = receiver.confirmed[known.confirmed :]
+        return [message for message in confirmed if self._life.name_in(message) in self._taken | self._rejected]
+
+    def _see(self, receiver: Receiver, message: bytes, known: Known) -> None:
+        name = self._life.name_in(message)
+        assert name is not None, f"{receiver.address}: nobody sent {message[:60]!r}"
+        address, end = self._life.sent_as(name)
+        assert address == receiver.address, f"{name} for {address} came from {receiver.address}"
+        assert message.endswith(end), f"{name} came with other bytes"
+        match self._kinds[address]:
+            case AddressKind.MULTICAST:
+                assert name not in known.names, f"{name} was seen twice at {receiver.link.name}"
+                known.names.add(name)
+            case AddressKind.ANYCAST | AddressKind.QUEUE:
+                self._see_once(name, message)
+
+    def _see_once(self, name: Hashable, message: bytes) -> None:
+        assert name not in self._over, f"{name} was seen again after all was said"
+        if self._sights[name] > self._given_back[name]:
+            assert _delivery_count(message) > 0, f"{name} was seen again with a delivery-count of 0"
+        self._sights[name] += 1
+
+    def _answer(self, name: Hashable, kind: Kind) -> None:
+        match kind:
+            case Kind.ACCEPTED:
+                self._taken.add(name)
+            case Kind.REJECTED:
+                self._rejected.add(name)
+            case Kind.RELEASED:
+                self._given_back[name] += 1
+
+    # Producers
+    def _hear(self, sender: Sender) -> None:
+        known = self._known.setdefault(sender, Known())
+        for count, outcome in islice(sender.outcomes.items(), known.outcomes, None):
+            name = self._life.name_of(sender, count)
+            self._judge(name, self._kinds[self._life.sent_as(name)[0]], outcome.kind)
+        known.outcomes = len(sender.outcomes)
+        credit = sender.link.credit
+        assert credit <= self._credit, f"{sender.link.name} has a credit of {credit}, {self._credit} were promised"
+
+    def _judge(self, name: Hashable, address: AddressKind, told: Kind) -> None:
+        if address is AddressKind.TOPIC:
+            return  # without subscribers the broker accepts, and keeps nothing
+        self._look_at_all()
+        if told is Kind.ACCEPTED:
+            assert name in self._stored or name in self._taken, f"{name} is accepted, and nobody has it"
+        elif told is Kind.REJECTED:
+            assert name in self._rejected, f"{name} is rejected, and nobody did that"
+        if address is AddressKind.ANYCAST and name not in self._stored:
+            self._over.add(name)
+
+    # Stores
+    def on_start(self, broker: str) -> None:
+        """What was not complete is gone, and its numbers are used again."""
+        self._beginnings = {key: known for key, known in self._beginnings.items() if key[0] != broker}
+
+    def on_commit(self, broker: str, batch: WriteBatch) -> None:
+        """The store of this broker holds the batch."""
+        for message_id, piece in batch.pieces:
+            if len(known := self._beginnings.get((broker, message_id), b"")) < BEGINNING_BYTES:
+                self._beginnings[broker, message_id] = known + piece[:BEGINNING_BYTES]
+        for message_id, _, _, body in batch.messages:
+            name = self._life.name_in(self._beginnings.pop((broker, message_id)) if body is None else body)
+            assert name is not None, f"{broker} stores what nobody sent"
+            self._bodies[broker, message_id] = name
+            self._stored.add(name)
+        self._queues |= {(broker, row.queue_id) for row in batch.queues if row.kind is QueueKind.QUEUE}
+        for queue_id, messages in batch.archived.items():
+            if (broker, queue_id) in self._queues:
+                for message_id in messages:
+                    self._forget(self._bodies[broker, message_id])
+        for message_id in batch.unlinked:
+            self._beginnings.pop((broker, message_id), None)
+
+    def _forget(self, name: Hashable) -> None:
+        self._look_at_all()
+        assert name in self._taken or name in self._rejected, f"a store forgot {name}, and nobody took it"
+        self._over.add(name)
+
+
+def _delivery_count(message: bytes) -> int:
+    found = Message()
+    found.decode(message)
+    return int(found.delivery_count)
+
+
+class CheckedMesh(SimMesh):
+    """In which the invariants are looked at after every step."""
+
+    def __init__(self, life: Life, topology: dict[str, Any], folder: Path) -> None:
+        parsed = Topology.model_validate(topology)
+        self.invariants = Invariants(life, parsed)
+        super().__init__(parsed, folder)
+
+    def start_broker(self, name: str) -> None:
+        super().start_broker(name)
+        self.invariants.on_start(name)
+        broker = self.brokers[name]
+        broker.store = _WatchedStore(broker.store, name, self.invariants)
+
+    def on_step(self, node: Any) -> None:
+        self.invariants.on_step(node, self.now)
+
+
+@dataclass
+class _WatchedStore:
+    store: Store
+    broker: str
+    invariants: Invariants
+
+    def load(self) -> Inventory:
+        return self.store.load()
+
+    def commit(self, batch: WriteBatch) -> None:
+        self.store.commit(batch)
+        self.invariants.on_commit(self.broker, batch)
+
+    def read(self, ranges: Sequence[BodyRange]) -> list[bytes]:
+        return self.store.read(ranges)
+
+    def close(self) -> None:
+        self.store.close()
