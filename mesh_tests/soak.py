@@ -124,9 +124,9 @@ def summary(soak: Soak) -> str:
         [
             "# Soak",
             "",
-            "Random lives of small meshes in virtual time, with real engines and stores. What must hold in them after every",
-            "step is in `mesh_tests/sim/invariants.py`, what must hold at the end in `mesh_tests/sim/walk.py`. Some tests lead",
-            "several lives from one seed. Made by `make soak`.",
+            "Random lives of small meshes in virtual time, with real engines and stores. What must hold after every",
+            "step is in `mesh_tests/sim/invariants.py`, what must hold at the end is in `mesh_tests/sim/walk.py`.",
+            "Some tests lead several lives from one seed. Made by `make soak`.",
             "",
             f"Revision {soak.revision}, {datetime.now(UTC):%F}: {tried:,} of {wanted:,} seeds; failed: {len(failed)}.",
             "",

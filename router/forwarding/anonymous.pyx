@@ -57,6 +57,9 @@ cdef class AnonymousInlet(Inlet):
     cdef bint needs_float(self) noexcept:
         return False
 
+    cdef bint is_from_client(self) noexcept:
+        return True
+
     cdef bint is_head_partial(self, pn_delivery_t *delivery) noexcept:
         return delivery is self.partial
 

@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from router.forwarding.address cimport AddressGroup
 from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SHARED_WAY, Carrier, Inlet, Taker
-from router.forwarding.head cimport WHOLE_BYTES
+from router.forwarding.head cimport WHOLE_BYTES, is_let_down
 from router.forwarding.move cimport Move, start_move, too_large
 from router.forwarding.order cimport are_all_passed_on, is_passed_on, may_take, note_left, note_under_way
 from router.forwarding.recall cimport Recalls, ask_back
@@ -234,11 +234,14 @@ cdef class Anycast(AddressGroup):
         cdef Move move
         cdef size_t size
         cdef bint is_partial, is_large, may_offer_again
-        while (delivery := inlet.head_now()) is not NULL and pn.delivery_aborted(delivery):
-            record_untaken(inlet.number, inlet.head_size(delivery), ABORTED)
-            inlet.drop_head()
-            inlet.count_in()
-            pn.delivery_settle(delivery)
+        while (delivery := inlet.head_now()) is not NULL:
+            if pn.delivery_aborted(delivery):
+                record_untaken(inlet.number, inlet.head_size(delivery), ABORTED)
+                inlet.drop_head()
+                inlet.count_in()
+                pn.delivery_settle(delivery)
+            elif not is_let_down(delivery) or inlet.is_from_client() or not inlet.release_head():
+                break
         if delivery is NULL:
             return None
         if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:

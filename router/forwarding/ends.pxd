@@ -55,7 +55,7 @@ cdef class Carrier(Waiter):
     cdef bint is_unsent(self) noexcept
     cdef int on_taker_disposition(self) except -1
     cdef int on_sender_disposition(self) except -1
-    cdef int on_inlet_lost(self) except -1
+    cdef int on_inlet_lost(self, bint comes_again) except -1
     cdef int on_taker_lost(self, bint is_unwritten) except -1
 
 
@@ -74,6 +74,7 @@ cdef class Inlet(Head):
     # A circuit of large deliveries, beside one that is shared.
     cdef public bint is_stream
     cdef public bint is_draining
+    cdef bint is_lost
     # Its ingress recalled what waited here: no float until a consumer has credit.
     cdef bint is_resting
     # The last one's, and whether there may be deliveries on another.
@@ -111,6 +112,7 @@ cdef class Inlet(Head):
     cdef bint is_second(self) noexcept
     cdef bint settles_last(self, pn_delivery_t *delivery) noexcept
     cdef bint may_go_on_now(self) except -1
+    cdef bint is_from_client(self) noexcept
     cdef int pop(self) except -1
     cdef int drop_head(self) except -1
     cdef int on_unheard(self, Taker taker) except -1

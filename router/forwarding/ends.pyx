@@ -189,7 +189,8 @@ cdef class Carrier(Waiter):
         """The sender gave a state or settled."""
         return 0
 
-    cdef int on_inlet_lost(self) except -1:
+    cdef int on_inlet_lost(self, bint comes_again) except -1:
+        """``comes_again``: its sender, a router or a broker, tells its producer of the loss, or gives it to another."""
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
@@ -255,6 +256,8 @@ cdef class Inlet(Head):
 
     cdef bint may_go_on_now(self) except -1:
         """False when its sender broke a rule: then the link has been ended."""
+        if self.is_lost:
+            return False
         if self.guard is None or not self.guard.has_offended():
             return True
         self.expel(self.guard.offence())
@@ -267,6 +270,10 @@ cdef class Inlet(Head):
         self.link.owner = None
 
     # Who may have what comes
+    cdef bint is_from_client(self) noexcept:
+        """What is lost of it may come never again; only clients are guarded against."""
+        return self.guard is not None
+
     cdef bint is_from_node(self) noexcept:
         """A router sends here what its producers send there."""
         return self.is_circuit or self.is_edge
@@ -307,12 +314,15 @@ cdef class Inlet(Head):
         return _end(carrier)
 
     def abandon(self):
-        """Complete deliveries go on without their sender; the one under way is aborted downstream."""
+        """What a client sent, and what came settled, goes on without its sender; half a message is aborted downstream."""
         cdef Carrier carrier
+        cdef bint comes_again, is_here = not self.link.endpoint.is_freed
+        self.is_lost = True
         self.forget_read()
         while (carrier := self.newest) is not None:
+            comes_again = is_here and not self.is_from_client() and not pn.delivery_settled(carrier.incoming)
             self.drop(carrier)
-            carrier.on_inlet_lost()
+            carrier.on_inlet_lost(comes_again)
 
     @property
     def has_more(self):

@@ -370,7 +370,7 @@ cdef class Fan(Carrier):
             self._settle_incoming()
         return 0
 
-    cdef int on_inlet_lost(self) except -1:
+    cdef int on_inlet_lost(self, bint comes_again) except -1:
         self.forget_kept()
         if recorder.capacity:
             self._record(SENDER_LOST)

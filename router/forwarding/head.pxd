@@ -58,4 +58,5 @@ cdef class Head(DeliveryOwner):
 cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, Returned mark) except -1
 cdef Returned returned_at(object queue)
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept
+cdef bint is_let_down(pn_delivery_t *delivery) noexcept
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1

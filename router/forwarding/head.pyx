@@ -12,7 +12,7 @@ from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
-from wire.proton cimport RELEASED_STATE, pn
+from wire.proton cimport MODIFIED_STATE, RELEASED_STATE, pn
 
 from collections import deque
 
@@ -39,6 +39,11 @@ cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
         and pn.delivery_remote_state(delivery) == RELEASED_STATE
         and not pn.delivery_settled(delivery)
     )
+
+
+cdef bint is_let_down(pn_delivery_t *delivery) noexcept:
+    """Its sender, a router, lost who sent it: it comes again from there, and nobody is to have this one."""
+    return pn.delivery_remote_state(delivery) == MODIFIED_STATE and pn.delivery_settled(delivery)
 
 
 cdef class Returned:

@@ -9,6 +9,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.copies cimport Copies
+from router.forwarding.head cimport is_let_down
 from router.forwarding.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
 from router.forwarding.retransmit cimport send_again, tell_lost
 from router.forwarding.words cimport LOST_WORD, NO_WORD, UNWRITTEN_WORD, Word, word_of
@@ -457,11 +458,15 @@ cdef class Move(Carrier):
     cdef int on_sender_disposition(self) except -1:
         """The sender gave a state or settled, perhaps answering the taker's outcome. [2.6.12]"""
         cdef Inlet inlet = self.inlet
+        cdef bint is_lost
         if self.taker is None and (self.has_left or self.is_read) and pn.delivery_settled(self.incoming):
             return self.settle_incoming(0)
-        if not self.has_left or self.taker is None:
+        if self.taker is None:
             return 0
-        if not self._is_recalled():
+        is_lost = not inlet.is_from_client() and is_let_down(self.incoming)
+        if not self.has_left:
+            return self._give_up_partial(MODIFIED_FAILED) if is_lost else 0
+        if not self._is_recalled() and not (is_lost and self.taker.is_broker):
             copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
         if pn.delivery_settled(self.incoming):
@@ -472,15 +477,18 @@ cdef class Move(Carrier):
             self._settle(0)
         return 0
 
-    cdef int on_inlet_lost(self) except -1:
+    cdef int on_inlet_lost(self, bint comes_again) except -1:
+        """Routers on the way are told at once of what comes again, so that nobody gets what waits there."""
+        cdef size_t answer
         self.forget_copy()
         if recorder.capacity:
             self._record(SENDER_LOST)
         if self.taker is None:
             return 0
         if not self.has_left:
-            return 0 if self.is_read else self._abort_outgoing()
-        if ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
+            return 0 if self.is_read and not comes_again else self._abort_outgoing()
+        answer = pn.delivery_remote_state(self.outgoing)
+        if ACCEPTED_STATE <= answer <= MODIFIED_STATE or (comes_again and self.taker.cost):
             self._let_down()
         return 0
 

@@ -7,6 +7,7 @@ connection's output makes wait.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
+from router.forwarding.head cimport is_let_down
 from router.forwarding.move cimport start_move
 from wire.proton cimport pn, pn_bytes_t
 
@@ -46,7 +47,7 @@ cdef class Relay(Group):
         cdef Carrier move
         cdef pn_delivery_t *delivery
         while inlet.may_go_on_now() and (delivery := inlet.link.current_now()) is not NULL:
-            if inlet.is_discarding():
+            if inlet.is_discarding() or (is_let_down(delivery) and not inlet.has_moving() and not inlet.is_from_client()):
                 if not inlet.release_head():
                     break
                 continue

@@ -1,0 +1,68 @@
+"""A broker dies while its messages wait in routers on the way to a consumer: who gets them, and how often?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mesh.simulation.clients import Receiver
+from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.sim.test_fallback import body as message
+from mesh_tests.sim.test_fallback import decoded, numbered, texts, wait_for_brokers
+from wire.link import RECEIVE_FIRST, SEND_MIXED
+
+TEXTS = numbered("m" * 100, 40)
+
+
+def mesh_with(folder: Path) -> SimMesh:
+    """A line of three; both shards are at r1."""
+    mesh = SimMesh(
+        {
+            "mesh": "let-down",
+            "node_tls": False,
+            "routers": {"r1": {"connect": ["r2"]}, "r2": {"connect": ["r3"]}, "r3": {}},
+            "brokers": {name: {"data": name, "routers": ["r1"]} for name in ("b1", "b2")},
+            "addresses": {"orders": {"type": "queue", "brokers": ["b1", "b2"]}},
+        },
+        folder,
+    )
+    mesh.converge()
+    wait_for_brokers(mesh)
+    return mesh
+
+
+def piled_up_at(mesh: SimMesh, egress: str) -> Receiver:
+    """A consumer with credit for all, whose window is full after the first few; the rest waits at its router."""
+    client = mesh.client(egress, "slow", max_frame_bytes=512, window_frames=4)
+    consumer = client.receiver("orders", credit=100, modes=(SEND_MIXED, RECEIVE_FIRST))
+    consumer.accepts = consumer.reads = False
+    producer = mesh.client("r1", "producer").sender("orders")
+    for text in TEXTS:
+        mesh.send(producer, message(text))
+    mesh.run_until(lambda: len(producer.outcomes) == len(TEXTS))
+    mesh.run(1)
+    return consumer
+
+
+def lose_brokers(mesh: SimMesh) -> None:
+    for broker in ("b1", "b2"):
+        mesh.kill_broker(broker)
+    mesh.run(1)
+
+
+def start_brokers(mesh: SimMesh) -> None:
+    for broker in ("b1", "b2"):
+        mesh.start_broker(broker)
+
+
+def test_what_waits_on_the_way_to_a_consumer_is_nobodys_once_its_broker_is_lost(tmp_path: Path, egress: str):
+    mesh = mesh_with(tmp_path)
+    piled_up_at(mesh, egress)
+    lose_brokers(mesh)
+    other = mesh.client(egress, "other").receiver("orders", credit=100)
+    mesh.run(3)
+    assert other.messages == []
+    start_brokers(mesh)
+    mesh.run_until(lambda: len(other.messages) >= len(TEXTS))
+    mesh.run(3)
+    assert sorted(texts(other)) == sorted(TEXTS)
+    assert all(decoded(each).delivery_count for each in other.messages)
