@@ -301,3 +301,10 @@ class Rig:
         for connection in self.connections:
             if not connection.is_cut:
                 self.cut(connection)
+
+
+def one_to(rig: Rig, count: int, credit: int = 10) -> tuple[Producer, list[Consumer]]:
+    """A producer of a multicast address, and its consumers."""
+    group = rig.multicast()
+    consumers = [rig.consumer(group, credit) for _ in range(count)]
+    return rig.producer(group), consumers
