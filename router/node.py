@@ -20,6 +20,7 @@ from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
 from router.connections import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.edge_reach import EdgeReach
+from router.forwarding.ends import Inlet
 from router.forwarding.records import set_now
 from router.leaving import Leaving
 from router.neighbor import EDGE, INTERIOR, UPLINK, NeighborConnection
@@ -176,6 +177,9 @@ class RouterNode:
         self._look_at_clock(now)
         connection: RouterConnection = endpoint.owner
         self._connections.pop(connection.number, None)
+        # All at once: what becomes of one link may let others go on.
+        for inlet in [link.owner for link in endpoint.links if isinstance(link.owner, Inlet)]:
+            inlet.is_lost = True
         if isinstance(connection, NeighborConnection):
             # Before the links: what they carried looks for another path at once.
             if connection.kind == EDGE:

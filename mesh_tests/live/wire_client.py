@@ -79,8 +79,6 @@ class WireClient:
         self.aborted = 0
         self.confirmed: list[Arrived] = []
         """Those with an outcome of ours that the peer settled after it."""
-        self.last_words: list[Outcome | None] = []
-        """What it said of each of those when it settled."""
         self.has_ended = False
         self._parts: dict[IncomingLink, list[bytes]] = {}
         self._tag = 0
@@ -342,7 +340,6 @@ class WireClient:
         for each in reversed(self.arrived):
             if each.pointer == delivery and not each.is_settled and deliveries.is_settled(delivery):
                 self.confirmed.append(each)
-                self.last_words.append(deliveries.remote_outcome(delivery))
                 deliveries.settle(delivery)
                 return
 

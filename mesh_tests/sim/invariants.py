@@ -28,6 +28,7 @@ from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import Kind
 
+LATE_S = 0.5
 BEGINNING_BYTES = 1024
 """Of a large message: enough to tell which it is."""
 
@@ -67,26 +68,30 @@ class Invariants:
         )
         self._known: dict[Receiver | Sender, Known] = {}
         self._clients: dict[SimClient, None] = {}
-        self._late: set[SimClient] = set()
-        """Who did not read, or could not be written to, for a while: what they see may have been sent long ago."""
+        self._now = 0.0
+        self._late: dict[SimClient, float] = {}
+        """Who did not read, or could not be written to: until then, what they see may have been sent long ago."""
         self._taken: set[Hashable] = set()
         self._rejected: set[Hashable] = set()
         self._given_back: Counter[Hashable] = Counter()
         self._sights: Counter[Hashable] = Counter()
         self._over: set[Hashable] = set()
         self._stored: set[Hashable] = set()
+        self._copies: Counter[Hashable] = Counter()
+        """In stores; two of one that was in doubt when it was sent again."""
         self._bodies: dict[tuple[str, int], Hashable] = {}
         """What each broker's store calls a message."""
         self._beginnings: dict[tuple[str, int], bytes] = {}
         self._queues: set[tuple[str, int]] = set()
 
     def on_step(self, node: Any, now: float) -> None:
+        self._now = now
         deadline = node.next_deadline()
         assert deadline is None or deadline >= now, f"{node} wants to be called at {deadline}, and it is {now}"
         if isinstance(node, SimClient):
             self._clients[node] = None
             if _is_held_up(node):
-                self._late.add(node)
+                self._late[node] = now + LATE_S
             self._look_at(node)
             for sender in node.senders:
                 self._hear(sender)
@@ -103,7 +108,7 @@ class Invariants:
             for message, came_settled in islice(
                 zip(receiver.messages, receiver.came_settled, strict=True), known.messages, None
             ):
-                self._see(receiver, message, known, is_late=client in self._late)
+                self._see(receiver, message, known, is_late=self._late.get(client, 0) > self._now)
                 if came_settled:
                     self._taken.add(self._life.name_in(message))
             for message, outcome in islice(receiver.answers, known.answers, None):
@@ -187,6 +192,7 @@ class Invariants:
             assert name is not None, f"{broker} stores what nobody sent"
             self._bodies[broker, message_id] = name
             self._stored.add(name)
+            self._copies[name] += 1
         self._queues |= {(broker, row.queue_id) for row in batch.queues if row.kind is QueueKind.QUEUE}
         for queue_id, messages in batch.archived.items():
             if (broker, queue_id) in self._queues:
@@ -198,7 +204,9 @@ class Invariants:
     def _forget(self, name: Hashable) -> None:
         self._look_at_all()
         assert name in self._taken or name in self._rejected, f"a store forgot {name}, and nobody took it"
-        self._over.add(name)
+        self._copies[name] -= 1
+        if not self._copies[name]:
+            self._over.add(name)
 
 
 def _delivery_count(message: bytes) -> int:

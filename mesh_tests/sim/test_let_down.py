@@ -66,3 +66,22 @@ def test_what_waits_on_the_way_to_a_consumer_is_nobodys_once_its_broker_is_lost(
     mesh.run(3)
     assert sorted(texts(other)) == sorted(TEXTS)
     assert all(decoded(each).delivery_count for each in other.messages)
+
+
+def test_what_is_let_down_on_a_full_connection_leaves_its_credit_to_the_next(tmp_path: Path):
+    mesh = mesh_with(tmp_path)
+    consumer = mesh.client("r3", "consumer").receiver("orders", credit=1)
+    producer = mesh.client("r1", "producer").sender("orders")
+    mesh.send(producer, message("first"))
+    mesh.run_until(lambda: len(consumer.messages) == 1)
+    mesh.run(3)
+    full = next(end for node, end in mesh.trunks[frozenset({"r1", "r2"})].ends if node is mesh.routers["r1"])
+    full.is_output_blocked = True
+    mesh.send(producer, message("second"))
+    mesh.run(0.3)
+    lose_brokers(mesh)
+    full.is_output_blocked = False
+    mesh.run(1)
+    assert texts(consumer) == ["first"]
+    start_brokers(mesh)
+    mesh.run_until(lambda: texts(consumer) == ["first", "second"])

@@ -95,7 +95,7 @@ def test_the_credit_of_a_delivery_settled_in_two_steps_returns(egress: str):
     mesh.run_until(lambda: len(receiver.confirmed) == 50)
 
 
-def test_a_consumer_that_waits_for_the_producer_is_told_that_it_may_not_count_when_that_is_lost(egress: str):
+def test_a_consumer_that_waits_for_the_producer_is_told_when_that_is_lost(egress: str):
     mesh = line()
     receiver = mesh.client(egress).receiver("rpc", modes=TWO_STEPS)
     receiver.accepts = False
@@ -104,6 +104,33 @@ def test_a_consumer_that_waits_for_the_producer_is_told_that_it_may_not_count_wh
     mesh.send(sender)
     mesh.run_until(lambda: bool(receiver.held))
     mesh.cut(client.pipe)
+    receiver.settle()
+    mesh.run_until(lambda: receiver.confirmed == [b"x"])
+
+
+@pytest.mark.parametrize("is_orderly", [True, False], ids=["closes", "is lost"])
+def test_what_its_producer_heard_accepted_counts_though_that_leaves_before_it_settled(egress: str, is_orderly: bool):
+    mesh = line()
+    receiver = mesh.client(egress).receiver("rpc", modes=TWO_STEPS)
+    client = mesh.client("r1")
+    sender = client.sender("rpc", modes=TWO_STEPS)
+    sender.answers = False
+    mesh.send(sender)
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED})
+    if is_orderly:
+        sender.link.close()
+    else:
+        mesh.cut(client.pipe)
+    mesh.run_until(lambda: receiver.confirmed == [b"x"])
+
+
+def test_a_consumer_that_waits_is_told_that_it_may_not_count_when_the_path_is_lost():
+    mesh = line()
+    receiver = mesh.client("r3").receiver("rpc", modes=TWO_STEPS)
+    receiver.accepts = False
+    mesh.send(mesh.client("r1").sender("rpc", modes=TWO_STEPS))
+    mesh.run_until(lambda: bool(receiver.held))
+    mesh.cut_trunk("r1", "r2")
     receiver.settle()
     mesh.run_until(lambda: receiver.doubtful == [b"x"])
 

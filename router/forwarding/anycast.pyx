@@ -240,8 +240,10 @@ cdef class Anycast(AddressGroup):
                 inlet.drop_head()
                 inlet.count_in()
                 pn.delivery_settle(delivery)
-            elif not is_let_down(delivery) or inlet.is_from_client() or not inlet.release_head():
+            elif not is_let_down(delivery) or inlet.is_from_client():
                 break
+            elif not inlet.release_head():
+                return None
         if delivery is NULL:
             return None
         if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:
@@ -380,7 +382,7 @@ cdef class Anycast(AddressGroup):
     cdef bint retry(self, Carrier carrier) except -1:
         cdef Move move = <Move>carrier
         cdef Taker taker
-        if self.is_dead or move.copy is None:
+        if self.is_dead or move.copy is None or move.inlet.is_lost:
             return False
         taker = self.another_for(move)
         if taker is not None:

@@ -74,7 +74,8 @@ cdef class Inlet(Head):
     # A circuit of large deliveries, beside one that is shared.
     cdef public bint is_stream
     cdef public bint is_draining
-    cdef bint is_lost
+    # With its link or connection: nothing more of it goes on.
+    cdef public bint is_lost
     # Its ingress recalled what waited here: no float until a consumer has credit.
     cdef bint is_resting
     # The last one's, and whether there may be deliveries on another.

@@ -22,6 +22,7 @@ class Inlet(DeliveryOwner):
     shuns: int
     ingress: str | None
     is_stream: bool
+    is_lost: bool
     is_draining: bool
     unsettled_count: int
     deliveries_in: int

@@ -21,6 +21,8 @@ cdef class Move(Carrier):
     cdef bint is_untried
     # Somebody had it, and is lost.
     cdef bint is_in_doubt
+    # Its sender is lost, and is no client: who has it may not be the last.
+    cdef bint comes_again
     cdef object timer
 
     cdef bint keep(self, Copies copies) noexcept
@@ -31,6 +33,9 @@ cdef class Move(Carrier):
     cdef bint _is_too_large(self) noexcept
     cdef int _unbegin(self) except -1
     cdef int _let_down(self) except -1
+    cdef int _on_let_down(self) except -1
+    cdef bint _is_buffered(self) noexcept
+    cdef bint _is_partly_buffered(self) noexcept
     cdef bint settles_first(self) noexcept
     cdef int _complete(self) except -1
     cdef int _settle(self, size_t state) except -1

@@ -322,7 +322,7 @@ cdef class Move(Carrier):
             if is_over:
                 self._give_up_partial(remote_outcome(<size_t>self.outgoing) or RELEASED)
             return 0
-        if self.inlet is None and ACCEPTED_STATE <= state <= MODIFIED_STATE:
+        if self.comes_again and ACCEPTED_STATE <= state <= MODIFIED_STATE:
             return self._let_down()
         # A sender that does not settle last leaves it to us to answer a taker that waits for that. [2.8.3]
         if not is_over and ACCEPTED_STATE <= state <= MODIFIED_STATE:
@@ -344,13 +344,39 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _let_down(self) except -1:
-        """Who would hear of its outcome is lost: a taker that waits for that learns that it may not count. [3.4.5]"""
+        """Its sender is lost, from where it comes again: the taker is not to go on with it, or to rely on it. [3.4.5]"""
+        if self._is_partly_buffered():
+            # The engine heeds a state in the first frame of a delivery only: it would end as if it were good.
+            return self._abort_outgoing()
         if not pn.delivery_settled(self.outgoing):
             set_failed(self.outgoing)
         return self._settle_outgoing()
 
+    cdef int _on_let_down(self) except -1:
+        """The router that sent it says so."""
+        cdef Inlet inlet = self.inlet
+        if not self.has_left:
+            return self._give_up_partial(MODIFIED_FAILED)
+        if self.taker.is_broker:
+            return 0  # until it has an outcome
+        if not ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
+            inlet.on_unheard_settled(self.taker)
+        if not self.taker.cost and self._is_buffered() and not self._is_partly_buffered():
+            # Settled before its first frame, it would come settled: a consumer would take it for good.
+            self.comes_again = True
+        else:
+            self._let_down()
+        return self.settle_incoming(0)
+
+    cdef bint _is_buffered(self) noexcept:
+        """Some of it is still in the engine."""
+        return self.has_left and pn.delivery_buffered(self.outgoing)
+
+    cdef bint _is_partly_buffered(self) noexcept:
+        return self._is_buffered() and pn.delivery_pending(self.outgoing) < self.sent_bytes
+
     cdef bint settles_first(self) noexcept:
-        return not self.inlet.is_second() or pn.delivery_settled(self.incoming)
+        return self.inlet is None or not self.inlet.is_second() or pn.delivery_settled(self.incoming)
 
     # Another taker
     cdef bint may_be_recalled(self) noexcept:
@@ -440,7 +466,7 @@ cdef class Move(Carrier):
     @property
     def is_waiting(self):
         """Given back by a taker, and no other has it yet."""
-        return self.inlet is not None and self.taker is None and self.copy is not None
+        return self.inlet is not None and not self.inlet.is_lost and self.taker is None and self.copy is not None
 
     cdef int _give_up_partial(self, object outcome) except -1:
         """The taker wants no more of a message that is still coming."""
@@ -458,15 +484,17 @@ cdef class Move(Carrier):
     cdef int on_sender_disposition(self) except -1:
         """The sender gave a state or settled, perhaps answering the taker's outcome. [2.6.12]"""
         cdef Inlet inlet = self.inlet
-        cdef bint is_lost
+        cdef bint is_client = inlet.is_from_client()
         if self.taker is None and (self.has_left or self.is_read) and pn.delivery_settled(self.incoming):
             return self.settle_incoming(0)
         if self.taker is None:
             return 0
-        is_lost = not inlet.is_from_client() and is_let_down(self.incoming)
+        if is_let_down(self.incoming) and not is_client:
+            return self._on_let_down()
         if not self.has_left:
-            return self._give_up_partial(MODIFIED_FAILED) if is_lost else 0
-        if not self._is_recalled() and not (is_lost and self.taker.is_broker):
+            return 0
+        # What a client calls modified would let routers on the way drop it.
+        if not self._is_recalled() and not (is_client and is_let_down(self.incoming)):
             copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
         if pn.delivery_settled(self.incoming):
@@ -480,6 +508,7 @@ cdef class Move(Carrier):
     cdef int on_inlet_lost(self, bint comes_again) except -1:
         """Routers on the way are told at once of what comes again, so that nobody gets what waits there."""
         cdef size_t answer
+        cdef bint is_answered
         self.forget_copy()
         if recorder.capacity:
             self._record(SENDER_LOST)
@@ -487,9 +516,13 @@ cdef class Move(Carrier):
             return 0
         if not self.has_left:
             return 0 if self.is_read and not comes_again else self._abort_outgoing()
+        self.comes_again = comes_again
         answer = pn.delivery_remote_state(self.outgoing)
-        if ACCEPTED_STATE <= answer <= MODIFIED_STATE or (comes_again and self.taker.cost):
+        is_answered = ACCEPTED_STATE <= answer <= MODIFIED_STATE
+        if comes_again and (is_answered or self.taker.cost or self._is_partly_buffered()):
             self._let_down()
+        elif is_answered:
+            self._settle_outgoing()
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:

@@ -46,10 +46,12 @@ cdef class Relay(Group):
     cdef int pump(self, Inlet inlet) except -1:
         cdef Carrier move
         cdef pn_delivery_t *delivery
+        cdef bint has_dropped = False
         while inlet.may_go_on_now() and (delivery := inlet.link.current_now()) is not NULL:
             if inlet.is_discarding() or (is_let_down(delivery) and not inlet.has_moving() and not inlet.is_from_client()):
                 if not inlet.release_head():
                     break
+                has_dropped = True
                 continue
             move = inlet.moving
             if move is None:
@@ -63,6 +65,9 @@ cdef class Relay(Group):
                 inlet.deliveries_in += 1
             if not move.advance():
                 break
+        if has_dropped:
+            # The taker's credit for it is still there, and its sender's is used up.
+            return self.on_credit(self.taker)
         if self.is_draining and not inlet.link.has_left:
             self.on_sender_flow(inlet)
         return 0

@@ -291,6 +291,8 @@ class Rig:
     def cut(self, connection: Connection) -> None:
         """The connection is lost, and the router hears of it."""
         connection.is_cut = True
+        for inlet in [link.owner for link in connection.router.links if isinstance(link.owner, Inlet)]:
+            inlet.is_lost = True
         for link in connection.router.links:
             if link.owner is not None:
                 link.owner.on_left(False, None)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mesh_tests.outcomes import told
-from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
+from mesh_tests.unit.router.forwarding.rig import Connection, Consumer, Producer, Rig
+from router.forwarding.ends import Inlet
+from router.forwarding.relay import Relay
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
@@ -66,6 +70,90 @@ def test_the_next_router_is_told_of_what_comes_again(rig: Rig, max_message_bytes
     rig.cut(producer.connection)
     assert deliveries.is_settled(delivery) == is_told
     assert deliveries.remote_outcome(delivery) == (MODIFIED_FAILED if is_told else None)
+
+
+def test_what_is_half_on_its_way_there_is_aborted(rig: Rig):
+    group = rig.anycast()
+    circuit = rig.consumer(group, cost=FAR, max_frame_bytes=512, window_frames=4)
+    producer = rig.producer(group)
+    circuit.connection.is_stalled = True
+    producer.send(bytes(10_000))
+    rig.run()
+    assert circuit.taker.unsettled_count == 1
+    circuit.connection.client.receive(circuit.connection.router.output())
+    rig.cut(producer.connection)
+    circuit.connection.is_stalled = False
+    rig.advance(1)
+    assert (circuit.messages, circuit.aborted) == ([], 1)
+    assert circuit.taker.credit == circuit.link.credit
+
+
+def test_a_relay_grants_again_what_it_dropped_took(rig: Rig):
+    producer, incoming = rig.incoming()
+    consumer, outgoing = rig.outgoing()
+    Relay(incoming, outgoing, lambda *_: None, lambda _: None, is_transit=True)
+    consumer.link.grant(1)
+    rig.run()
+    producer.begin(b"1")
+    producer.link.finish()
+    let_down(producer, b"1")
+    rig.run()
+    assert consumer.messages == []
+    assert producer.link.credit == 1
+
+
+def test_what_a_client_calls_modified_is_not_let_down(rig: Rig):
+    group = rig.anycast()
+    circuit = rig.consumer(group, cost=FAR)
+    producer = rig.producer(group, max_message_bytes=ANY_SIZE)
+    producer.send(b"1")
+    rig.run()
+    let_down(producer, b"1")
+    producer.connection.client.mark_dirty()
+    rig.run()
+    (delivery,) = circuit.held
+    assert deliveries.is_settled(delivery)
+    assert deliveries.remote_outcome(delivery) is None
+
+
+def circuits_of(rig: Rig, group: Any, connection: Connection, count: int) -> list[Producer]:
+    producers = []
+    for _ in range(count):
+        producer, link = rig.incoming(connection)
+        producer.inlet = Inlet(link, group, 10, is_circuit=True)
+        group.add_inlet(producer.inlet)
+        rig.run()
+        producers.append(producer)
+    return producers
+
+
+def test_all_circuits_of_a_connection_are_lost_at_once(rig: Rig):
+    group = rig.anycast()
+    consumer, connection = rig.consumer(group, credit=2), rig.connect()
+    large, small = circuits_of(rig, group, connection, 2)
+    large.begin(bytes(70_000))
+    rig.run()
+    small.send(b"waits behind it")
+    rig.run()
+    rig.cut(connection)
+    assert (consumer.messages, consumer.aborted) == ([], 1)
+
+
+def test_what_was_given_back_is_nobodys_when_all_circuits_of_its_connection_are_lost(rig: Rig):
+    group = rig.anycast()
+    first, second, connection = rig.consumer(group), rig.consumer(group), rig.connect()
+    large, small = circuits_of(rig, group, connection, 2)
+    small.send(b"1")
+    rig.run()
+    holder, other = (first, second) if first.held else (second, first)
+    large.begin(bytes(70_000))
+    rig.run()
+    assert other.partial
+    holder.answer(RELEASED)
+    rig.run()
+    rig.cut(connection)
+    rig.run()
+    assert (other.messages, other.aborted) == ([], 1)
 
 
 def test_a_consumer_that_has_it_may_answer_and_hears_that_it_may_not_count(rig: Rig):
