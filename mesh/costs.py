@@ -29,6 +29,8 @@ def _ask(workdir: WorkDir, router: str, op: str, **arguments: Any) -> Any:
         return ask(workdir.control_socket(router), op, **arguments)
     except Refused as refused:
         raise CommandFailed(f"{router}: {refused}") from None
+    except TimeoutError:
+        raise Unreachable(f"router {router} does not answer", fix="`amqpmesh status` shows what does.") from None
     except OSError:
         raise Unreachable(f"router {router} does not run here", fix="`amqpmesh status` shows what does.") from None
 

@@ -27,6 +27,11 @@ topology_option = click.option(
 )
 
 
+def is_typed(name: str = "topology_path") -> bool:
+    """Whether the option of the running command stands on its command line: not in the environment, nor by default."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
 def output_options(command: Command) -> Command:
     """Add --json and --no-color; the command gets an Output as ``out``."""
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mesh.connection_options import connection_options, requests_to
-from mesh.options import output_options
+from mesh.options import is_typed, output_options
 from mesh.output import Output
 from mesh.units import DURATION
 
 if TYPE_CHECKING:
     from mesh.drills.against import Against
 
-NEEDS_AGAINST = ("fault", "heal", "proof")
+NEEDS_AGAINST = {"fault": "--fault", "heal": "--heal", "proof": "--proof", "lasts_s": "--for"}
+LASTS_S = 10.0
 
 
 @click.command("drill")
@@ -28,7 +29,7 @@ NEEDS_AGAINST = ("fault", "heal", "proof")
 @click.option("--fault", metavar="COMMAND", help="With --against: breaks something.")
 @click.option("--heal", metavar="COMMAND", help="With --against: heals it, however the drill ends.")
 @click.option("--proof", metavar="COMMAND", help="With --against: exits with 0 while it is broken.")
-@click.option("--for", "lasts_s", type=DURATION, default=10.0, help="With --against: how long it lasts. [default: 10s]")
+@click.option("--for", "lasts_s", type=DURATION, help="With --against: how long it lasts. [default: 10s]")
 @connection_options
 @output_options
 def command(file: Path, seed: int | None, out: Output, **options: Any) -> int:
@@ -49,16 +50,16 @@ def command(file: Path, seed: int | None, out: Output, **options: Any) -> int:
     from mesh.drills.run import Order, run
 
     places = Places(options["output"], options["html"], options["junit"])
-    return run(Order(file, options["topology_path"], seed, places, _against(options)), out)
+    return run(Order(file, options["topology_path"], seed, places, _against(options), is_preferred=is_typed()), out)
 
 
 def _against(options: dict[str, Any]) -> Against | None:
     from mesh.drills.against import Against
 
     if options["against"] is None:
-        given = [name for name in NEEDS_AGAINST if options[name] is not None]
+        given = [option for name, option in NEEDS_AGAINST.items() if options[name] is not None]
         if given:
-            raise click.UsageError(f"--{given[0]} is for --against: on a copy the faults are those of FILE")
+            raise click.UsageError(f"{given[0]} is for --against: on a copy the faults are those of FILE")
         return None
     if options["fault"] is None:
         raise click.UsageError("--against needs --fault COMMAND: what shall break there?")
@@ -66,4 +67,4 @@ def _against(options: dict[str, Any]) -> Against | None:
     if not all(urls):
         raise click.UsageError(f"--against {options['against']!r} has an empty URL")
     requests = requests_to(urls, options)
-    return Against(requests, options["fault"], options["heal"], options["proof"], options["lasts_s"])
+    return Against(requests, options["fault"], options["heal"], options["proof"], options["lasts_s"] or LASTS_S)

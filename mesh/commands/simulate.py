@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mesh.options import output_options, topology_option
+from mesh.options import is_typed, output_options, topology_option
 from mesh.output import Output
 from mesh.simulation.fault_kinds import KINDS
 from mesh.units import DURATION, RATE
@@ -86,7 +86,7 @@ def command(
     from mesh.simulation import run
     from mesh.simulation.simulation import Order
 
-    if routers is not None and topology_path is not None:
+    if routers is not None and topology_path is not None and is_typed():
         raise click.UsageError("--routers makes a topology: there is none to be read with -t")
     if routers is None and degree is not None:
         raise click.UsageError("--degree is of a random mesh: it needs --routers")
@@ -96,6 +96,11 @@ def command(
     period_s = max(8.0, least_s) if period_s is None else period_s
     if period_s < least_s:
         raise click.UsageError(f"--every {period_s:g}s is too short for these faults: at least {least_s:g}s")
+    if faults and options["duration_s"] < period_s:
+        raise click.UsageError(
+            f"--duration {options['duration_s']:g}s is over before the first fault, in {period_s:g}s: nothing would be "
+            "tried; a longer one, a shorter --every, or --faults none"
+        )
     order = Order(topology=topology, faults=faults, period_s=period_s, **options)
     return run.run(order, out, is_measured=is_measured)
 

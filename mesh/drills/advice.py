@@ -164,8 +164,8 @@ RULES = (
         ARRIVALS,
         None,
         frozenset({TOPIC}),
-        "A topic keeps messages for durable subscriptions only, from when they were made. See that the consumers' are, "
-        "and that they had the time to take all that was kept before the drill ended.",
+        "A topic keeps messages for durable subscriptions only, and those of a drill's receivers are not: what is "
+        "published while the path of one is made anew is not for it. Allow for some, or drill a queue.",
     ),
     Rule(
         ARRIVALS,

@@ -26,6 +26,7 @@ PARTS: dict[tuple[str, ...], type[BaseModel]] = {
     ("steady_state",): SteadyState,
     ("steady_state", "load"): Load,
 }
+BEGINNING = "'drill: NAME', 'topology: FILE' and 'steady_state:'"
 WANTED = {
     "int_type": "a whole number",
     "int_parsing": "a whole number",
@@ -81,7 +82,11 @@ def read_drill(path: Path) -> DrillFile:
     found = list(document.problems)
     empty = DrillFile(path, Drill.model_construct(), (), text)
     if not isinstance(document.data, dict):
-        empty.fail(found or [Problem((), "AM007", "expected a mapping with keys such as 'drill' and 'method'")])
+        message = "expected a mapping with keys such as 'drill' and 'method'"
+        empty.fail(found or [Problem((), "AM007", message, fix=f"begin with {BEGINNING}.")])
+    if "routers" in document.data and "drill" not in document.data:
+        fix = f"write a drill that names it: {BEGINNING}; docs/reference/drills.md has the rest."
+        empty.fail([Problem((), "AM007", "this is a topology: a drill says what is to break in one", fix=fix)])
     drill = _read(Drill, (), document.data, found)
     method = document.data.get("method") or []
     steps = list(_steps(method, found)) if isinstance(method, list) else []
@@ -104,7 +109,8 @@ def _steps(method: list[Any], found: list[Problem]) -> Iterator[tuple[problems.P
 
 def _model_of(entry: Any, path: problems.Path, found: list[Problem]) -> type[Step] | None:
     if not isinstance(entry, dict) or not {"fault", "heal"} & entry.keys():
-        found.append(Problem(path, "AM102", "expected a mapping with 'fault', or with 'heal: all'"))
+        fix = "write what shall break, such as {at: 1s, fault: kill, router: any}, or {at: 9s, heal: all}."
+        found.append(Problem(path, "AM102", "expected a mapping with 'fault', or with 'heal: all'", fix=fix))
         return None
     if "fault" not in entry:
         return Heal
@@ -146,9 +152,15 @@ def _problem(model: type[BaseModel], around: problems.Path, detail: Any, data: A
         case "enum":
             words = [word.strip("'") for word in str(detail["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
             return Problem(path, "AM106", f"expected {listing(words)}, got {detail['input']!r}")
+        case "string_pattern_mismatch":
+            word = str(detail["ctx"]["pattern"]).strip("^$")
+            return Problem(path, "AM106", f"expected {word}, got {detail['input']!r}", fix=f"write {word}.")
+        case _ if "expect" in path:
+            return Problem(path, "AM601", message)
         case _:
-            code = "AM601" if "expect" in path else "AM106"
-            return Problem(path, code, message.replace("Input should be", "expected"))
+            said = message.replace("Input should be", "expected")
+            given = "" if repr(detail["input"]) in said else f", got {detail['input']!r}"
+            return Problem(path, "AM106", f"{said}{given}"[:160], fix="write a value of that kind.")
 
 
 def _in_file(loc: tuple[str | int, ...], data: Any) -> Iterator[str | int]:

@@ -52,21 +52,23 @@ def percentiles(seconds: Sequence[float]) -> Latency:
     return Latency(len(ordered), to_ms(p50), to_ms(p99), to_ms(ordered[-1]))
 
 
-def outage_s(journal: Journal, span: Span, until: float) -> float | None:
+def outage_s(journal: Journal, span: Span, until: float, usual_s: float = 0.0) -> float | None:
     """The longest time, begun in ``span``, in which some consumer got nothing; None if none ever got anything.
 
-    What begins there counts in full, to ``until`` at most.
+    What begins there counts in full, to ``until`` at most; but the usual pause between two messages, no longer than
+    ``usual_s``, at the end of ``span`` has not begun yet.
     """
     if not journal.arrivals:
         return None
-    return max(_longest_gap_s(times, span, until) for times in journal.arrival_times())
+    return max(_longest_gap_s(times, span, until, usual_s) for times in journal.arrival_times())
 
 
-def _longest_gap_s(times: Sequence[float], span: Span, until: float) -> float:
+def _longest_gap_s(times: Sequence[float], span: Span, until: float, usual_s: float) -> float:
     start, end = span
-    after = bisect_left(times, end)
-    ended = min([until, *times[after : after + 1]])
-    return _longest_s([start, *times[bisect_left(times, start) : after], ended])
+    first, after = bisect_left(times, start), bisect_left(times, end)
+    before = times[after - 1] if after > first else start
+    ended = end if end - before <= usual_s else min([until, *times[after : after + 1]])
+    return _longest_s([start, *times[first:after], ended])
 
 
 def first_delivery_s(journal: Journal, span: Span) -> float | None:

@@ -58,7 +58,7 @@ def _cases(report: Report) -> Iterator[xml.Element]:
 
 
 def _verdict_case(report: Report) -> xml.Element:
-    case = _case(report, "verdict", report.title)
+    case = _case(report, "verdict", report.title or report.drill)
     case.set("time", f"{report.took_s:.3f}")
     if report.verdict is not Verdict.PASS:
         reasons = "; ".join(report.reasons) or str(report.verdict)

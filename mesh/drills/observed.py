@@ -61,11 +61,12 @@ def _see(record: Record, injected: Injected, traffic: Traffic, notices: Sequence
     during, after = (span[0], calm_at), (calm_at, span[1])
     stalls, longest_ms = figures.stalls_in(journal, span)
     notice = notice_of(record, injected, notices)
+    usual_s = max(figures.HOLE_S, figures.CALM_FACTOR * (figures.outage_s(journal, before, before[1]) or 0.0))
     result = Result(
         fault=injected.planned.id,
         address=traffic.flow.address,
         detection_ms=None if notice is None else max(0.0, to_ms(notice.at - injected.wall_at)),
-        outage_ms=to_ms_or_none(figures.outage_s(journal, span, record.ended_at)),
+        outage_ms=to_ms_or_none(figures.outage_s(journal, span, record.ended_at, usual_s)),
         first_delivery_ms=to_ms_or_none(figures.first_delivery_s(journal, span)),
         recovery_ms=to_ms_or_none(recovery),
         before=figures.latency_of(journal, before),

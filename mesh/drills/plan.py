@@ -73,7 +73,8 @@ def make_plan(file: DrillFile, topology: Topology, seed: int) -> Plan:
         found += _check(path, fault, topology)
     found += _check_random(file, topology)
     if not faults:
-        found.append(Problem(("method",), "AM102", "the method has no fault: there is nothing to drill"))
+        fix = "add to 'method' what shall break, such as {at: 1s, fault: kill, router: any}."
+        found.append(Problem(("method",), "AM102", "the method has no fault: there is nothing to drill", fix=fix))
     planned, method_s = _timed(faults, file)
     found += _check_times([path for path, _ in faults], planned)
     file.fail(found)
@@ -145,11 +146,13 @@ def _check(path: Path, fault: Fault, topology: Topology) -> Iterator[Problem]:
         yield Problem((*path, "fault"), "AM603", "node_tls is false: no node has a certificate that could expire")
 
 
-def _check_known(path: Path, kind: str, name: str, known: Collection[str]) -> Iterator[Problem]:
+def _check_known(
+    path: Path, kind: str, name: str, known: Collection[str], *, may_be_any: bool = True
+) -> Iterator[Problem]:
     if name not in known:
         code = "AM103" if kind == "router" else "AM104"
         hint = hint_for(name, known)
-        fix = f"name one of the {kind}s of the topology, or '{ANY}'."
+        fix = f"name one of the {kind}s of the topology" + (f", or '{ANY}'." if may_be_any else ".")
         yield Problem(path, code, f"unknown {kind} {name!r}", hint, fix, nearest(name, known))
 
 
@@ -158,7 +161,8 @@ def _check_link(path: Path, fault: LinkFault, topology: Topology) -> Iterator[Pr
     first, second = fault.link
     if not {f"{first} - {second}", f"{second} - {first}"} & set(links):
         hint = f"links: {', '.join(links)}"
-        yield Problem((*path, "link"), "AM603", f"{first!r} and {second!r} are not connected to each other", hint)
+        message = f"{first!r} and {second!r} are not connected to each other"
+        yield Problem((*path, "link"), "AM603", message, hint, fix="name the two ends of a link of the topology.")
 
 
 def _check_random(file: DrillFile, topology: Topology) -> Iterator[Problem]:
@@ -178,7 +182,7 @@ def _check_times(paths: Sequence[Path], planned: Sequence[Planned]) -> Iterator[
             message = (
                 f"{one.label!r} begins while the same link is broken in the same way: whoever is over first heals both"
             )
-            yield Problem(path, "AM603", message)
+            yield Problem(path, "AM603", message, fix="let one end before the other begins, or break another link.")
 
 
 def _is_same_at_once(one: Planned, other: Planned) -> bool:
@@ -195,6 +199,10 @@ def _flows(file: DrillFile, topology: Topology, found: list[Problem]) -> Iterato
     several = len(loads) > 1
     for i, load in enumerate(loads):
         path: Path = ("steady_state", "load", i) if several else ("steady_state", "load")
+        if load.address in {other.address for other in loads[:i]}:
+            message = f"{load.address!r} has a load already: nobody could tell whose messages are missing"
+            fix = "give one of them more 'senders' and 'receivers', or another address."
+            found.append(Problem((*path, "address"), "AM604", message, fix=fix))
         yield _flow(path, load, loads, topology, found)
 
 
@@ -202,12 +210,15 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
     routers = list(topology.routers)
     for key, names in (("from", load.from_), ("to", load.to)):
         for name in names:
-            found += _check_known((*path, key), "router", name, routers)
+            found += _check_known((*path, key), "router", name, routers, may_be_any=False)
     policy = AddressBook(topology).resolve(load.address)
     if policy is None or policy.is_internal or policy.kind is AddressKind.UNAVAILABLE:
         hint = f"declared: {listing(topology.addresses)}"
         found.append(Problem((*path, "address"), "AM604", f"no client can use {load.address!r}", hint))
         return None
+    if "type" in load.model_fields_set and load.type is not policy.kind:
+        message = f"{load.address!r} is {policy.kind} in the topology, not {load.type}"
+        found.append(Problem((*path, "type"), "AM604", message, fix="remove 'type': it is for `--against`."))
     # A message that took the fallback would be received by the other load, and be missing here.
     if policy.fallback in {other.address for other in loads}:
         found.append(Problem((*path, "address"), "AM604", f"{policy.fallback!r}, its fallback, has a load of its own"))

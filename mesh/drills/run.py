@@ -41,6 +41,8 @@ class Order:
     against: Against | None
     is_kept: bool = True
     """Whether the report is there afterwards, to be told of."""
+    is_preferred: bool = True
+    """``topology_path`` goes before what the file says."""
 
 
 def run(order: Order, out: Output) -> int:
@@ -66,7 +68,7 @@ async def _rehearse(order: Order, file: DrillFile, folder: Path, progress: Progr
     if order.against is not None:
         return await rehearse_against(file, order.against, progress)
     path = order.topology_path
-    if path is None and file.drill.topology is not None:
+    if file.drill.topology is not None and (path is None or not order.is_preferred):
         path = file.path.parent / file.drill.topology
     seed = file.drill.seed if order.seed is None else order.seed
     return await rehearse_on_copy(file, load_topology(path), seed, folder, progress)

@@ -376,3 +376,24 @@ def test_a_file_of_binary_is_shown_without_what_would_steer_a_terminal(tmp_path:
     assert "mesh: m" in result.stderr
     assert all(character.isprintable() or character == "\n" for character in result.stderr)
     assert max(map(len, result.stderr.splitlines())) < 250
+
+
+def test_a_simulation_that_is_over_before_its_first_fault_is_refused():
+    result = run("simulate", "--routers", "3", "--duration", "5s")
+    assert result.exit_code == ExitCode.USAGE
+    assert "is over before the first fault, in 8s: nothing would be tried" in result.output
+
+
+def test_what_the_environment_names_is_no_topology_beside_that_of_a_random_mesh(tmp_path: Path):
+    arguments = ("simulate", "--routers", "3", "--duration", "1s", "--faults", "none", "--addresses", "1")
+    assert run(*arguments, env={"AMQPMESH_TOPOLOGY": str(tmp_path / "none.yml")}).exit_code == ExitCode.OK
+    assert run(*arguments, "-t", str(tmp_path / "none.yml")).exit_code == ExitCode.USAGE
+
+
+def test_what_the_environment_names_does_not_go_before_the_topology_of_a_drill(tmp_path: Path):
+    drill = tmp_path / "drill.yml"
+    drill.write_text("drill: d\ntopology: its-own.yml\nsteady_state: {load: {address: a}}\n")
+    result = run("drill", str(drill), "-o", str(tmp_path / "o"), env={"AMQPMESH_TOPOLOGY": str(tmp_path / "other.yml")})
+    assert "its-own.yml" in result.output
+    result = run("drill", str(drill), "-o", str(tmp_path / "o"), "-t", str(tmp_path / "other.yml"))
+    assert "other.yml" in result.output

@@ -101,3 +101,32 @@ def test_the_name_of_a_drill_is_one_of_a_folder(name: str, tmp_path: Path):
     with pytest.raises(DrillInvalid) as caught:
         read_drill(path)
     assert [error["code"] for error in caught.value.errors] == ["AM106"]
+
+
+def complaint(text: str, folder: Path) -> tuple[str, str]:
+    path = folder / "drill.yml"
+    path.write_text(text)
+    with pytest.raises(DrillInvalid) as caught:
+        read_drill(path)
+    (error,) = caught.value.errors
+    return error["message"], error["fix"]
+
+
+def test_a_topology_in_place_of_a_drill_is_told_to_be_one(tmp_path: Path):
+    message, fix = complaint("mesh: m\nrouters: {r1: }\n", tmp_path)
+    assert message == "this is a topology: a drill says what is to break in one"
+    assert "topology: FILE" in fix
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("method: [{at: 15s, heal: al}]", "expected all, got 'al'"),
+        ("baseline: -5s", "'-5s' does not begin with a number"),
+        ("method: [{}]", "expected a mapping with 'fault', or with 'heal: all'"),
+    ],
+)
+def test_a_mistake_is_told_in_the_words_of_the_file(line: str, message: str, tmp_path: Path):
+    told, fix = complaint(f"{HEAD}{line}\n", tmp_path)
+    assert told.startswith(message)
+    assert "expected values" not in fix

@@ -30,6 +30,13 @@ def test_an_outage_is_the_longest_time_in_which_nothing_came():
     assert figures.outage_s(Journal(1, True), (0.0, 1.0), 1.0) is None
 
 
+def test_the_pause_between_two_messages_in_which_the_next_fault_begins_is_no_outage_of_the_one_before():
+    stands_still = steady(15, silent=(8.005, 11.0))
+    one, next_one = (6.0, 8.005), (8.005, 15.0)
+    assert figures.outage_s(stands_still, one, 15.0, usual_s=0.02) == pytest.approx(0.01, abs=0.006)
+    assert figures.outage_s(stands_still, next_one, 15.0, usual_s=0.02) == pytest.approx(3.0, abs=0.01)
+
+
 def test_an_outage_lasts_to_the_end_of_the_span_when_nothing_came_any_more():
     assert figures.outage_s(steady(5), (4.0, 9.0), 9.0) == pytest.approx(4.0, abs=0.02)
 

@@ -144,3 +144,30 @@ def test_no_link_is_drawn_where_there_is_none(tmp_path: Path):
     topology = "{mesh: m, routers: {r1: }, addresses: {orders: anycast}}"
     step = "  - {fault: random, among: [cut, kill], count: 4}\n"
     assert wrong(step, tmp_path, topology=topology) == ["4:13 AM603"]
+
+
+def complaints(text: str, folder: Path, load: str) -> list[tuple[str, str]]:
+    with pytest.raises(DrillInvalid) as caught:
+        plan(text, folder, load=load)
+    return [(error["message"], error["fix"]) for error in caught.value.errors]
+
+
+KILL = "  - {fault: kill, router: r2}\n"
+
+
+def test_of_one_address_there_is_one_load(tmp_path: Path):
+    ((message, _),) = complaints(KILL, tmp_path, "[{address: orders}, {address: prices}, {address: orders}]")
+    assert message == "'orders' has a load already: nobody could tell whose messages are missing"
+
+
+def test_what_an_address_is_the_topology_says(tmp_path: Path):
+    assert plan(KILL, tmp_path, load="{address: orders, type: anycast}").flows
+    ((message, fix),) = complaints(KILL, tmp_path, "{address: orders, type: queue}")
+    assert message == "'orders' is anycast in the topology, not queue"
+    assert "--against" in fix
+
+
+def test_clients_are_at_routers_that_are_named(tmp_path: Path):
+    ((message, fix),) = complaints(KILL, tmp_path, "{address: orders, from: any}")
+    assert message == "unknown router 'any'"
+    assert "'any'" not in fix
