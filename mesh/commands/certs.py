@@ -57,15 +57,25 @@ def make_missing(topology_path: Path | None, out: Output) -> None:
     Example:
       amqpmesh certs make -t /etc/amqpmesh/amqpmesh.yml
     """
+    from mesh.certs import list_certificates
     from mesh.pki import make_pki
     from mesh.topology_file import load_topology
+    from mesh.workdir import WorkDir
 
     topology = load_topology(topology_path)
-    made = make_pki(topology)
-    if topology.node_tls or out.is_json:
-        tell(made, out)
-    else:
-        out.say("the nodes of this mesh need no certificates: node_tls is false")
+    pki = WorkDir(topology.work_dir).pki
+    with told():
+        before = {one.serial for one in list_certificates(pki)}
+        certificates = make_pki(topology)
+        if out.is_json:
+            tell(certificates, out)
+        elif not topology.node_tls:
+            out.say("the nodes of this mesh need no certificates: node_tls is false")
+        else:
+            now_there = list_certificates(pki)
+            tell(now_there, out)
+            made = sum(one.serial not in before for one in now_there)
+            out.say(f"made {made}, {len(now_there) - made} were there")
 
 
 @command.command("issue")

@@ -361,6 +361,12 @@ def test_certificates_are_made_once_for_all_that_need_one(topology: str) -> None
     assert [one["fingerprint_sha256"] for one in second] == [one["fingerprint_sha256"] for one in first]
 
 
+def test_it_is_said_how_many_certificates_were_made_and_the_authority_is_among_them(topology: str) -> None:
+    first, second = run("certs", "make", "-t", topology), run("certs", "make", "-t", topology)
+    assert "ca.pem" in first.stdout.replace("\n", "")
+    assert (first.stderr.strip(), second.stderr.strip()) == ("made 3, 0 were there", "made 0, 3 were there")
+
+
 def test_no_certificates_are_made_for_nodes_that_talk_in_plain_text(topology: str) -> None:
     Path(topology).write_text(RIGHT + "node_tls: false\n")
     result = run("certs", "make", "-t", topology)
