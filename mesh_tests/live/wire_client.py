@@ -27,20 +27,25 @@ WAIT_S = 10.0
 CHUNK_BYTES = 65536
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Arrived:
-    """A complete delivery, not settled by us."""
+    """A complete delivery. ``is_settled``: it came so."""
 
     link: IncomingLink
     data: bytes
     pointer: Any
     is_settled: bool
+    is_over: bool = False
+    """Settled here: the engine may have given its pointer to another."""
 
     @property
     def body(self) -> Any:
         return decode(self.data).body
 
     def settle(self, outcome: Outcome) -> None:
+        if self.is_over:
+            return
+        self.is_over = True
         deliveries.set_outcome(self.pointer, outcome)
         deliveries.settle(self.pointer)
 
@@ -338,8 +343,9 @@ class WireClient:
 
     def _on_settled_by_sender(self, delivery: Any) -> None:
         for each in reversed(self.arrived):
-            if each.pointer == delivery and not each.is_settled and deliveries.is_settled(delivery):
+            if each.pointer == delivery and not (each.is_settled or each.is_over) and deliveries.is_settled(delivery):
                 self.confirmed.append(each)
+                each.is_over = True
                 deliveries.settle(delivery)
                 return
 

@@ -355,17 +355,18 @@ cdef class Move(Carrier):
     cdef int _on_let_down(self) except -1:
         """The router that sent it says so."""
         cdef Inlet inlet = self.inlet
+        cdef bint is_answered = ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE
         if not self.has_left:
             return self._give_up_partial(MODIFIED_FAILED)
         if self.taker.is_broker:
             return 0  # until it has an outcome
-        if not ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
+        if not is_answered:
             inlet.on_unheard_settled(self.taker)
-        if not self.taker.cost and self._is_buffered() and not self._is_partly_buffered():
-            # Settled before its first frame, it would come settled: a consumer would take it for good.
-            self.comes_again = True
-        else:
+        if is_answered or self.taker.cost or inlet.is_transit or self._is_partly_buffered():
             self._let_down()
+        else:
+            # A consumer has it, or will: it is told when it answers. Settled before its first frame, it would come settled.
+            self.comes_again = True
         return self.settle_incoming(0)
 
     cdef bint _is_buffered(self) noexcept:
