@@ -8,6 +8,8 @@ r1 ---- r2     r1 reaches r3 by way of r2, and would reach each of them by way o
 
 from __future__ import annotations
 
+import os
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -87,9 +89,13 @@ class Triangle:
             return None
 
     def cut_off(self) -> None:
-        """No way leads from r1 to anybody."""
-        for trunk in self.trunks.values():
-            trunk.cut()
+        """No way leads from r1 to anybody. It learns of both losses at once: else what it has takes the other way."""
+        os.kill(self._r1.pid, signal.SIGSTOP)
+        try:
+            for trunk in self.trunks.values():
+                trunk.cut()
+        finally:
+            os.kill(self._r1.pid, signal.SIGCONT)
 
     def mend(self) -> None:
         for trunk in self.trunks.values():
