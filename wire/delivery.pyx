@@ -8,7 +8,6 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from wire.proton cimport (
     ACCEPTED_STATE,
-    MODIFIED_STATE,
     RECEIVED_STATE,
     REJECTED_STATE,
     RELEASED_STATE,
@@ -61,10 +60,6 @@ def settle(size_t delivery):
 def tag(size_t delivery):
     cdef pn_bytes_t value = pn.delivery_tag(<pn_delivery_t *>delivery)
     return PyBytes_FromStringAndSize(value.start, value.size)
-
-
-cdef bint is_terminal(size_t state) noexcept:
-    return ACCEPTED_STATE <= state <= MODIFIED_STATE
 
 
 def has_outcome(size_t delivery):

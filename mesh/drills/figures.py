@@ -82,6 +82,11 @@ def first_delivery_s(journal: Journal, span: Span) -> float | None:
     return max(firsts.values()) - start if len(firsts) == wanted else None
 
 
+def usual_pause_s(journal: Journal, before: Span) -> float:
+    """What between two messages is no hole, as things went in ``before``."""
+    return max(HOLE_S, CALM_FACTOR * (outage_s(journal, before, before[1]) or 0.0))
+
+
 def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
     """From the start of ``span`` until for a second 95 % of what came before came, in time; None: never.
 
@@ -90,7 +95,7 @@ def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
     start, end = span
     rate = rate_in(journal, before)
     fresh_s = max(FRESH_S, CALM_FACTOR * (latency_of(journal, before).max_ms or 0.0) / 1000)
-    hole_s = max(HOLE_S, 10 / rate if rate else 0.0, CALM_FACTOR * (outage_s(journal, before, before[1]) or 0.0))
+    hole_s = max(10 / rate if rate else 0.0, usual_pause_s(journal, before))
     late = [(arrival.at, arrival.at - journal.due[arrival.message]) for arrival in journal.firsts()]
     late = [each for each in late if start <= each[0] < end]
     times = [at for at, _ in late]

@@ -61,7 +61,7 @@ def _see(record: Record, injected: Injected, traffic: Traffic, notices: Sequence
     during, after = (span[0], calm_at), (calm_at, span[1])
     stalls, longest_ms = figures.stalls_in(journal, span)
     notice = notice_of(record, injected, notices)
-    usual_s = max(figures.HOLE_S, figures.CALM_FACTOR * (figures.outage_s(journal, before, before[1]) or 0.0))
+    usual_s = figures.usual_pause_s(journal, before)
     result = Result(
         fault=injected.planned.id,
         address=traffic.flow.address,

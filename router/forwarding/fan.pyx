@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from router.forwarding.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
 from router.forwarding.words cimport UNWRITTEN_WORD, word_of
 from wire.core cimport CHUNK_BYTES, scratch
-from wire.delivery cimport pending_now
+from wire.delivery cimport is_terminal, pending_now
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, REJECTED_STATE, RELEASED_STATE, pn
 
 from router.forwarding.words import UNWRITTEN
@@ -88,11 +88,11 @@ cdef class Copy(Carrier):
     cdef int on_taker_disposition(self) except -1:
         cdef size_t state = pn.delivery_remote_state(self.outgoing)
         cdef bint is_settled = pn.delivery_settled(self.outgoing)
-        cdef bint is_terminal = ACCEPTED_STATE <= state <= MODIFIED_STATE, is_unwritten = False
+        cdef bint has_outcome = is_terminal(state), is_unwritten = False
         cdef object outcome = None
         cdef Taker taker = self.taker
         cdef Group group = taker.group
-        if not is_terminal and not is_settled:
+        if not has_outcome and not is_settled:
             return 0
         if state == REJECTED_STATE or state == MODIFIED_STATE:
             outcome = remote_outcome(<size_t>self.outgoing)
@@ -101,13 +101,13 @@ cdef class Copy(Carrier):
         if not self.has_left:
             if is_settled:
                 self.abort()
-                self._tell_fan(state if is_terminal else RELEASED_STATE, outcome)
+                self._tell_fan(state if has_outcome else RELEASED_STATE, outcome)
             return 0
         self.forget()
         if is_unwritten:
             group.on_given_back(taker)
             return self._tell_unwritten()
-        return self._tell_fan(state if is_terminal else ACCEPTED_STATE, outcome)
+        return self._tell_fan(state if has_outcome else ACCEPTED_STATE, outcome)
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
         # Who had the beginning of one that is larger than that is in doubt, as all who had the end.

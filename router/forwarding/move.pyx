@@ -14,7 +14,7 @@ from router.forwarding.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_
 from router.forwarding.retransmit cimport send_again, tell_lost
 from router.forwarding.words cimport LOST_WORD, NO_WORD, UNWRITTEN_WORD, Word, word_of
 from wire.core cimport CHUNK_BYTES, scratch
-from wire.delivery cimport copy_state, pending_now, set_failed
+from wire.delivery cimport copy_state, is_terminal, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
 
 from router.forwarding.words import UNWRITTEN
@@ -322,10 +322,10 @@ cdef class Move(Carrier):
             if is_over:
                 self._give_up_partial(remote_outcome(<size_t>self.outgoing) or RELEASED)
             return 0
-        if self.comes_again and ACCEPTED_STATE <= state <= MODIFIED_STATE:
+        if self.comes_again and is_terminal(state):
             return self._let_down()
         # A sender that does not settle last leaves it to us to answer a taker that waits for that. [2.8.3]
-        if not is_over and ACCEPTED_STATE <= state <= MODIFIED_STATE:
+        if not is_over and is_terminal(state):
             is_over = self.settles_first()
         if self.copies is not None and state == RELEASED_STATE and self._is_retried():
             return 0
@@ -355,7 +355,7 @@ cdef class Move(Carrier):
     cdef int _on_let_down(self) except -1:
         """The router that sent it says so."""
         cdef Inlet inlet = self.inlet
-        cdef bint is_answered = ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE
+        cdef bint is_answered = is_terminal(pn.delivery_remote_state(self.outgoing))
         if not self.has_left:
             return self._give_up_partial(MODIFIED_FAILED)
         if self.taker.is_broker:
@@ -435,7 +435,7 @@ cdef class Move(Carrier):
 
     cdef bint is_answered(self) noexcept:
         """The sender has heard an outcome already."""
-        return ACCEPTED_STATE <= pn.delivery_local_state(self.incoming) <= MODIFIED_STATE
+        return is_terminal(pn.delivery_local_state(self.incoming))
 
     cdef int offer(self, Taker taker) except -1:
         """Send the copy to another taker; what the one before had is settled."""
@@ -499,7 +499,7 @@ cdef class Move(Carrier):
             copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
         if pn.delivery_settled(self.incoming):
-            if not ACCEPTED_STATE <= pn.delivery_remote_state(self.outgoing) <= MODIFIED_STATE:
+            if not is_terminal(pn.delivery_remote_state(self.outgoing)):
                 if self.taker.is_broker:
                     return 0  # until it has an outcome
                 inlet.on_unheard_settled(self.taker)
@@ -519,7 +519,7 @@ cdef class Move(Carrier):
             return 0 if self.is_read and not comes_again else self._abort_outgoing()
         self.comes_again = comes_again
         answer = pn.delivery_remote_state(self.outgoing)
-        is_answered = ACCEPTED_STATE <= answer <= MODIFIED_STATE
+        is_answered = is_terminal(answer)
         if comes_again and (is_answered or self.taker.cost or self._is_partly_buffered()):
             self._let_down()
         elif is_answered:

@@ -9,7 +9,8 @@ cimport cython
 
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.fan cimport Fan, start_fan
-from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, pn, pn_delivery_t
+from wire.delivery cimport is_terminal
+from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
 
 
 cdef bint may_take(Inlet inlet, int way, object egress) except -1:
@@ -143,7 +144,7 @@ cdef class Barrier(Carrier):
         cdef Taker taker = self.taker
         cdef pn_delivery_t *outgoing = self.outgoing
         cdef size_t state = pn.delivery_remote_state(outgoing)
-        if not pn.delivery_settled(outgoing) and not ACCEPTED_STATE <= state <= MODIFIED_STATE:
+        if not pn.delivery_settled(outgoing) and not is_terminal(state):
             return 0
         taker.drop(self)
         pn.delivery_settle(outgoing)
