@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from mesh.bench.dialing import listen
+from mesh.bench.exchange import dismiss, exchange, plan_of, wrongs_of
 from mesh.bench.figures import median
 from mesh.bench.line import LinePlan, running_line
-from mesh.bench.processes import Side, Sides
+from mesh.bench.processes import Sides
 from mesh.bench.rows import Row
 from mesh.bench.sides import EACH, PRESETTLED
 from mesh.bench.target import Target
@@ -101,8 +101,8 @@ def measure(target: Target, line: str, works: Iterable[Work], order: Order, out:
 
 
 def measure_once(target: Target, work: Work, order: Order) -> Run:
-    plan = plan_of(work, order)
-    plan["address"] = f"{target.addresses.multicast if work.consumers else target.addresses.anycast}"
+    plan = plan_for(work, order)
+    plan["addresses"] = [target.addresses.multicast if work.consumers else target.addresses.anycast]
     with Sides() as sides:
         receiving = {**plan, "place": target.receiving_place.to_map(), "connections": work.copies}
         consumer = sides.start("consume", receiving)
@@ -129,14 +129,14 @@ def measure_alone(order: Order, out: Output) -> Row:
 
 
 def alone(work: Work, order: Order) -> Run:
-    plan = plan_of(work, order)
+    plan = plan_for(work, order)
     with Sides() as sides, listen() as listening:
         consumer = sides.start("sink", {**plan, "listen_fd": listening.fileno()}, [listening.fileno()])
         consumer.step()
         consumer.go_on()
         port = listening.getsockname()[1]
         place = {"host": "127.0.0.1", "port": port}
-        producer = sides.start("produce", {**plan, "address": "sink", "place": place})
+        producer = sides.start("produce", {**plan, "addresses": ["sink"], "place": place})
         producer.step()
         consumer.step()
         consumer.go_on()
@@ -145,47 +145,22 @@ def alone(work: Work, order: Order) -> Run:
     return run_of(plan["count"], None, sent, received)
 
 
-def plan_of(work: Work, order: Order) -> dict[str, Any]:
-    return {
-        "run": secrets.randbits(32),
-        "count": max(order.messages // work.copies, 1),
-        "body_bytes": work.body_bytes,
-        "mode": work.mode,
-        "window": order.window,
-        "is_durable": order.is_durable,
-        "stall_s": order.stall_s,
-    }
-
-
-def exchange(producer: Side, consumer: Side) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Let them go, and return what each says at the end; both are still connected."""
-    producer.go_on()
-    sent = producer.step()
-    consumer.go_on()
-    received = consumer.step()
-    consumer.step()
-    return sent, received
-
-
-def dismiss(*sides: Side) -> None:
-    for side in sides:
-        side.go_on()
-    for side in sides:
-        side.end()
+def plan_for(work: Work, order: Order) -> dict[str, Any]:
+    count = max(order.messages // work.copies, 1)
+    return plan_of(
+        count, work.body_bytes, work.mode, window=order.window, is_durable=order.is_durable, stall_s=order.stall_s
+    )
 
 
 def run_of(count: int, cpu_us: float | None, sent: Mapping[str, Any], received: Mapping[str, Any]) -> Run:
     seconds = max(sent["ended_at"], received["ended_at"]) - sent["started_at"]
-    others = {f"{name} to the sender": n for name, n in sent["outcomes"].items() if name != "accepted"}
-    wrongs = {key: received[key] for key in ("doubled", "reordered", "damaged")}
-    wrongs |= {"unsettled": sent["unsettled"], "settled twice": sent["settled_twice"], **others}
     return Run(
         cpu_us,
         received["received"] / seconds if seconds > 0 else 0.0,
         sent["cpu_s"] * 1e6 / count,
         received["cpu_s"] * 1e6 / count,
         received["lost"],
-        {what: number for what, number in wrongs.items() if number},
+        wrongs_of(sent, received),
     )
 
 

@@ -1,6 +1,7 @@
-"""Routers in line on loopback, for as long as a context is open: started, proven ready, stopped, and nothing left.
+"""Nodes on loopback, for as long as a context is open: started, proven ready, stopped, and nothing left.
 
-    producers -> r1 -> r2 -> r3 -> consumers
+    producers -> r1 -> r2 -> r3 -> consumers        running_line
+    producers (-> r1) -> b1 (-> r1) -> consumers    running_broker
 
 In a temporary folder. Each process ends with this one, however that ends.
 """
@@ -40,6 +41,8 @@ START_TIMEOUT_S = 60.0
 STOP_GRACE_S = 15.0
 LOG_LINES = 40
 ADDRESSES = Addresses("bench.anycast", "bench.multicast")
+KEPT = Addresses("bench.queue", "bench.topic")
+"""Those of the broker."""
 HOST = "127.0.0.1"
 
 
@@ -54,9 +57,12 @@ class LinePlan:
     max_links: int = 10_000
     has_records: bool = False
     """The routers record every delivery."""
+    has_broker: bool = False
 
     @property
     def name(self) -> str:
+        if self.has_broker:
+            return "1 router and 1 broker"
         records = ", records on" if self.has_records else ""
         if self.routers == 1:
             return "1 router" + (", TLS" if self.is_client_tls else "") + records
@@ -72,6 +78,17 @@ def running_line(plan: LinePlan, out: Output) -> Iterator[Target]:
             yield line.target()
 
 
+@contextmanager
+def running_broker(out: Output) -> Iterator[tuple[Target, Target]]:
+    """The broker itself, and the same through a router."""
+    plan = LinePlan(1, has_broker=True)
+    with scratch_folder("amqpmesh-bench-") as folder:
+        line = Line(plan, folder, out)
+        out.say(f"starting {plan.name}")
+        with line.started():
+            yield line.broker_target(), line.routed_target()
+
+
 class Line:
     def __init__(self, plan: LinePlan, folder: Path, out: Output) -> None:
         self._out = out
@@ -82,6 +99,7 @@ class Line:
         self._file.write_text(json.dumps(topology_of(plan)))
         self._topology = load_topology(self._file)
         self._workdir = WorkDir(self._topology.work_dir)
+        self._nodes = [*self._topology.routers, *self._topology.brokers]
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @contextmanager
@@ -89,7 +107,7 @@ class Line:
         self._workdir.make()
         make_pki(self._topology)
         try:
-            for name in self._topology.routers:
+            for name in self._nodes:
                 self._processes[name] = self._start(name)
             asyncio.run(self._become_ready())
             yield
@@ -106,6 +124,14 @@ class Line:
         routers = list(self._topology.routers)
         pids = [process.pid for process in self._processes.values()]
         return Target(self._place(routers[0]), self._place(routers[-1]), Meter(pids), len(routers), ADDRESSES)
+
+    def broker_target(self) -> Target:
+        place = Place(HOST, self._topology.brokers["b1"].port)
+        return Target(place, place, Meter([self._processes["b1"].pid]), 1, KEPT)
+
+    def routed_target(self) -> Target:
+        place = self._place("r1")
+        return Target(place, place, Meter([process.pid for process in self._processes.values()]), 1, KEPT)
 
     def _place(self, router: str) -> Place:
         return Place(HOST, self._topology.routers[router].listeners[0].port, is_tls=self._is_client_tls)
@@ -140,11 +166,11 @@ class Line:
                 await readiness.wait_linked()
                 await readiness.wait_probed()
         except TimeoutError:
-            raise TimedOut(f"the routers were not ready after {START_TIMEOUT_S:g} s: {readiness.missing()}") from None
+            raise TimedOut(f"the nodes were not ready after {START_TIMEOUT_S:g} s: {readiness.missing()}") from None
 
     async def _do_all_answer(self) -> bool:
         try:
-            for name in self._topology.routers:
+            for name in self._nodes:
                 await ask_async(self._workdir.control_socket(name), "snapshot")
         except OSError:
             return False
@@ -155,19 +181,23 @@ class Line:
             return self._death() is not None
 
         await wait_until(has_died)
-        raise self._death() or CommandFailed("a router died")
+        raise self._death() or CommandFailed("a node died")
 
     def _death(self) -> CommandFailed | None:
-        """Why a router is not there any more."""
+        """Why a node is not there any more."""
         for name, process in self._processes.items():
             exit_code = process.poll()
             if exit_code is not None:
                 cause = log_tail.first_cause(self._workdir.log_file(name))
-                return CommandFailed(f"router {name} {describe_exit(exit_code)}" + (f": {cause}" if cause else ""))
+                what = f"{self._role_of(name)} {name} {describe_exit(exit_code)}"
+                return CommandFailed(f"{what}: {cause}" if cause else what)
         return None
 
+    def _role_of(self, name: str) -> str:
+        return "router" if name in self._topology.routers else "broker"
+
     def _show_logs(self) -> None:
-        """Of routers that died: the folder that holds them goes."""
+        """Of nodes that died: the folder that holds them goes."""
         for name, process in self._processes.items():
             if process.poll() is not None:
                 lines = self._workdir.log_file(name).read_text(errors="replace").splitlines()
@@ -198,9 +228,13 @@ def topology_of(plan: LinePlan) -> dict[str, Any]:
             "connect": [f"r{number - 1}"] if number > 1 else [],
         }
 
-    return {
+    topology: dict[str, Any] = {
         "mesh": MESH,
         "node_tls": plan.is_tls or plan.is_client_tls,
         "routers": {f"r{number}": router(number) for number in range(1, plan.routers + 1)},
         "addresses": {f"{ADDRESSES.anycast}.#": "anycast", f"{ADDRESSES.multicast}.#": "multicast"},
     }
+    if plan.has_broker:
+        topology["brokers"] = {"b1": {"port": next(ports), "data": "b1", "routers": ["r1"]}}
+        topology["addresses"] |= {f"{KEPT.anycast}.#": "queue", f"{KEPT.multicast}.#": "topic"}
+    return topology

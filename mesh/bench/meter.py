@@ -36,6 +36,11 @@ class Meter:
         parents = parents_of_all()
         return [sum(resident_bytes(each) for each in tree(pid, parents)) for pid in self._pids]
 
+    def written_bytes(self) -> int:
+        """Sent to the disk by all of them so far; 0 where we may not look into another user's process."""
+        parents = parents_of_all()
+        return sum(io_bytes(each, "write_bytes") for pid in self._pids for each in tree(pid, parents))
+
     def forget_peaks(self) -> None:
         for pid in self._pids:
             try:
@@ -100,6 +105,14 @@ def resident_bytes(pid: int) -> int:
         return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE_BYTES
     except OSError:
         return 0
+
+
+def io_bytes(pid: int, key: str) -> int:
+    try:
+        lines = (PROC / str(pid) / "io").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(key + ":")), 0)
 
 
 def status_bytes(pid: int, key: str) -> int:

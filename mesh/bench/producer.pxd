@@ -23,7 +23,13 @@ cdef class Producer(Link):
     cdef void _copy_payload(self, u8 *to, size_t size) noexcept
     cdef void _count_sent(self, double now) noexcept
     cdef void _look_done(self, double now) noexcept
-    cdef void _settle(self, u32 number, int state) noexcept
+    cdef void _settle(self, u32 number, int state, double now) noexcept
+
+
+cdef class BoundedProducer(Producer):
+    cdef u32 in_flight
+    cdef double *sent_at
+    cdef double *took_s
 
 
 cdef class PacedProducer(Producer):

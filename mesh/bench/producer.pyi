@@ -1,4 +1,5 @@
 import math
+from array import array
 
 from mesh.bench.carrier import Link
 
@@ -25,6 +26,24 @@ class Producer(Link):
     ) -> None: ...
     @property
     def outcomes_counted(self) -> dict[str, int]: ...
+
+class BoundedProducer(Producer):
+    def __init__(
+        self,
+        channel: int,
+        what: str,
+        remote_window: int,
+        *,
+        in_flight: int,
+        run: int,
+        count: int,
+        body_bytes: int,
+        frame_bytes: int,
+        is_presettled: bool = False,
+        is_durable: bool = False,
+    ) -> None: ...
+    @property
+    def waits_s(self) -> array[float]: ...
 
 class PacedProducer(Producer):
     is_ended: bool

@@ -1,7 +1,8 @@
 """How does a load generator send messages, and know that each was settled once?
 
-Producer        as fast as credit and window allow
-PacedProducer   one each interval, with the time in its body
+Producer          as fast as credit and window allow
+BoundedProducer   no more than so many at once without an outcome, and keeps how long each waited for it
+PacedProducer     one each interval, with the time in its body
 
 The body: run, number, nanoseconds, and filler. Run tells the messages of one measurement from whatever else is on an
 address; a receiver checks the numbers. A message that fits into a frame is one copied template.
@@ -16,6 +17,8 @@ from mesh.bench.frames cimport (
     CONTINUED_HEAD_BYTES, Disposition, Flow, SMALL_FRAME_BYTES, STAMP_BYTES, TRANSFER_HEAD_BYTES, u8, u32, u64,
     write32, write64, write_disposition, write_transfer_head,
 )
+
+from array import array
 
 from mesh.bench.faults import PeerGone
 
@@ -208,7 +211,7 @@ cdef class Producer(Link):
                 f"when {self.sent} had been sent"
             )
         while number <= disposition.last:
-            self._settle(number, state if state else NO_STATE)
+            self._settle(number, state if state else NO_STATE, now)
             number += 1
         if not disposition.is_settled:
             at = self.carrier.room(SMALL_FRAME_BYTES)
@@ -218,13 +221,46 @@ cdef class Producer(Link):
         self._look_done(now)
         return 0
 
-    cdef void _settle(self, u32 number, int state) noexcept:
+    cdef void _settle(self, u32 number, int state, double now) noexcept:
         if self.outcomes[number]:
             self.settled_twice += 1
             return
         self.outcomes[number] = <u8>state
         self.tally[state & 255] += 1
         self.settled += 1
+
+
+cdef class BoundedProducer(Producer):
+    """At most ``in_flight`` sent and without an outcome."""
+
+    def __init__(self, channel, what, remote_window, *, u32 in_flight, **options):
+        super().__init__(channel, what, remote_window, **options)
+        self.in_flight = in_flight
+        self.sent_at = <double *>calloc(self.count + 1, sizeof(double))
+        self.took_s = <double *>calloc(self.count + 1, sizeof(double))
+        if self.sent_at is NULL or self.took_s is NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.sent_at)
+        free(self.took_s)
+
+    @property
+    def waits_s(self):
+        """How long each that has an outcome waited for it, in order of sending: an array of seconds."""
+        return array("d", [self.took_s[number] for number in range(self.sent) if self.outcomes[number]])
+
+    cdef u32 limit(self, double now) except? 0xFFFFFFFF:
+        return min(self.count, self.settled + self.in_flight)
+
+    cdef void _count_sent(self, double now) noexcept:
+        self.sent_at[self.sent] = now
+        Producer._count_sent(self, now)
+
+    cdef void _settle(self, u32 number, int state, double now) noexcept:
+        if not self.outcomes[number]:
+            self.took_s[number] = now - self.sent_at[number]
+        Producer._settle(self, number, state, now)
 
 
 cdef class PacedProducer(Producer):

@@ -18,6 +18,11 @@ COLUMNS = {
     "cpu_us_spread": "(SPREAD)",
     "messages_per_s": "MSG/S",
     "messages_per_s_spread": "(SPREAD)",
+    "accept_p50_us": "ACCEPT P50",
+    "accept_p99_us": "ACCEPT P99",
+    "in_flight": "IN FLIGHT",
+    "written_bytes_per_message": "WRITTEN/MSG",
+    "resident_bytes": "RESIDENT",
     "p50_us": "P50",
     "p95_us": "P95",
     "p99_us": "P99",
@@ -75,7 +80,7 @@ def cell(key: str, value: Any) -> str | None:
 
 
 def number(key: str, value: float) -> str:
-    if key in ("bytes_each", "grown_bytes"):
+    if "bytes" in key.split("_"):
         return f"{value:,.0f}"
     if isinstance(value, int) or value >= 1000:
         return f"{value:,.0f}"

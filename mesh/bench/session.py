@@ -35,15 +35,15 @@ def run(measure: Callable[[], Iterable[Row]], out: Output) -> int:
     return ExitCode.FAILED if wrongs else ExitCode.OK
 
 
-def target_at(url: AmqpUrl, pids: Sequence[int]) -> Target:
+def target_at(url: AmqpUrl, pids: Sequence[int], topic: str | None = None) -> Target:
     """A router or broker that runs already. Raises UsageError."""
     if url.host is None or not url.address:
-        raise click.UsageError("--url needs host and address: amqp://[user[:password]@]host[:port]/address")
+        raise click.UsageError("the URL needs host and address: amqp://[user[:password]@]host[:port]/address")
     if url.is_tls:
-        raise click.UsageError("--url amqps://...: clients are measured in plain text; give an amqp:// listener")
+        raise click.UsageError("amqps://...: clients are measured in plain text; give an amqp:// listener")
     place = Place(url.host, url.port or DEFAULT_PORTS["amqp"], url.user, password_of(url))
     meter = Meter([check_pid(pid) for pid in pids]) if pids else None
-    return Target(place, place, meter, 1, Addresses(url.address, url.address))
+    return Target(place, place, meter, 1, Addresses(url.address, topic or url.address))
 
 
 def password_of(url: AmqpUrl) -> str | None:

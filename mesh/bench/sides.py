@@ -1,19 +1,24 @@
-"""The two sides of `bench forward`: who sends, who receives, and a receiver that is its own server."""
+"""The two sides of `bench forward` and `bench broker`: who sends, who receives, and a receiver that is its own server.
+
+A plan may name several addresses: each has a connection of its own, and ``count`` messages.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mesh.bench.carrier import run
+from mesh.bench.carrier import Carrier, Link, run
 from mesh.bench.consumer import Consumer
 from mesh.bench.dialing import Dialed, Place, dial, welcome
+from mesh.bench.figures import percentiles
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.performatives import SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
-from mesh.bench.producer import Producer
+from mesh.bench.producer import BoundedProducer, Producer
 from mesh.bench.worker import STDIN, Step
 from mesh.failure import TimedOut
 
@@ -21,52 +26,63 @@ PRESETTLED, EACH = "presettled", "each"
 
 
 def produce(plan: Mapping[str, Any]) -> Iterator[Step]:
-    is_presettled = plan["mode"] == PRESETTLED
-    link = LinkPlan(plan["address"], False, SEND_SETTLED if is_presettled else SEND_UNSETTLED)
-    dialed = dial(Place(**plan["place"]), [link])
-    producer = make_producer(dialed, plan, is_presettled)
-    carrier = dialed.carrier()
-    carrier.add(producer, dialed.attached[0].peer_channel)
-    carrier.feed(dialed.leftover)
+    mode = SEND_SETTLED if plan["mode"] == PRESETTLED else SEND_UNSETTLED
+    dialed = [dial(Place(**plan["place"]), [LinkPlan(address, False, mode)]) for address in plan["addresses"]]
+    producers = [make_producer(each, plan) for each in dialed]
+    carriers = carriers_of(dialed, producers)
     yield Step({"ready": True})
     before_s = time.process_time()
-    is_done = run([carrier], plan["stall_s"])
+    is_done = run(carriers, plan["stall_s"])
     used_s = time.process_time() - before_s
-    if not producer.sent:
-        raise TimedOut(f"no credit for {link.address} within {plan['stall_s']:g} s")
-    yield Step(
-        {
-            "sent": producer.sent,
-            "unsettled": producer.count - producer.settled,
-            "settled_twice": producer.settled_twice,
-            "outcomes": producer.outcomes_counted,
-            "started_at": producer.started_at,
-            "ended_at": producer.ended_at if is_done else carrier.moved_at,
-            "cpu_s": used_s,
-        }
-    )
-    dialed.close()
+    for producer, address in zip(producers, plan["addresses"], strict=True):
+        if not producer.sent:
+            raise TimedOut(f"no credit for {address} within {plan['stall_s']:g} s")
+    ends = [producer.ended_at for producer in producers] if is_done else [carrier.moved_at for carrier in carriers]
+    yield Step({**count_sent(producers), "ended_at": max(ends), "cpu_s": used_s})
+    for each in dialed:
+        each.close()
 
 
-def make_producer(dialed: Dialed, plan: Mapping[str, Any], is_presettled: bool) -> Producer:
+def make_producer(dialed: Dialed, plan: Mapping[str, Any]) -> Producer:
     attached = dialed.attached[0]
-    return Producer(
-        attached.channel,
-        attached.plan.what,
-        attached.remote_window,
-        run=plan["run"],
-        count=plan["count"],
-        body_bytes=plan["body_bytes"],
-        frame_bytes=dialed.peer.frame_bytes,
-        is_presettled=is_presettled,
-        is_durable=plan["is_durable"],
+    options = {
+        "run": plan["run"],
+        "count": plan["count"],
+        "body_bytes": plan["body_bytes"],
+        "frame_bytes": dialed.peer.frame_bytes,
+        "is_presettled": plan["mode"] == PRESETTLED,
+        "is_durable": plan["is_durable"],
+    }
+    link = (attached.channel, attached.plan.what, attached.remote_window)
+    return (
+        BoundedProducer(*link, in_flight=plan["in_flight"], **options)
+        if plan.get("in_flight")
+        else Producer(*link, **options)
     )
+
+
+def count_sent(producers: Sequence[Producer]) -> dict[str, Any]:
+    outcomes: Counter[str] = Counter()
+    for producer in producers:
+        outcomes.update(producer.outcomes_counted)
+    bounded = [producer for producer in producers if isinstance(producer, BoundedProducer)]
+    waits_s = [wait_s for producer in bounded for wait_s in producer.waits_s]
+    return {
+        "sent": sum(producer.sent for producer in producers),
+        "unsettled": sum(producer.count - producer.settled for producer in producers),
+        "settled_twice": sum(producer.settled_twice for producer in producers),
+        "outcomes": outcomes,
+        "started_at": min(producer.started_at for producer in producers),
+        "waits_us": percentiles([wait_s * 1e6 for wait_s in waits_s]),
+        "waited_s": sum(waits_s),
+    }
 
 
 def consume(plan: Mapping[str, Any]) -> Iterator[Step]:
-    """As many receivers as ``connections``, each of which wants all messages."""
-    place, link = Place(**plan["place"]), LinkPlan(plan["address"], True, SEND_MIXED)
-    yield from receive([dial(place, [link]) for _ in range(plan["connections"])], plan)
+    """As many receivers for each address as ``connections``, each of which wants all messages."""
+    place = Place(**plan["place"])
+    links = [LinkPlan(address, True, SEND_MIXED) for address in plan["addresses"] for _ in range(plan["connections"])]
+    yield from receive([dial(place, [link]) for link in links], plan)
 
 
 def sink(plan: Mapping[str, Any]) -> Iterator[Step]:
@@ -78,10 +94,7 @@ def sink(plan: Mapping[str, Any]) -> Iterator[Step]:
 
 def receive(dialed: Sequence[Dialed], plan: Mapping[str, Any]) -> Iterator[Step]:
     consumers = [make_consumer(each, plan) for each in dialed]
-    carriers = [each.carrier() for each in dialed]
-    for each, carrier, consumer in zip(dialed, carriers, consumers, strict=True):
-        carrier.add(consumer, each.attached[0].peer_channel)
-        carrier.feed(each.leftover)
+    carriers = carriers_of(dialed, consumers)
     yield Step({"ready": True})
     before_s = time.process_time()
     # A line from the parent says that the sender is done: what is not here soon will not come. Brokers may be busy with
@@ -93,6 +106,14 @@ def receive(dialed: Sequence[Dialed], plan: Mapping[str, Any]) -> Iterator[Step]
     yield Step({"finished": True})
     for each in dialed:
         each.close()
+
+
+def carriers_of(dialed: Sequence[Dialed], links: Sequence[Link]) -> list[Carrier]:
+    carriers = [each.carrier() for each in dialed]
+    for each, carrier, link in zip(dialed, carriers, links, strict=True):
+        carrier.add(link, each.attached[0].peer_channel)
+        carrier.feed(each.leftover)
+    return carriers
 
 
 def make_consumer(dialed: Dialed, plan: Mapping[str, Any]) -> Consumer:

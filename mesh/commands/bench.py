@@ -1,7 +1,8 @@
-"""`amqpmesh bench forward|latency|links|connections`"""
+"""`amqpmesh bench forward|latency|broker|links|connections`"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mesh.url import AmqpUrl
 
 MODES = ("unsettled", "presettled", "each")
+BROKER_WORKS = ("pair", "pairs", "await", "backlog", "topic")
 STAMP_BYTES = 16
 # What the compiled generator can send one by one, each at its time, with some to spare.
 MOST_PER_S = 1_000_000
@@ -189,6 +191,72 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
         return session.run(lambda: latency.measure_ours(options["routers"], order, out), out)
     target = session.target_at(url, pids)
     return session.run(lambda: latency.measure_theirs(target, session.name_of(url), order, out), out)
+
+
+@command.command("broker", context_settings={"show_default": True})
+@click.argument("url", type=Url(), required=False)
+@click.option("--pid", "pids", multiple=True, type=click.IntRange(1), help="Process of the broker; repeat for several.")
+@click.option(
+    "-w", "--work", "kinds", multiple=True, type=click.Choice(BROKER_WORKS), help="Repeatable. [default: all]"
+)
+@click.option("--topic", metavar="ADDRESS", help="Of the broker at URL: gives every consumer each message.")
+@click.option("-c", "--messages", type=click.IntRange(1), default=300_000, help="Messages, or copies, in each run.")
+@click.option("-s", "--body", type=BodySize(), default="1k", help="Bytes of a body, as 10k.")
+@click.option("--in-flight", type=click.IntRange(1), default=250, help="Sent and not accepted, of each producer.")
+@click.option("--window", type=click.IntRange(1), default=1000, help="Credit that a receiver keeps up.")
+@click.option("-n", "--repeat", type=click.IntRange(1), default=5, help="Runs of each row, after one to warm up.")
+@click.option("--timeout", "stall_s", type=DURATION, default="10s", help="Give up when nothing moves for that long.")
+@output_options
+def broker_command(
+    out: Output, url: AmqpUrl | None, pids: tuple[int, ...], kinds: tuple[str, ...], topic: str | None, **options: Any
+) -> int:
+    """Measure what stored messages cost a broker, and how fast it accepts them.
+
+    `pair`: a producer and a consumer at once, durable and not. `pairs`: four of them, on four queues. `await`: the
+    producer waits for each accept. `backlog`: fill a queue, then drain it; the producer sends what it has credit for.
+    `topic`: to 1, 10 and 100 consumers, per copy, not durable.
+
+    Without URL, a broker of its own is measured, directly and through a router, with its store in a temporary folder
+    (TMPDIR). With amqp://[user[:password]@]host[:port]/address, any AMQP 1.0 broker: `pairs` takes ADDRESS.1 to
+    ADDRESS.4, all must exist or be made by who attaches, and be empty; `topic` takes --topic.
+
+    ACCEPT is how long a producer waits for an outcome, IN FLIGHT how many it had sent without one, on the average.
+    WRITTEN is what the broker's processes sent to the disk. Exit code 1 if a message was lost, doubled, reordered,
+    damaged or not accepted.
+
+    \b
+    Examples:
+      amqpmesh bench broker
+      amqpmesh bench broker --work pair --work backlog --json
+      amqpmesh bench broker amqp://guest:guest@localhost/%2Fqueue%2Fbench --pid 4711
+    """
+    from mesh.bench import broker, session
+
+    wanted = kinds_of(kinds, url, pids, topic)
+    order = broker.Order(
+        options["messages"],
+        options["body"],
+        options["in_flight"],
+        options["window"],
+        options["repeat"],
+        options["stall_s"],
+    )
+    if url is None:
+        return session.run(lambda: broker.measure_ours(wanted, order, out), out)
+    target = session.target_at(url, pids, topic)
+    works = broker.works_of(wanted)
+    return session.run(lambda: broker.measure(target, session.name_of(url), works, order, out), out)
+
+
+def kinds_of(kinds: Sequence[str], url: AmqpUrl | None, pids: Sequence[int], topic: str | None) -> Sequence[str]:
+    """Raise UsageError for options that mean nothing together."""
+    if url is None and (pids or topic):
+        raise click.UsageError("--pid and --topic go with a URL: a broker of its own is known")
+    if url is not None and not topic:
+        if "topic" in kinds:
+            raise click.UsageError("--work topic at a URL needs --topic ADDRESS")
+        return kinds or [kind for kind in BROKER_WORKS if kind != "topic"]
+    return kinds or BROKER_WORKS
 
 
 @command.command("links", context_settings={"show_default": True})

@@ -22,10 +22,10 @@ SOON_S = 0.3
 BODY_BYTES = 100
 
 
-def producer_on(dialed: Dialed, **options: Any) -> Producer:
+def producer_on(dialed: Dialed, kind: type[Producer] = Producer, **options: Any) -> Producer:
     attached = dialed.attached[0]
     plan = {"run": RUN, "count": 10, "body_bytes": BODY_BYTES, "frame_bytes": dialed.peer.frame_bytes, **options}
-    return Producer(attached.channel, attached.plan.what, attached.remote_window, **plan)
+    return kind(attached.channel, attached.plan.what, attached.remote_window, **plan)
 
 
 def consumer_on(dialed: Dialed, kind: type[Consumer] = Consumer, **options: Any) -> Consumer:

@@ -28,11 +28,13 @@ TOPOLOGY = f"""
 mesh: bench-live
 routers:
   r1: {{listeners: [{{authentication: required}}]}}
+brokers: {{b1: {{data: b1}}}}
 addresses:
   load.#: anycast
   alone: anycast
+  kept.#: queue
 users:
-  alice: {{password: "{make_secret("alice's", iterations=4096)}", send: [load.#, alone], receive: [load.#, alone]}}
+  alice: {{password: "{make_secret("alice's", iterations=4096)}", send: &mine [load.#, alone, kept.#], receive: *mine}}
 """
 
 
@@ -101,6 +103,34 @@ def test_latency_has_a_floor_and_shows_what_streams_do() -> None:
         assert row["lost"] == 0
     assert beside["stream_s"] > 0.9
     assert beside["grown_bytes"] > 0
+
+
+def test_a_broker_is_measured_at_all_that_it_does() -> None:
+    found = rows("broker", "--messages", "2000", "--repeat", "1")
+    assert [row["work"].removesuffix(", 1 KB").removesuffix(", 1 KB, fill") for row in found][:4] == [
+        "1 broker, 1 to 1",
+        "1 broker, 4 pairs on 4 queues",
+        "1 broker, 1 to 1, each accept waited for",
+        "1 broker, 1 to 1",
+    ]
+    assert all(row["cpu_us_per_message"] > 0 and row["messages_per_s"] > 0 for row in found)
+    assert all(row.get("lost", 0) == 0 for row in found)
+    pair, pairs, awaited, fill, drain = found[:5]
+    assert 0 < pair["accept_p50_us"] <= pair["accept_p99_us"]
+    assert 1 < pair["in_flight"] <= 250
+    assert pairs["in_flight"] > pair["in_flight"]
+    assert 0 < awaited["in_flight"] <= 1
+    assert fill["resident_bytes"] > 0
+    assert fill["work"].endswith("fill")
+    assert drain["work"].endswith("drain")
+    assert found[-1]["work"] == "1 broker behind 1 router, 1 to 1, 1 KB"
+
+
+def test_a_running_broker_is_measured_behind_its_router(mesh: RunningMesh) -> None:
+    (pair, _) = rows("broker", at(mesh, address="kept.a"), "--work", "pair", "-c", "500", "-n", "1")
+    assert pair["work"] == "kept.a at 127.0.0.1, 1 to 1, 1 KB"
+    assert pair["lost"] == 0
+    assert "cpu_us_per_message" not in pair
 
 
 def test_links_are_attached_kept_and_detached() -> None:

@@ -202,7 +202,7 @@ def test_the_smallest_body_is_what_the_generator_needs() -> None:
     [
         (["forward", "--url", "http://h/a"], "unknown scheme 'http'"),
         (["forward", "--url", "amqp://h"], "has no address"),
-        (["forward", "--url", "orders"], "--url needs host and address"),
+        (["forward", "--url", "orders"], "the URL needs host and address"),
         (["forward", "--url", "amqps://h/a"], "plain text"),
         (["latency", "--url", "amqp://h/a", "--routers", "2"], "do not go with --url"),
         (["links", "--url", "amqp://h/a", "--tls"], "do not go with --url"),
@@ -322,7 +322,15 @@ def test_more_files_than_this_user_may_open_is_said_with_what_to_do(monkeypatch:
 
 # Processes
 PLACE = {"host": "127.0.0.1", "port": 1}
-PLAN = {"run": 1, "count": 1, "body_bytes": 16, "mode": UNSETTLED, "is_durable": False, "stall_s": 1.0, "address": "a"}
+PLAN = {
+    "run": 1,
+    "count": 1,
+    "body_bytes": 16,
+    "mode": UNSETTLED,
+    "is_durable": False,
+    "stall_s": 1.0,
+    "addresses": ["a"],
+}
 
 
 def test_what_a_side_failed_of_is_what_the_command_fails_of() -> None:

@@ -18,7 +18,7 @@ from mesh.bench.faults import Malformed, PeerGone, Refused
 from mesh.bench.frames import codes
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.performatives import attach_frame, begin_frame, encode, flow_frame
-from mesh.bench.producer import PacedProducer
+from mesh.bench.producer import BoundedProducer, PacedProducer
 from mesh.bench.values import FALSE, NULL, TRUE, described, uint
 from mesh.failure import CommandFailed
 from mesh_tests.bench.messages import RUN, body_of, payload, stamp_of
@@ -36,7 +36,7 @@ from mesh_tests.bench.pair import (
     transfer,
 )
 from mesh_tests.bench.wire_peer import REFUSED, WirePeer
-from wire.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, rejected
+from wire.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Outcome, rejected
 
 
 @pytest.fixture
@@ -95,6 +95,27 @@ def test_no_more_is_sent_than_there_is_credit() -> None:
         producer = produce(peer, SOON_S)
     assert len(peer.messages) == producer.sent == 3
     assert not producer.is_done
+
+
+def test_a_bounded_producer_has_no_more_in_flight_than_it_may() -> None:
+    with WirePeer(credit=50, outcome_of=lambda number: ACCEPTED if number < 6 else None) as peer:
+        producer = produce(peer, SOON_S, kind=BoundedProducer, count=20, in_flight=3)
+    assert (producer.sent, producer.settled) == (9, 6)
+
+
+def test_a_bounded_producer_knows_how_long_each_outcome_took() -> None:
+    slow_s = 0.05
+
+    def outcome_of(number: int) -> Outcome:
+        time.sleep(slow_s if number == 2 else 0.0)
+        return ACCEPTED
+
+    with WirePeer(outcome_of=outcome_of) as peer:
+        producer = produce(peer, kind=BoundedProducer, count=5, in_flight=1)
+    waits_s = producer.waits_s.tolist()
+    assert len(waits_s) == 5
+    assert all(wait_s > 0 for wait_s in waits_s)
+    assert waits_s[2] == max(waits_s) >= slow_s
 
 
 def test_each_outcome_is_counted_by_its_name() -> None:

@@ -1,0 +1,246 @@
+"""`bench broker`: what does a stored message cost a broker, how many go through, and how long is an accept waited for?
+
+pair    one producer, one consumer, both at once       backlog   fill a queue, then drain it
+pairs   four of them, on four queues                   topic     one producer, and every consumer gets all
+await   a producer that waits for each accept
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mesh.bench.exchange import dismiss, exchange, plan_of, wrongs_of
+from mesh.bench.figures import median
+from mesh.bench.forward import UNSETTLED
+from mesh.bench.line import running_broker
+from mesh.bench.processes import Sides
+from mesh.bench.rows import Row
+from mesh.bench.target import Target
+from mesh.bench.units import size_name
+from mesh.output import Output
+
+DURABLE, NON_DURABLE = "durable", "non-durable"
+PAIRS = 4
+WARM_UP_MESSAGES = 5_000
+AWAITED_SHARE = 50
+"""Who waits for each accept sends one message in place of so many."""
+SUMMED = ("lost",)
+SPREAD = {"cpu_us_per_message": "cpu_us_spread", "messages_per_s": "messages_per_s_spread"}
+
+Figures = dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``consumers`` 0: each message goes to one; else to all of them. ``in_flight`` None: what the order says."""
+
+    kind: str
+    what: str
+    pairs: int = 1
+    consumers: int = 0
+    in_flight: int | None = None
+    is_durable: bool = True
+    is_apart: bool = False
+    """All is sent before anything is received."""
+
+    @property
+    def mode(self) -> str:
+        return DURABLE if self.is_durable else NON_DURABLE
+
+    @property
+    def copies(self) -> int:
+        return max(self.consumers, 1)
+
+
+WORKS = (
+    Work("pair", "1 to 1"),
+    Work("pairs", f"{PAIRS} pairs on {PAIRS} queues", pairs=PAIRS),
+    Work("await", "1 to 1, each accept waited for", in_flight=1),
+    Work("backlog", "1 to 1", is_apart=True, in_flight=0),
+    Work("pair", "1 to 1", is_durable=False),
+    *(Work("topic", f"topic to {count}, per copy", consumers=count, is_durable=False) for count in (1, 10, 100)),
+)
+KINDS = tuple(dict.fromkeys(work.kind for work in WORKS))
+ROUTED = tuple(work for work in WORKS if work.kind == "pair")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How each row is measured. ``messages`` counts those of all pairs, or copies where there are several."""
+
+    messages: int
+    body_bytes: int
+    in_flight: int
+    window: int
+    repeat: int
+    stall_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One measurement, or one half of it. ``part``: `fill`, `drain`, or nothing."""
+
+    part: str
+    figures: Figures
+    wrongs: Mapping[str, int]
+
+
+def measure_ours(kinds: Sequence[str], order: Order, out: Output) -> Iterator[Row]:
+    """On a broker of our own: itself, then through a router that stands before it."""
+    with running_broker(out) as (direct, routed):
+        yield from measure(direct, "1 broker", works_of(kinds), order, out)
+        through = [work for work in ROUTED if work.kind in kinds]
+        yield from measure(routed, "1 broker behind 1 router", through, order, out)
+
+
+def works_of(kinds: Sequence[str]) -> list[Work]:
+    return [work for work in WORKS if work.kind in kinds]
+
+
+def measure(target: Target, line: str, works: Iterable[Work], order: Order, out: Output) -> Iterator[Row]:
+    for work in works:
+        name = f"{line}, {work.what}, {size_name(order.body_bytes)}"
+        out.say(f"{name}, {work.mode}")
+        run(target, work, replace(order, messages=min(order.messages, WARM_UP_MESSAGES)))
+        runs = [run(target, work, order) for _ in range(order.repeat)]
+        for parts in zip(*runs, strict=True):
+            yield row_of(f"{name}, {parts[0].part}" if parts[0].part else name, work.mode, parts)
+
+
+def run(target: Target, work: Work, order: Order) -> list[Run]:
+    count = count_of(work, order)
+    plan = plan_of(
+        count,
+        order.body_bytes,
+        UNSETTLED,
+        window=order.window,
+        is_durable=work.is_durable,
+        stall_s=order.stall_s,
+        in_flight=order.in_flight if work.in_flight is None else work.in_flight,
+    )
+    plan["addresses"] = addresses_of(target, work)
+    arrivals = count * work.pairs * work.copies
+    return apart(target, plan, arrivals) if work.is_apart else [at_once(target, work, plan, arrivals)]
+
+
+def count_of(work: Work, order: Order) -> int:
+    """Messages of each producer."""
+    share = AWAITED_SHARE if work.in_flight == 1 else 1
+    return max(order.messages // (work.pairs * work.copies * share), 1)
+
+
+def addresses_of(target: Target, work: Work) -> list[str]:
+    if work.consumers:
+        return [target.addresses.multicast]
+    if work.pairs == 1:
+        return [target.addresses.anycast]
+    return [target.addresses.more(f"{number}") for number in range(1, work.pairs + 1)]
+
+
+def at_once(target: Target, work: Work, plan: dict[str, Any], arrivals: int) -> Run:
+    with Sides() as sides:
+        consumer = sides.start(
+            "consume", {**plan, "place": target.receiving_place.to_map(), "connections": work.copies}
+        )
+        consumer.step()
+        consumer.go_on()
+        producer = sides.start("produce", {**plan, "place": target.sending_place.to_map()})
+        producer.step()
+        used = Used(target)
+        sent, received = exchange(producer, consumer)
+        figures = used.figures(arrivals)
+        dismiss(producer, consumer)
+    seconds = max(sent["ended_at"], received["ended_at"]) - sent["started_at"]
+    figures |= told_by_sender(sent, arrivals) | told_by_receiver(received, arrivals)
+    figures["messages_per_s"] = rate(received["received"], seconds)
+    return Run("", figures, wrongs_of(sent, received))
+
+
+def apart(target: Target, plan: dict[str, Any], arrivals: int) -> list[Run]:
+    """Fill, then drain. ``in_flight`` is how far the broker's credit went."""
+    bounded = {**plan, "in_flight": plan["in_flight"] or plan["count"]}
+    with Sides() as sides:
+        producer = sides.start("produce", {**bounded, "place": target.sending_place.to_map()})
+        producer.step()
+        used = Used(target)
+        producer.go_on()
+        sent = producer.step()
+        fill = used.figures(arrivals) | told_by_sender(sent, arrivals)
+        fill["resident_bytes"] = float(sum(target.meter.resident_bytes())) if target.meter is not None else None
+        fill["messages_per_s"] = rate(sent["sent"], sent["ended_at"] - sent["started_at"])
+        dismiss(producer)
+        consumer = sides.start("consume", {**plan, "place": target.receiving_place.to_map(), "connections": 1})
+        consumer.step()
+        used = Used(target)
+        began_at = time.monotonic()
+        # Twice: it may begin, and no more will come.
+        consumer.go_on()
+        consumer.go_on()
+        received = consumer.step()
+        consumer.step()
+        drain = used.figures(arrivals) | told_by_receiver(received, arrivals)
+        drain["messages_per_s"] = rate(received["received"], received["ended_at"] - began_at)
+        dismiss(consumer)
+    nothing = {"outcomes": {}, "unsettled": 0, "settled_twice": 0}
+    whole = {"doubled": 0, "reordered": 0, "damaged": 0}
+    return [Run("fill", fill, wrongs_of(sent, whole)), Run("drain", drain, wrongs_of(nothing, received))]
+
+
+class Used:
+    """What the broker's processes used since this was made."""
+
+    def __init__(self, target: Target) -> None:
+        self._meter = target.meter
+        self._before = self._read()
+
+    def figures(self, arrivals: int) -> Figures:
+        if self._before is None or (now := self._read()) is None:
+            return {}
+        cpu_s, written = (later - earlier for later, earlier in zip(now, self._before, strict=True))
+        return {"cpu_us_per_message": cpu_s * 1e6 / arrivals, "written_bytes_per_message": written / arrivals}
+
+    def _read(self) -> tuple[float, int] | None:
+        return None if self._meter is None else (sum(self._meter.cpu_s()), self._meter.written_bytes())
+
+
+def told_by_sender(sent: Mapping[str, Any], arrivals: int) -> Figures:
+    """``in_flight``: without an outcome, on the average over time; of Little's law."""
+    waits, seconds = sent["waits_us"], sent["ended_at"] - sent["started_at"]
+    return {
+        "accept_p50_us": waits.get("p50_us"),
+        "accept_p99_us": waits.get("p99_us"),
+        "in_flight": sent["waited_s"] / seconds if seconds > 0 else None,
+        "sender_us_per_message": sent["cpu_s"] * 1e6 / arrivals,
+    }
+
+
+def told_by_receiver(received: Mapping[str, Any], arrivals: int) -> Figures:
+    return {"lost": received["lost"], "receiver_us_per_message": received["cpu_s"] * 1e6 / arrivals}
+
+
+def rate(count: int, seconds: float) -> float:
+    return count / seconds if seconds > 0 else 0.0
+
+
+def row_of(work: str, mode: str, runs: Sequence[Run]) -> Row:
+    figures: dict[str, Any] = {}
+    for key in runs[0].figures:
+        values = [value for run in runs if (value := run.figures.get(key)) is not None]
+        if key in SUMMED:
+            figures[key] = sum(values)
+        elif values:
+            figures[key] = median(values)
+            if key in SPREAD and len(values) > 1:
+                figures[SPREAD[key]] = [min(values), max(values)]
+    return Row(work, mode, figures, tuple(sentences(work, mode, runs)))
+
+
+def sentences(work: str, mode: str, runs: Sequence[Run]) -> Iterator[str]:
+    lost = sum(run.figures.get("lost") or 0 for run in runs)
+    if lost:
+        yield f"{work}, {mode}: {lost:.0f} messages did not arrive"
+    for what in sorted({what for run in runs for what in run.wrongs}):
+        yield f"{work}, {mode}: {sum(run.wrongs.get(what, 0) for run in runs)} messages {what}"
