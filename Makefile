@@ -17,7 +17,7 @@ help:
 
 setup: $(READY)
 
-COMPILED := $(shell find wire router mesh -name '*.pyx' -o -name '*.pxd')
+COMPILED := $(shell find wire router broker mesh -name '*.pyx' -o -name '*.pxd')
 
 $(READY): tools/setup.sh setup.cfg setup.py pyproject.toml $(COMPILED)
 	@bash tools/setup.sh

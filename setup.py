@@ -6,7 +6,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 _HERE = Path(__file__).parent
-_PACKAGES = ("wire", "router", "mesh")
+_PACKAGES = ("wire", "router", "broker", "mesh")
 
 
 def _extensions() -> list[Extension]:

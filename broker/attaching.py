@@ -45,7 +45,7 @@ class Attachment:
 
 
 class Attachments:
-    """Always: ``_by_name`` has every attachment that is not over."""
+    """Always: ``_by_name`` and ``_by_link`` have every attachment that is not over."""
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Attachments:
         self._make_token = make_token
         self._log = log
         self._by_name: dict[LinkName, Attachment] = {}
+        self._by_link: dict[Link, Attachment] = {}
 
     @property
     def count(self) -> int:
@@ -92,8 +93,8 @@ class Attachments:
 
     def detach(self, link: Link, now: float, *, closed: bool) -> None:
         """The peer leaves; answer once what it ends is ended on disk."""
-        attachment: Attachment | None = link.owner
-        if attachment is None or attachment.is_over:
+        attachment = self._by_link.get(link)
+        if attachment is None:
             link.close()
             return
         is_unsubscribed = self._end(attachment, now, closed=closed)
@@ -105,14 +106,14 @@ class Attachments:
 
     def fail(self, link: Link, error: AmqpError, now: float) -> None:
         """The peer broke a rule on this link."""
-        if link.owner is not None:
-            self._end(link.owner, now, closed=False)
+        self.end(link, now)
         link.close(error)
 
     def end(self, link: Link, now: float) -> None:
         """The connection is gone: durable subscriptions stay, nothing can be answered."""
-        if link.owner is not None:
-            self._end(link.owner, now, closed=False)
+        attachment = self._by_link.get(link)
+        if attachment is not None:
+            self._end(attachment, now, closed=False)
 
     # Attaching
 
@@ -145,7 +146,10 @@ class Attachments:
             if is_pattern(place.address):
                 raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards: nothing can be sent there")
             held = self._queue_at(place)
-        receiving = Receiving(link, wanted.address, self._targets_for(held), self._stock, self._commits, self._gate)
+        queues = None if held is None else [held]
+        receiving = Receiving(
+            link, wanted.address, queues, self._targets, self.fail, self._stock, self._commits, self._gate
+        )
         if held is not None:
             held.producer_count += 1
         link.copy_source(link)
@@ -233,12 +237,6 @@ class Attachments:
             raise LinkError("amqp:not-found", f"the receiver of {place.address!r} is gone")
         return held or self._stock.temporary_queue(place.address, is_probe=place.holding is Holding.PROBE)
 
-    def _targets_for(self, held: HeldQueue | None) -> Callable[[str], list[HeldQueue]]:
-        if held is None:
-            return self._targets
-        queues = [held]
-        return lambda address: queues
-
     def _targets(self, address: str) -> list[HeldQueue]:
         place = self._place(address)
         held = self._queue_at(place)
@@ -249,8 +247,9 @@ class Attachments:
 
     def _record(self, link: Link, held: HeldQueue | None, worker: Receiving | Sending | None) -> Attachment:
         attachment = Attachment(link, _name(link), held, worker)
-        link.owner = attachment
+        link.owner = worker
         self._by_name[attachment.name] = attachment
+        self._by_link[link] = attachment
         return attachment
 
     def _open(self, attachment: Attachment, now: float) -> None:
@@ -265,10 +264,10 @@ class Attachments:
 
     def _end(self, attachment: Attachment, now: float, *, closed: bool) -> bool:
         """Take the link out of everything; true when a durable subscription ended with it."""
-        if attachment.is_over:
-            return False
         attachment.is_over = True
+        attachment.link.owner = None
         del self._by_name[attachment.name]
+        del self._by_link[attachment.link]
         worker, held = attachment.worker, attachment.held
         if isinstance(worker, Receiving):
             worker.end()

@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from addressing.book import AddressBook
 from addressing.topology import Topology
 from broker.addresses import BrokerAddresses
-from broker.attaching import Attachment, Attachments
+from broker.attaching import Attachments
 from broker.commit import Commits
-from broker.receiving import Gate, Receiving
-from broker.sending import Sending
+from broker.receiving import Gate
 from broker.shelf import Fetch, Shelf
 from broker.stock import QueueSummary, Stock
 from broker.store.batch import Inventory, WriteBatch
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
-from wire.errors import LinkError, LocalStateError
+from wire.errors import LocalStateError
 from wire.events import Closed, LinkAttached, LinkDetached, Opened
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit, emit
@@ -65,7 +64,6 @@ class BrokerNode:
         self.dirty = DirtyEndpoints()
         self.commands: list[Command] = []
         self._endpoints: dict[Endpoint, None] = {}
-        self._now = now
         self._commits = Commits()
         self._shelf = Shelf()
         self._stock = Stock(self._commits, self._shelf, wall_offset_s)
@@ -89,7 +87,7 @@ class BrokerNode:
         return self._commits.take()
 
     def on_committed(self, now: float) -> None:
-        self._now = now
+        self._stock.now = now
         self._commits.on_committed(now)
         self._settle_down(now)
 
@@ -98,7 +96,7 @@ class BrokerNode:
         return self._shelf.take_fetches()
 
     def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes], now: float) -> None:
-        self._now = now
+        self._stock.now = now
         for fetch, body in zip(fetches, bodies, strict=True):
             fetch.on_body(body, now)
         self._settle_down(now)
@@ -124,7 +122,7 @@ class BrokerNode:
         raise LocalStateError(f"a broker dials nobody, yet {connector!r} failed: {reason}")
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
-        self._now = now
+        self._stock.now = now
         for event in endpoint.drain(self):
             match event:
                 case Opened():
@@ -140,40 +138,34 @@ class BrokerNode:
         self._settle_down(now)
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
-        self._now = now
+        self._stock.now = now
         endpoint.wake_waiters()
         self._settle_down(now)
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        self._now = now
+        self._stock.now = now
         self._end_links(endpoint, now)
         self._endpoints.pop(endpoint, None)
         self._settle_down(now)
 
     def on_time(self, now: float) -> None:
-        self._now = now
+        self._stock.now = now
         self._stock.on_time(now)
         self._settle_down(now)
 
     def next_deadline(self) -> float | None:
         return self._stock.next_deadline()
 
-    # wire.events.Sink
+    # wire.events.Sink: what comes over links that nobody serves (any more)
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
-        worker = _worker_of(link)
-        if isinstance(worker, Receiving):
-            self._receive(worker)
+        pass
 
     def on_disposition(self, link: Link, delivery: Pointer) -> None:
-        worker = _worker_of(link)
-        if isinstance(worker, Sending):
-            worker.on_disposition(delivery, self._now)
+        pass
 
     def on_flow(self, link: IncomingLink | OutgoingLink) -> None:
-        worker = _worker_of(link)
-        if isinstance(worker, Sending):
-            self._stock.to_pump[worker] = None
+        pass
 
     # Closing
 
@@ -193,12 +185,6 @@ class BrokerNode:
 
     # Within
 
-    def _receive(self, receiving: Receiving) -> None:
-        try:
-            receiving.on_delivery(self._now)
-        except LinkError as error:
-            self._attachments.fail(receiving.link, error, self._now)
-
     def _end_links(self, endpoint: Endpoint, now: float) -> None:
         for link in endpoint.links:
             self._attachments.end(link, now)
@@ -206,11 +192,5 @@ class BrokerNode:
     def _settle_down(self, now: float) -> None:
         """Write what can be written; let producers in that were held back."""
         self._stock.pump(now)
-        while (receiving := self._gate.next_ready()) is not None:
-            self._receive(receiving)
+        while self._gate.let_in():
             self._stock.pump(now)
-
-
-def _worker_of(link: Link) -> Receiving | Sending | None:
-    attachment: Attachment | None = link.owner
-    return attachment.worker if attachment is not None and not attachment.is_over else None

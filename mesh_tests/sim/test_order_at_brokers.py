@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import broker.attaching
 import broker.node
 from broker.receiving import Receiving
 from mesh.simulation.clients import Sender
@@ -23,6 +24,15 @@ ROUNDS = 6
 SMALL_ONES = 8
 """In each round; then comes a large one."""
 QUEUE = {"jobs": "jobs", "rpc": "kept"}
+
+
+class WaitsForSettlement(Receiving):
+    """As a receiver may that leaves the settlement to its sender. [2.6.12]"""
+
+    def settle_accepted(self, delivery: int) -> int:
+        deliveries.set_outcome(delivery, deliveries.ACCEPTED)
+        self.link.endpoint.mark_dirty()
+        return 0
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +141,7 @@ def test_what_follows_a_large_one_that_was_settled_before_its_outcome_comes_behi
 def test_a_broker_that_waits_for_a_settlement_gets_it(
     mesh: SimMesh, monkeypatch: pytest.MonkeyPatch, address: str, mode: int, settled: str
 ) -> None:
-    monkeypatch.setattr(Receiving, "_conclude", conclude_without_settling)
+    monkeypatch.setattr(broker.attaching, "Receiving", WaitsForSettlement)
     ties_before = ties.count()
     sender = mesh.client("r1").sender(address, modes=(SEND_MIXED, mode))
     mesh.run_until(lambda: sender.link.credit > ROUNDS)
@@ -143,12 +153,6 @@ def test_a_broker_that_waits_for_a_settlement_gets_it(
     mesh.run(1.0)
     assert not sender.open
     assert ties.count() == ties_before
-
-
-def conclude_without_settling(receiving: Receiving, delivery: int, outcome: deliveries.Outcome) -> None:
-    """As a receiver may that leaves the settlement to its sender. [2.6.12]"""
-    deliveries.set_outcome(delivery, outcome)
-    receiving.link.endpoint.mark_dirty()
 
 
 def has_left(mesh: SimMesh, sender: Sender) -> bool:

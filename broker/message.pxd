@@ -1,0 +1,27 @@
+cdef enum:
+    # Of a message in a queue. [3.3]
+    AVAILABLE
+    ACQUIRED
+    ARCHIVED
+
+
+cdef class Message:
+    cdef readonly long long message_id
+    cdef readonly size_t size_bytes
+    cdef readonly bint is_stored
+    cdef readonly bint is_large
+    cdef double deadline_s  # infinite: never
+    cdef public long references
+    cdef bytes body
+
+    cdef bint is_past(self, double now) noexcept
+
+
+cdef class Entry:
+    cdef readonly Message message
+    cdef readonly long long position
+    cdef readonly unsigned int delivery_count
+    cdef int standing
+    cdef frozenset shunned_by
+
+    cdef bint is_shunned_by(self, long consumer_id) except -1

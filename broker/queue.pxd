@@ -1,0 +1,73 @@
+from broker.message cimport Entry, Message
+
+
+cdef class Deliver:
+    cdef readonly long consumer_id
+    cdef readonly Entry entry
+
+
+cdef class Archive:
+    cdef readonly Entry entry
+    cdef readonly object departure
+
+
+cdef class Recount:
+    cdef readonly Entry entry
+
+
+cdef class WantMark:
+    cdef readonly long long message_id
+
+
+cdef class Consumer:
+    cdef long consumer_id
+    cdef long credit
+    cdef dict acquired
+
+
+cdef class Browser:
+    cdef long consumer_id
+    cdef long credit
+    cdef object ahead
+
+
+cdef class Queue:
+    cdef bint is_durable
+    cdef object fresh
+    cdef list returned
+    cdef dict consumers
+    cdef dict ready
+    cdef dict browsers
+    cdef list deadlines
+    cdef long long next_position
+    cdef long long available_count
+    cdef long long acquired_count
+    cdef long long size_bytes
+    cdef long long mark
+    cdef long long wanted_mark
+    cdef dict departed
+
+    cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=*)
+    cpdef list settle(self, long consumer_id, Entry entry, object verdict, double now, bint shun=*)
+    cpdef list on_mark(self, long long message_id, double now)
+    cpdef list drop_all(self)
+    cpdef list detach(self, long consumer_id, object unwritten, double now)
+    cpdef list set_credit(self, long consumer_id, long credit, double now)
+    cpdef bint is_dry_for(self, long consumer_id, double now) except -1
+    cdef bint is_hungry_now(self) noexcept
+    cdef double deadline_now(self) except? -1
+    cpdef list on_time(self, double now)
+
+    cdef list _in_order(self)
+    cdef int _await_deadline(self, Entry entry) except -1
+    cdef int _conclude(self, Entry entry, object verdict, double now, list actions) except -1
+    cdef int _come_back(self, Entry entry) except -1
+    cdef Archive _archive(self, Entry entry, object departure)
+    cdef int _dispatch(self, double now, list actions) except -1
+    cdef int _give_what_waits(self, double now, list actions) except -1
+    cdef Entry _pop_front(self, double now, list actions)
+    cdef Consumer _choose(self, Entry entry)
+    cdef Deliver _give(self, Entry entry, Consumer consumer)
+    cdef bint _is_unmarked(self, Entry entry) noexcept
+    cdef int _want_mark(self, Entry entry, list actions) except -1
+    cdef int _browse(self, Browser browser, double now, list actions) except -1

@@ -1,0 +1,477 @@
+"""Which consumer gets which message of one queue, and when is a message done with?
+
+Sans-IO. Feed it inputs; carry out the actions it returns, in order.
+Spec:  AMQP 1.0 [3.3] distribution nodes and message states, [3.4] outcomes.
+Units: credit is a number of deliveries; times are monotonic seconds.
+
+        enqueue          give                    ACCEPTED, REJECTED
+    ---------------> AVAILABLE ------> ACQUIRED ---------------------> ARCHIVED
+                      ^  |   RELEASED, FAILED |                          ^
+                      |  +--------------------+--- past its deadline ----+
+                      +-----------------------+
+
+The **seen mark**: after kill -9 nobody remembers who had been given what, yet a second sight must show a delivery-count
+of 1 or more. So a stored message is only given once the store holds a mark at or above its id, and a store that was
+not closed raises the count of everything up to the mark. The mark moves in strides: one small write per MARK_STRIDE.
+"""
+
+cimport cython
+from libc.math cimport INFINITY
+
+from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, Entry, Message
+
+import heapq
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum
+from itertools import chain
+
+from wire.errors import LocalStateError
+
+MARK_STRIDE = 1000
+cdef long long _STRIDE = MARK_STRIDE
+
+
+class Verdict(Enum):
+    """What a consumer's settlement means for the queue."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    RELEASED = "released"
+    FAILED = "failed"
+
+
+class Departure(Enum):
+    """Why a message left the queue."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    DROPPED = "dropped"
+
+
+# A member of an enum that is reached through its class costs as much as a call.
+cdef object _ACCEPTED = Verdict.ACCEPTED, _REJECTED = Verdict.REJECTED, _RELEASED = Verdict.RELEASED
+cdef object _FAILED = Verdict.FAILED
+cdef object _WAS_ACCEPTED = Departure.ACCEPTED, _WAS_REJECTED = Departure.REJECTED
+cdef object _EXPIRED = Departure.EXPIRED, _DROPPED = Departure.DROPPED
+
+
+def _are_equal(action, other):
+    return type(action) is type(other) and _parts(action) == _parts(other)
+
+
+def _shown(action):
+    return f"{type(action).__name__}{_parts(action)}"
+
+
+def _parts(action):
+    return tuple(getattr(action, name) for name in action.__match_args__)
+
+
+@cython.freelist(256)
+cdef class Deliver:
+    """Send this entry to this consumer; a browser gets a copy that it need not give back."""
+
+    __match_args__ = ("consumer_id", "entry")
+
+    def __init__(self, long consumer_id, Entry entry not None):
+        self.consumer_id, self.entry = consumer_id, entry
+
+    def __eq__(self, other):
+        return _are_equal(self, other)
+
+    def __repr__(self):
+        return _shown(self)
+
+
+@cython.freelist(256)
+cdef class Archive:
+    """The entry is gone from the queue: forget it on disk too."""
+
+    __match_args__ = ("entry", "departure")
+
+    def __init__(self, Entry entry not None, departure):
+        self.entry, self.departure = entry, departure
+
+    def __eq__(self, other):
+        return _are_equal(self, other)
+
+    def __repr__(self):
+        return _shown(self)
+
+
+cdef class Recount:
+    """The entry's delivery-count changed: write it down."""
+
+    __match_args__ = ("entry",)
+
+    def __init__(self, Entry entry not None):
+        self.entry = entry
+
+    def __eq__(self, other):
+        return _are_equal(self, other)
+
+    def __repr__(self):
+        return _shown(self)
+
+
+cdef class WantMark:
+    """Write the seen mark down, then call ``on_mark``: until then nothing above the old one is given."""
+
+    __match_args__ = ("message_id",)
+
+    def __init__(self, long long message_id):
+        self.message_id = message_id
+
+    def __eq__(self, other):
+        return _are_equal(self, other)
+
+    def __repr__(self):
+        return _shown(self)
+
+
+Action = Deliver | Archive | Recount | WantMark
+
+
+cdef class Consumer:
+    """``credit`` is how many deliveries it may still be given; ``acquired`` what it holds, oldest first."""
+
+    def __cinit__(self, long consumer_id):
+        self.consumer_id = consumer_id
+        self.acquired = {}
+
+
+cdef class Browser:
+    def __cinit__(self, long consumer_id, ahead):
+        self.consumer_id = consumer_id
+        self.ahead = ahead
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSnapshot:
+    available_count: int
+    acquired_count: int
+    size_bytes: int
+    consumer_count: int
+    browser_count: int
+    enqueued_total: int
+    departed_total: dict[str, int]
+
+
+cdef class Queue:
+    """Competing consumers over one line of messages, in order of arrival.
+
+    Always: every entry of ``fresh`` and ``returned`` is AVAILABLE or ARCHIVED (swept when it comes to the front)
+    Always: every ACQUIRED entry is in exactly one consumer's ``acquired``
+    Always: ``ready`` holds exactly the consumers with credit, least recently served first
+    """
+
+    def __init__(self, *, bint is_durable=True):
+        self.is_durable = is_durable
+        self.fresh = deque()
+        self.returned = []
+        self.consumers, self.ready, self.browsers = {}, {}, {}
+        self.deadlines = []
+        self.departed = dict.fromkeys(Departure, 0)
+
+    # Messages
+
+    cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=0):
+        cdef list actions = []
+        cdef Entry entry = Entry(message, self.next_position, delivery_count)
+        self.next_position += 1
+        self.fresh.append(entry)
+        self.available_count += 1
+        self.size_bytes += message.size_bytes
+        if message.deadline_s != INFINITY:
+            self._await_deadline(entry)
+        if self.browsers:
+            for browser in self.browsers.values():
+                (<Browser>browser).ahead.append(entry)
+        self._dispatch(now, actions)
+        return actions
+
+    cpdef list settle(self, long consumer_id, Entry entry, object verdict, double now, bint shun=False):
+        """Apply what the consumer said of an entry it was given; ``shun``: never to this consumer again. [3.4.5]"""
+        cdef list actions = []
+        cdef Consumer consumer = self.consumers[consumer_id]
+        if entry not in consumer.acquired:
+            raise LocalStateError(f"consumer {consumer_id} does not hold the message at {entry.position}")
+        del consumer.acquired[entry]
+        if shun:
+            entry.shunned_by = (entry.shunned_by or frozenset()) | {consumer_id}
+        self._conclude(entry, verdict, now, actions)
+        self._dispatch(now, actions)
+        return actions
+
+    cpdef list on_mark(self, long long message_id, double now):
+        """The store holds this mark."""
+        cdef list actions = []
+        if message_id > self.mark:
+            self.mark = message_id
+            self._dispatch(now, actions)
+        return actions
+
+    cpdef list drop_all(self):
+        """Archive everything, held or not: the queue is being deleted."""
+        cdef list every = self._in_order()
+        cdef Consumer consumer
+        for consumer in self.consumers.values():
+            every += consumer.acquired
+            self.acquired_count -= len(consumer.acquired)
+            self.available_count += len(consumer.acquired)
+            consumer.acquired.clear()
+        return [self._archive(entry, _DROPPED) for entry in every]
+
+    # Consumers
+
+    def attach(self, long consumer_id):
+        self._refuse_twice(consumer_id)
+        self.consumers[consumer_id] = Consumer(consumer_id)
+
+    def attach_browser(self, long consumer_id):
+        """It will see what is here now and what comes while it stays, but take nothing."""
+        self._refuse_twice(consumer_id)
+        self.browsers[consumer_id] = Browser(consumer_id, deque(self._in_order()))
+
+    cpdef list detach(self, long consumer_id, object unwritten, double now):
+        """The consumer is gone: the unwritten comes back unchanged, the rest with delivery-count raised."""
+        cdef list actions = []
+        cdef Consumer consumer
+        cdef set untouched
+        if self.browsers.pop(consumer_id, None) is not None:
+            return actions
+        consumer = self.consumers.pop(consumer_id)
+        self.ready.pop(consumer_id, None)
+        untouched = set(unwritten)
+        for entry in consumer.acquired:
+            self._conclude(entry, _RELEASED if entry in untouched else _FAILED, now, actions)
+        self._dispatch(now, actions)
+        return actions
+
+    cpdef list set_credit(self, long consumer_id, long credit, double now):
+        """How many deliveries the consumer may be given from now on."""
+        cdef list actions = []
+        cdef Browser browser = self.browsers.get(consumer_id) if self.browsers else None
+        cdef Consumer consumer
+        if browser is not None:
+            browser.credit = credit
+            self._browse(browser, now, actions)
+            return actions
+        consumer = self.consumers[consumer_id]
+        consumer.credit = credit
+        if credit > 0:
+            self.ready.setdefault(consumer_id, consumer)
+        else:
+            self.ready.pop(consumer_id, None)
+        self._dispatch(now, actions)
+        return actions
+
+    cpdef bint is_dry_for(self, long consumer_id, double now) except -1:
+        """Nothing here that this consumer could be given: a drain may be answered. [2.6.7]"""
+        cdef Browser browser = self.browsers.get(consumer_id)
+        cdef Entry entry
+        if browser is not None:
+            for entry in browser.ahead:
+                if entry.standing == AVAILABLE:
+                    return False
+            return True
+        for position, entry in self.returned:
+            if _is_for(entry, consumer_id, now):
+                return False
+        for entry in self.fresh:
+            if _is_for(entry, consumer_id, now):
+                return False
+        return True
+
+    @property
+    def is_used(self):
+        return bool(self.consumers or self.browsers)
+
+    @property
+    def is_hungry(self):
+        """A consumer has credit: what comes next is given at once."""
+        return self.is_hungry_now()
+
+    cdef bint is_hungry_now(self) noexcept:
+        return len(self.ready) > 0
+
+    @property
+    def is_empty(self):
+        return self.available_count + self.acquired_count == 0
+
+    # Time
+
+    def next_deadline(self):
+        """None: nothing here has one."""
+        cdef double deadline = self.deadline_now()
+        return None if deadline == INFINITY else deadline
+
+    cdef double deadline_now(self) except? -1:
+        while self.deadlines and (<Entry>(<tuple>self.deadlines[0])[2]).standing == ARCHIVED:
+            heapq.heappop(self.deadlines)
+        return (<tuple>self.deadlines[0])[0] if self.deadlines else INFINITY
+
+    cpdef list on_time(self, double now):
+        """Archive what is past its deadline. What a consumer holds is left to it, and looked at when it comes back."""
+        cdef list actions = []
+        cdef Entry entry
+        while self.deadlines and (<tuple>self.deadlines[0])[0] <= now:
+            entry = heapq.heappop(self.deadlines)[2]
+            if entry.standing == AVAILABLE:
+                actions.append(self._archive(entry, _EXPIRED))
+        return actions
+
+    def snapshot(self):
+        return QueueSnapshot(
+            available_count=self.available_count,
+            acquired_count=self.acquired_count,
+            size_bytes=self.size_bytes,
+            consumer_count=len(self.consumers),
+            browser_count=len(self.browsers),
+            enqueued_total=self.next_position,
+            departed_total={departure.value: count for departure, count in self.departed.items()},
+        )
+
+    # Within
+
+    def _refuse_twice(self, long consumer_id):
+        if consumer_id in self.consumers or consumer_id in self.browsers:
+            raise LocalStateError(f"consumer {consumer_id} is attached already")
+
+    cdef list _in_order(self):
+        waiting = chain((each for _, each in self.returned), self.fresh)
+        return sorted((each for each in waiting if (<Entry>each).standing == AVAILABLE), key=_position_of)
+
+    cdef int _await_deadline(self, Entry entry) except -1:
+        heapq.heappush(self.deadlines, (entry.message.deadline_s, entry.position, entry))
+        # Messages consumed long before their deadline would otherwise stay here until it.
+        if len(self.deadlines) > 2 * (self.available_count + self.acquired_count) + _STRIDE:
+            self.deadlines = [due for due in self.deadlines if (<Entry>due[2]).standing != ARCHIVED]
+            heapq.heapify(self.deadlines)
+        return 0
+
+    cdef int _conclude(self, Entry entry, object verdict, double now, list actions) except -1:
+        """An acquired entry has left its consumer's hands."""
+        self.acquired_count -= 1
+        self.available_count += 1
+        entry.standing = AVAILABLE
+        if verdict is _ACCEPTED:
+            actions.append(self._archive(entry, _WAS_ACCEPTED))
+            return 0
+        if verdict is _REJECTED:
+            actions.append(self._archive(entry, _WAS_REJECTED))
+            return 0
+        if verdict is _FAILED:
+            entry.delivery_count += 1
+        if entry.message.is_past(now):
+            actions.append(self._archive(entry, _EXPIRED))
+            return 0
+        if verdict is _FAILED:
+            actions.append(Recount(entry))
+        return self._come_back(entry)
+
+    cdef int _come_back(self, Entry entry) except -1:
+        heapq.heappush(self.returned, (entry.position, entry))
+        return 0
+
+    cdef Archive _archive(self, Entry entry, object departure):
+        entry.standing = ARCHIVED
+        self.available_count -= 1
+        self.size_bytes -= entry.message.size_bytes
+        self.departed[departure] += 1
+        return Archive(entry, departure)
+
+    cdef int _dispatch(self, double now, list actions) except -1:
+        if self.browsers:
+            for browser in self.browsers.values():
+                self._browse(<Browser>browser, now, actions)
+        if self.ready and (self.fresh or self.returned):
+            self._give_what_waits(now, actions)
+        return 0
+
+    cdef int _give_what_waits(self, double now, list actions) except -1:
+        cdef list passed_over = []
+        cdef Entry entry
+        cdef Consumer consumer
+        while self.ready:
+            entry = self._pop_front(now, actions)
+            if entry is None:
+                break
+            consumer = self._choose(entry)
+            if consumer is None:
+                passed_over.append(entry)
+            elif self._is_unmarked(entry):
+                passed_over.append(entry)
+                self._want_mark(entry, actions)
+                break
+            else:
+                actions.append(self._give(entry, consumer))
+        for entry in passed_over:
+            self._come_back(entry)
+        return 0
+
+    cdef Entry _pop_front(self, double now, list actions):
+        cdef Entry entry
+        while self.returned or self.fresh:
+            if not self.returned:
+                entry = self.fresh.popleft()
+            elif self.fresh and (<Entry>self.fresh[0]).position < (<tuple>self.returned[0])[0]:
+                entry = self.fresh.popleft()
+            else:
+                entry = heapq.heappop(self.returned)[1]
+            if entry.standing == ARCHIVED:
+                continue
+            if not entry.message.is_past(now):
+                return entry
+            actions.append(self._archive(entry, _EXPIRED))
+        return None
+
+    cdef Consumer _choose(self, Entry entry):
+        """The consumer with credit that was served longest ago, among those that would take this entry."""
+        for consumer in self.ready.values():
+            if not entry.is_shunned_by((<Consumer>consumer).consumer_id):
+                return <Consumer>consumer
+        return None
+
+    cdef Deliver _give(self, Entry entry, Consumer consumer):
+        entry.standing = ACQUIRED
+        self.available_count -= 1
+        self.acquired_count += 1
+        consumer.acquired[entry] = None
+        consumer.credit -= 1
+        if consumer.credit == 0:
+            del self.ready[consumer.consumer_id]
+        elif len(self.ready) > 1:
+            del self.ready[consumer.consumer_id]
+            self.ready[consumer.consumer_id] = consumer
+        return Deliver(consumer.consumer_id, entry)
+
+    cdef bint _is_unmarked(self, Entry entry) noexcept:
+        if not self.is_durable or not entry.message.is_stored:
+            return False
+        return entry.message.message_id > self.mark and entry.delivery_count == 0
+
+    cdef int _want_mark(self, Entry entry, list actions) except -1:
+        if self.wanted_mark < entry.message.message_id:
+            self.wanted_mark = entry.message.message_id + _STRIDE
+            actions.append(WantMark(self.wanted_mark))
+        return 0
+
+    cdef int _browse(self, Browser browser, double now, list actions) except -1:
+        cdef Entry entry
+        while browser.credit > 0 and browser.ahead:
+            entry = browser.ahead.popleft()
+            if entry.standing == AVAILABLE and not entry.message.is_past(now):
+                browser.credit -= 1
+                actions.append(Deliver(browser.consumer_id, entry))
+        return 0
+
+
+cdef bint _is_for(Entry entry, long consumer_id, double now) except -1:
+    return entry.standing == AVAILABLE and not entry.is_shunned_by(consumer_id) and not entry.message.is_past(now)
+
+
+def _position_of(Entry entry):
+    return entry.position

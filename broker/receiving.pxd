@@ -1,0 +1,52 @@
+from broker.commit cimport Commits
+from broker.message cimport Message
+from broker.shelf cimport Shelf
+from broker.stock cimport Stock
+from wire.core cimport DeliveryOwner, IncomingCore
+from wire.proton cimport pn_delivery_t
+from wire.sections cimport Head
+
+
+cdef class Gate:
+    cdef Commits commits
+    cdef Shelf shelf
+    cdef dict waiting
+
+    cdef bint is_shut_now(self) noexcept
+
+
+cdef class Receiving(DeliveryOwner):
+    cdef readonly IncomingCore link
+    cdef str address
+    cdef list queues
+    cdef object targets
+    cdef object fail
+    cdef Stock stock
+    cdef Commits commits
+    cdef Gate gate
+    cdef long credit
+    cdef long room
+    cdef bint is_over
+    # Of a delivery of which a part is here. Once large, its pieces go to the store and only the size stays.
+    cdef list pieces
+    cdef long long large_id
+    cdef size_t size_bytes
+    cdef object refusal
+    cdef double ttl_s
+    cdef str to
+
+    cdef int go_on(self) except -1
+    cdef int _read(self, pn_delivery_t *delivery) except -1
+    cdef int _become_large(self) except -1
+    cdef int _store_piece(self, bytes piece) except -1
+    cdef int _forget_arriving(self) except -1
+    cdef int _drop_arriving(self) except -1
+    cdef int _scan(self, bytes data) except -1
+    cdef int _on_complete(self, pn_delivery_t *delivery) except -1
+    cdef bytes _body(self)
+    cdef list _targets_now(self)
+    cdef int _accept(self, pn_delivery_t *delivery, bytes body, list targets) except -1
+    cdef Message _message(self, list targets)
+    cdef int _on_written(self, pn_delivery_t *delivery, Message message, list targets, double now) except -1
+    cpdef int settle_accepted(self, size_t delivery) except -1
+    cdef int _top_up(self) except -1

@@ -1,0 +1,38 @@
+from collections.abc import Callable
+
+from broker.commit import Commits
+from broker.shelf import Shelf
+from broker.stock import HeldQueue, Stock
+from wire.core import DeliveryOwner
+from wire.engine import Pointer
+from wire.errors import LinkError
+from wire.link import IncomingLink, Link
+
+LINK_CREDIT: int
+LARGE_BYTES: int
+PIECE_BYTES: int
+UNSYNCED_LIMIT_BYTES: int
+PINNED_LIMIT_BYTES: int
+TEMPORARY_TTL_S: float
+
+class Gate:
+    def __init__(self, commits: Commits, shelf: Shelf) -> None: ...
+    def let_in(self) -> bool: ...
+
+class Receiving(DeliveryOwner):
+    def __init__(
+        self,
+        link: IncomingLink,
+        address: str | None,
+        queues: list[HeldQueue] | None,
+        targets: Callable[[str], list[HeldQueue]],
+        fail: Callable[[Link, LinkError, float], None],
+        stock: Stock,
+        commits: Commits,
+        gate: Gate,
+    ) -> None: ...
+    @property
+    def link(self) -> IncomingLink: ...
+    def on_attached(self, now: float) -> None: ...
+    def end(self) -> None: ...
+    def settle_accepted(self, delivery: Pointer) -> int: ...

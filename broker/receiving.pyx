@@ -1,0 +1,294 @@
+"""An incoming link of a broker: from a producer's bytes to a message that is on disk, and only then accepted.
+
+Spec: AMQP 1.0 [2.6.7] flow control, [2.6.12] transfers in pieces, [2.6.14] aborted ones.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.math cimport INFINITY
+
+from broker.commit cimport Commits, Promise
+from broker.message cimport Message
+from broker.stock cimport HeldQueue, Stock
+from wire.core cimport IncomingCore
+from wire.delivery cimport pending_now
+from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
+from wire.sections cimport WHOLE, Head, fault_in, scan_head
+
+from wire.delivery import Kind, Outcome, set_outcome
+from wire.errors import AmqpError, LinkError
+from wire.sections import Incomplete, scan
+
+LINK_CREDIT = 500
+LARGE_BYTES = 64 << 10
+PIECE_BYTES = 64 << 10
+UNSYNCED_LIMIT_BYTES = 16 << 20
+PINNED_LIMIT_BYTES = 256 << 20
+TEMPORARY_TTL_S = 60.0
+
+cdef long _LINK_CREDIT = LINK_CREDIT
+cdef size_t _LARGE_BYTES = LARGE_BYTES, _PIECE_BYTES = PIECE_BYTES
+cdef long long _UNSYNCED_LIMIT_BYTES = UNSYNCED_LIMIT_BYTES, _PINNED_LIMIT_BYTES = PINNED_LIMIT_BYTES
+cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
+
+
+cdef class Gate:
+    """Holds all producers back while what they sent waits for the disk, or for memory."""
+
+    def __init__(self, Commits commits not None, Shelf shelf not None):
+        self.commits, self.shelf = commits, shelf
+        self.waiting = {}
+
+    cdef bint is_shut_now(self) noexcept:
+        if self.commits.unsynced_bytes >= _UNSYNCED_LIMIT_BYTES:
+            return True
+        return self.shelf.pinned_bytes >= _PINNED_LIMIT_BYTES
+
+    def let_in(self):
+        """Have one that was held back go on; False while the gate is shut, or nobody waits."""
+        cdef Receiving receiving
+        if not self.waiting or self.is_shut_now():
+            return False
+        receiving = next(iter(self.waiting))
+        del self.waiting[receiving]
+        receiving.go_on()
+        return True
+
+
+cdef class _Written(Promise):
+    """A message is on disk, where it has to be."""
+
+    cdef Receiving receiving
+    cdef pn_delivery_t *delivery  # NULL: it came settled
+    cdef Message message
+    cdef list targets
+
+    cdef int keep(self, double now) except -1:
+        return self.receiving._on_written(self.delivery, self.message, self.targets, now)
+
+
+cdef class Receiving(DeliveryOwner):
+    """Always: ``credit + unsynced + room == LINK_CREDIT``, a delivery that is still arriving counted as credit."""
+
+    def __init__(self, IncomingCore link not None, address, queues, targets, fail, Stock stock not None,
+                 Commits commits not None, Gate gate not None):
+        """What comes goes to ``queues``, or where ``targets`` says for an address, which raises AmqpError when it can
+        go nowhere. ``fail`` is called with the link and a LinkError."""
+        self.link, self.address = link, address
+        self.queues, self.targets, self.fail = queues, targets, fail
+        self.stock, self.commits, self.gate = stock, commits, gate
+        self.room = _LINK_CREDIT
+        self.pieces = []
+        self._forget_arriving()
+
+    def on_attached(self, double now):
+        self._top_up()
+
+    def end(self):
+        """The link is gone: whatever was promised on it cannot be said any more."""
+        self.is_over = True
+        self.gate.waiting.pop(self, None)
+        self._drop_arriving()
+
+    # wire.core.DeliveryOwner
+    cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
+        return self.go_on()
+
+    cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
+        return 0
+
+    cdef int on_flow_event(self) except -1:
+        return 0
+
+    cdef int go_on(self) except -1:
+        """Take what is here. A sender without credit breaks the rules. [2.8.18]"""
+        cdef pn_delivery_t *delivery
+        while not self.is_over and not self.link.is_gone:
+            delivery = self.link.current_now()
+            if delivery is NULL:
+                break
+            if self.gate.is_shut_now():
+                # What is not read stays in the session's window, which closes.
+                self.gate.waiting[self] = None
+                return 0
+            if not self.credit:
+                what = f"{self.link.excess} deliveries beyond the credit"
+                self.fail(self.link, LinkError("amqp:link:transfer-limit-exceeded", what), self.stock.now)
+                return 0
+            self._read(delivery)
+            if pn.delivery_aborted(delivery):
+                self._drop_arriving()
+                self.link.advance_now()
+                pn.delivery_settle(delivery)
+                self.credit -= 1
+                self.room += 1
+            elif pn.delivery_partial(delivery):
+                return 0
+            else:
+                self.link.advance_now()
+                self._on_complete(delivery)
+        return 0 if self.is_over else self._top_up()
+
+    # Reading
+    cdef int _read(self, pn_delivery_t *delivery) except -1:
+        cdef size_t pending, size
+        cdef ssize_t taken
+        cdef bytes piece
+        while (pending := pending_now(delivery)):
+            size = min(pending, _PIECE_BYTES)
+            piece = PyBytes_FromStringAndSize(NULL, size)
+            taken = self.link.recv_into(PyBytes_AS_STRING(piece), size)
+            if taken <= 0:
+                return 0  # aborted: what is pending cannot be had
+            if <size_t>taken < size:
+                piece = piece[:taken]
+            self.size_bytes += taken
+            if self.refusal is not None:
+                continue
+            if self.large_id:
+                self._store_piece(piece)
+                continue
+            self.pieces.append(piece)
+            if self.size_bytes > _LARGE_BYTES:
+                self._become_large()
+        return 0
+
+    cdef int _become_large(self) except -1:
+        cdef bytes start = b"".join(self.pieces)
+        self.pieces.clear()
+        try:
+            self._scan(start)
+        except AmqpError as error:
+            # Read to the end all the same: settling earlier would spoil the session's window.
+            self.refusal = error
+            return 0
+        self.large_id = self.stock.new_message_id()
+        return self._store_piece(start)
+
+    cdef int _store_piece(self, bytes piece) except -1:
+        self.commits.write.pieces.append((self.large_id, piece))
+        return self.commits.note(PyBytes_GET_SIZE(piece))
+
+    cdef int _drop_arriving(self) except -1:
+        if self.large_id:
+            self.stock.discard_large(self.large_id)
+        return self._forget_arriving()
+
+    cdef int _forget_arriving(self) except -1:
+        self.pieces.clear()
+        self.large_id = 0
+        self.size_bytes = 0
+        self.refusal = None
+        self.ttl_s = INFINITY
+        self.to = None
+        return 0
+
+    cdef int _scan(self, bytes data) except -1:
+        """What matters here of a message's head. Raises AmqpError for what is no message."""
+        cdef Head head
+        if not data:
+            raise AmqpError("amqp:decode-error", "an empty delivery is no message")
+        if scan_head(<const unsigned char *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), &head) != WHOLE:
+            fault = fault_in(&head)
+            if isinstance(fault, Incomplete):
+                what = f"the message is cut, or its head is longer than {len(data)} bytes"
+                raise AmqpError("amqp:decode-error", what)
+            raise fault
+        if head.has_ttl and head.ttl_ms:
+            self.ttl_s = head.ttl_ms / 1000.0
+        if self.address is None:
+            self.to = scan(data).to
+        return 0
+
+    # Complete
+    cdef int _on_complete(self, pn_delivery_t *delivery) except -1:
+        cdef bytes body = None
+        cdef list targets
+        self.credit -= 1
+        try:
+            if self.refusal is not None:
+                raise self.refusal
+            if not self.large_id:
+                body = self._body()
+                self._scan(body)
+            targets = self._targets_now()
+        except AmqpError as error:
+            self._drop_arriving()
+            if not pn.delivery_settled(delivery):
+                set_outcome(<size_t>delivery, Outcome(Kind.REJECTED, error))
+            pn.delivery_settle(delivery)
+            self.room += 1
+            return self.link.endpoint.mark()
+        if not targets:
+            self._drop_arriving()
+            self.room += 1
+            return self.settle_accepted(<size_t>delivery)
+        return self._accept(delivery, body, targets)
+
+    cdef bytes _body(self):
+        return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+
+    cdef list _targets_now(self):
+        if self.queues is not None:
+            return self.queues
+        address = self.to if self.address is None else self.address
+        if address is None:
+            raise AmqpError("amqp:not-found", "neither the link nor the message says where it goes")
+        return self.targets(address)
+
+    cdef int _accept(self, pn_delivery_t *delivery, bytes body, list targets) except -1:
+        cdef _Written promise = _Written.__new__(_Written)
+        promise.receiving, promise.targets = self, targets
+        promise.message = self._message(targets)
+        self._forget_arriving()
+        self.stock.write(promise.message, body, targets)
+        if pn.delivery_settled(delivery):
+            pn.delivery_settle(delivery)
+        else:
+            promise.delivery = delivery
+        return self.commits.promise_kept_by(promise)
+
+    cdef Message _message(self, list targets):
+        cdef double ttl_s = self.ttl_s
+        cdef HeldQueue held
+        # Whatever its header says of durability: accepted is accepted, and most clients never set it.
+        cdef bint is_stored = False
+        cdef Message message
+        for held in targets:
+            is_stored = is_stored or held.is_written_now()
+            if held.row is None and not held.is_subscription:
+                ttl_s = min(ttl_s, _TEMPORARY_TTL_S)
+        message = Message.__new__(Message)
+        message.message_id = self.large_id if self.large_id else self.stock.new_message_id()
+        message.size_bytes = self.size_bytes
+        message.is_stored = is_stored
+        message.is_large = self.large_id != 0
+        message.deadline_s = INFINITY if ttl_s == INFINITY else self.stock.now + ttl_s
+        return message
+
+    cdef int _on_written(self, pn_delivery_t *delivery, Message message, list targets, double now) except -1:
+        """It is on disk, where it has to be: accept it, unless it came settled, and give it to who waits."""
+        self.stock.on_written(message, targets, now)
+        if self.is_over:
+            return 0
+        if delivery is not NULL:
+            self.settle_accepted(<size_t>delivery)
+        self.room += 1
+        return self._top_up()
+
+    cpdef int settle_accepted(self, size_t delivery) except -1:
+        if not pn.delivery_settled(<pn_delivery_t *>delivery):
+            pn.delivery_update(<pn_delivery_t *>delivery, ACCEPTED_STATE)
+        pn.delivery_settle(<pn_delivery_t *>delivery)
+        return self.link.endpoint.mark()
+
+    cdef int _top_up(self) except -1:
+        # A flow frame per delivery would double the frames. What is not synced yet calls again.
+        if self.room * 2 < _LINK_CREDIT:
+            return 0
+        if self.gate.is_shut_now():
+            self.gate.waiting[self] = None
+            return 0
+        self.link.grant_now(self.room)
+        self.credit += self.room
+        self.room = 0
+        return 0

@@ -1,0 +1,50 @@
+from broker.commit cimport Commits
+from broker.message cimport Entry
+from broker.shelf cimport Fetch, Shelf
+from broker.stock cimport HeldQueue, Stock, Taker
+from wire.core cimport OutgoingCore
+from wire.proton cimport pn_delivery_t
+
+
+cdef class Parcel:
+    cdef Entry entry
+    cdef list pieces
+    cdef size_t at
+    cdef size_t ready_bytes
+    cdef size_t fetched_bytes
+    cdef bint is_fetching
+
+    cdef bint is_fetched(self) noexcept
+    cdef int add(self, bytes body) except -1
+
+
+cdef class Sending(Taker):
+    cdef readonly OutgoingCore link
+    cdef HeldQueue held
+    cdef Stock stock
+    cdef Shelf shelf
+    cdef Commits commits
+    cdef bint is_browser
+    cdef bint is_settled
+    cdef long credit
+    cdef bint is_over
+    cdef object outbox
+    cdef Parcel current
+    cdef pn_delivery_t *delivery
+    cdef bint is_current_judged
+    cdef dict unsettled
+    cdef dict unconfirmed
+    cdef unsigned long long next_tag
+
+    cdef bint _write_next(self, double now) except -1
+    cdef int _write_chunk(self, Parcel parcel) except -1
+    cdef int _start(self) except -1
+    cdef int _finish(self, double now) except -1
+    cdef int _fetch(self, Parcel parcel) except -1
+    cdef int _tell_credit(self, double now) except -1
+    cdef int _give_back(self, long count, double now) except -1
+    cdef bint _is_dry(self, double now) except -1
+    cdef int _judge(self, pn_delivery_t *delivery, double now) except -1
+    cdef int _conclude(self, Entry entry, object verdict, bint shun, double now) except -1
+    cdef int _confirm(self, pn_delivery_t *delivery) except -1
+    cdef int _settle_synced(self, pn_delivery_t *delivery, unsigned long long serial) except -1

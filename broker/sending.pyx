@@ -1,0 +1,322 @@
+"""An outgoing link of a broker: from a queue to a consumer, and its outcome back to the disk.
+
+Spec: AMQP 1.0 [2.6.7] flow control and drain, [2.6.12] settlement, [3.4] outcomes.
+
+    queue --take--> outbox --pump--> current --> unsettled --judged--> queue, and once on disk: settled
+
+Only what can be written now is handed to the engine; a body that is not in memory is fetched while its parcel waits.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+
+from broker.commit cimport Promise
+from broker.message cimport Entry, Message
+from broker.shelf cimport Fetch
+from broker.stock cimport Taker
+from wire.delivery cimport copy_state, is_terminal
+from wire.proton cimport ACCEPTED_STATE, pn
+
+from collections import deque
+
+from broker.queue import Verdict
+from broker.store.batch import BodyRange
+from wire.delivery import remote_outcome
+from wire.header import with_header
+from wire.link import SEND_SETTLED
+from wire.outcome import Kind
+
+cdef enum:
+    OUTBOX_DELIVERIES = 100
+    CHUNK_BYTES = 32768
+    READ_AHEAD_BYTES = 262144
+    REFILL_BYTES = 131072
+    TAG_BYTES = 8
+
+cdef object _ACCEPTED = Verdict.ACCEPTED, _RELEASED = Verdict.RELEASED, _FAILED = Verdict.FAILED
+
+
+@cython.freelist(256)
+cdef class Parcel:
+    """An entry on its way out, with what is here of its body: ``pieces``, of which the first is written up to ``at``."""
+
+    def __cinit__(self, Entry entry):
+        self.entry = entry
+        self.pieces = []
+
+    cdef bint is_fetched(self) noexcept:
+        return self.fetched_bytes >= self.entry.message.size_bytes
+
+    cdef int add(self, bytes body) except -1:
+        """The next bytes of the body: all of a small one, READ_AHEAD_BYTES of a large one."""
+        cdef bint is_start = self.fetched_bytes == 0
+        self.fetched_bytes += PyBytes_GET_SIZE(body)
+        if is_start and self.entry.delivery_count:
+            body = with_header(body, delivery_count=self.entry.delivery_count)
+        self.pieces.append(body)
+        self.ready_bytes += PyBytes_GET_SIZE(body)
+        return 0
+
+
+cdef class _Body(Fetch):
+    """The next bytes of a parcel's."""
+
+    cdef Sending sending
+    cdef Parcel parcel
+
+    cdef int arrive(self, bytes body, double now) except -1:
+        cdef Sending sending = self.sending
+        self.parcel.is_fetching = False
+        self.parcel.add(body)
+        sending.stock.release(self.parcel.entry.message)
+        sending.stock.to_pump[sending] = None
+        return 0
+
+
+cdef class _Concluded(Promise):
+    """What an outcome changed is on disk: its consumer may know."""
+
+    cdef Sending sending
+    cdef pn_delivery_t *delivery
+    cdef unsigned long long serial
+
+    cdef int keep(self, double now) except -1:
+        return self.sending._settle_synced(self.delivery, self.serial)
+
+
+cdef class Sending(Taker):
+    """Always: the queue's credit for it is what the peer granted, less what is in the outbox or being written
+
+    ``unsettled`` are complete deliveries without an outcome, ``unconfirmed`` those with one that is not on disk yet.
+    """
+
+    def __init__(self, OutgoingCore link not None, HeldQueue held not None, Stock stock not None, Shelf shelf not None,
+                 Commits commits not None, *, bint is_browser):
+        self.link, self.held = link, held
+        self.stock, self.shelf, self.commits = stock, shelf, commits
+        self.consumer_id = stock.new_consumer_id()
+        self.is_browser = is_browser
+        self.outbox = deque()
+        self.unsettled, self.unconfirmed = {}, {}
+
+    def on_attached(self, double now):
+        self.is_settled = self.link.remote_settle_modes[0] == SEND_SETTLED
+        self.held.add_consumer(self)
+        if self.is_browser:
+            self.held.queue.attach_browser(self.consumer_id)
+        else:
+            self.held.queue.attach(self.consumer_id)
+        self.pump(now)
+
+    def end(self, double now):
+        """The link is gone, or going: what it held comes back. The link must not have been freed yet."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if self.current is not None:
+            if not self.link.is_gone:
+                self.link.abort_now(self.delivery)
+            self.stock.release(self.current.entry.message)
+            self.current = None
+        unwritten = [(<Parcel>parcel).entry for parcel in self.outbox]
+        self.outbox.clear()
+        self.held.drop_consumer(self)
+        self.stock.carry_out(self.held, self.held.queue.detach(self.consumer_id, unwritten, now))
+        for entry in unwritten:
+            self.stock.release((<Entry>entry).message)
+
+    # broker.stock.Taker
+    cdef int take(self, Entry entry) except -1:
+        """From the queue: it is this consumer's now."""
+        cdef Parcel parcel = Parcel(entry)
+        self.outbox.append(parcel)
+        if entry.message.body is not None:
+            parcel.add(entry.message.body)
+        elif not entry.message.is_large:
+            self._fetch(parcel)
+        self.stock.to_pump[self] = None
+        return 0
+
+    cdef int pump(self, double now) except -1:
+        """Write what can be written, ask the queue for what else could be, answer a drain when there is nothing."""
+        if self.is_over or self.link.is_gone:
+            return 0
+        self.credit = self.link.credit_now()
+        while self._write_next(now):
+            pass
+        self._tell_credit(now)
+        if self.credit > 0 and pn.link_get_drain(self.link.raw) and self._is_dry(now):
+            self.link.drained()
+        return 0
+
+    # wire.core.DeliveryOwner
+    cdef int on_room(self) except -1:
+        self.stock.to_pump[self] = None
+        return 0
+
+    cdef int on_flow_event(self) except -1:
+        if not self.is_over:
+            self.stock.to_pump[self] = None
+        return 0
+
+    cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
+        return 0
+
+    cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
+        """The consumer gave an outcome, or settled."""
+        if self.is_over:
+            return 0
+        if self.current is not None and self.delivery is delivery:
+            self.is_current_judged = True  # looked at when all of it is written
+            return 0
+        return self._judge(delivery, self.stock.now)
+
+    # Writing
+    cdef bint _write_next(self, double now) except -1:
+        """Write one chunk; False when nothing can be written now."""
+        cdef Parcel parcel = self.current
+        if parcel is None:
+            if not self.outbox or self.credit <= 0:
+                return False
+            parcel = self.outbox[0]
+        if parcel.ready_bytes <= REFILL_BYTES and not parcel.is_fetched():
+            self._fetch(parcel)
+        if not parcel.pieces:
+            return False
+        if not self.link.is_writable_now():
+            self.link.endpoint.wait(self)
+            return False
+        if self.current is None:
+            self._start()
+        self._write_chunk(parcel)
+        if parcel.is_fetched() and not parcel.pieces:
+            self._finish(now)
+        return True
+
+    cdef int _write_chunk(self, Parcel parcel) except -1:
+        cdef bytes piece = parcel.pieces[0]
+        cdef size_t size = min(<size_t>PyBytes_GET_SIZE(piece) - parcel.at, <size_t>CHUNK_BYTES)
+        self.link.send_now(PyBytes_AS_STRING(piece) + parcel.at, size)
+        parcel.at += size
+        parcel.ready_bytes -= size
+        if parcel.at == <size_t>PyBytes_GET_SIZE(piece):
+            del parcel.pieces[0]
+            parcel.at = 0
+        return 0
+
+    cdef int _start(self) except -1:
+        cdef char tag[TAG_BYTES]
+        cdef int place
+        self.next_tag += 1
+        for place in range(TAG_BYTES):
+            tag[place] = <char>(self.next_tag >> (8 * (TAG_BYTES - 1 - place)) & 0xFF)
+        self.current = self.outbox.popleft()
+        self.delivery = self.link.start_now(tag, TAG_BYTES)
+        return 0
+
+    cdef int _finish(self, double now) except -1:
+        cdef pn_delivery_t *delivery = self.delivery
+        cdef Entry entry = self.current.entry
+        self.link.finish_now()
+        self.credit -= 1
+        self.current = None
+        self.stock.release(entry.message)
+        if self.is_settled:
+            # Sent, then forgotten on disk: after a crash it may come again, but it is never lost unsent.
+            pn.delivery_settle(delivery)
+            return self._conclude(entry, _ACCEPTED, False, now)
+        self.unsettled[<size_t>delivery] = entry
+        if self.is_current_judged:
+            self.is_current_judged = False
+            self._judge(delivery, now)
+        return 0
+
+    cdef int _fetch(self, Parcel parcel) except -1:
+        cdef Message message = parcel.entry.message
+        cdef _Body fetch
+        if parcel.is_fetching:
+            return 0
+        parcel.is_fetching = True
+        size_bytes = READ_AHEAD_BYTES if message.is_large else message.size_bytes
+        fetch = _Body.__new__(_Body)
+        fetch.sending, fetch.parcel = self, parcel
+        fetch.wanted = BodyRange(message.message_id, message.is_large, parcel.fetched_bytes, size_bytes)
+        # Not to be deleted while it is read, though the entry may be archived meanwhile.
+        message.references += 1
+        return self.shelf.fetch(fetch)
+
+    cdef int _tell_credit(self, double now) except -1:
+        cdef long waiting = len(self.outbox)
+        cdef long free = self.credit - waiting - (self.current is not None)
+        cdef long credit = max(0, min(free, OUTBOX_DELIVERIES - waiting))
+        self.stock.carry_out(self.held, self.held.queue.set_credit(self.consumer_id, credit, now))
+        if free < 0 and not self.is_browser and not self.held.is_deleted:
+            self._give_back(-free, now)
+        return 0
+
+    cdef int _give_back(self, long count, double now) except -1:
+        """The peer took back credit that these, the last of the outbox, were meant for: others may have them."""
+        parcels = [self.outbox.pop() for _ in range(min(count, len(self.outbox)))]
+        for parcel in reversed(parcels):
+            self._conclude((<Parcel>parcel).entry, _RELEASED, False, now)
+            self.stock.release((<Parcel>parcel).entry.message)
+        return 0
+
+    cdef bint _is_dry(self, double now) except -1:
+        return not self.outbox and self.current is None and self.held.queue.is_dry_for(self.consumer_id, now)
+
+    # Outcomes
+    cdef int _judge(self, pn_delivery_t *delivery, double now) except -1:
+        cdef bint is_settled = pn.delivery_settled(delivery), shun = False
+        cdef size_t state = pn.delivery_remote_state(delivery)
+        cdef object verdict = _ACCEPTED
+        cdef Entry entry = self.unsettled.get(<size_t>delivery)
+        if entry is None:
+            if is_settled and self.unconfirmed.pop(<size_t>delivery, None) is not None:
+                pn.delivery_settle(delivery)
+            return 0
+        if not is_settled and not is_terminal(state):
+            return 0
+        if state != ACCEPTED_STATE:
+            verdict, shun = _read(remote_outcome(<size_t>delivery))
+        del self.unsettled[<size_t>delivery]
+        if is_settled:
+            pn.delivery_settle(delivery)
+        self._conclude(entry, verdict, shun, now)
+        return 0 if is_settled else self._confirm(delivery)
+
+    cdef int _conclude(self, Entry entry, object verdict, bint shun, double now) except -1:
+        if self.is_browser or self.held.is_deleted:
+            return 0
+        return self.stock.carry_out(self.held, self.held.queue.settle(self.consumer_id, entry, verdict, now, shun))
+
+    cdef int _confirm(self, pn_delivery_t *delivery) except -1:
+        """Settle once what the outcome changed is on disk; at once when it changed nothing there."""
+        cdef _Concluded promise = _Concluded.__new__(_Concluded)
+        self.next_tag += 1
+        self.unconfirmed[<size_t>delivery] = self.next_tag
+        promise.sending, promise.delivery, promise.serial = self, delivery, self.next_tag
+        return self.commits.promise_kept_by(promise)
+
+    cdef int _settle_synced(self, pn_delivery_t *delivery, unsigned long long serial) except -1:
+        # The engine reuses deliveries: the serial tells whether this is still the one that was meant.
+        if self.is_over or self.unconfirmed.get(<size_t>delivery) != serial:
+            return 0
+        del self.unconfirmed[<size_t>delivery]
+        if is_terminal(pn.delivery_remote_state(delivery)):
+            copy_state(delivery, delivery)
+        pn.delivery_settle(delivery)
+        return self.link.endpoint.mark()
+
+
+def _read(outcome):
+    """(verdict, undeliverable-here). Settled without an outcome says nothing: in doubt, as if the link had broken."""
+    if outcome is None:
+        return Verdict.FAILED, False
+    if outcome.kind is Kind.ACCEPTED:
+        return Verdict.ACCEPTED, False
+    if outcome.kind is Kind.REJECTED:
+        return Verdict.REJECTED, False
+    if outcome.kind is Kind.MODIFIED:
+        return Verdict.FAILED if outcome.delivery_failed else Verdict.RELEASED, outcome.undeliverable_here
+    return Verdict.RELEASED, False

@@ -1,0 +1,66 @@
+"""Which bodies are in memory, and which must be fetched from the store?
+
+Bodies that the store does not hold (yet) are pinned. The others stay while there is room, the oldest leaving first: a
+consumer that keeps up never causes a read. A message has its body while it is here.
+"""
+
+from broker.message cimport Message
+
+from collections import OrderedDict
+
+CACHE_BYTES = 64 << 20
+
+
+cdef class Fetch:
+    """Bytes that somebody waits for; ``wanted`` is a BodyRange."""
+
+    cdef int arrive(self, bytes body, double now) except -1:
+        raise NotImplementedError
+
+    def on_body(self, bytes body, double now):
+        self.arrive(body, now)
+
+
+cdef class Shelf:
+    """Always: ``cached_bytes <= cache_bytes``; what is not in ``cached`` and has a body is pinned."""
+
+    def __init__(self, cache_bytes=CACHE_BYTES):
+        self.cache_bytes = cache_bytes
+        self.cached = OrderedDict()
+        self.fetches = []
+
+    cdef int pin(self, Message message, bytes body) except -1:
+        message.body = body
+        self.pinned_bytes += len(body)
+        return 0
+
+    cdef int unpin(self, Message message) except -1:
+        """The store holds it now."""
+        cdef Message oldest
+        self.pinned_bytes -= len(message.body)
+        self.cached_bytes += len(message.body)
+        self.cached[message] = None
+        while self.cached_bytes > self.cache_bytes:
+            oldest = self.cached.popitem(last=False)[0]
+            self.cached_bytes -= len(oldest.body)
+            oldest.body = None
+        return 0
+
+    cdef int forget(self, Message message) except -1:
+        if message.body is None:
+            return 0
+        if self.cached.pop(message, self) is self:
+            self.pinned_bytes -= len(message.body)
+        else:
+            self.cached_bytes -= len(message.body)
+        message.body = None
+        return 0
+
+    cdef int fetch(self, Fetch fetch) except -1:
+        """Have it arrive, later."""
+        self.fetches.append(fetch)
+        return 0
+
+    def take_fetches(self):
+        fetches, self.fetches = self.fetches, []
+        return fetches
