@@ -24,8 +24,8 @@ PROOF = ROOT / "docs" / "proof" / "soak.md"
 CODE = ("addressing", "wire", "router", "broker", "mesh/simulation", "mesh_tests/sim", "setup.cfg")
 MEMORY = Path(f"/dev/shm/amqpmesh-soak-{os.getpid()}")
 """Stores on a disk would sync for most of the time, and no process is killed here."""
-BATCH = 100
-BATCH_S = 90.0
+BATCH = 200
+BATCH_S = 180.0
 """What a batch may take on a slow machine: none is begun that would end after the time is up."""
 
 

@@ -43,6 +43,8 @@ cdef class AddressGroup(Group):
     cdef int _turn_away(self, Inlet inlet) except -1
     cdef bint try_step(self, Inlet inlet) except -1
     cdef int look_at_drains(self) except -1
+    cdef bint is_for_nobody(self, Inlet inlet) noexcept
+    cdef bint drop_head(self, Inlet inlet) except -1
     cdef bint pass_barrier(self, Inlet inlet) except -1
     cdef bint step(self, Inlet inlet) except -1
     cdef Carrier begin(self, Inlet inlet)

@@ -341,6 +341,8 @@ cdef class AddressGroup(Group):
         if not inlet.may_go_on_now():
             return False
         if not inlet.is_discarding():
+            if inlet.moving is None and self.is_for_nobody(inlet):
+                return self.drop_head(inlet)
             if inlet.is_from_node() and inlet.moving is None and is_barrier(inlet.head_now()):
                 return self.pass_barrier(inlet)
             return self.step(inlet)
@@ -348,6 +350,14 @@ cdef class AddressGroup(Group):
             return False
         self.released += 1
         return True
+
+    cdef bint is_for_nobody(self, Inlet inlet) noexcept:
+        """The head was aborted, or let down, before it had a taker."""
+        return False
+
+    cdef bint drop_head(self, Inlet inlet) except -1:
+        """That head; False while it is not all here."""
+        raise NotImplementedError
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
         """All that came before it on this circuit was passed on: its ingress may go on with another."""

@@ -228,22 +228,28 @@ cdef class Anycast(AddressGroup):
             self.timers.after(self.settings.path_wait_s, self.go_on)
         return self.timers.now >= inlet.barrier_due_s
 
+    cdef bint is_for_nobody(self, Inlet inlet) noexcept:
+        cdef pn_delivery_t *delivery = inlet.head_now()
+        if delivery is NULL:
+            return False
+        return pn.delivery_aborted(delivery) or (is_let_down(delivery) and not inlet.is_from_client())
+
+    cdef bint drop_head(self, Inlet inlet) except -1:
+        cdef pn_delivery_t *delivery = inlet.head_now()
+        if not pn.delivery_aborted(delivery):
+            return inlet.release_head()
+        record_untaken(inlet.number, inlet.head_size(delivery), ABORTED)
+        inlet.drop_head()
+        inlet.count_in()
+        pn.delivery_settle(delivery)
+        return True
+
     cdef Carrier begin(self, Inlet inlet):
-        cdef pn_delivery_t *delivery
+        cdef pn_delivery_t *delivery = inlet.head_now()
         cdef Taker taker
         cdef Move move
         cdef size_t size
         cdef bint is_partial, is_large, may_offer_again
-        while (delivery := inlet.head_now()) is not NULL:
-            if pn.delivery_aborted(delivery):
-                record_untaken(inlet.number, inlet.head_size(delivery), ABORTED)
-                inlet.drop_head()
-                inlet.count_in()
-                pn.delivery_settle(delivery)
-            elif not is_let_down(delivery) or inlet.is_from_client():
-                break
-            elif not inlet.release_head():
-                return None
         if delivery is NULL:
             return None
         if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:

@@ -15,6 +15,7 @@ from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 
 FAR = 3
 ANY_SIZE = 0
+BARRIER_TAG = b"\0\0\1"
 
 
 def let_down(producer: Producer, message: bytes) -> None:
@@ -43,6 +44,25 @@ def test_nobody_gets_what_its_router_let_down_while_it_waited(rig: Rig):
     consumer.link.grant(10)
     rig.run()
     assert consumer.messages == [b"2"]
+
+
+@pytest.mark.parametrize("how", ["let down", "aborted"])
+def test_a_barrier_right_behind_what_nobody_gets_is_answered_and_shown_to_nobody(rig: Rig, how: str):
+    group = rig.anycast()
+    consumer, producer = rig.consumer(group), rig.producer(group, is_circuit=True)
+    if how == "aborted":
+        half = producer.begin(b"1")
+        rig.run()
+        producer.link.abort(half)
+    else:
+        producer.begin(b"1")
+        producer.link.finish()
+        let_down(producer, b"1")
+    barrier = producer.link.start(BARRIER_TAG)
+    producer.link.finish()
+    rig.run()
+    assert consumer.messages == []
+    assert deliveries.remote_outcome(barrier) == ACCEPTED
 
 
 def test_nobody_gets_what_a_taker_gave_back_before_its_circuit_was_lost(rig: Rig):
