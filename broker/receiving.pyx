@@ -258,7 +258,9 @@ cdef class Receiving(DeliveryOwner):
             if held.row is None and not held.is_subscription:
                 ttl_s = min(ttl_s, _TEMPORARY_TTL_S)
         message = Message.__new__(Message)
-        message.message_id = self.large_id if self.large_id else self.stock.new_message_id()
+        message.message_id = self.large_id
+        if not self.large_id:
+            message.message_id = self.stock.new_message_id() if is_stored else self.stock.new_passing_id()
         message.size_bytes = self.size_bytes
         message.is_stored = is_stored
         message.is_large = self.large_id != 0

@@ -43,11 +43,13 @@ cdef class Stock:
     cdef dict every
     cdef list due
     cdef long long next_message_id
+    cdef long long last_passing_id
     cdef long next_queue_id
     cdef long next_consumer_id
     cdef long long serial
 
     cdef long long new_message_id(self) noexcept
+    cdef long long new_passing_id(self) noexcept
     cdef long new_consumer_id(self) noexcept
     cdef int write(self, Message message, bytes body, list targets) except -1
     cdef int on_written(self, Message message, list targets, double now) except -1

@@ -212,6 +212,11 @@ cdef class Stock:
         self.next_message_id += 1
         return self.next_message_id - 1
 
+    cdef long long new_passing_id(self) noexcept:
+        """Of a message that is not stored: what is, has consecutive ids, and lies together."""
+        self.last_passing_id -= 1
+        return self.last_passing_id
+
     cdef long new_consumer_id(self) noexcept:
         self.next_consumer_id += 1
         return self.next_consumer_id - 1

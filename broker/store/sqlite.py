@@ -1,7 +1,8 @@
 """The store on SQLite: how does a batch become durable in one sync?
 
-Every statement carries hundreds of rows: each row that Python steps gives the interpreter lock up, and beside a busy
-event loop it takes milliseconds to get it back. FORMAT.md has the tables and the order of a commit.
+Few rows, each for many messages (`broker.store.segments`), and few statements: each row that Python steps gives the
+interpreter lock up, and beside a busy event loop it takes milliseconds to get it back. FORMAT.md has the tables and the
+order of a commit.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from broker.store.batch import BodyRange, Inventory, QueueKind, QueueRow, StoreError, WriteBatch
+from broker.store.batch import BodyRange, EntryRow, Inventory, QueueKind, QueueRow, StoreError, WriteBatch
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
+from broker.store.segment_reader import SegmentReader
+from broker.store.segments import SLOT_BYTES, Rows, Segments, read_index
+from broker.store.upgrade import rows_to_segments
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 APPLICATION_ID = int.from_bytes(b"AMQm", "big")
+
+CHECKPOINT_PAGES = 4000
+"""16 MiB of log: what is deleted before that is never written to the tables at all."""
 
 # Few sizes, so that few statements are compiled and all stay in the cache.
 ROWS_PER_STATEMENT = (200, 50, 10, 1)
 IDS_PER_STATEMENT = (500, 100, 20, 1)
 
-_TABLES = """
+_QUEUES = """
 CREATE TABLE queue (
     queue_id     INTEGER PRIMARY KEY,
     kind         TEXT    NOT NULL,
@@ -33,24 +40,23 @@ CREATE TABLE queue (
     link_name    TEXT    NOT NULL,
     seen_mark    INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE TABLE message (
-    message_id    INTEGER PRIMARY KEY,
-    size_bytes    INTEGER NOT NULL,
-    expires_at_ms INTEGER,
-    body          BLOB
+"""
+
+_MESSAGES = """
+CREATE TABLE segment (
+    segment_id    INTEGER PRIMARY KEY,
+    message_index BLOB NOT NULL,
+    bodies        BLOB NOT NULL
 ) STRICT;
-CREATE TABLE entry (
-    queue_id       INTEGER NOT NULL,
-    message_id     INTEGER NOT NULL,
-    delivery_count INTEGER NOT NULL,
-    PRIMARY KEY (queue_id, message_id)
+CREATE TABLE holding (
+    queue_id   INTEGER NOT NULL,
+    segment_id INTEGER NOT NULL,
+    counts     BLOB NOT NULL,
+    PRIMARY KEY (queue_id, segment_id)
 ) STRICT, WITHOUT ROWID;
 """
 
-_RAISE_SEEN = """
-UPDATE entry SET delivery_count = delivery_count + 1
-WHERE message_id <= (SELECT seen_mark FROM queue WHERE queue.queue_id = entry.queue_id)
-"""
+_PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts)"
 
 
 class SqliteStore:
@@ -65,10 +71,12 @@ class SqliteStore:
             with _blaming(f"cannot open the store in {directory}"):
                 self._directory = directory
                 self._large = LargeBodies(directory / "large")
+                self._segments = Segments()
                 self._writer = _connect(directory / "store.db")
                 self._prepare()
                 self._reader = _connect(directory / "store.db")
                 self._reader.execute("PRAGMA query_only=ON")
+                self._bodies = SegmentReader(self._reader)
         except StoreError:
             self._lock.release()
             raise
@@ -82,16 +90,10 @@ class SqliteStore:
                     "SELECT queue_id, kind, address, container_id, link_name FROM queue ORDER BY queue_id"
                 )
             ]
-            messages = [
-                (message_id, size_bytes, expires_at_ms, bool(is_large))
-                for message_id, size_bytes, expires_at_ms, is_large in self._writer.execute(
-                    "SELECT message_id, size_bytes, expires_at_ms, body IS NULL FROM message ORDER BY message_id"
-                )
-            ]
-            entries = self._writer.execute(
-                "SELECT queue_id, message_id, delivery_count FROM entry ORDER BY message_id, queue_id"
-            ).fetchall()
-            self._check_large({message_id: size for message_id, size, _, is_large in messages if is_large})
+            messages, entries = self._load_messages()
+            large = {message_id: size for message_id, size, _, is_large in messages if is_large}
+            self._large.unlink_all_but(large.keys())
+            self._check_large(large)
         return Inventory(queues, messages, entries)
 
     def commit(self, batch: WriteBatch) -> None:
@@ -105,7 +107,7 @@ class SqliteStore:
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes]:
         with _blaming(f"cannot read bodies from the store in {self._directory}"):
-            rows = self._read_rows([wanted.message_id for wanted in ranges if not wanted.is_large])
+            rows = self._bodies.read([wanted.message_id for wanted in ranges if not wanted.is_large])
             return [
                 self._large.read(wanted.message_id, wanted.offset, wanted.size_bytes)
                 if wanted.is_large
@@ -137,20 +139,48 @@ class SqliteStore:
         _use_wal(writer)
         if not table_count:
             writer.executescript(
-                f"BEGIN; {_TABLES} PRAGMA application_id={APPLICATION_ID}; "
+                f"BEGIN; {_QUEUES} {_MESSAGES} PRAGMA application_id={APPLICATION_ID}; "
                 f"PRAGMA user_version={FORMAT_VERSION}; COMMIT;"
             )
             sync_directory(self._directory)
+        elif version == 1:
+            self._upgrade()
+
+    def _upgrade(self) -> None:
+        segments = Segments()
+        with self._transaction():
+            for table in _MESSAGES.split(";")[:-1]:
+                self._writer.execute(table)
+            rows_to_segments(self._writer, lambda batch: self._write_messages(segments.apply(batch)))
+            self._writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
 
     def _recover(self) -> None:
-        """What the last process left behind: messages that may have been seen, files and rows that nothing names."""
+        """What the last process left behind: rows that nothing names, and messages that may have been seen."""
+        writer, segments = self._writer, self._segments
         with self._transaction():
-            self._writer.execute(_RAISE_SEEN)
-            self._writer.execute("UPDATE queue SET seen_mark = 0 WHERE seen_mark <> 0")
-            self._writer.execute("DELETE FROM entry WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
-            self._writer.execute("DELETE FROM message WHERE message_id NOT IN (SELECT message_id FROM entry)")
-        large = self._writer.execute("SELECT message_id FROM message WHERE body IS NULL")
-        self._large.unlink_all_but({message_id for (message_id,) in large})
+            writer.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
+            writer.execute("DELETE FROM segment WHERE segment_id NOT IN (SELECT segment_id FROM holding)")
+            for segment_id, index_bytes in writer.execute("SELECT segment_id, length(message_index) FROM segment"):
+                segments.load(segment_id, index_bytes // SLOT_BYTES)
+            for holding in writer.execute("SELECT queue_id, segment_id, counts FROM holding"):
+                segments.load_holding(*holding)
+            marks = writer.execute("SELECT queue_id, seen_mark FROM queue WHERE seen_mark <> 0").fetchall()
+            for queue_id, mark in marks:
+                self._insert(_PUT_HOLDING, segments.raise_counts(queue_id, mark))
+            writer.execute("UPDATE queue SET seen_mark = 0 WHERE seen_mark <> 0")
+
+    def _load_messages(self) -> tuple[list[tuple[int, int, int | None, bool]], list[EntryRow]]:
+        messages, entries = [], []
+        for segment_id, message_index in self._writer.execute(
+            "SELECT segment_id, message_index FROM segment ORDER BY segment_id"
+        ):
+            found = self._segments.entries(segment_id)
+            entries += found
+            needed = {message_id for _, message_id, _ in found}
+            for message_id, slot in enumerate(read_index(message_index), segment_id):
+                if message_id in needed:
+                    messages.append((message_id, *slot))
+        return messages, entries
 
     def _check_large(self, sizes_bytes: dict[int, int]) -> None:
         missing = self._large.missing(sizes_bytes)
@@ -178,19 +208,18 @@ class SqliteStore:
                 "INSERT INTO queue (queue_id, kind, address, container_id, link_name)",
                 [(row.queue_id, row.kind.value, row.address, row.container_id, row.link_name) for row in batch.queues],
             )
-            self._insert("INSERT INTO message (message_id, size_bytes, expires_at_ms, body)", batch.messages)
-            self._insert("INSERT INTO entry (queue_id, message_id, delivery_count)", batch.entries)
-            self._insert(
-                "REPLACE INTO entry (queue_id, message_id, delivery_count)",
-                [(queue_id, message_id, count) for (queue_id, message_id), count in batch.counts.items()],
-            )
+            self._write_messages(self._segments.apply(batch))
             for queue_id, mark in batch.marks.items():
                 self._writer.execute("UPDATE queue SET seen_mark = ? WHERE queue_id = ?", (mark, queue_id))
-            for queue_id, message_ids in batch.archived.items():
-                self._delete("DELETE FROM entry WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
-            self._delete("DELETE FROM message WHERE message_id", batch.dropped_messages)
-            self._delete("DELETE FROM entry WHERE queue_id", batch.dropped_queues)
+            self._delete("DELETE FROM holding WHERE queue_id", batch.dropped_queues)
             self._delete("DELETE FROM queue WHERE queue_id", batch.dropped_queues)
+
+    def _write_messages(self, rows: Rows) -> None:
+        self._insert("INSERT INTO segment (segment_id, message_index, bodies)", rows.segments)
+        self._insert(_PUT_HOLDING, rows.holdings)
+        for queue_id, segment_ids in rows.gone_holdings.items():
+            self._delete("DELETE FROM holding WHERE queue_id = ? AND segment_id", segment_ids, (queue_id,))
+        self._delete("DELETE FROM segment WHERE segment_id", rows.gone_segments)
 
     def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         for part in _parts(rows, ROWS_PER_STATEMENT):
@@ -200,17 +229,6 @@ class SqliteStore:
     def _delete(self, statement: str, ids: Sequence[int], first: Iterable[int] = ()) -> None:
         for part in _parts(ids, IDS_PER_STATEMENT):
             self._writer.execute(f"{statement} IN ({','.join('?' * len(part))})", [*first, *part])
-
-    # Reading
-
-    def _read_rows(self, ids: Sequence[int]) -> dict[int, bytes]:
-        rows: dict[int, bytes] = {}
-        for part in _parts(ids, IDS_PER_STATEMENT):
-            marks = ",".join("?" * len(part))
-            rows.update(
-                self._reader.execute(f"SELECT message_id, body FROM message WHERE message_id IN ({marks})", part)
-            )
-        return rows
 
 
 @contextmanager
@@ -230,6 +248,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     path.chmod(0o600)
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA cache_size=-32768")
+    connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
+    # Debian's SQLite overwrites what is deleted with zeros, and so writes every body twice.
+    connection.execute("PRAGMA secure_delete=OFF")
     return connection
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, WriteBatch
-from broker.store.sqlite import FORMAT_VERSION, SqliteStore
+from broker.store.sqlite import APPLICATION_ID, FORMAT_VERSION, SqliteStore
 
 ORDERS = QueueRow(1, QueueKind.QUEUE, "orders")
 
@@ -116,6 +116,81 @@ def test_a_message_without_entries_is_forgotten(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     inventory = store.load()
     assert (inventory.queues, inventory.messages, inventory.entries) == ([], [], [])
+    store.close()
+
+
+FORMAT_1 = """
+CREATE TABLE queue (queue_id INTEGER PRIMARY KEY, kind TEXT NOT NULL, address TEXT NOT NULL, container_id TEXT NOT NULL,
+    link_name TEXT NOT NULL, seen_mark INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE message (message_id INTEGER PRIMARY KEY, size_bytes INTEGER NOT NULL, expires_at_ms INTEGER, body BLOB)
+    STRICT;
+CREATE TABLE entry (queue_id INTEGER NOT NULL, message_id INTEGER NOT NULL, delivery_count INTEGER NOT NULL,
+    PRIMARY KEY (queue_id, message_id)) STRICT, WITHOUT ROWID;
+"""
+
+
+def _store_of_format_1(directory: Path, count: int) -> None:
+    """Even messages in both queues, odd ones in the first; the last is large; two are missing from the middle."""
+    SqliteStore(directory).close()
+    (directory / "store.db").unlink()
+    database = sqlite3.connect(directory / "store.db")
+    database.executescript(f"PRAGMA journal_mode=WAL; {FORMAT_1} PRAGMA application_id={APPLICATION_ID};")
+    database.execute("PRAGMA user_version=1")
+    queues = [(1, "queue", "orders", "", "", 2), (2, "subscription", "news.#", "c", "l", 0)]
+    database.executemany("INSERT INTO queue VALUES (?,?,?,?,?,?)", queues)
+    for message_id in range(1, count + 1):
+        if message_id in (300, 301):
+            continue
+        is_last = message_id == count
+        body = None if is_last else b"body %d" % message_id
+        row = (message_id, 5 if is_last else len(body or b""), 1_700_000_000_000 if message_id == 7 else None, body)
+        database.execute("INSERT INTO message VALUES (?,?,?,?)", row)
+        for queue_id in (1, 2) if message_id % 2 == 0 else (1,):
+            database.execute("INSERT INTO entry VALUES (?,?,?)", (queue_id, message_id, message_id % 3))
+    database.commit()
+    database.close()
+    (directory / "large" / str(count)).write_bytes(b"large")
+
+
+def test_a_store_of_the_format_before_is_taken_over_whole(tmp_path: Path) -> None:
+    count = 700
+    _store_of_format_1(tmp_path, count)
+    ids = [message_id for message_id in range(1, count + 1) if message_id not in (300, 301)]
+    entries = {(1, message_id, message_id % 3 + (message_id <= 2)) for message_id in ids}
+    entries |= {(2, message_id, message_id % 3) for message_id in ids if message_id % 2 == 0}
+    for _ in range(2):
+        store = SqliteStore(tmp_path)
+        inventory = store.load()
+        assert [(queue.queue_id, queue.address) for queue in inventory.queues] == [(1, "orders"), (2, "news.#")]
+        assert [message[0] for message in inventory.messages] == ids
+        assert inventory.messages[6] == (7, 6, 1_700_000_000_000, False)
+        assert inventory.messages[-1] == (count, 5, None, True)
+        assert set(inventory.entries) == entries
+        wanted = [BodyRange(message_id, False, 0, 10) for message_id in (299, 302, 1, 699)]
+        assert store.read(wanted) == [b"body 299", b"body 302", b"body 1", b"body 699"]
+        store.close()
+
+
+def test_a_store_that_could_not_be_taken_over_is_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _store_of_format_1(tmp_path, 10)
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("disk full")
+
+    monkeypatch.setattr(SqliteStore, "_write_messages", fail)
+    with pytest.raises(StoreError, match="disk full"):
+        SqliteStore(tmp_path)
+    monkeypatch.undo()
+    store = SqliteStore(tmp_path)
+    assert len(store.load().messages) == 10
+    store.close()
+
+
+def test_a_body_that_its_segment_lacks_is_an_error_and_no_other_body(tmp_path: Path) -> None:
+    store = _with_one_message(tmp_path)
+    for message_id in (6, 8):
+        with pytest.raises(StoreError, match=f"message {message_id} is in no segment"):
+            store.read([BodyRange(message_id, False, 0, 5)])
     store.close()
 
 

@@ -1,0 +1,314 @@
+"""Which rows does a batch of messages become? Not one for each: what arrives together lies together, in a segment.
+
+    segment   consecutive messages, up to SEGMENT_MESSAGES, that were committed together: their bodies, and an index
+    holding   what one queue or subscription still has of a segment: a number for each message
+
+A message leaves a queue by a 0 in its holding; a holding goes when it is all zeros, a segment when none of its messages
+is needed any more. FORMAT.md shows the bytes. Kept in memory: the holdings, two bytes for each message, and no bodies.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+SEGMENT_MESSAGES = 256
+SEGMENT_BYTES = 512 << 10
+
+SLOT_BYTES = 16
+
+cdef enum:
+    MOST_SLOTS = 256
+    # A slot of the index: a size, with this bit for a body in a file of its own, and a time in ms or 0.
+    LARGE_SHIFT = 63
+    MOST_COUNT = 65534
+
+ctypedef unsigned short Count
+ctypedef unsigned long long u64
+
+cdef long long _SEGMENT_BYTES = SEGMENT_BYTES
+
+
+@dataclass(slots=True)
+class Rows:
+    """What is to be written for a batch."""
+
+    segments: list[tuple[int, bytes, bytes]] = field(default_factory=list)
+    """(segment_id, message_index, bodies)"""
+    holdings: list[tuple[int, int, bytes]] = field(default_factory=list)
+    """(queue_id, segment_id, counts), new or changed"""
+    gone_holdings: dict[int, list[int]] = field(default_factory=dict)
+    """queue_id -> segment_ids"""
+    gone_segments: list[int] = field(default_factory=list)
+
+
+cdef class Holding:
+    """``counts``: 0 for a message that is not (any more) in this queue, else its delivery-count and 1."""
+
+    cdef object queue_id
+    cdef Segment segment
+    cdef Count *counts
+    cdef int left
+    cdef bint is_stored
+    cdef bint is_changed
+
+    def __cinit__(self, queue_id, Segment segment):
+        self.queue_id, self.segment = queue_id, segment
+        self.counts = <Count *>calloc(segment.slots, sizeof(Count))
+        if self.counts is NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.counts)
+
+    cdef bytes blob(self):
+        return PyBytes_FromStringAndSize(<char *>self.counts, self.segment.slots * sizeof(Count))
+
+
+cdef class Segment:
+    """Messages ``first`` up to ``first + slots``; ``needed`` of them still are."""
+
+    cdef long long first
+    cdef int slots
+    cdef int needed
+    # Most have one, and a dict for that would be half of all memory.
+    cdef Holding sole
+    cdef dict more
+
+    def __cinit__(self, long long first, int slots):
+        self.first, self.slots = first, slots
+
+    cdef Holding find(self, object queue_id):
+        if self.sole is not None and self.sole.queue_id == queue_id:
+            return self.sole
+        return self.more.get(queue_id) if self.more is not None else None
+
+    cdef Holding holding_of(self, object queue_id):
+        cdef Holding holding = self.find(queue_id)
+        if holding is not None:
+            return holding
+        holding = Holding(queue_id, self)
+        if self.sole is None:
+            self.sole = holding
+        else:
+            if self.more is None:
+                self.more = {}
+            self.more[queue_id] = holding
+        return holding
+
+    cdef int forget(self, object queue_id) except -1:
+        if self.sole is not None and self.sole.queue_id == queue_id:
+            self.sole = None
+        elif self.more is not None:
+            self.more.pop(queue_id, None)
+        return 0
+
+    cdef list holdings(self):
+        cdef list found = [] if self.sole is None else [self.sole]
+        return found if self.more is None else [*found, *self.more.values()]
+
+
+cdef class _Filling:
+    """The segment that is being filled, with what its row needs."""
+
+    cdef Segment segment
+    cdef u64 index[2 * MOST_SLOTS]
+    cdef list bodies
+    cdef long long size_bytes
+
+    def __cinit__(self, long long first):
+        self.segment = Segment(first, 0)
+        self.bodies = []
+
+    cdef bint is_next(self, long long message_id) noexcept:
+        if message_id != self.segment.first + self.segment.slots:
+            return False
+        return self.segment.slots < MOST_SLOTS and self.size_bytes < _SEGMENT_BYTES
+
+    cdef int add(self, u64 size_bytes, object expires_at_ms, bytes body) except -1:
+        cdef int slot = self.segment.slots
+        self.index[2 * slot] = size_bytes if body is not None else size_bytes | (<u64>1 << LARGE_SHIFT)
+        self.index[2 * slot + 1] = 0 if expires_at_ms is None else expires_at_ms
+        self.segment.slots = slot + 1
+        self.segment.needed += 1
+        if body is not None:
+            self.bodies.append(body)
+            self.size_bytes += size_bytes
+        return 0
+
+    cdef tuple row(self):
+        index = PyBytes_FromStringAndSize(<char *>self.index, self.segment.slots * 2 * sizeof(u64))
+        return self.segment.first, index, b"".join(self.bodies)
+
+
+cdef class Segments:
+    """All segments of a store. Used by the thread that commits, and before that by the one that loads."""
+
+    cdef dict by_first
+    cdef list firsts
+    cdef Segment latest
+
+    def __init__(self):
+        self.by_first = {}
+        self.firsts = []
+
+    def __len__(self):
+        return len(self.firsts)
+
+    def load(self, long long first, int slots):
+        """A segment that the store has; its holdings are next."""
+        self._add(Segment(first, slots))
+
+    def load_holding(self, queue_id, long long first, bytes counts):
+        cdef Segment segment = self.by_first[first]
+        cdef Holding holding = segment.holding_of(queue_id)
+        cdef int slot
+        if len(counts) != segment.slots * <Py_ssize_t>sizeof(Count):
+            raise KeyError(f"holding {queue_id}, {first}: {len(counts)} bytes for {segment.slots} messages")
+        memcpy(holding.counts, PyBytes_AS_STRING(counts), len(counts))
+        for slot in range(segment.slots):
+            holding.left += holding.counts[slot] != 0
+        holding.is_stored = True
+
+    def entries(self, long long first):
+        """(queue_id, message_id, delivery_count) of a segment, in order of arrival. Counts what is needed of it."""
+        cdef Segment segment = self.by_first[first]
+        cdef Holding holding
+        cdef list found = [], holdings = segment.holdings()
+        cdef int slot, before
+        segment.needed = 0
+        for slot in range(segment.slots):
+            before = len(found)
+            for holding in holdings:
+                if holding.counts[slot]:
+                    found.append((holding.queue_id, first + slot, holding.counts[slot] - 1))
+            segment.needed += len(found) > before
+        return found
+
+    def raise_counts(self, queue_id, long long mark):
+        """What this queue has up to and with the message ``mark`` was perhaps seen. The holdings that changed."""
+        cdef Segment segment
+        cdef Holding holding
+        cdef int slot
+        cdef list changed = []
+        for segment in self.by_first.values():
+            holding = segment.find(queue_id)
+            if holding is None or segment.first > mark:
+                continue
+            for slot in range(<int>min(segment.slots, mark - segment.first + 1)):
+                if 0 < holding.counts[slot] <= MOST_COUNT:
+                    holding.counts[slot] += 1
+            changed.append((queue_id, segment.first, holding.blob()))
+        return changed
+
+    def apply(self, batch):
+        """The Rows of a WriteBatch; from now on they count as written."""
+        cdef list changed = []
+        rows = Rows()
+        self._add_messages(batch.messages, rows.segments)
+        for queue_id, message_id, count in batch.entries:
+            self._set_count(queue_id, message_id, count + 1, changed)
+        for (queue_id, message_id), count in batch.counts.items():
+            self._set_count(queue_id, message_id, count + 1, changed)
+        for queue_id, message_ids in batch.archived.items():
+            for message_id in message_ids:
+                self._set_count(queue_id, message_id, 0, changed)
+        for queue_id in batch.dropped_queues:
+            self._drop_queue(queue_id)
+        for message_id in batch.dropped_messages:
+            self._drop_message(message_id, rows.gone_segments)
+        for holding in changed:
+            self._write(<Holding>holding, rows)
+        return rows
+
+    # Within
+    cdef int _add_messages(self, list messages, list rows) except -1:
+        cdef _Filling filling = None
+        for message_id, size_bytes, expires_at_ms, body in messages:
+            if filling is None or not filling.is_next(message_id):
+                if filling is not None:
+                    rows.append(filling.row())
+                filling = _Filling(message_id)
+                self._add(filling.segment)
+            filling.add(size_bytes, expires_at_ms, body)
+        if filling is not None:
+            rows.append(filling.row())
+        return 0
+
+    cdef int _add(self, Segment segment) except -1:
+        # Large messages have their ids since they began, and come when they are whole.
+        if not self.firsts or segment.first > self.firsts[len(self.firsts) - 1]:
+            self.firsts.append(segment.first)
+        else:
+            self.firsts.insert(bisect_right(self.firsts, segment.first), segment.first)
+        self.by_first[segment.first] = segment
+        return 0
+
+    cdef Segment _find(self, long long message_id):
+        cdef Segment segment = self.latest
+        cdef Py_ssize_t place
+        if segment is not None and segment.first <= message_id < segment.first + segment.slots:
+            return segment
+        place = bisect_right(self.firsts, message_id)
+        if place == 0:
+            raise KeyError(f"message {message_id} is in no segment")
+        self.latest = self.by_first[self.firsts[place - 1]]
+        return self.latest
+
+    cdef int _set_count(self, object queue_id, long long message_id, long long count, list changed) except -1:
+        cdef Segment segment = self._find(message_id)
+        cdef Holding holding = segment.holding_of(queue_id)
+        cdef int slot = <int>(message_id - segment.first)
+        if not 0 <= slot < segment.slots:
+            raise KeyError(f"message {message_id} is in no segment")
+        holding.left += (count != 0) - (holding.counts[slot] != 0)
+        holding.counts[slot] = <Count>min(count, MOST_COUNT + 1)
+        if not holding.is_changed:
+            holding.is_changed = True
+            changed.append(holding)
+        return 0
+
+    cdef int _write(self, Holding holding, object rows) except -1:
+        cdef Segment segment = holding.segment
+        holding.is_changed = False
+        if segment.find(holding.queue_id) is not holding:
+            return 0  # its queue was dropped
+        if holding.left:
+            holding.is_stored = True
+            rows.holdings.append((holding.queue_id, segment.first, holding.blob()))
+            return 0
+        segment.forget(holding.queue_id)
+        if holding.is_stored:
+            rows.gone_holdings.setdefault(holding.queue_id, []).append(segment.first)
+        return 0
+
+    cdef int _drop_queue(self, object queue_id) except -1:
+        for segment in self.by_first.values():
+            (<Segment>segment).forget(queue_id)
+        return 0
+
+    cdef int _drop_message(self, long long message_id, list gone) except -1:
+        cdef Segment segment = self._find(message_id)
+        segment.needed -= 1
+        if segment.needed:
+            return 0
+        gone.append(segment.first)
+        del self.by_first[segment.first]
+        del self.firsts[bisect_right(self.firsts, segment.first) - 1]
+        self.latest = None
+        return 0
+
+
+def read_index(bytes message_index):
+    """(size_bytes, expires_at_ms or None, is_large) of each slot; size 0 where there is no message."""
+    cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
+    cdef Py_ssize_t slot
+    cdef list found = []
+    for slot in range(len(message_index) // SLOT_BYTES):
+        size = at[2 * slot]
+        is_large = size >> LARGE_SHIFT != 0
+        expires_at_ms = at[2 * slot + 1]
+        found.append((size & ~(<u64>1 << LARGE_SHIFT), expires_at_ms or None, is_large))
+    return found

@@ -1,0 +1,28 @@
+"""How does a store of an older format become one of this? In one transaction: it is the one or the other."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from broker.store.batch import WriteBatch
+
+CHUNK_MESSAGES = 256
+
+
+def rows_to_segments(writer: sqlite3.Connection, write: Callable[[WriteBatch], None]) -> None:
+    """From format 1, with a row for each message. ``write`` puts a batch into the new tables, in this transaction."""
+    ids = [message_id for (message_id,) in writer.execute("SELECT message_id FROM message ORDER BY message_id")]
+    for start in range(0, len(ids), CHUNK_MESSAGES):
+        within = (ids[start], ids[min(start + CHUNK_MESSAGES, len(ids)) - 1])
+        messages = writer.execute(
+            "SELECT message_id, size_bytes, expires_at_ms, body FROM message WHERE message_id BETWEEN ? AND ? "
+            "ORDER BY message_id",
+            within,
+        ).fetchall()
+        entries = writer.execute(
+            "SELECT queue_id, message_id, delivery_count FROM entry WHERE message_id BETWEEN ? AND ?", within
+        ).fetchall()
+        write(WriteBatch(messages=messages, entries=entries))
+    writer.execute("DROP TABLE entry")
+    writer.execute("DROP TABLE message")
