@@ -1,10 +1,17 @@
 """What must be on disk before what may be said? Persist, then promise.
 
-While one batch is being synced the next one collects: that is group commit, and its size follows the load by itself.
+While one batch is being synced the next one collects: that is group commit, and its size follows the load by itself. What
+nobody waits for, such as a message that is gone, waits a moment itself, for a batch that somebody waits for.
 """
+
+from libc.math cimport INFINITY
 
 from broker.store.batch import WriteBatch
 from wire.errors import LocalStateError
+
+
+PATIENCE_S = 0.01
+cdef double _PATIENCE_S = PATIENCE_S
 
 
 cdef class Promise:
@@ -37,6 +44,7 @@ cdef class Commits:
     def __init__(self):
         self.write = WriteBatch()
         self.promises = []
+        self.waiting_since = INFINITY
 
     def promise(self, keep):
         """Have ``keep`` called with the time."""
@@ -52,14 +60,36 @@ cdef class Commits:
         self.unsynced_bytes += size_bytes
         return 0
 
-    def take(self):
-        """The open batch, to be committed now; None when one is under way or there is nothing to do."""
-        if self.under_way is not None or (self.write.is_empty and not self.promises):
+    def take(self, double now):
+        """The open batch, to be committed now; None when one is under way, or nothing has to be done yet."""
+        if self.under_way is not None or not self._has_to_go(now):
             return None
+        self.waiting_since = INFINITY
+        self.is_due = False
         batch, self.write = self.write, WriteBatch()
         self.under_way, self.promises = self.promises, []
         self.bytes_under_way, self.bytes_open = self.bytes_open, 0
         return batch
+
+    cdef bint _has_to_go(self, double now) except -1:
+        if self.promises or self.write.pieces:
+            return True
+        if self.is_due or self.write.is_empty:
+            return self.is_due
+        self.waiting_since = min(self.waiting_since, now)
+        return False
+
+    def next_deadline(self):
+        """When to call ``on_time``; None when nothing waits that nobody waits for."""
+        return None if self.is_due or self.waiting_since == INFINITY else self.waiting_since + _PATIENCE_S
+
+    def on_time(self, double now):
+        if now >= self.waiting_since + _PATIENCE_S:
+            self.is_due = True
+
+    def close(self):
+        """Whatever is open is to be taken."""
+        self.is_due = not self.write.is_empty
 
     def on_committed(self, double now):
         cdef list kept = self.under_way

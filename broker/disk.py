@@ -1,6 +1,7 @@
 """The broker's disk in asyncio: one thread that commits, one that reads, so that neither waits for the other's sync.
 
-Threads here sit in system calls nearly all the time; what they do in Python is short.
+Threads here sit in system calls nearly all the time; what they do in Python is short. A producer that waits for each
+accept pays for each hop between threads: so no task stands between a thread and the node.
 """
 
 from __future__ import annotations
@@ -8,15 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from broker.node import BrokerNode
+from broker.shelf import Fetch
 from broker.store.batch import Store
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class Disk:
     """Carries batches and fetches between ``node`` and ``store``; ``wake`` is called after what came back.
 
-    Its tasks end only with an error, or with ``finish``.
+    Always: at most one commit and one read are under way
     """
 
     def __init__(self, node: BrokerNode, store: Store, clock: Callable[[], float], wake: Callable[[], None]) -> None:
@@ -24,62 +30,94 @@ class Disk:
         self._store = store
         self._clock = clock
         self._wake = wake
-        self._has_writes = asyncio.Event()
-        self._has_reads = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._writer = ThreadPoolExecutor(1, "store-writer")
+        self._reader = ThreadPoolExecutor(1, "store-reader")
+        self._is_committing = False
+        self._is_reading = False
         self._is_finishing = False
-        self._committing = asyncio.create_task(self._commit_batches())
-        self._reading = asyncio.create_task(self._read_bodies())
+        self._landed = asyncio.Event()
+        self._failed: asyncio.Future[None] = self._loop.create_future()
 
     def serve(self) -> None:
         """The node may want something. Call it after each input."""
-        self._has_writes.set()
-        self._has_reads.set()
+        self._commit()
+        self._read()
 
     async def wait_failed(self) -> None:
-        """Raise what ended a task: StoreError when the disk refused, and nothing can be promised any more."""
-        done, _ = await asyncio.wait((self._committing, self._reading), return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
+        """Raise what ended a thread's work: StoreError when the disk refused, and nothing can be promised any more."""
+        await asyncio.shield(self._failed)
 
     async def finish(self) -> None:
         """Commit all that is left, the closing marks included. Raises StoreError."""
-        self._reading.cancel()
-        self._node.close()
         self._is_finishing = True
-        self._has_writes.set()
-        await self._committing
+        self._node.close()
+        self._commit()
+        while self._is_committing and not self._failed.done():
+            self._landed.clear()
+            await self._landed.wait()
+        self._end_threads()
+        if self._failed.done():
+            self._failed.result()
 
-    async def abandon(self) -> None:
+    def abandon(self) -> None:
         """The store failed: nothing more is written or read."""
-        self._committing.cancel()
-        self._reading.cancel()
-        await asyncio.gather(self._committing, self._reading, return_exceptions=True)
+        self._is_finishing = self._is_committing = True
+        self._end_threads()
 
-    async def _commit_batches(self) -> None:
-        loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, "store-writer") as writer:
-            while True:
-                batch = self._node.take_batch()
-                if batch is not None:
-                    if not batch.is_empty:
-                        await loop.run_in_executor(writer, self._store.commit, batch)
-                    self._node.on_committed(self._clock())
-                    self._wake()
-                elif self._is_finishing:
-                    return
-                else:
-                    self._has_writes.clear()
-                    await self._has_writes.wait()
+    def _commit(self) -> None:
+        while not self._is_committing and (batch := self._node.take_batch()) is not None:
+            if batch.is_empty:
+                # Only promises, which wait for nothing.
+                self._node.on_committed(self._clock())
+            else:
+                self._is_committing = True
+                self._hand_over(self._writer, self._store.commit, batch, lambda _: self._on_committed())
 
-    async def _read_bodies(self) -> None:
-        loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, "store-reader") as reader:
-            while True:
-                await self._has_reads.wait()
-                self._has_reads.clear()
-                fetches = self._node.take_fetches()
-                if fetches:
-                    ranges = [fetch.wanted for fetch in fetches]
-                    bodies = await loop.run_in_executor(reader, self._store.read, ranges)
-                    self._node.on_fetched(fetches, bodies, self._clock())
-                    self._wake()
+    def _on_committed(self) -> None:
+        self._is_committing = False
+        self._node.on_committed(self._clock())
+        self._wake()
+
+    def _read(self) -> None:
+        if self._is_reading or self._is_finishing or not (fetches := self._node.take_fetches()):
+            return
+        self._is_reading = True
+        ranges = [fetch.wanted for fetch in fetches]
+        self._hand_over(self._reader, self._store.read, ranges, lambda bodies: self._on_read(fetches, bodies))
+
+    def _on_read(self, fetches: list[Fetch], bodies: list[bytes]) -> None:
+        self._is_reading = False
+        if not self._is_finishing:
+            self._node.on_fetched(fetches, bodies, self._clock())
+            self._wake()
+
+    def _hand_over(
+        self, thread: ThreadPoolExecutor, work: Callable[[A], B], what: A, then: Callable[[B], None]
+    ) -> None:
+        def run() -> None:
+            try:
+                result = work(what)
+            except Exception as error:  # noqa: BLE001 (it is raised by who waits in wait_failed or finish)
+                self._loop.call_soon_threadsafe(self._fail, error)
+            else:
+                self._loop.call_soon_threadsafe(self._land, then, result)
+
+        thread.submit(run)
+
+    def _land(self, then: Callable[[B], None], result: B) -> None:
+        try:
+            then(result)
+        except Exception as bug:  # noqa: BLE001 (as above: a node that cannot take its commit cannot go on)
+            self._fail(bug)
+        self._landed.set()
+
+    def _fail(self, error: Exception) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(error)
+        self._landed.set()
+
+    def _end_threads(self) -> None:
+        """What they are in the middle of ends first: then the store can be closed."""
+        self._writer.shutdown()
+        self._reader.shutdown()

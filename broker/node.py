@@ -83,8 +83,8 @@ class BrokerNode:
     # The disk
 
     def take_batch(self) -> WriteBatch | None:
-        """What is to be committed now; then call ``on_committed``. None while one is under way."""
-        return self._commits.take()
+        """What is to be committed now; then call ``on_committed``. None while one is under way, or nothing is due."""
+        return self._commits.take(self._stock.now)
 
     def on_committed(self, now: float) -> None:
         self._stock.now = now
@@ -151,10 +151,12 @@ class BrokerNode:
     def on_time(self, now: float) -> None:
         self._stock.now = now
         self._stock.on_time(now)
+        self._commits.on_time(now)
         self._settle_down(now)
 
     def next_deadline(self) -> float | None:
-        return self._stock.next_deadline()
+        deadlines = (self._stock.next_deadline(), self._commits.next_deadline())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # wire.events.Sink: what comes over links that nobody serves (any more)
 
@@ -172,6 +174,7 @@ class BrokerNode:
     def close(self) -> None:
         """After the last connection: what is taken from ``take_batch`` then is the last batch."""
         self._stock.close()
+        self._commits.close()
 
     def snapshot(self) -> BrokerSnapshot:
         return BrokerSnapshot(

@@ -70,7 +70,7 @@ async def _serve(
     except StoreError:
         # What is not accepted by now never is: its producers learn that it is theirs still.
         await driver.close(error=AmqpError("amqp:internal-error", f"broker {node.name} cannot use its disk any more"))
-        await disk.abandon()
+        disk.abandon()
         raise
     await driver.close()
     await disk.finish()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from addressing.topology import Topology
+from broker.commit import PATIENCE_S
 from broker.node import BrokerNode, BrokerSnapshot
 from broker.stock import QueueSummary
 from broker.store.sqlite import SqliteStore
@@ -64,7 +66,15 @@ class Rig:
         return client
 
     def run(self) -> None:
-        """Until nothing moves any more."""
+        """Until nothing moves any more, and nothing waits to be written."""
+        self.run_now()
+        while not self.is_disk_held and (deadline := self.node.next_deadline() or inf) <= self.now + PATIENCE_S:
+            self.now = max(self.now, deadline)
+            self.node.on_time(self.now)
+            self.run_now()
+
+    def run_now(self) -> None:
+        """As far as it goes without time passing."""
         while any([*(client.exchange() for client in self.clients), self._serve_disk()]):
             pass
 

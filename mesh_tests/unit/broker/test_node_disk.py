@@ -2,9 +2,10 @@
 
 import pytest
 
+from broker.commit import PATIENCE_S
 from broker.queue import MARK_STRIDE
 from broker.receiving import LINK_CREDIT, UNSYNCED_LIMIT_BYTES
-from mesh_tests.unit.broker.rig import Rig
+from mesh_tests.unit.broker.rig import Producer, Rig
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
 from wire.link import RECEIVE_SECOND, SEND_UNSETTLED
 
@@ -20,6 +21,46 @@ def test_a_message_is_accepted_only_after_the_sync_whatever_its_header_says(rig:
     rig.is_disk_held = False
     rig.run()
     assert producer.outcomes == {number: ACCEPTED}
+
+
+def settle_first(rig: Rig) -> Producer:
+    """A message was given to a consumer that has just settled it: nobody waits for what is to be written of that."""
+    client = rig.client()
+    producer, consumer = client.producer("orders"), client.consumer("orders")
+    producer.send("one")
+    rig.is_disk_held = True
+    consumer.received[0].give(ACCEPTED)
+    return producer
+
+
+def test_what_nobody_waits_for_is_written_soon(rig: Rig) -> None:
+    settle_first(rig)
+    assert rig.node.take_batch() is None
+    deadline = rig.node.next_deadline()
+    assert deadline is not None
+    assert rig.now < deadline <= rig.now + PATIENCE_S
+    rig.node.on_time(deadline)
+    batch = rig.node.take_batch()
+    assert batch is not None
+    assert len(batch.dropped_messages) == 1
+    assert rig.node.next_deadline() is None
+
+
+def test_what_nobody_waits_for_is_written_along_with_what_somebody_waits_for(rig: Rig) -> None:
+    producer = settle_first(rig)
+    assert rig.node.take_batch() is None
+    producer.send("two")
+    batch = rig.node.take_batch()
+    assert batch is not None
+    assert (len(batch.messages), len(batch.dropped_messages)) == (1, 1)
+
+
+def test_a_broker_that_closes_waits_for_nothing(rig: Rig) -> None:
+    settle_first(rig)
+    rig.node.close()
+    batch = rig.node.take_batch()
+    assert batch is not None
+    assert len(batch.dropped_messages) == 1
 
 
 def test_an_accepted_message_survives_a_crash_and_one_not_accepted_need_not(rig: Rig) -> None:
