@@ -25,7 +25,7 @@ RECEIVE_FIRST, RECEIVE_SECOND = lib.PN_RCV_FIRST, lib.PN_RCV_SECOND
 class Session(SessionCore):
     """One session; its incoming window bounds what its links may leave unread here."""
 
-    __slots__ = ("ends_with_its_links", "is_over", "link_count")
+    __slots__ = ("ends_with_its_links", "has_left", "is_over", "link_count")
 
     endpoint: Endpoint
 
@@ -33,6 +33,8 @@ class Session(SessionCore):
         super().__init__(endpoint, address_of(pointer))
         self.link_count = 0
         self.is_over = False
+        self.has_left = False
+        """We ended it: what still comes is to be ignored. [2.5.5]"""
         self.ends_with_its_links = False
 
     @property
@@ -49,6 +51,7 @@ class Session(SessionCore):
     def end(self, error: AmqpError | None = None) -> None:
         condition.write(lib.pn_session_condition(self.pointer), error)
         lib.pn_session_close(self.pointer)
+        self.has_left = True
         self.endpoint.mark_dirty()
 
 

@@ -213,7 +213,7 @@ class SimClient:
 
     def on_delivery(self, link: Any, delivery: Any) -> None:
         receiver: Receiver = link.owner
-        if link.has_left or not receiver.reads:
+        if link.has_left or link.session.has_left or not receiver.reads:
             return  # of what comes to a link that it left, the engine drops the bytes
         if link.current != delivery:
             return  # it was read before: its sender gave a state, or settled
