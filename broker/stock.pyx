@@ -135,7 +135,7 @@ cdef class Stock:
         for message_id, size_bytes, expires_at_ms, is_large in inventory.messages:
             expires_at_s = None if expires_at_ms is None else expires_at_ms / 1000 - self.wall_offset_s
             messages[message_id] = Message(message_id, size_bytes, True, is_large, expires_at_s)
-            self.next_message_id = message_id + 1
+        self.next_message_id = inventory.next_message_id
         for queue_id, message_id, delivery_count in inventory.entries:
             (<Message>messages[message_id]).references += 1
             self._enqueue(by_id[queue_id], messages[message_id], now, delivery_count)

@@ -92,6 +92,8 @@ class Inventory:
     messages: list[tuple[int, int, int | None, bool]]
     """(message_id, size_bytes, expires_at_ms or None, is_large)."""
     entries: list[EntryRow]
+    next_message_id: int
+    """The first that the store never had, or has forgotten altogether."""
 
 
 class Store(Protocol):

@@ -157,6 +157,15 @@ cdef class Segments:
     def __len__(self):
         return len(self.firsts)
 
+    @property
+    def next_message_id(self):
+        """Beyond all segments: one that lies in two would be read from the wrong one."""
+        cdef Segment segment
+        cdef long long beyond = 1
+        for segment in self.by_first.values():
+            beyond = max(beyond, segment.first + segment.slots)
+        return beyond
+
     def load(self, long long first, int slots):
         """A segment that the store has; its holdings are next."""
         self._add(Segment(first, slots))

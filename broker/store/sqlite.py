@@ -94,7 +94,7 @@ class SqliteStore:
             large = {message_id: size for message_id, size, _, is_large in messages if is_large}
             self._large.unlink_all_but(large.keys())
             self._check_large(large)
-        return Inventory(queues, messages, entries)
+        return Inventory(queues, messages, entries, self._segments.next_message_id)
 
     def commit(self, batch: WriteBatch) -> None:
         with _blaming(f"cannot write to the store in {self._directory}"):

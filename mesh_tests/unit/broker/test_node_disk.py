@@ -23,6 +23,22 @@ def test_a_message_is_accepted_only_after_the_sync_whatever_its_header_says(rig:
     assert producer.outcomes == {number: ACCEPTED}
 
 
+def test_what_comes_after_a_restart_is_not_taken_for_what_was_there_before(rig: Rig) -> None:
+    client = rig.client()
+    producer, consumer = client.producer("orders"), client.consumer("orders")
+    rig.is_disk_held = True
+    for body in ("kept", "gone", "gone, too"):
+        producer.send(body)
+    rig.is_disk_held = False
+    rig.run()
+    for received in consumer.received[1:]:
+        received.give(ACCEPTED)
+    rig.restart()
+    rig.client().producer("orders").send("new")
+    rig.restart()
+    assert rig.client().consumer("orders").bodies == ["kept", "new"]
+
+
 def settle_first(rig: Rig) -> Producer:
     """A message was given to a consumer that has just settled it: nobody waits for what is to be written of that."""
     client = rig.client()

@@ -124,6 +124,14 @@ def test_what_was_written_is_what_is_loaded() -> None:
     assert after.apply(gone(5)).gone_segments == []
 
 
+def test_the_next_message_comes_after_all_that_a_segment_ever_had() -> None:
+    segments = Segments()
+    assert segments.next_message_id == 1
+    segments.apply(batch_of(1, 2, 3))
+    segments.apply(gone(2, 3))
+    assert segments.next_message_id == 4
+
+
 def test_a_holding_of_another_length_than_its_segment_is_an_error() -> None:
     segments = Segments()
     segments.load(1, 2)
