@@ -46,7 +46,6 @@ cdef class EndpointCore:
     cdef readonly DirtyEndpoints dirty
     cdef list reduced
     cdef list owing
-    cdef list ending
     cdef dict waiters  # of whole deliveries
     cdef dict bulk  # of pieces of large ones
     cdef bint is_ranked

@@ -103,7 +103,6 @@ cdef class EndpointCore:
         self.bulk = {}
         self.reduced = []
         self.owing = []
-        self.ending = []
 
     def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty):
         """Called once, with the engine's pointers, before anything else here."""
@@ -117,7 +116,6 @@ cdef class EndpointCore:
         self.is_freed = True
         self.reduced.clear()
         self.owing.clear()
-        self.ending.clear()
         self.waiters.clear()
         self.bulk.clear()
         if self.dirty is not None:
@@ -135,7 +133,7 @@ cdef class EndpointCore:
 
     cdef bint wants_flush(self) except -1:
         """There is output, somebody waits for room, or it is not calm."""
-        if not self.is_calm_now() or self.reduced or self.owing or self.ending or self.waiters or self.bulk:
+        if not self.is_calm_now() or self.reduced or self.owing or self.waiters or self.bulk:
             return True
         return pn.transport_pending(self.transport) > 0
 
@@ -213,21 +211,7 @@ cdef class EndpointCore:
             self.reduced.clear()
         if self.owing:
             self._answer_drains()
-        if self.ending:
-            self._answer_ends()
         return True
-
-    def _end_later(self, SessionCore session not None):
-        """The peer ended it. Once the engine has said so, too, it knows no more what of its deliveries was written."""
-        self.ending.append(session)
-        self.mark()
-
-    def _answer_ends(self):
-        cdef SessionCore session
-        cdef list sessions
-        sessions, self.ending = self.ending, []
-        for session in sessions:
-            session.answer_end()
 
     cdef int _answer_drains(self) except -1:
         # The engine forgets an answer that it is given before the last delivery is written.
@@ -385,11 +369,6 @@ cdef class SessionCore:
         self.endpoint = endpoint
         self.raw = <pn_session_t *>pointer
         pn.incref(self.raw)
-
-    def answer_end(self):
-        """Idempotent."""
-        if not self.is_gone:
-            pn.session_close(self.raw)
 
     def _lose(self):
         """The engine's session is about to be freed."""

@@ -258,7 +258,6 @@ class Endpoint(EndpointCore):
         if session.link_count:
             return
         if session.is_over and not session.is_gone:
-            session.answer_end()
             session._lose()
             lib.pn_session_free(session.pointer)
         elif session.ends_with_its_links:
@@ -336,8 +335,9 @@ class Endpoint(EndpointCore):
         error = condition.read(lib.pn_session_remote_condition(session.pointer))
         for link in [link for link in self._links.values() if link.session is session]:
             events.append(LinkDetached(link, True, error))
+        lib.pn_session_close(session.pointer)
+        self.mark_dirty()
         session.is_over = True
-        self._end_later(session)
         self._free_if_over(session)
         events.append(SessionEnded(session, error))
 

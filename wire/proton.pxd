@@ -60,7 +60,6 @@ ctypedef struct Proton:
     pn_link_t *(*event_link)(pn_event_t *) noexcept
     # Sessions and links
     unsigned int (*session_remote_incoming_window)(pn_session_t *) noexcept
-    void (*session_close)(pn_session_t *) noexcept
     size_t (*session_incoming_bytes)(pn_session_t *) noexcept
     size_t (*session_outgoing_bytes)(pn_session_t *) noexcept
     void *(*link_get_context)(pn_link_t *) noexcept

@@ -42,7 +42,6 @@ cdef void *_need(name) except NULL:
 (<void **>&pn.event_delivery)[0] = _need(b"pn_event_delivery")
 (<void **>&pn.event_link)[0] = _need(b"pn_event_link")
 (<void **>&pn.session_remote_incoming_window)[0] = _need(b"pn_session_remote_incoming_window")
-(<void **>&pn.session_close)[0] = _need(b"pn_session_close")
 (<void **>&pn.session_incoming_bytes)[0] = _need(b"pn_session_incoming_bytes")
 (<void **>&pn.session_outgoing_bytes)[0] = _need(b"pn_session_outgoing_bytes")
 (<void **>&pn.link_get_context)[0] = _need(b"pn_link_get_context")
