@@ -36,13 +36,24 @@ class Disk:
         self._is_committing = False
         self._is_reading = False
         self._is_finishing = False
+        self._is_called = False
         self._landed = asyncio.Event()
         self._failed: asyncio.Future[None] = self._loop.create_future()
 
     def serve(self) -> None:
         """The node may want something. Call it after each input."""
-        self._commit()
-        self._read()
+        # Not at once: what is flushed after an input makes room, and room makes the node want more.
+        if not self._is_called:
+            self._is_called = True
+            self._loop.call_soon(self._serve_now)
+
+    def _serve_now(self) -> None:
+        self._is_called = False
+        try:
+            self._commit()
+            self._read()
+        except Exception as bug:  # noqa: BLE001 (a node that cannot take its commit cannot go on)
+            self._fail(bug)
 
     async def wait_failed(self) -> None:
         """Raise what ended a thread's work: StoreError when the disk refused, and nothing can be promised any more."""
@@ -70,6 +81,7 @@ class Disk:
             if batch.is_empty:
                 # Only promises, which wait for nothing.
                 self._node.on_committed(self._clock())
+                self._wake()
             else:
                 self._is_committing = True
                 self._hand_over(self._writer, self._store.commit, batch, lambda _: self._on_committed())
@@ -108,7 +120,7 @@ class Disk:
     def _land(self, then: Callable[[B], None], result: B) -> None:
         try:
             then(result)
-        except Exception as bug:  # noqa: BLE001 (as above: a node that cannot take its commit cannot go on)
+        except Exception as bug:  # noqa: BLE001 (as in _serve_now)
             self._fail(bug)
         self._landed.set()
 

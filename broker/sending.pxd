@@ -27,6 +27,7 @@ cdef class Sending(Taker):
     cdef bint is_browser
     cdef bint is_settled
     cdef long credit
+    cdef bint is_attached
     cdef bint is_over
     cdef object outbox
     cdef Parcel current

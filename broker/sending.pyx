@@ -106,6 +106,7 @@ cdef class Sending(Taker):
             self.held.queue.attach_browser(self.consumer_id)
         else:
             self.held.queue.attach(self.consumer_id)
+        self.is_attached = True
         self.pump(now)
 
     def end(self, double now):
@@ -139,7 +140,8 @@ cdef class Sending(Taker):
 
     cdef int pump(self, double now) except -1:
         """Write what can be written, ask the queue for what else could be, answer a drain when there is nothing."""
-        if self.is_over or self.link.is_gone:
+        # A subscription is attached once it is on disk; what its consumer says before is looked at then.
+        if self.is_over or not self.is_attached or self.link.is_gone:
             return 0
         self.credit = self.link.credit_now()
         while self._write_next(now):
