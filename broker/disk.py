@@ -67,6 +67,7 @@ class Disk:
         while self._is_committing and not self._failed.done():
             self._landed.clear()
             await self._landed.wait()
+            self._commit()
         self._end_threads()
         if self._failed.done():
             self._failed.result()

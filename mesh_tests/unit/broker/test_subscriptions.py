@@ -39,6 +39,19 @@ def test_a_durable_subscription_is_on_disk_before_it_is_confirmed(rig: Rig) -> N
     assert consumer.is_established
 
 
+def test_a_consumer_may_grant_credit_before_its_subscription_is_on_disk(rig: Rig) -> None:
+    client = rig.client()
+    rig.is_disk_held = True
+    consumer = client.consumer("news.#", credit=0, **DURABLE)
+    consumer.link.grant(10)
+    rig.run()
+    assert not consumer.is_established
+    rig.is_disk_held = False
+    rig.run()
+    client.producer("news.today").send("one")
+    assert consumer.bodies == ["one"]
+
+
 def test_two_durable_subscriptions_share_one_stored_body(rig: Rig) -> None:
     client = rig.client()
     for name in ("one", "two"):
