@@ -1,5 +1,6 @@
 """What tests of every kind share: a mesh of processes, and who runs them when several workers do."""
 
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -7,6 +8,11 @@ import pytest
 from mesh_tests.running_mesh import RunningMesh
 
 StartMesh = Callable[[str], RunningMesh]
+
+
+def pytest_configure() -> None:
+    """A shell ignores Ctrl-C for what it starts in the background, and programs inherit that: tests send it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -42,6 +42,13 @@ def wait_takers(rows, address, count):
     wait_until(lambda: takers() == count, 10, f"{count} takers")
 
 
+def wait_known(rows, address, count):
+    """Until every router on the way knows all consumers: a sender that comes earlier has credit without the last."""
+    with WireClient(rows.port("r1"), container_id="scout") as scout:
+        scout.sender(address)
+        wait_takers(rows, address, count)
+
+
 @pytest.mark.parametrize("here", BY_RANK, ids=lambda outcome: f"{outcome.kind.name} here")
 @pytest.mark.parametrize("there", BY_RANK, ids=lambda outcome: f"{outcome.kind.name} there")
 def test_the_outcome_is_the_highest_once_every_consumer_settled(
@@ -134,8 +141,10 @@ def stand_still(rows, egress):
     ):
         moving.receiver(address, credit=1000)
         receiver = still.receiver(address, credit=1)
+        takers = {"r1": 3, "r2": 3, "r3": 4}[egress]
+        wait_known(rows, address, takers)
         sender = producer.sender(address)
-        wait_takers(rows, address, {"r1": 3, "r2": 3, "r3": 4}[egress])
+        wait_takers(rows, address, takers)
         counts = {producer: 0, moving: 0, still: 0}
 
         def go_on():

@@ -2,6 +2,7 @@
 
 import sys
 from collections import deque
+from itertools import count
 
 from proton import Message
 from proton.handlers import MessagingHandler
@@ -52,37 +53,55 @@ class Sender(Client):
     def attach(self, container: Container) -> None:
         self.waiting = deque(range(1, self.count + 1))
         self.unsettled: dict[str, int] = {}
+        self.tags = count()
         self.confirmed = 0
+        self.is_attached = self.is_pausing = False
         self.sender = container.create_sender(self.connection, self.address)
+
+    def on_link_opened(self, event) -> None:
+        super().on_link_opened(event)
+        self.is_attached = True
 
     def on_sendable(self, event) -> None:
         self.send_next(event.container)
 
     def on_timer_task(self, event) -> None:
+        self.is_pausing = False
         self.send_next(event.container)
 
     def send_next(self, container: Container) -> None:
-        while self.sender.credit and self.waiting:
+        while self.can_send() and self.waiting:
             sequence = self.waiting.popleft()
-            delivery = self.sender.send(Message(id=sequence, durable=True, body={"sequence": sequence}))
-            self.unsettled[delivery.tag] = sequence
+            # One number for each attempt: the engine hands what it still holds to the next connection by itself.
+            tag = str(next(self.tags))
+            self.sender.send(Message(id=sequence, durable=True, body={"sequence": sequence}), tag=tag)
+            self.unsettled[tag] = sequence
             if pause_ms := int(self.options.get("pause_ms", 0)):
+                self.is_pausing = True
                 container.schedule(pause_ms / 1000, self)
-                return
+
+    def can_send(self) -> bool:
+        """The link keeps its credit when the connection is lost."""
+        return self.is_attached and self.sender.credit > 0 and not self.is_pausing
 
     def on_accepted(self, event) -> None:
-        say(f"sequence={self.unsettled.pop(event.delivery.tag)}")
+        sequence = self.unsettled.pop(event.delivery.tag, None)
+        if sequence is None:
+            return
+        say(f"sequence={sequence}")
         self.confirmed += 1
         if self.confirmed == self.count:
             self.finish()
 
     def on_released(self, event) -> None:
-        self.waiting.append(self.unsettled.pop(event.delivery.tag))
-        self.send_next(event.container)
+        if event.delivery.tag in self.unsettled:
+            self.waiting.append(self.unsettled.pop(event.delivery.tag))
+            self.send_next(event.container)
 
     on_modified = on_released
 
     def on_disconnected(self, event) -> None:
+        self.is_attached = False
         self.waiting.extend(self.unsettled.values())
         self.unsettled.clear()
 

@@ -47,16 +47,23 @@ function send(connection) {
   const waiting = Array.from({ length: count }, (_, index) => index + 1);
   const unsettled = new Map();
   let confirmed = 0;
+  let pause;
   const sender = connection.open_sender({ target: options.address });
 
   function sendNext() {
     // What is given to rhea while it has no connection is forgotten when it has one again.
-    while (connection.is_open() && sender.sendable() && waiting.length) {
+    while (connection.is_open() && sender.sendable() && waiting.length && !pause) {
       const sequence = waiting.shift();
       unsettled.set(sender.send({ message_id: sequence, durable: true, body: { sequence } }), sequence);
-      if (pauseMs) return void setTimeout(sendNext, pauseMs);
+      if (pauseMs) pause = setTimeout(goOn, pauseMs);
     }
   }
+
+  function goOn() {
+    pause = undefined;
+    sendNext();
+  }
+
   sender.on('sender_open', () => say('attached'));
   sender.on('sendable', sendNext);
   // Also raised for what came back modified.
