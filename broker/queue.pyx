@@ -15,123 +15,27 @@ of 1 or more. So a stored message is only given once the store holds a mark at o
 not closed raises the count of everything up to the mark. The mark moves in strides: one small write per MARK_STRIDE.
 """
 
-cimport cython
 from libc.math cimport INFINITY
 
+from broker.action cimport Archive, Deliver, Recount, WantMark
 from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, Entry, Message
 
 import heapq
 from collections import deque
 from dataclasses import dataclass
-from enum import Enum
 from itertools import chain
 
+from broker.action import Departure, Verdict
 from wire.errors import LocalStateError
 
 MARK_STRIDE = 1000
 cdef long long _STRIDE = MARK_STRIDE
-
-
-class Verdict(Enum):
-    """What a consumer's settlement means for the queue."""
-
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    RELEASED = "released"
-    FAILED = "failed"
-
-
-class Departure(Enum):
-    """Why a message left the queue."""
-
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    EXPIRED = "expired"
-    DROPPED = "dropped"
-
 
 # A member of an enum that is reached through its class costs as much as a call.
 cdef object _ACCEPTED = Verdict.ACCEPTED, _REJECTED = Verdict.REJECTED, _RELEASED = Verdict.RELEASED
 cdef object _FAILED = Verdict.FAILED
 cdef object _WAS_ACCEPTED = Departure.ACCEPTED, _WAS_REJECTED = Departure.REJECTED
 cdef object _EXPIRED = Departure.EXPIRED, _DROPPED = Departure.DROPPED
-
-
-def _are_equal(action, other):
-    return type(action) is type(other) and _parts(action) == _parts(other)
-
-
-def _shown(action):
-    return f"{type(action).__name__}{_parts(action)}"
-
-
-def _parts(action):
-    return tuple(getattr(action, name) for name in action.__match_args__)
-
-
-@cython.freelist(256)
-cdef class Deliver:
-    """Send this entry to this consumer; a browser gets a copy that it need not give back."""
-
-    __match_args__ = ("consumer_id", "entry")
-
-    def __init__(self, long consumer_id, Entry entry not None):
-        self.consumer_id, self.entry = consumer_id, entry
-
-    def __eq__(self, other):
-        return _are_equal(self, other)
-
-    def __repr__(self):
-        return _shown(self)
-
-
-@cython.freelist(256)
-cdef class Archive:
-    """The entry is gone from the queue: forget it on disk too."""
-
-    __match_args__ = ("entry", "departure")
-
-    def __init__(self, Entry entry not None, departure):
-        self.entry, self.departure = entry, departure
-
-    def __eq__(self, other):
-        return _are_equal(self, other)
-
-    def __repr__(self):
-        return _shown(self)
-
-
-cdef class Recount:
-    """The entry's delivery-count changed: write it down."""
-
-    __match_args__ = ("entry",)
-
-    def __init__(self, Entry entry not None):
-        self.entry = entry
-
-    def __eq__(self, other):
-        return _are_equal(self, other)
-
-    def __repr__(self):
-        return _shown(self)
-
-
-cdef class WantMark:
-    """Write the seen mark down, then call ``on_mark``: until then nothing above the old one is given."""
-
-    __match_args__ = ("message_id",)
-
-    def __init__(self, long long message_id):
-        self.message_id = message_id
-
-    def __eq__(self, other):
-        return _are_equal(self, other)
-
-    def __repr__(self):
-        return _shown(self)
-
-
-Action = Deliver | Archive | Recount | WantMark
 
 
 cdef class Consumer:

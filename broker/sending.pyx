@@ -19,7 +19,7 @@ from wire.proton cimport ACCEPTED_STATE, pn
 
 from collections import deque
 
-from broker.queue import Verdict
+from broker.action import Verdict
 from broker.store.batch import BodyRange
 from wire.delivery import remote_outcome
 from wire.header import with_header

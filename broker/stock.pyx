@@ -6,9 +6,10 @@ number of queues; its body goes when the last of them has done with it.
 
 from libc.math cimport INFINITY
 
+from broker.action cimport Archive, Deliver, Recount, WantMark
 from broker.commit cimport Commits, Promise
 from broker.message cimport Entry, Message
-from broker.queue cimport Archive, Deliver, Queue, Recount, WantMark
+from broker.queue cimport Queue
 from broker.shelf cimport Shelf
 
 import heapq

@@ -166,7 +166,7 @@ class Keeper:
         if feed is None or not feed.link.is_open or feed.link.credit <= 0 or feed.link.queued:
             return
         self._survey.ask(self._traffic())
-        feed.promised = feed.link.credit
+        feed.hear_credit()
         feed.is_draining = True
         feed.link.request_drain(0)
 
@@ -179,7 +179,7 @@ class Keeper:
         feed.is_draining = False
         # What was promised is used up by deliveries, and zero also when it was taken back for want of takers.
         finding = self._survey.answer(self._traffic(), is_dry=feed.promised > 0)
-        feed.promised = 0
+        feed.hear_credit()
         self._group.top_up(feed)
         self._conclude(finding)
 

@@ -54,6 +54,26 @@ def test_a_session_may_end_with_a_message_half_written_into_it(address: str):
     assert consumer.messages == []
 
 
+@pytest.mark.parametrize("half", ["rpc", "prices"])
+def test_what_was_seen_in_a_session_that_ends_is_in_doubt_though_another_link_of_it_is_half_written(half: str):
+    mesh = line(1)
+    client = mesh.client("r1", "consumer", max_frame_bytes=512, window_frames=4)
+    stuck, holder = client.receiver(half), client.receiver("work.a")
+    holder.accepts = False
+    large, small = (mesh.client("r1", name).sender(name) for name in (half, "work.a"))
+    mesh.send(small, b"seen")
+    mesh.run_until(lambda: holder.messages == [b"seen"])
+    stuck.reads = False
+    mesh.send(large, bytes(100_000))
+    mesh.run(0.1)
+    client.begin().end()
+    mesh.flush()
+    another = mesh.client("r1", "another").receiver("work.a")
+    mesh.run_until(lambda: len(small.outcomes) == 1)
+    assert small.outcomes[1].kind is Kind.MODIFIED
+    assert another.messages == []
+
+
 @pytest.mark.parametrize("address", ["rpc", "prices"])
 def test_of_a_message_whose_beginning_nobody_took_nobody_gets_the_end(address: str):
     mesh = line(1)

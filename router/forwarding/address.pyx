@@ -213,7 +213,7 @@ cdef class AddressGroup(Group):
         cdef int held
         if self.drains is not None:
             self.drains.on_progress(inlet)
-        held = max(0, pn.link_credit(inlet.link.raw)) + (0 if inlet.backlog is None else len(inlet.backlog))
+        held = inlet.held_now()
         if inlet.promised_count <= held or inlet.is_draining:
             return 0
         inlet.set_promised(held)

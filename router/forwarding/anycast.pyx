@@ -267,8 +267,8 @@ cdef class Anycast(AddressGroup):
                 return self.refuse(inlet, delivery, too_large(taker))
             self.wait_for_taker(inlet)
             return None
-        inlet.count_in()
         inlet.weigh(size)
+        inlet.count_in()
         may_offer_again = not is_large and not pn.delivery_settled(delivery) and self.may_offer_again(inlet)
         if inlet.is_from_node():
             inlet.hear_weight(delivery)

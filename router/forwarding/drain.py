@@ -121,7 +121,7 @@ class Drain:
         self._current = inlet
         inlet.is_draining = True
         inlet.link.request_drain(max(0, credit - inlet.link.credit))
-        inlet.promised = inlet.link.credit
+        inlet.hear_credit()
 
     def on_progress(self, inlet: Inlet) -> None:
         """Something came from this inlet: a delivery, or its credit back."""
@@ -159,7 +159,7 @@ class Drain:
         inlet, self._current = self._current, None
         if inlet is not None:
             inlet.is_draining = False
-            inlet.promised = max(0, inlet.link.credit) if not inlet.link.is_gone else 0
+            inlet.hear_credit()
             if not inlet.link.is_gone:
                 inlet.link.end_drain()
         return inlet is not None

@@ -48,6 +48,8 @@ cdef class Carrier(Waiter):
     cdef Carrier older_in
     cdef Carrier newer_out
     cdef Carrier older_out
+    # To its end, as was seen when the engine was about to forget it.
+    cdef bint was_written
 
     cdef bint note_taker(self) except -1
     cdef int advance(self) except -1
@@ -120,6 +122,8 @@ cdef class Inlet(Head):
     cdef int on_unheard_settled(self, Taker taker) except -1
     cdef int on_settled(self) except -1
     cdef int top_up(self, int count) except -1
+    cdef int waiting_now(self) noexcept
+    cdef int held_now(self) noexcept
     cdef int reduce(self, int count) except -1
     cdef bint needs_float(self) noexcept
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept
@@ -181,6 +185,7 @@ cdef class Taker(DeliveryOwner):
     cdef int drop(self, Carrier carrier) except -1
     cdef list _oldest_first(self)
     cdef bint _let_go(self, Carrier carrier) except -1
+    cdef int _note_written_in_session(self) except -1
     cdef int set_credit(self, int credit) except -1
     cdef int sync(self) except -1
     cdef pn_delivery_t *start(self) except NULL

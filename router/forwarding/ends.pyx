@@ -398,12 +398,8 @@ cdef class Inlet(Head):
 
     @property
     def promised(self):
-        """Deliveries that its sender may still start, as far as this router told it."""
+        """Deliveries that its sender may still start, as far as this router told it, or has, and that wait here."""
         return self.promised_count
-
-    @promised.setter
-    def promised(self, int count):
-        self.set_promised(count)
 
     cdef int set_promised(self, int count) except -1:
         if self.is_circuit:
@@ -427,12 +423,26 @@ cdef class Inlet(Head):
         self.weight = max(1, producers_of(delivery))
         return 0
 
+    cdef int waiting_now(self) noexcept:
+        """Deliveries that came on its credit, and are not counted in."""
+        cdef int count = pn.link_queued(self.link.raw) - (self.moving is not None)
+        return max(0, count) + (0 if self.backlog is None else len(self.backlog))
+
+    cdef int held_now(self) noexcept:
+        """What was promised is what waits here and what its sender may still start."""
+        return max(0, self.link.credit_now()) + self.waiting_now()
+
+    def hear_credit(self):
+        """Its sender may have given some back."""
+        self.set_promised(0 if self.link.is_gone else self.held_now())
+
     cdef int reduce(self, int count) except -1:
-        """Take back all credit but ``count``; deliveries that cross it still come."""
+        """Take back all that was promised but ``count``, or what waits; deliveries that cross it still come."""
+        cdef int waiting = self.waiting_now()
         if self.is_draining:
             return 0  # its sender is giving all of it back, and would not be asked any more
-        self.link.set_credit_now(count)
-        return self.set_promised(count)
+        self.link.set_credit_now(max(0, count - waiting))
+        return self.set_promised(max(count, waiting))
 
     def revoke(self):
         """Take back all credit by flow; deliveries that cross it still come."""
@@ -515,6 +525,7 @@ cdef class Taker(DeliveryOwner):
     cdef int hold(self, Carrier carrier) except -1:
         _fasten(carrier, carrier.outgoing)
         carrier.taker = self
+        carrier.was_written = False
         carrier.older_out = self.newest
         if self.newest is not None:
             self.newest.newer_out = carrier
@@ -564,13 +575,32 @@ cdef class Taker(DeliveryOwner):
         cdef pn_delivery_t *outgoing = carrier.outgoing
         cdef bint is_open = not self.link.is_gone and not self.link.endpoint.is_freed
         cdef bint is_partial = is_open and self.moving is carrier
-        cdef bint is_unwritten = is_partial or (is_open and pn.delivery_buffered(outgoing))
+        cdef bint is_unwritten = is_partial or (
+            is_open and not carrier.was_written and pn.delivery_buffered(outgoing)
+        )
         self.drop(carrier)
         if is_partial:
+            self._note_written_in_session()
             self.link.abort_now(outgoing)
             # Carried out now: after its link and session were freed the engine would trip over it.
             pn.transport_pending(self.link.endpoint.transport)
         return is_unwritten
+
+    cdef int _note_written_in_session(self) except -1:
+        """Where the session has ended, what the engine carries out now makes it forget what it wrote on other links."""
+        cdef LinkCore link
+        cdef Taker taker
+        cdef Carrier carrier
+        for link in self.link.endpoint.links:
+            if link.session is not self.link.session or not isinstance(link.owner, Taker):
+                continue
+            taker = link.owner
+            carrier = taker.newest
+            while carrier is not None:
+                if not pn.delivery_buffered(carrier.outgoing):
+                    carrier.was_written = True
+                carrier = carrier.older_out
+        return 0
 
     cdef pn_delivery_t *start(self) except NULL:
         """A new delivery on its link, with a tag of our own."""

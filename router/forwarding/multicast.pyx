@@ -167,8 +167,8 @@ cdef class Multicast(AddressGroup):
             return None
         if not ready and too_small is not None:
             return self.refuse(inlet, delivery, too_large(too_small))
-        inlet.count_in()
         inlet.weigh(size)
+        inlet.count_in()
         if len(ready) < len(takers):
             for taker in takers:
                 if taker not in ready and not taker.is_deserted:

@@ -2,8 +2,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from broker.action import Action, Archive, Deliver, Departure, Recount, Verdict, WantMark
 from broker.message import Entry, Message, State
-from broker.queue import Action, Archive, Deliver, Departure, Queue, Recount, Verdict, WantMark
+from broker.queue import Queue
 
 NOW = 100.0
 

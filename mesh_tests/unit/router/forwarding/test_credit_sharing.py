@@ -185,6 +185,20 @@ def test_a_message_larger_than_allowed_ends_its_link_before_its_end_reached_anyb
     assert [len(message) for message in consumer.messages] == [100_000]
 
 
+def test_what_waits_counts_in_what_is_left_of_a_producers_credit(rig: Rig):
+    group = rig.anycast()
+    consumer, producer = rig.consumer(group, credit=1000), rig.producer(group, 1000)
+    while producer.link.credit < 1000:
+        rig.advance(0.1)
+    producer.send(bytes(200_000), *[b"x"] * 30)
+    rig.run()
+    inlet = producer.inlet
+    assert producer.link.credit + inlet.link.queued == inlet.promised < 1000, "fewer of large messages"
+    consumer.answer()
+    rig.run()
+    assert producer.link.credit == inlet.promised < 1000
+
+
 def send_at_random(chance: random.Random, producers: list[Producer], consumers: list[Consumer]) -> None:
     producer, consumer = chance.choice(producers), chance.choice(consumers)
     producer.send(*[b"x"] * chance.randint(0, max(0, producer.link.credit)))
