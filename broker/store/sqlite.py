@@ -7,6 +7,7 @@ order of a commit.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.store.batch import BodyRange, EntryRow, Inventory, QueueKind, QueueRow, StoreError, WriteBatch
+from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
 from broker.store.segment_reader import SegmentReader
@@ -63,6 +65,7 @@ class SqliteStore:
     """Implements ``Store`` in a directory. Raises StoreError for everything that is wrong with it."""
 
     def __init__(self, directory: Path) -> None:
+        self._passing = when_passing(os.environ)
         with _blaming(f"cannot use {directory}"):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             directory.chmod(0o700)
@@ -84,6 +87,7 @@ class SqliteStore:
     def load(self) -> Inventory:
         with _blaming(f"cannot read the store in {self._directory}"):
             self._recover()
+            self._passing(Failpoint.RECOVERY_COMMITTED)
             queues = [
                 QueueRow(queue_id, QueueKind(kind), address, container_id, link_name)
                 for queue_id, kind, address, container_id, link_name in self._writer.execute(
@@ -98,12 +102,19 @@ class SqliteStore:
 
     def commit(self, batch: WriteBatch) -> None:
         with _blaming(f"cannot write to the store in {self._directory}"):
-            self._large.append(batch.pieces)
-            self._large.seal(batch.sealed)
+            if batch.pieces:
+                self._large.append(batch.pieces)
+                self._passing(Failpoint.PIECES_WRITTEN)
+            if batch.sealed:
+                self._large.seal(batch.sealed)
+                self._passing(Failpoint.BODIES_SYNCED)
             self._large.finish(batch.finished)
             if batch.has_rows:
                 self._commit_rows(batch)
-            self._large.unlink(batch.unlinked)
+                self._passing(Failpoint.ROWS_COMMITTED)
+            if batch.unlinked:
+                self._large.unlink(batch.unlinked)
+                self._passing(Failpoint.BODIES_UNLINKED)
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes]:
         with _blaming(f"cannot read bodies from the store in {self._directory}"):
@@ -142,6 +153,7 @@ class SqliteStore:
                 f"BEGIN; {_QUEUES} {_MESSAGES} PRAGMA application_id={APPLICATION_ID}; "
                 f"PRAGMA user_version={FORMAT_VERSION}; COMMIT;"
             )
+            self._passing(Failpoint.SCHEMA_WRITTEN)
             sync_directory(self._directory)
         elif version == 1:
             self._upgrade()
@@ -153,6 +165,7 @@ class SqliteStore:
                 self._writer.execute(table)
             rows_to_segments(self._writer, lambda batch: self._write_messages(segments.apply(batch)))
             self._writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
+            self._passing(Failpoint.UPGRADE_WRITTEN)
 
     def _recover(self) -> None:
         """What the last process left behind: rows that nothing names, and messages that may have been seen."""
@@ -168,6 +181,7 @@ class SqliteStore:
             for queue_id, mark in marks:
                 self._insert(_PUT_HOLDING, segments.raise_counts(queue_id, mark))
             writer.execute("UPDATE queue SET seen_mark = 0 WHERE seen_mark <> 0")
+            self._passing(Failpoint.RECOVERY_WRITTEN)
 
     def _load_messages(self) -> tuple[list[tuple[int, int, int | None, bool]], list[EntryRow]]:
         messages, entries = [], []
@@ -213,6 +227,7 @@ class SqliteStore:
                 self._writer.execute("UPDATE queue SET seen_mark = ? WHERE queue_id = ?", (mark, queue_id))
             self._delete("DELETE FROM holding WHERE queue_id", batch.dropped_queues)
             self._delete("DELETE FROM queue WHERE queue_id", batch.dropped_queues)
+            self._passing(Failpoint.ROWS_WRITTEN)
 
     def _write_messages(self, rows: Rows) -> None:
         self._insert("INSERT INTO segment (segment_id, message_index, bodies)", rows.segments)

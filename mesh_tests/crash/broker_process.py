@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from broker.store.failpoints import VARIABLE, Failpoint
 from mesh_tests.ports import free_port, is_listening
 from mesh_tests.waiting import wait_until
 
@@ -30,7 +31,19 @@ addresses: {{orders: queue, "news.#": topic}}
         )
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, crash_at: tuple[Failpoint, int] | None = None) -> None:
+        """Returns when it listens. ``crash_at``: it kills itself when it passes that for the so manieth time."""
+        self._spawn(crash_at)
+        wait_until(lambda: is_listening(self.port) or self._has_died(), START_S, "the broker to listen")
+        assert not self._has_died(), self.log.read_text()
+
+    def start_in_vain(self, crash_at: Failpoint) -> None:
+        """It kills itself at ``crash_at`` before it listens."""
+        self._spawn((crash_at, 1))
+        assert self.wait_exit() == -signal.SIGKILL, f"it does not pass {crash_at}"
+
+    def _spawn(self, crash_at: tuple[Failpoint, int] | None) -> None:
+        armed = {VARIABLE: f"{crash_at[0]}:{crash_at[1]}"} if crash_at else {}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "mesh", "node", "b1", "-t", str(self._topology)],
@@ -38,10 +51,8 @@ addresses: {{orders: queue, "news.#": topic}}
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 cwd=Path(__file__).parents[2],
-                env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin"},
+                env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin", **armed},
             )
-        wait_until(lambda: is_listening(self.port) or self._has_died(), START_S, "the broker to listen")
-        assert not self._has_died(), self.log.read_text()
 
     def kill(self) -> None:
         """Now, whatever it is doing."""
@@ -55,6 +66,10 @@ addresses: {{orders: queue, "news.#": topic}}
         """Its exit code, once it has ended by itself."""
         assert self._process is not None
         return self._process.wait(START_S)
+
+    def has_killed_itself(self) -> bool:
+        """It is gone, or about to be, and not by ``kill``."""
+        return self._process is not None and self.wait_exit() == -signal.SIGKILL
 
     def _end(self, number: signal.Signals) -> int:
         if self._process is None:

@@ -3,9 +3,14 @@
 lost              accepted, never settled by a consumer, and not there at the end
 resurrected       seen again after its settlement was confirmed
 unmarked          seen again with a delivery-count of 0, though nobody released it
+outlived          seen when its time had been over before the broker was started
 """
 
+import math
 from dataclasses import dataclass, field
+
+GRACE_S = 2.0
+"""A message may lie in sockets before the broker counts its time."""
 
 
 @dataclass
@@ -20,10 +25,16 @@ class Ledger:
     released: set[int] = field(default_factory=set)
     resurrected: set[int] = field(default_factory=set)
     unmarked: set[int] = field(default_factory=set)
+    outlived: set[int] = field(default_factory=set)
     seen_at_end: set[int] = field(default_factory=set)
+    dies_at: dict[int, float] = field(default_factory=dict)
+    """Unix time after which it may be gone; of all that have a ttl."""
     returned_count: int = 0
 
-    def on_seen(self, number: int, delivery_count: int) -> None:
+    def on_seen(self, number: int, delivery_count: int, began_at: float) -> None:
+        """``began_at``: Unix time at which this run of the broker began."""
+        if self.dies_at.get(number, math.inf) < began_at - GRACE_S:
+            self.outlived.add(number)
         if number in self.confirmed:
             self.resurrected.add(number)
         if number in self.seen:
@@ -33,19 +44,24 @@ class Ledger:
         self.seen.add(number)
         self.released.discard(number)
 
-    @property
-    def lost(self) -> set[int]:
-        """Once the broker has been emptied."""
-        return self.accepted - self.settled - self.seen_at_end
+    def lost(self, now: float) -> set[int]:
+        """Once the broker has been emptied, at that Unix time."""
+        expired = {number for number, dies_at in self.dies_at.items() if dies_at < now}
+        return self.accepted - self.settled - self.seen_at_end - expired
 
-    def check(self) -> None:
-        """Once the broker has been emptied."""
-        assert self.lost == set(), "accepted and lost"
+    def check(self, now: float) -> None:
+        """Once the broker has been emptied, at that Unix time."""
+        assert self.lost(now) == set(), "accepted and lost"
         assert self.resurrected == set(), "confirmed and seen again"
         assert self.unmarked == set(), "came again without a delivery-count"
+        assert self.outlived == set(), "came when its time was over"
 
-    def __str__(self) -> str:
-        return (
-            f"accepted {len(self.accepted)}, settled {len(self.settled)}, confirmed {len(self.confirmed)}, "
-            f"came again {self.returned_count}"
-        )
+    @property
+    def counts(self) -> dict[str, int]:
+        return {
+            "accepted": len(self.accepted),
+            "settled": len(self.settled),
+            "confirmed": len(self.confirmed),
+            "came again": self.returned_count,
+            "expired": len(self.accepted & self.dies_at.keys() - self.seen),
+        }

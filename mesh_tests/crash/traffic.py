@@ -4,7 +4,7 @@ import random
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from mesh_tests.crash.ledger import Ledger
 from wire import delivery as deliveries
@@ -19,6 +19,7 @@ from wire.message import Message, decode, encode
 from wire.terminus import Durability, Expiry
 
 IN_FLIGHT = 200
+TTLS_S = (0.05, 0.5, 2.0, 3600.0)
 CONSUMER_CREDIT = 50
 LARGE_BYTES = 200_000
 QUIET_S = 1.0
@@ -28,7 +29,8 @@ REJECTED = rejected("amqp:decode-error", "not wanted")
 class Traffic:
     """A producer and a consumer of the queue, a publisher and a durable subscriber of the topic."""
 
-    def __init__(self, port: int, chance: random.Random, queue: Ledger, topic: Ledger, numbers: list[int]) -> None:
+    def __init__(self, port: int, chance: random.Random, queue: Ledger, topic: Ledger, numbers: Iterator[int]) -> None:
+        self._began_at = time.time()
         self._chance = chance
         self._ledgers = {"orders": queue, "news.sport": topic, "news.#": topic}
         self._numbers = numbers
@@ -142,19 +144,21 @@ class Traffic:
                     self._send(link)
 
     def _send(self, link: OutgoingLink) -> None:
-        self._numbers[0] += 1
-        number = self._numbers[0]
+        number, ttl_s = next(self._numbers), 0.0
+        if self._chance.random() < 0.1:
+            ttl_s = self._chance.choice(TTLS_S)
+            self._ledger(link).dies_at[number] = time.time() + ttl_s
         size = LARGE_BYTES if self._chance.random() < 0.01 else self._chance.randrange(2000)
         delivery = link.start(number.to_bytes(8, "big"))
         # A queue keeps what it accepted, whether the message asks for that or not.
-        link.send(encode(Message(body=bytes(size), message_id=number, durable=number % 2 == 0)))
+        link.send(encode(Message(body=bytes(size), message_id=number, durable=number % 2 == 0, ttl_s=ttl_s)))
         link.finish()
         self._sent[delivery] = (self._ledger(link), number)
 
     def _on_message(self, link: IncomingLink, delivery: Pointer, message: Message) -> None:
         self.last_seen_at = time.monotonic()
         ledger, number = self._ledger(link), message.message_id
-        ledger.on_seen(number, message.delivery_count)
+        ledger.on_seen(number, message.delivery_count, self._began_at)
         if self.is_emptying:
             ledger.seen_at_end.add(number)
         outcome = ACCEPTED if self.is_emptying else self._choose()

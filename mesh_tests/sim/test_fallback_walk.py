@@ -17,8 +17,8 @@ import pytest
 
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.seeds import seeds
 from mesh_tests.sim.invariants import CheckedMesh
-from mesh_tests.sim.seeds import seeds
 from mesh_tests.sim.test_fallback import body, is_falling_back, mesh_of, text_of
 from wire.delivery import ACCEPTED
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mesh_tests.seeds import seeds
 from mesh_tests.sim.line import line
-from mesh_tests.sim.seeds import seeds
 from mesh_tests.sim.vanishing import VanishingWalk, addressed
 from mesh_tests.sim.walk import RETRANSMITTED, data_section
 from router.forwarding import ties

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mesh_tests.sim.seeds import seeds
+from mesh_tests.seeds import seeds
 from mesh_tests.sim.walk import RETRANSMITTED, Walk
 from router.forwarding import ties
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mesh_tests.seeds import seeds
 from mesh_tests.sim.fickle import FickleWalk
-from mesh_tests.sim.seeds import seeds
 from mesh_tests.sim.walk import RETRANSMITTED, WITH_EDGES, Walk
 from router.forwarding import ties
 

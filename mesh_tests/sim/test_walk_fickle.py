@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mesh_tests.seeds import seeds
 from mesh_tests.sim.fickle import FickleWalk
-from mesh_tests.sim.seeds import seeds
 from router.forwarding import ties
 
 SEEDS = seeds(20, 30, 40, 58, 68, 76, 1407, 2349, 3015, 4040, 5044, 9009, 100_097, 100_709, 100_780)
