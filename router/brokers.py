@@ -17,7 +17,7 @@ from router.timers import Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.errors import AmqpError
-from wire.link import IncomingLink, OutgoingLink, Session
+from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, OutgoingLink, Session
 from wire.log import Emit
 from wire.node import Command, ConnectorSpec, DropConnector, OpenConnector
 from wire.terminus import source, target
@@ -146,6 +146,8 @@ class Brokers:
         link = self._base(broker).sessions.shared().receiver(self._name(role, address))
         link.set_source(source(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
         link.set_target(target(address))
+        # A consumer that waits to hear that its outcome counts hears it when the broker has it on disk.
+        link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
         return link
 
     def _name(self, role: str, address: str) -> str:

@@ -67,6 +67,7 @@ ctypedef struct Proton:
     cbool (*link_is_sender)(pn_link_t *) noexcept
     int (*link_state)(pn_link_t *) noexcept
     int (*link_rcv_settle_mode)(pn_link_t *) noexcept
+    int (*link_remote_rcv_settle_mode)(pn_link_t *) noexcept
     int (*link_credit)(pn_link_t *) noexcept
     int (*link_queued)(pn_link_t *) noexcept
     int (*link_remote_credit)(pn_link_t *) noexcept

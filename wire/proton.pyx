@@ -49,6 +49,7 @@ cdef void *_need(name) except NULL:
 (<void **>&pn.link_is_sender)[0] = _need(b"pn_link_is_sender")
 (<void **>&pn.link_state)[0] = _need(b"pn_link_state")
 (<void **>&pn.link_rcv_settle_mode)[0] = _need(b"pn_link_rcv_settle_mode")
+(<void **>&pn.link_remote_rcv_settle_mode)[0] = _need(b"pn_link_remote_rcv_settle_mode")
 (<void **>&pn.link_credit)[0] = _need(b"pn_link_credit")
 (<void **>&pn.link_queued)[0] = _need(b"pn_link_queued")
 (<void **>&pn.link_remote_credit)[0] = _need(b"pn_link_remote_credit")

@@ -31,7 +31,7 @@ class Ledger:
     """Unix time after which it may be gone; of all that have a ttl."""
     returned_count: int = 0
 
-    def on_seen(self, number: int, delivery_count: int, began_at: float) -> None:
+    def on_seen(self, number: int, delivery_count: int, began_at: float = 0.0) -> None:
         """``began_at``: Unix time at which this run of the broker began."""
         if self.dies_at.get(number, math.inf) < began_at - GRACE_S:
             self.outlived.add(number)
@@ -44,7 +44,7 @@ class Ledger:
         self.seen.add(number)
         self.released.discard(number)
 
-    def lost(self, now: float) -> set[int]:
+    def lost(self, now: float = 0.0) -> set[int]:
         """Once the broker has been emptied, at that Unix time."""
         expired = {number for number, dies_at in self.dies_at.items() if dies_at < now}
         return self.accepted - self.settled - self.seen_at_end - expired

@@ -247,12 +247,13 @@ cdef class Inlet(Head):
 
     # Rules
     cdef bint is_second(self) noexcept:
-        """Its sender has the last word on settlement. [2.8.3]"""
-        return pn.link_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
+        """Its sender has the last word on settlement. [2.8.3] Not every broker that is asked to agrees."""
+        cdef bint is_asked = pn.link_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
+        return is_asked and pn.link_remote_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
 
     cdef bint settles_last(self, pn_delivery_t *delivery) noexcept:
-        """It was told the outcome, and is waited for: only clients are, circuits and routes pass on what they hear."""
-        return not self.is_from_node() and self.is_second() and not pn.delivery_settled(delivery)
+        """It was told the outcome, and is waited for: only clients are, all else passes on what it hears."""
+        return self.is_from_client() and self.is_second() and not pn.delivery_settled(delivery)
 
     cdef bint may_go_on_now(self) except -1:
         """False when its sender broke a rule: then the link has been ended."""

@@ -170,7 +170,7 @@ class BrokerWalk(RuleBasedStateMachine):
             self.rig.run()
             lane.ledger.seen_at_end = {received.message.message_id for received in lane.consumers[0].received}
             lane.look()
-            assert lane.ledger.lost == set()
+            assert lane.ledger.lost() == set()
             assert lane.ledger.resurrected == set()
             assert lane.ledger.unmarked == set()
         self.rig.store.close()
