@@ -83,11 +83,18 @@ def body_text(body: Any) -> str:
 
 def message_map(shown: Shown, file: Path | None = None) -> dict[str, Any]:
     """One line of `receive --json`. A body that is no text is in `body_base64`; of one in ``file`` the name is told."""
-    message = shown.message
-    fields: dict[str, Any] = {
+    arrival = {
         "number": shown.number,
         "received_at": shown.received_at.isoformat(timespec="milliseconds"),
         "address": shown.address,
+    }
+    body = body_map(shown.message.body) if file is None else {"body_file": str(file)}
+    return arrival | head_map(shown.message) | body
+
+
+def head_map(message: Message) -> dict[str, Any]:
+    """All but the body, as far as it is there."""
+    fields: dict[str, Any] = {
         "to": message.to,
         "subject": message.subject,
         "message_id": to_json(message.message_id),
@@ -102,8 +109,7 @@ def message_map(shown: Shown, file: Path | None = None) -> dict[str, Any]:
         "properties": to_json(dict(message.properties)),
         "annotations": to_json(dict(message.annotations)),
     }
-    body = body_map(message.body) if file is None else {"body_file": str(file)}
-    return {key: value for key, value in fields.items() if value is not None} | body
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def body_map(body: Any) -> dict[str, Any]:

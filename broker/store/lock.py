@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 from broker.store.batch import StoreError
+
+HeldBy = str | None
+"""The process that uses a store; None: there is none."""
 
 
 class DirectoryLock:
@@ -17,7 +21,7 @@ class DirectoryLock:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.read(self._handle, 32).decode("ascii", "replace").strip()
+            holder = _holder(self._handle)
             os.close(self._handle)
             raise StoreError(f"{directory} is in use by process {holder}") from None
         os.ftruncate(self._handle, 0)
@@ -25,3 +29,21 @@ class DirectoryLock:
 
     def release(self) -> None:
         os.close(self._handle)
+
+
+def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
+    """Keep every broker from using the store until ``stack`` is closed, unless one does; nothing is written."""
+    path = directory / "lock"
+    if not path.exists():
+        return None  # of a copy
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    stack.callback(os.close, handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(handle)
+    return None
+
+
+def _holder(handle: int) -> str:
+    return os.pread(handle, 32, 0).decode("ascii", "replace").strip()

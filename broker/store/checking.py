@@ -1,0 +1,204 @@
+"""Is what a store says true? Every message, index and total is looked at; nothing is changed.
+
+Wrong is what a broker would stumble over, or what it promised and has not. What a crash may leave behind, and the next
+start clears away, is no fault and only counted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from broker.store.batch import QueueKind, QueueRow
+from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
+from broker.store.segments import SEGMENT_MESSAGES, SLOT_BYTES, read_index
+from wire.errors import AmqpError
+from wire.sections import Incomplete, scan
+
+COUNT_BYTES = 2
+MOST_FINDINGS = 100
+
+
+@dataclass(slots=True)
+class QueueTotals:
+    row: QueueRow
+    messages: int = 0
+    size_bytes: int = 0
+    delivered: int = 0
+    """Messages that somebody was given before."""
+    is_mark_open: bool = False
+    """It was not closed in order: at the next start up to 1,000 more count as delivered."""
+
+
+@dataclass(slots=True)
+class CheckReport:
+    directory: Path
+    queues: dict[int, QueueTotals] = field(default_factory=dict)
+    messages: int = 0
+    size_bytes: int = 0
+    segments: int = 0
+    unneeded_bytes: int = 0
+    """Of bodies that nobody needs any more, beside others in their segment."""
+    leftovers: int = 0
+    """Segments, holdings and files that the next start deletes."""
+    findings: list[str] = field(default_factory=list)
+    findings_left_out: int = 0
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.findings
+
+    def find(self, what: str) -> None:
+        if len(self.findings) < MOST_FINDINGS:
+            self.findings.append(what)
+        else:
+            self.findings_left_out += 1
+
+
+def check(directory: Path) -> CheckReport:
+    """Raises StoreError for what is no store, or is in use."""
+    with reading(directory) as store:
+        report = CheckReport(directory)
+        _Check(store, report).run()
+        return report
+
+
+def counts_in(counts: bytes) -> tuple[int, ...]:
+    """Of a holding: for each message of the segment 0, or its delivery-count and one."""
+    return struct.unpack(f"<{len(counts) // COUNT_BYTES}H", counts)
+
+
+class _Check:
+    def __init__(self, store: ReadStore, report: CheckReport) -> None:
+        self._store = store
+        self._report = report
+        self._large: dict[int, int] = {}
+        """Sizes of the large bodies that are needed."""
+
+    def run(self) -> None:
+        with self._blaming("its pages"):
+            for (found,) in self._store.database.execute(f"PRAGMA integrity_check({MOST_FINDINGS})"):
+                if found != "ok":
+                    self._report.find(f"store.db: {found}")
+        with self._blaming("its queues"):
+            self._read_queues()
+        with self._blaming("its messages"):
+            self._read_messages()
+        self._look_at_files()
+
+    @contextmanager
+    def _blaming(self, part: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, ValueError) as error:
+            self._report.find(f"store.db: {part} cannot be read to the end: {error}")
+
+    def _read_queues(self) -> None:
+        names: set[tuple[QueueKind, str, str, str]] = set()
+        for row, mark in self._store.queues():
+            self._report.queues[row.queue_id] = QueueTotals(row, is_mark_open=mark != 0)
+            name = (row.kind, row.address, row.container_id, row.link_name)
+            if name in names:
+                self._report.find(f"queue {row.queue_id}: there is another {row.kind.value} {row.address!r} like it")
+            names.add(name)
+
+    def _read_messages(self) -> None:
+        holdings = self._store.holdings()
+        next_holding = next(holdings, None)
+        next_id = 0
+        for segment in self._store.segments():
+            mine = []
+            while next_holding is not None and next_holding.segment_id <= segment.segment_id:
+                if next_holding.segment_id == segment.segment_id:
+                    mine.append(next_holding)
+                else:
+                    self._on_homeless(next_holding)
+                next_holding = next(holdings, None)
+            if segment.segment_id < next_id:
+                self._report.find(f"segment {segment.segment_id}: begins before the one before it ends, at {next_id}")
+            next_id = segment.segment_id + self._look_at(segment, mine)
+        while next_holding is not None:
+            self._on_homeless(next_holding)
+            next_holding = next(holdings, None)
+
+    def _on_homeless(self, holding: HoldingRow) -> None:
+        if holding.queue_id not in self._report.queues:
+            self._report.leftovers += 1
+        else:
+            self._report.find(
+                f"queue {holding.queue_id}: segment {holding.segment_id}, which it has messages in, is lost"
+            )
+
+    def _look_at(self, segment: SegmentRow, holdings: list[HoldingRow]) -> int:
+        """How many messages it has."""
+        where, report = f"segment {segment.segment_id}", self._report
+        count, rest = divmod(len(segment.message_index), SLOT_BYTES)
+        if rest or not 0 < count <= SEGMENT_MESSAGES:
+            report.find(
+                f"{where}: an index of {len(segment.message_index)} bytes, {SLOT_BYTES} for each message expected"
+            )
+            return count
+        slots = read_index(segment.message_index)
+        bounds = [0, *accumulate(0 if is_large else size for size, _, is_large in slots)]
+        if bounds[-1] != len(segment.bodies):
+            report.find(f"{where}: {len(segment.bodies)} bytes of bodies, {bounds[-1]} by its index")
+            return count
+        needed = self._needed(where, slots, holdings)
+        report.segments += 1
+        report.leftovers += not needed
+        for slot, (begin, end) in enumerate(pairwise(bounds)):
+            size, _, is_large = slots[slot]
+            if slot not in needed:
+                report.unneeded_bytes += end - begin
+                continue
+            report.messages += 1
+            report.size_bytes += size
+            if is_large:
+                self._large[segment.segment_id + slot] = size
+            else:
+                self._look_at_body(segment.segment_id + slot, segment.bodies[begin:end])
+        return count
+
+    def _needed(self, where: str, slots: list[tuple[int, int | None, bool]], holdings: list[HoldingRow]) -> set[int]:
+        """Slots that a queue has."""
+        needed: set[int] = set()
+        for holding in holdings:
+            totals = self._report.queues.get(holding.queue_id)
+            if totals is None:
+                self._report.leftovers += 1
+                continue
+            if len(holding.counts) != COUNT_BYTES * len(slots):
+                self._report.find(
+                    f"queue {holding.queue_id}: {len(holding.counts)} bytes of counts in {where}, "
+                    f"{COUNT_BYTES * len(slots)} expected"
+                )
+                continue
+            for slot, count in enumerate(counts_in(holding.counts)):
+                if count:
+                    needed.add(slot)
+                    totals.messages += 1
+                    totals.size_bytes += slots[slot][0]
+                    totals.delivered += count > 1
+        return needed
+
+    def _look_at_body(self, message_id: int, body: bytes) -> None:
+        try:
+            scan(body)
+        except (AmqpError, Incomplete) as error:
+            self._report.find(f"message {message_id}: {len(body)} bytes that are no AMQP message: {error}")
+
+    def _look_at_files(self) -> None:
+        for message_id, size in self._large.items():
+            path = self._store.large_path(message_id)
+            found = path.stat().st_size if path.exists() else None
+            if found != size:
+                has = "is not there" if found is None else f"has {found:,} bytes"
+                self._report.find(f"message {message_id}: {LARGE}/{message_id} {has}, {size:,} expected")
+        folder = self._store.directory / LARGE
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        self._report.leftovers += len(names - set(map(str, self._large)))

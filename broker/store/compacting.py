@@ -1,0 +1,75 @@
+"""Give room on the disk back that deleted messages took, while no broker uses the store."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from broker.store.batch import StoreError
+from broker.store.checking import counts_in
+from broker.store.lock import DirectoryLock
+from broker.store.reading import DATABASE, refuse_others
+from broker.store.segments import SLOT_BYTES, read_index
+
+_COUNTS = "SELECT counts FROM holding WHERE segment_id = ? AND queue_id IN (SELECT queue_id FROM queue)"
+
+
+def compact(directory: Path) -> tuple[int, int]:
+    """Bytes that the tables took before and take now. Raises StoreError."""
+    path = directory / DATABASE
+    if not path.is_file():
+        raise StoreError(f"there is no store in {directory}: expected the data directory of a broker, with {DATABASE}")
+    lock = DirectoryLock(directory)
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            refuse_others(directory, database)
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            before = path.stat().st_size
+            _drop_unneeded_bodies(database)
+            database.execute("VACUUM")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return before, path.stat().st_size
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot compact {path}: {error}") from error
+    finally:
+        lock.release()
+
+
+def _drop_unneeded_bodies(database: sqlite3.Connection) -> None:
+    """Their places in the segments stay: message ids count on."""
+    database.execute("BEGIN IMMEDIATE")
+    held = [segment_id for (segment_id,) in database.execute("SELECT segment_id FROM segment")]
+    for segment_id in held:
+        _drop_unneeded_of(database, segment_id)
+    database.execute("COMMIT")
+
+
+def _drop_unneeded_of(database: sqlite3.Connection, segment_id: int) -> None:
+    message_index, bodies = database.execute(
+        "SELECT message_index, bodies FROM segment WHERE segment_id = ?", (segment_id,)
+    ).fetchone()
+    slots = read_index(message_index)
+    needed = [any(counts) for counts in zip(*map(counts_in, _counts_of(database, segment_id)), strict=True)]
+    if not needed:
+        database.execute("DELETE FROM segment WHERE segment_id = ?", (segment_id,))
+    elif not all(needed):
+        bounds = pairwise([0, *accumulate(0 if is_large else size for size, _, is_large in slots)])
+        database.execute(
+            "UPDATE segment SET message_index = ?, bodies = ? WHERE segment_id = ?",
+            (
+                b"".join(
+                    message_index[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES] if is_needed else bytes(SLOT_BYTES)
+                    for slot, is_needed in enumerate(needed)
+                ),
+                b"".join(
+                    bodies[begin:end] for (begin, end), is_needed in zip(bounds, needed, strict=True) if is_needed
+                ),
+                segment_id,
+            ),
+        )
+
+
+def _counts_of(database: sqlite3.Connection, segment_id: int) -> list[bytes]:
+    return [counts for (counts,) in database.execute(_COUNTS, (segment_id,))]

@@ -1,0 +1,49 @@
+"""What lies in a store, message by message, in the order of each queue's arrivals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from broker.store.batch import QueueRow
+from broker.store.checking import counts_in
+from broker.store.reading import ReadStore
+from broker.store.segments import read_index
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """``body`` is the encoded message, or the file that has it."""
+
+    queue: QueueRow
+    message_id: int
+    delivery_count: int
+    size_bytes: int
+    expires_at_ms: int | None
+    body: bytes | Path
+
+
+def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[StoredMessage]:
+    """Of the queues and subscriptions at ``address``, or of all: one queue after the other."""
+    for row, _ in store.queues():
+        if address is None or row.address == address:
+            yield from _messages_of(store, row)
+
+
+def _messages_of(store: ReadStore, row: QueueRow) -> Iterator[StoredMessage]:
+    held = store.database.execute(
+        "SELECT segment_id, message_index, bodies, counts FROM holding JOIN segment USING (segment_id) "
+        "WHERE queue_id = ? ORDER BY segment_id",
+        (row.queue_id,),
+    )
+    for segment_id, message_index, bodies, counts in held:
+        slots = read_index(message_index)
+        ends = accumulate(0 if is_large else size for size, _, is_large in slots)
+        for slot, (end, count) in enumerate(zip(ends, counts_in(counts), strict=True)):
+            size, expires_at_ms, is_large = slots[slot]
+            if count:
+                message_id = segment_id + slot
+                body = store.large_path(message_id) if is_large else bodies[end - size : end]
+                yield StoredMessage(row, message_id, count - 1, size, expires_at_ms, body)

@@ -1,0 +1,120 @@
+"""A store to look at: nothing in its directory is written, not even by SQLite, and the log (WAL) is read too.
+
+While no broker uses the store, it is held, so that none begins to.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+from broker.store.batch import QueueKind, QueueRow, StoreError
+from broker.store.lock import HeldBy, hold_shared
+from broker.store.sqlite import APPLICATION_ID, FORMAT_VERSION
+
+DATABASE, LOG, SHARED_MEMORY = "store.db", "store.db-wal", "store.db-shm"
+LARGE = "large"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    segment_id: int
+    message_index: bytes
+    bodies: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingRow:
+    queue_id: int
+    segment_id: int
+    counts: bytes
+
+
+class ReadStore:
+    """All that the tables have, of one moment. Every method raises sqlite3.Error for what cannot be read."""
+
+    def __init__(self, directory: Path, database: sqlite3.Connection) -> None:
+        self.directory = directory
+        self.database = database
+
+    def queues(self) -> list[tuple[QueueRow, int]]:
+        """Each with its seen mark."""
+        rows = self.database.execute(
+            "SELECT queue_id, kind, address, container_id, link_name, seen_mark FROM queue ORDER BY queue_id"
+        )
+        return [(QueueRow(number, QueueKind(kind), *names), mark) for number, kind, *names, mark in rows]
+
+    def segments(self) -> Iterator[SegmentRow]:
+        yield from (
+            SegmentRow(*row)
+            for row in self.database.execute(
+                "SELECT segment_id, message_index, bodies FROM segment ORDER BY segment_id"
+            )
+        )
+
+    def holdings(self) -> Iterator[HoldingRow]:
+        """By segment, then queue."""
+        yield from (
+            HoldingRow(*row)
+            for row in self.database.execute(
+                "SELECT queue_id, segment_id, counts FROM holding ORDER BY segment_id, queue_id"
+            )
+        )
+
+    def large_path(self, message_id: int) -> Path:
+        return self.directory / LARGE / str(message_id)
+
+
+@contextmanager
+def reading(directory: Path, *, may_be_used: bool = False) -> Iterator[ReadStore]:
+    """``may_be_used``: by a broker that runs. Raises StoreError for what is no store, or none that may be read so."""
+    if not (directory / DATABASE).is_file():
+        raise StoreError(f"there is no store in {directory}: expected the data directory of a broker, with {DATABASE}")
+    with ExitStack() as stack:
+        holder = hold_shared(directory, stack)
+        if holder is not None and not may_be_used:
+            raise StoreError(f"{directory} is in use by process {holder}: stop the broker first")
+        try:
+            database = sqlite3.connect(_address(directory, holder, stack), uri=True, isolation_level=None)
+            stack.callback(database.close)
+            database.execute("BEGIN")
+            refuse_others(directory, database)
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot read {directory / DATABASE}: {error}") from error
+        yield ReadStore(directory, database)
+
+
+def _address(directory: Path, holder: HeldBy, stack: ExitStack) -> str:
+    if holder is not None:
+        return _uri(directory, "mode=ro")
+    log = directory / LOG
+    if not log.exists() or log.stat().st_size == 0:
+        return _uri(directory, "immutable=1")
+    if (directory / SHARED_MEMORY).exists():
+        return _uri(directory, "mode=ro&readonly_shm=1")
+    # Of a copy that somebody made: to read the log SQLite would write beside it.
+    copy = Path(stack.enter_context(TemporaryDirectory(prefix="amqpmesh-store-")))
+    for name in (DATABASE, LOG):
+        copyfile(directory / name, copy / name)
+    return _uri(copy, "mode=rw")
+
+
+def _uri(directory: Path, how: str) -> str:
+    return f"file:{quote(str((directory / DATABASE).absolute()))}?{how}"
+
+
+def refuse_others(directory: Path, database: sqlite3.Connection) -> None:
+    """Raises StoreError for what is no store, or one of another format."""
+    (application,) = database.execute("PRAGMA application_id").fetchone()
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise StoreError(f"{directory / DATABASE} is a database, but not a broker's")
+    if version != FORMAT_VERSION:
+        older = "a broker takes it over when it starts" if version < FORMAT_VERSION else "use the newer amqpmesh"
+        raise StoreError(f"{directory} has format {version}; this amqpmesh reads format {FORMAT_VERSION}: {older}")

@@ -1,0 +1,123 @@
+"""`amqpmesh store check|dump|compact|backup|restore`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mesh.options import output_options
+from mesh.output import Output
+
+directory_argument = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+
+
+@click.group("store")
+def command() -> None:
+    """Look after the data directory of an embedded broker.
+
+    DIR is what `data` of the broker says in the topology file.
+    """
+
+
+@command.command("check")
+@directory_argument
+@output_options
+def check_all(directory: Path, out: Output) -> None:
+    """Prove every message, index and total of a store that no broker uses. Nothing is written.
+
+    \b
+    DELIVERED  messages that somebody was given before
+
+    \b
+    Examples:
+      amqpmesh store check data/b1
+      amqpmesh store check data/b1 --json | jq .findings
+    """
+    from broker.store.checking import check
+    from mesh.store_report import tell, told
+
+    with told():
+        report = check(directory)
+    tell(report, out)
+
+
+@command.command("dump")
+@directory_argument
+@click.option("-a", "--address", metavar="ADDRESS", help="Of this queue or topic filter only.")
+@output_options
+def dump_all(directory: Path, address: str | None, out: Output) -> None:
+    """Print the messages of a store that no broker uses, one JSON document a line, as `receive --json` does.
+
+    Of a body above 64 KiB the file is told. Nothing is written.
+
+    \b
+    Example:
+      amqpmesh store dump data/b1 -a orders > orders.jsonl
+    """
+    from broker.store.dumping import stored_messages
+    from broker.store.reading import reading
+    from mesh.store_report import message_map, told
+
+    with told(), reading(directory) as store:
+        for stored in stored_messages(store, address):
+            out.document(message_map(stored))
+
+
+@command.command("compact")
+@directory_argument
+@output_options
+def compact_it(directory: Path, out: Output) -> None:
+    """Give room on the disk back that deleted messages took. No broker may use the store.
+
+    \b
+    Example:
+      amqpmesh store compact data/b1
+    """
+    from broker.store.compacting import compact
+    from mesh.store_report import told
+
+    with told():
+        before, after = compact(directory)
+    if out.is_json:
+        out.document({"before_bytes": before, "after_bytes": after})
+    else:
+        out.say(f"{before:,} bytes became {after:,}")
+
+
+@command.command("backup")
+@directory_argument
+@click.argument("copy", type=click.Path(path_type=Path))
+@output_options
+def back_it_up(directory: Path, copy: Path, out: Output) -> None:
+    """Copy a store, of one moment, to a new directory COPY. Its broker may go on meanwhile.
+
+    \b
+    Example:
+      amqpmesh store backup data/b1 /backup/b1-$(date +%F)
+    """
+    from broker.store.copying import back_up
+    from mesh.store_report import tell, told
+
+    with told():
+        report = back_up(directory, copy)
+    tell(report, out)
+
+
+@command.command("restore")
+@click.argument("copy", type=click.Path(path_type=Path))
+@directory_argument
+@output_options
+def restore_it(copy: Path, directory: Path, out: Output) -> None:
+    """Make a new DIR from a backup. What was settled since the backup comes again.
+
+    \b
+    Example:
+      amqpmesh store restore /backup/b1-2026-11-22 data/b1
+    """
+    from broker.store.copying import restore
+    from mesh.store_report import tell, told
+
+    with told():
+        report = restore(copy, directory)
+    tell(report, out)

@@ -1,0 +1,120 @@
+"""What `amqpmesh store` says of a store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from broker.store.batch import QueueKind, QueueRow, StoreError
+from broker.store.checking import CheckReport, QueueTotals
+from broker.store.dumping import StoredMessage
+from mesh.failure import CommandFailed
+from mesh.message_format import body_map, head_map
+from mesh.output import Output
+from wire.message import MalformedMessage, decode
+
+COLUMNS = ("ADDRESS", "SUBSCRIBER", "MESSAGES", "BYTES", "DELIVERED")
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What a store refuses is the user's affair."""
+    try:
+        yield
+    except StoreError as error:
+        raise CommandFailed(str(error)) from None
+    except sqlite3.Error as error:
+        raise CommandFailed(f"store.db cannot be read: {error}", fix="`amqpmesh store check` says more.") from None
+
+
+def tell(report: CheckReport, out: Output) -> None:
+    """Raises CommandFailed for a store that is not sound, after all else was told."""
+    if out.is_json:
+        out.document(report_map(report))
+    else:
+        if report.queues:
+            out.table(COLUMNS, [_row(totals) for totals in report.queues.values()])
+        out.say(_summary(report))
+        for finding in report.findings:
+            out.say(f"wrong: {finding}")
+        if report.findings_left_out:
+            out.say(f"wrong: {report.findings_left_out:,} more")
+    if not report.is_sound:
+        count = len(report.findings) + report.findings_left_out
+        raise CommandFailed(
+            f"{count:,} thing{'s are' if count > 1 else ' is'} wrong with the store in {report.directory}"
+        )
+
+
+def report_map(report: CheckReport) -> dict[str, Any]:
+    return {
+        "directory": str(report.directory),
+        "is_sound": report.is_sound,
+        "findings": report.findings,
+        "findings_left_out": report.findings_left_out,
+        "messages": report.messages,
+        "size_bytes": report.size_bytes,
+        "segments": report.segments,
+        "unneeded_bytes": report.unneeded_bytes,
+        "leftovers": report.leftovers,
+        "queues": [_queue_map(totals) for totals in report.queues.values()],
+    }
+
+
+def message_map(stored: StoredMessage) -> dict[str, Any]:
+    expires_at = None if stored.expires_at_ms is None else datetime.fromtimestamp(stored.expires_at_ms / 1000, UTC)
+    return {
+        "address": stored.queue.address,
+        "subscriber": subscriber(stored.queue),
+        "number": stored.message_id,
+        "size_bytes": stored.size_bytes,
+        "expires_at": None if expires_at is None else expires_at.isoformat(timespec="milliseconds"),
+        **_content(stored.body),
+        "delivery_count": stored.delivery_count,
+    }
+
+
+def subscriber(row: QueueRow) -> str | None:
+    """Whose durable subscription it is: container-id and link name."""
+    return None if row.kind is QueueKind.QUEUE else f"{row.container_id} {row.link_name}"
+
+
+def _content(body: bytes | Path) -> dict[str, Any]:
+    if isinstance(body, Path):
+        return {"file": str(body)}
+    try:
+        message = decode(body)
+    except MalformedMessage:
+        return body_map(body)
+    return head_map(message) | body_map(message.body)
+
+
+def _row(totals: QueueTotals) -> tuple[object, ...]:
+    row = totals.row
+    return row.address, subscriber(row), totals.messages, totals.size_bytes, totals.delivered
+
+
+def _queue_map(totals: QueueTotals) -> dict[str, Any]:
+    return {
+        "address": totals.row.address,
+        "subscriber": subscriber(totals.row),
+        "messages": totals.messages,
+        "size_bytes": totals.size_bytes,
+        "delivered": totals.delivered,
+        "is_mark_open": totals.is_mark_open,
+    }
+
+
+def _summary(report: CheckReport) -> str:
+    said = [f"{report.messages:,} messages of {report.size_bytes:,} bytes in {report.segments:,} segments"]
+    if report.unneeded_bytes:
+        said.append(f"{report.unneeded_bytes:,} bytes that nobody needs (`amqpmesh store compact`)")
+    if report.leftovers:
+        said.append(f"{report.leftovers:,} leftovers that the next start clears away")
+    if any(totals.is_mark_open for totals in report.queues.values()):
+        said.append("not closed in order")
+    return "; ".join(said)

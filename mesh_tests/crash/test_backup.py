@@ -1,0 +1,41 @@
+"""Is a backup, made while clients send and settle, of one moment and whole?"""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+from broker.store.copying import back_up
+from broker.store.dumping import stored_messages
+from broker.store.reading import reading
+from mesh_tests.crash.broker_process import BrokerProcess
+from mesh_tests.crash.ledger import Ledger
+from mesh_tests.crash.traffic import Traffic
+from wire.message import decode
+
+BEFORE, BACKUPS = 2000, 3
+
+
+def test_a_backup_under_load_has_what_was_accepted_and_not_what_was_settled(tmp_path: Path) -> None:
+    broker, queue = BrokerProcess(tmp_path), Ledger()
+    broker.start()
+    traffic = Traffic(broker.port, random.Random(1), queue, Ledger(), count(1))
+    traffic.run(until=lambda: len(queue.confirmed) > BEFORE)
+    with ThreadPoolExecutor(1) as thread:
+        for number in range(BACKUPS):
+            accepted, confirmed = set(queue.accepted), set(queue.confirmed)
+            backup = thread.submit(back_up, broker.data, tmp_path / f"copy{number}")
+            traffic.run(until=backup.done)
+            assert backup.result().findings == []
+            kept = orders_in(tmp_path / f"copy{number}")
+            assert accepted - queue.settled - queue.dies_at.keys() <= kept
+            assert not kept & confirmed
+            assert len(queue.confirmed) > len(confirmed), "the broker went on"
+    traffic.close()
+    assert broker.stop() == 0
+
+
+def orders_in(directory: Path) -> set[int]:
+    with reading(directory) as store:
+        bodies = [stored.body for stored in stored_messages(store, "orders")]
+        return {decode(body.read_bytes() if isinstance(body, Path) else body).message_id for body in bodies}
