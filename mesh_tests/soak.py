@@ -51,6 +51,7 @@ LIVES = (
     Life("sim/test_walk_edges.py", "edge routers, and the uplinks of them, with fickle consumers and without", 1000),
     Life("sim/test_vanishing.py", "links, sessions and connections vanish in the middle of anything", 2500),
     Life("crash/test_broker_crash.py", "20 times kill -9 of a broker, at random moments and failpoints", 25, BROKER, 4),
+    Life("crash/storage/test_power_cuts.py", "the power goes while a store is written", 200, BROKER, 20),
 )
 
 

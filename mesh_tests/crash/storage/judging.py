@@ -1,0 +1,27 @@
+"""Is what is left on a disk the store that it was to be?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from broker.store.batch import BodyRange
+from broker.store.checking import check
+from broker.store.sqlite import SqliteStore
+from mesh_tests.crash.storage.plan import Plan
+
+
+def look_at(files: dict[str, bytes], directory: Path, plan: Plan, promised: int) -> None:
+    """The store has what it had after ``promised`` batches, or after one more: nothing in between."""
+    (directory / "large").mkdir(parents=True)
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+    if promised:
+        assert check(directory).findings == []
+    store = SqliteStore(directory)
+    inventory = store.load()
+    states = [plan.states[number].loaded() for number in (promised, min(promised + 1, len(plan.batches)))]
+    assert set(inventory.entries) in states
+    large = {message_id for message_id, _, _, is_large in inventory.messages if is_large}
+    for message_id, size, _, _ in inventory.messages:
+        assert store.read([BodyRange(message_id, message_id in large, 0, size)]) == [plan.bodies[message_id]]
+    store.close()
