@@ -8,7 +8,7 @@ from broker.message cimport Message
 
 from collections import OrderedDict
 
-CACHE_BYTES = 64 << 20
+CACHE_BYTES = 32 << 20
 
 
 cdef class Fetch:

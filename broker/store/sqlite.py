@@ -262,7 +262,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
     path.chmod(0o600)
     connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA cache_size=-32768")
+    connection.execute("PRAGMA cache_size=-8192")
     connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
     # Debian's SQLite overwrites what is deleted with zeros, and so writes every body twice.
     connection.execute("PRAGMA secure_delete=OFF")
