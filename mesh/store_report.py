@@ -27,7 +27,7 @@ def told() -> Iterator[None]:
         yield
     except StoreError as error:
         raise CommandFailed(str(error)) from None
-    except sqlite3.Error as error:
+    except (sqlite3.Error, ValueError) as error:
         raise CommandFailed(f"store.db cannot be read: {error}", fix="`amqpmesh store check` says more.") from None
 
 

@@ -7,7 +7,6 @@ start clears away, is no fault and only counted.
 from __future__ import annotations
 
 import sqlite3
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,12 +14,12 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from broker.store.batch import QueueKind, QueueRow
+from broker.store.counts import COUNT_BYTES, counts_in
 from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
 from broker.store.segments import SEGMENT_MESSAGES, SLOT_BYTES, read_index
 from wire.errors import AmqpError
 from wire.sections import Incomplete, scan
 
-COUNT_BYTES = 2
 MOST_FINDINGS = 100
 
 
@@ -66,11 +65,6 @@ def check(directory: Path) -> CheckReport:
         report = CheckReport(directory)
         _Check(store, report).run()
         return report
-
-
-def counts_in(counts: bytes) -> tuple[int, ...]:
-    """Of a holding: for each message of the segment 0, or its delivery-count and one."""
-    return struct.unpack(f"<{len(counts) // COUNT_BYTES}H", counts)
 
 
 class _Check:

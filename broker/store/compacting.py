@@ -8,19 +8,19 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from broker.store.batch import StoreError
-from broker.store.checking import counts_in
+from broker.store.checking import check
+from broker.store.counts import needed_in
 from broker.store.lock import DirectoryLock
 from broker.store.reading import DATABASE, refuse_others
 from broker.store.segments import SLOT_BYTES, read_index
 
-_COUNTS = "SELECT counts FROM holding WHERE segment_id = ? AND queue_id IN (SELECT queue_id FROM queue)"
-
 
 def compact(directory: Path) -> tuple[int, int]:
-    """Bytes that the tables took before and take now. Raises StoreError."""
+    """Bytes that the tables took before and take now. Raises StoreError, also for a store that is not sound."""
+    report = check(directory)
+    if not report.is_sound:
+        raise StoreError(f"{directory} is damaged, and stays as it is: {report.findings[0]}")
     path = directory / DATABASE
-    if not path.is_file():
-        raise StoreError(f"there is no store in {directory}: expected the data directory of a broker, with {DATABASE}")
     lock = DirectoryLock(directory)
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
@@ -51,8 +51,8 @@ def _drop_unneeded_of(database: sqlite3.Connection, segment_id: int) -> None:
         "SELECT message_index, bodies FROM segment WHERE segment_id = ?", (segment_id,)
     ).fetchone()
     slots = read_index(message_index)
-    needed = [any(counts) for counts in zip(*map(counts_in, _counts_of(database, segment_id)), strict=True)]
-    if not needed:
+    needed = needed_in(database, segment_id, len(slots))
+    if not any(needed):
         database.execute("DELETE FROM segment WHERE segment_id = ?", (segment_id,))
     elif not all(needed):
         bounds = pairwise([0, *accumulate(0 if is_large else size for size, _, is_large in slots)])
@@ -69,7 +69,3 @@ def _drop_unneeded_of(database: sqlite3.Connection, segment_id: int) -> None:
                 segment_id,
             ),
         )
-
-
-def _counts_of(database: sqlite3.Connection, segment_id: int) -> list[bytes]:
-    return [counts for (counts,) in database.execute(_COUNTS, (segment_id,))]

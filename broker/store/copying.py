@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import struct
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile, rmtree
 
 from broker.store.batch import StoreError
-from broker.store.checking import CheckReport, check, counts_in
+from broker.store.checking import CheckReport, check
+from broker.store.counts import counts_in, counts_of, needed_in
 from broker.store.large import sync_directory
 from broker.store.reading import DATABASE, LARGE, ReadStore, reading
 from broker.store.segments import read_index
@@ -19,53 +19,69 @@ from broker.store.segments import read_index
 
 def back_up(directory: Path, copy: Path) -> CheckReport:
     """Copy the store in ``directory``, used or not, to ``copy``, which must not be there; says what is there then."""
-    with reading(directory, may_be_used=True) as store, _made(copy):
-        try:
-            with closing(sqlite3.connect(copy / DATABASE, isolation_level=None)) as database:
-                # In one go: in steps it would begin anew whenever the broker writes.
-                store.database.backup(database)
-                _forget(database, _copy_large(store, database, copy))
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot copy {directory} to {copy}: {error}") from error
-        _sync(copy)
-    return check(copy)
+    if copy.exists():
+        raise StoreError(f"{copy} is there already: a backup never goes over another")
+    return _copy_to(copy, directory)
 
 
 def restore(copy: Path, directory: Path) -> CheckReport:
     """Make ``directory``, which must not be there or be empty, what the backup in ``copy`` is."""
+    directory = directory.resolve()
+    if directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
+        raise StoreError(f"{directory} is there already: expected a directory that is new or empty")
     report = check(copy)
     if not report.is_sound:
         raise StoreError(f"{copy} is damaged: {report.findings[0]}")
-    if directory.is_dir() and not any(directory.iterdir()):
-        directory.rmdir()
-    return back_up(copy, directory)
+    return _copy_to(directory, copy)
+
+
+def _copy_to(directory: Path, source: Path) -> CheckReport:
+    """It has its name when it is whole."""
+    partial = directory.with_name(f"{directory.name}.partial")
+    with reading(source, may_be_used=True) as store, _made(partial):
+        try:
+            with closing(sqlite3.connect(partial / DATABASE, isolation_level=None)) as database:
+                # In one go: in steps it would begin anew whenever the broker writes.
+                store.database.backup(database)
+                _forget(database, _copy_large(store, database, partial))
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot copy {source} to {directory}: {error}") from error
+        _sync(partial)
+        report = check(partial)
+        partial.rename(directory)
+        sync_directory(directory.parent)
+    report.directory = directory
+    return report
 
 
 @contextmanager
-def _made(copy: Path) -> Iterator[None]:
+def _made(partial: Path) -> Iterator[None]:
     """A directory with nothing in it; it goes again when what is done in it fails."""
     try:
-        copy.mkdir(mode=0o700, parents=True)
-        (copy / LARGE).mkdir(mode=0o700)
+        partial.mkdir(mode=0o700, parents=True)
+        (partial / LARGE).mkdir(mode=0o700)
     except FileExistsError:
-        raise StoreError(f"{copy} is there already: a backup never goes over another") from None
+        raise StoreError(f"{partial} is there already, of a copy that was cut short, or that somebody makes") from None
     try:
         yield
     except BaseException:
-        rmtree(copy, ignore_errors=True)
+        rmtree(partial, ignore_errors=True)
         raise
 
 
 def _copy_large(store: ReadStore, database: sqlite3.Connection, copy: Path) -> set[int]:
     """Message ids of those that are gone: they were settled since the copied moment."""
     gone = set()
-    for segment_id, message_index in database.execute("SELECT segment_id, message_index FROM segment"):
-        for message_id, (_, _, is_large) in enumerate(read_index(message_index), segment_id):
-            if is_large:
-                try:
-                    copyfile(store.large_path(message_id), copy / LARGE / str(message_id))
-                except FileNotFoundError:
-                    gone.add(message_id)
+    for segment_id, message_index in database.execute("SELECT segment_id, message_index FROM segment").fetchall():
+        slots = read_index(message_index)
+        needed = needed_in(database, segment_id, len(slots))
+        for slot in [slot for slot, (_, _, is_large) in enumerate(slots) if is_large and needed[slot]]:
+            try:
+                copyfile(store.large_path(segment_id + slot), copy / LARGE / str(segment_id + slot))
+            except FileNotFoundError as error:
+                if store.has_now(segment_id, slot):
+                    raise StoreError(f"{store.directory} is damaged: {error.filename} is not there") from None
+                gone.add(segment_id + slot)
     return gone
 
 
@@ -77,7 +93,7 @@ def _forget(database: sqlite3.Connection, gone: set[int]) -> None:
         if any(left):
             database.execute(
                 "UPDATE holding SET counts = ? WHERE queue_id = ? AND segment_id = ?",
-                (struct.pack(f"<{len(left)}H", *left), queue_id, segment_id),
+                (counts_of(left), queue_id, segment_id),
             )
         else:
             database.execute("DELETE FROM holding WHERE queue_id = ? AND segment_id = ?", (queue_id, segment_id))

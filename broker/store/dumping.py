@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from broker.store.batch import QueueRow
-from broker.store.checking import counts_in
+from broker.store.counts import counts_in
 from broker.store.reading import ReadStore
 from broker.store.segments import read_index
 

@@ -21,9 +21,9 @@ class DirectoryLock:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = _holder(self._handle)
+            user = _user(self._handle)
             os.close(self._handle)
-            raise StoreError(f"{directory} is in use by process {holder}") from None
+            raise StoreError(f"{directory} is in use by {user}") from None
         os.ftruncate(self._handle, 0)
         os.write(self._handle, f"{os.getpid()}\n".encode())
 
@@ -43,6 +43,15 @@ def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
     except BlockingIOError:
         return _holder(handle)
     return None
+
+
+def _user(handle: int) -> str:
+    """Who looks only writes nothing: the number in the file is somebody's before it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return f"process {_holder(handle)}"
+    return "an `amqpmesh store` that reads it"
 
 
 def _holder(handle: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfile
@@ -15,7 +15,9 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from broker.store.batch import QueueKind, QueueRow, StoreError
+from broker.store.counts import needed_in
 from broker.store.lock import HeldBy, hold_shared
+from broker.store.segments import SLOT_BYTES
 from broker.store.sqlite import APPLICATION_ID, FORMAT_VERSION
 
 DATABASE, LOG, SHARED_MEMORY = "store.db", "store.db-wal", "store.db-shm"
@@ -39,9 +41,11 @@ class HoldingRow:
 class ReadStore:
     """All that the tables have, of one moment. Every method raises sqlite3.Error for what cannot be read."""
 
-    def __init__(self, directory: Path, database: sqlite3.Connection) -> None:
+    def __init__(self, directory: Path, database: sqlite3.Connection, *, is_used: bool) -> None:
         self.directory = directory
         self.database = database
+        self.is_used = is_used
+        """By a broker: what was read is of a moment that is over."""
 
     def queues(self) -> list[tuple[QueueRow, int]]:
         """Each with its seen mark."""
@@ -67,6 +71,14 @@ class ReadStore:
             )
         )
 
+    def has_now(self, segment_id: int, slot: int) -> bool:
+        """Whether a queue still has this message."""
+        if not self.is_used:
+            return True
+        with closing(sqlite3.connect(_uri(self.directory, "mode=ro"), uri=True)) as now:
+            row = now.execute("SELECT message_index FROM segment WHERE segment_id = ?", (segment_id,)).fetchone()
+            return row is not None and needed_in(now, segment_id, len(row[0]) // SLOT_BYTES)[slot]
+
     def large_path(self, message_id: int) -> Path:
         return self.directory / LARGE / str(message_id)
 
@@ -87,7 +99,7 @@ def reading(directory: Path, *, may_be_used: bool = False) -> Iterator[ReadStore
             refuse_others(directory, database)
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {directory / DATABASE}: {error}") from error
-        yield ReadStore(directory, database)
+        yield ReadStore(directory, database, is_used=holder is not None)
 
 
 def _address(directory: Path, holder: HeldBy, stack: ExitStack) -> str:

@@ -90,7 +90,7 @@ def compact_it(directory: Path, out: Output) -> None:
 @click.argument("copy", type=click.Path(path_type=Path))
 @output_options
 def back_it_up(directory: Path, copy: Path, out: Output) -> None:
-    """Copy a store, of one moment, to a new directory COPY. Its broker may go on meanwhile.
+    """Copy a store, of one moment, to a new directory COPY. Its broker may go on meanwhile, but not start.
 
     \b
     Example:

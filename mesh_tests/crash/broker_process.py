@@ -67,6 +67,11 @@ addresses: {{orders: queue, "news.#": topic}}
         assert self._process is not None
         return self._process.wait(START_S)
 
+    @property
+    def was_killed(self) -> bool:
+        """By ``kill``, or stopped."""
+        return self._process is None
+
     def has_killed_itself(self) -> bool:
         """It is gone, or about to be, and not by ``kill``."""
         return self._process is not None and self.wait_exit() == -signal.SIGKILL

@@ -44,6 +44,7 @@ class Crashes:
                 self.broker.start_in_vain(way)
             self.broker.start()
             self._load(self._chance.uniform(0.2, 2.0))
+            assert self.broker.was_killed, "it ended by itself"
         else:
             self.broker.start((way, self._chance.randint(1, UNDER_LOAD[way])))
             self._load(PASSED_S)

@@ -22,7 +22,7 @@ IN_FLIGHT = 200
 TTLS_S = (0.05, 0.5, 2.0, 3600.0)
 CONSUMER_CREDIT = 50
 LARGE_BYTES = 200_000
-QUIET_S = 1.0
+QUIET_S = 2.0
 REJECTED = rejected("amqp:decode-error", "not wanted")
 
 
@@ -73,6 +73,7 @@ class Traffic:
     def empty(self) -> None:
         """Take all that is left."""
         self.is_emptying = True
+        self.run(until=lambda: all(link.is_open for link in self._consumers))
         self.last_seen_at = time.monotonic()
         self.run(until=lambda: time.monotonic() - self.last_seen_at > QUIET_S)
         self.close()

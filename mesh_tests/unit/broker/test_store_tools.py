@@ -258,12 +258,58 @@ def test_a_backup_of_a_store_in_use_is_restored_whole(directory: Path, tmp_path:
     store.close()
 
 
-def test_a_large_message_that_is_settled_meanwhile_is_not_in_the_backup(directory: Path, tmp_path: Path) -> None:
-    with reading(directory, may_be_used=True):
-        lose_large(directory)
-        report = back_up(directory, tmp_path / "copy")
+def test_a_large_message_that_is_settled_meanwhile_is_not_in_the_backup(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(directory)
+    store.load()
+
+    def settle_then_copy(*paths: Path) -> None:
+        store.commit(WriteBatch(archived={1: [LARGE_ID]}, dropped_messages=[LARGE_ID], unlinked=[LARGE_ID]))
+        monkeypatch.undo()
+        shutil.copyfile(*paths)
+
+    monkeypatch.setattr("broker.store.copying.copyfile", settle_then_copy)
+    report = back_up(directory, tmp_path / "copy")
+    store.close()
     assert report.findings == []
     assert totals(report) == [("orders", COUNT - 10, 1), ALL_THERE[1]]
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_large_message_that_is_lost_is_not_left_out_in_silence(
+    directory: Path, tmp_path: Path, *, is_used: bool
+) -> None:
+    store = SqliteStore(directory)
+    store.load()
+    if not is_used:
+        store.close()
+    lose_large(directory)
+    with pytest.raises(StoreError, match=r"is damaged: .*large/301 is not there"):
+        back_up(directory, tmp_path / "copy")
+    assert list(tmp_path.iterdir()) == [directory]
+    if is_used:
+        store.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE segment SET bodies = substr(bodies, 1, 5000) WHERE segment_id = 1",
+        "UPDATE holding SET counts = x'010001' WHERE segment_id = 1 AND queue_id = 2",
+    ],
+)
+def test_what_is_damaged_is_not_compacted(directory: Path, statement: str) -> None:
+    query(directory, statement)
+    before = state_of(directory)
+    with pytest.raises(StoreError, match="is damaged, and stays as it is: "):
+        compact(directory)
+    assert state_of(directory) == before
+
+
+def test_who_is_refused_by_a_reader_is_not_told_of_a_process_that_is_gone(directory: Path) -> None:
+    with reading(directory), pytest.raises(StoreError, match="in use by an `amqpmesh store` that reads it"):
+        SqliteStore(directory)
 
 
 def test_a_backup_goes_over_nothing(directory: Path, tmp_path: Path) -> None:
@@ -271,7 +317,7 @@ def test_a_backup_goes_over_nothing(directory: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is there already"):
         back_up(directory, tmp_path / "copy")
     back_up(directory, tmp_path / "other")
-    with pytest.raises(StoreError, match="is there already"):
+    with pytest.raises(StoreError, match="expected a directory that is new or empty"):
         restore(tmp_path / "other", directory)
     assert totals(restore(tmp_path / "other", tmp_path / "copy")) == ALL_THERE
 
@@ -293,4 +339,4 @@ def test_of_a_backup_that_fails_nothing_is_left(
     monkeypatch.setattr("broker.store.copying._sync", fail)
     with pytest.raises(OSError, match="No space left"):
         back_up(directory, tmp_path / "copy")
-    assert not (tmp_path / "copy").exists()
+    assert list(tmp_path.iterdir()) == [directory]

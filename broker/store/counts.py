@@ -1,0 +1,28 @@
+"""Of the messages of a segment, which does a queue have, and how often were they given to somebody? See FORMAT.md."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from collections.abc import Sequence
+
+COUNT_BYTES = 2
+
+_COUNTS = "SELECT counts FROM holding WHERE segment_id = ? AND queue_id IN (SELECT queue_id FROM queue)"
+
+
+def counts_in(counts: bytes) -> tuple[int, ...]:
+    """For each message 0, or its delivery-count and one. Raises ValueError for what a holding never has."""
+    if len(counts) % COUNT_BYTES:
+        raise ValueError(f"{len(counts)} bytes of counts, {COUNT_BYTES} for each message expected")
+    return struct.unpack(f"<{len(counts) // COUNT_BYTES}H", counts)
+
+
+def counts_of(numbers: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(numbers)}H", *numbers)
+
+
+def needed_in(database: sqlite3.Connection, segment_id: int, slots: int) -> list[bool]:
+    """Of each message, whether a queue has it. Raises ValueError where the counts do not fit the segment."""
+    held = [counts_in(counts) for (counts,) in database.execute(_COUNTS, (segment_id,))]
+    return [any(counts) for counts in zip((0,) * slots, *held, strict=True)]
