@@ -6,7 +6,9 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -107,7 +109,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.timeout(60)
 def test_a_full_disk_ends_the_broker_and_nothing_accepted_is_lost(tmp_path: Path, small_disk: Path) -> None:
-    chance, queue, topic, numbers = random.Random(1), Ledger(), Ledger(), [0]
+    chance, queue, topic, numbers = random.Random(1), Ledger(), Ledger(), count(1)
     process = BrokerProcess(tmp_path)
     process.start()
     traffic = Traffic(process.port, chance, queue, topic, numbers)
@@ -127,5 +129,5 @@ def test_a_full_disk_ends_the_broker_and_nothing_accepted_is_lost(tmp_path: Path
     Traffic(process.port, chance, queue, topic, numbers).empty()
     assert process.stop() == 0
     assert queue.accepted or topic.accepted, "no load at all: the test shows nothing"
-    queue.check()
-    topic.check()
+    queue.check(time.time())
+    topic.check(time.time())
