@@ -53,6 +53,7 @@ class Addresses:
         brokers: Brokers,
         timers: Timers,
         settings: ForwardingSettings,
+        copies: Copies,
         advertise: Advertise,
         tell_edges: Callable[[], None],
         emit: Emit,
@@ -64,7 +65,7 @@ class Addresses:
         self._brokers = brokers
         self._timers = timers
         self._settings = settings
-        self._copies = Copies(settings.copies_bytes)
+        self._copies = copies
         self._advertise = advertise
         self._reach = reach
         self._upkeep = Upkeep(timers, self.on_group_changed, emit)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from router.forwarding.copies import Copies
 from router.forwarding.relay import Relay
 from router.neighbor import NeighborConnection
 from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
@@ -21,7 +22,7 @@ _SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
 
 
 class Circuits:
-    """``neighbor`` gives the connection to use to a neighboring router, or None; ``patience`` as in `Relay`."""
+    """``neighbor`` gives the connection to use to a neighboring router, or None; the rest is as in `Relay`."""
 
     def __init__(
         self,
@@ -29,8 +30,10 @@ class Circuits:
         instance: int,
         neighbor: Callable[[str], NeighborConnection | None],
         patience: Patience,
+        copies: Copies,
     ) -> None:
         self.patience = patience
+        self._copies = copies
         self._router_id = router_id
         self._instance = instance
         self._neighbor = neighbor
@@ -72,7 +75,7 @@ class Circuits:
         onward.set_property(CIRCUIT, spec.to_text())
         is_route = spec.kind is CircuitKind.ROUTE
         patience = route_patience(near, self.patience) if is_route else self.patience
-        Transit(near, onward, spec.priority, self._on_transit, patience, is_route=is_route)
+        Transit(near, onward, spec.priority, self._on_transit, patience, None if is_route else self._copies)
         onward.open()
 
     def _on_transit(self, change: int) -> None:
@@ -90,7 +93,10 @@ class Circuits:
 
 
 class Transit:
-    """Somebody else's circuit through this router: ``near`` leads to its ingress, ``onward`` to its egress."""
+    """Somebody else's circuit through this router: ``near`` leads to its ingress, ``onward`` to its egress.
+
+    ``copies``: None for a link route.
+    """
 
     def __init__(
         self,
@@ -99,8 +105,7 @@ class Transit:
         priority: int,
         count: Callable[[int], None],
         patience: Patience | None,
-        *,
-        is_route: bool,
+        copies: Copies | None,
     ) -> None:
         self._near = near
         self._onward = onward
@@ -108,7 +113,9 @@ class Transit:
         self._count = count
         count(1)
         ends = in_and_out(near, onward)
-        Relay(*ends, self._on_left, self._on_established, None, patience, is_transit=not is_route, priority=priority)
+        is_transit = copies is not None
+        told = self._on_left, self._on_established
+        Relay(*ends, *told, None, patience, is_transit=is_transit, copies=copies, priority=priority)
 
     def _on_established(self, link: Link) -> None:
         if link is not self._onward or link.is_refused:

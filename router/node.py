@@ -20,6 +20,7 @@ from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
 from router.connections import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.edge_reach import EdgeReach
+from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
 from router.forwarding.records import set_now
 from router.leaving import Leaving
@@ -67,11 +68,13 @@ class RouterNode:
         self._edges = Edges(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._find_routing_deadline()
         self._costs = dict(settings.costs)
+        copies = Copies(settings.forwarding.copies_bytes)
         self._circuits = Circuits(
             settings.router_id,
             settings.instance,
             self._neighbor,
             Patience(self._timers, settings.forwarding.path_wait_s),
+            copies,
         )
         self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, emit)
         self.commands: list[Command] = self._brokers.commands
@@ -83,6 +86,7 @@ class RouterNode:
             self._brokers,
             self._timers,
             settings.forwarding,
+            copies,
             self._advertise,
             lambda: self._act(self._edges.take_news()),
             emit,

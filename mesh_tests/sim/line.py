@@ -7,6 +7,7 @@ from typing import Any
 from mesh.simulation.clients import Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED
+from wire.endpoint import Endpoint
 
 ADDRESSES: dict[str, Any] = {
     "rpc": "anycast",
@@ -36,6 +37,12 @@ def _converged(name: str, routers: dict[str, Any], listener: dict[str, Any] | No
     mesh = SimMesh({"mesh": name, "node_tls": False, "routers": routers, "addresses": ADDRESSES, **more})
     mesh.converge()
     return mesh
+
+
+def end_towards(mesh: SimMesh, router: str, other: str) -> Endpoint:
+    """The router's end of the connection to the other."""
+    ends = mesh.trunks[frozenset({router, other})].ends
+    return next(endpoint for node, endpoint in ends if node is mesh.routers[router])
 
 
 def one_written_and_one_not(egress: str) -> tuple[SimMesh, SimClient, Sender]:

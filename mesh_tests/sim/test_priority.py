@@ -10,7 +10,7 @@ import pytest
 from mesh.simulation.clients import Receiver, SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
-from mesh_tests.sim.line import line
+from mesh_tests.sim.line import end_towards, line
 from mesh_tests.sim.walk import data_section
 from wire.endpoint import Endpoint, EndpointSettings
 
@@ -69,12 +69,6 @@ def noted(client: SimClient, address: str, arrivals: list[str]) -> Receiver:
     receiver = client.receiver(address, credit=1000)
     receiver.messages = Journal(address, arrivals)
     return receiver
-
-
-def end_towards(mesh: SimMesh, router: str, other: str) -> Endpoint:
-    """The router's end of the connection to the other."""
-    ends = mesh.trunks[frozenset({router, other})].ends
-    return next(endpoint for node, endpoint in ends if node is mesh.routers[router])
 
 
 def waiting_at(mesh: SimMesh, full: Endpoint | None, low: str, high: str, egress: str) -> list[str]:

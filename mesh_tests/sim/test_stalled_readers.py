@@ -7,7 +7,7 @@ import pytest
 from mesh.simulation.clients import Receiver, Sender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.egress import egress_at
-from mesh_tests.sim.line import line
+from mesh_tests.sim.line import end_towards, line
 from wire.delivery import ACCEPTED, RELEASED
 
 BUDGET_BYTES = 64 << 20
@@ -29,6 +29,11 @@ def send(mesh: SimMesh, sender: Sender, bodies: list[bytes]) -> None:
         mesh.run(0.001)
 
 
+def resume(mesh: SimMesh, receiver: Receiver) -> None:
+    client = next(client for client in mesh.nodes if getattr(client, "endpoint", None) is receiver.link.endpoint)
+    client.resume(receiver)
+
+
 def are_others_served(mesh: SimMesh, egress: str) -> bool:
     receiver = mesh.client(egress).receiver("work.moving", credit=100)
     sender = mesh.client("r1").sender("work.moving")
@@ -47,11 +52,35 @@ def test_all_others_go_on_and_it_gets_everything_in_order_once_it_reads(egress: 
     send(mesh, sender, bodies)
     assert are_others_served(mesh, egress)
     assert not receiver.messages
-    client = next(client for client in mesh.nodes if getattr(client, "endpoint", None) is receiver.link.endpoint)
-    client.resume(receiver)
+    resume(mesh, receiver)
     mesh.run_until(lambda: len(sender.outcomes) == count, 10)
     assert receiver.messages == bodies
     assert set(sender.outcomes.values()) == {ACCEPTED}
+
+
+@pytest.mark.parametrize("size", [40_000, 100_000])
+def test_what_came_settled_waits_on_the_way_though_the_credit_for_it_was_taken_back(size: int):
+    """By its egress, to which messages so large are a surprise: more were promised than it would promise of these."""
+    mesh = line(listener={"link_capacity": 1000})
+    receiver = stalled(mesh, "r3", "work.stalled")
+    receiver.reads = True
+    sender = mesh.client("r1").sender("work.stalled")
+    mesh.run_until(lambda: sender.link.credit == 1000)
+    onward = end_towards(mesh, "r2", "r3")
+    onward.is_output_blocked = True
+    bodies = [number.to_bytes(4, "big").ljust(size, b"x") for number in range(600)]
+    for body in bodies:
+        sender.send(body, settled=True)
+    mesh.flush()
+    mesh.run(0.1)
+    onward.is_output_blocked = False
+    mesh.run_until(lambda: len(receiver.messages) > 50)
+    receiver.reads = False
+    mesh.run(10)
+    assert len(receiver.messages) < len(bodies)
+    resume(mesh, receiver)
+    mesh.run_until(lambda: len(receiver.messages) == len(bodies), 30)
+    assert receiver.messages == bodies
 
 
 @pytest.mark.parametrize("settled", [True, False], ids=["settled", "unsettled"])

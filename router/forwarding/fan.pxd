@@ -29,7 +29,7 @@ cdef class Fan(Carrier):
     cdef unsigned long long place
     cdef double until_s
     # Somebody may have got it, or was left out.
-    cdef bint was_written
+    cdef bint was_passed_on
     cdef int open_count
     cdef bytes prefix
     cdef bint is_read

@@ -178,7 +178,7 @@ cdef class Fan(Carrier):
     cdef bint _goes_again(self) except -1:
         cdef Inlet inlet = self.inlet
         cdef Group group = inlet.group
-        if self.was_written or self.kept is None or pn.delivery_settled(self.incoming):
+        if self.was_passed_on or self.kept is None or pn.delivery_settled(self.incoming):
             return False
         return group.take_back(self)
 
@@ -286,7 +286,7 @@ cdef class Fan(Carrier):
         return 0
 
     cdef int _abort(self) except -1:
-        self.was_written = True
+        self.was_passed_on = True
         self._abort_copies()
         self._end()
         return self._settle_if_done()
@@ -319,7 +319,7 @@ cdef class Fan(Carrier):
         if recorder.capacity:
             self._record_copy(copy, state)
         self.open_count -= 1
-        self.was_written = self.was_written or not is_unwritten
+        self.was_passed_on = self.was_passed_on or not is_unwritten
         if rank > self.rank:
             self.rank, self.outcome = rank, outcome
         if self.is_done:
@@ -343,7 +343,7 @@ cdef class Fan(Carrier):
             return 0
         self.forget_kept()
         if not pn.delivery_settled(self.incoming):
-            if self.inlet.is_circuit and not self.was_written:
+            if self.inlet.is_circuit and not self.was_passed_on:
                 set_outcome(<size_t>self.incoming, UNWRITTEN)
             elif self.outcome is not None:
                 set_outcome(<size_t>self.incoming, self.outcome)

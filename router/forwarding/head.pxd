@@ -51,6 +51,7 @@ cdef class Head(DeliveryOwner):
     cdef bint release_head(self) except -1
     cdef int release_held(self) except -1
     cdef int release_unsettled(self) except -1
+    cdef int release_behind_settled(self, Copies budget) except -1
     cdef int release_recalled(self, Copies budget) except -1
     cdef bint has_queued(self) noexcept
 

@@ -248,6 +248,27 @@ cdef class Head(DeliveryOwner):
             count += 1
         return count
 
+    cdef int release_behind_settled(self, Copies budget) except -1:
+        """The same, and go on behind what came settled, which is read ahead as far as there is room; how many."""
+        cdef pn_delivery_t *delivery
+        cdef int count = 0, seen
+        while self.has_queued():
+            self.read_ahead(budget, False)
+            seen = len(self.backlog or ())
+            for _ in range(seen):
+                if pn.delivery_settled(self.head_now()):
+                    self.backlog.rotate(-1)
+                elif self.release_head():
+                    count += 1
+            # Large ones are not read ahead.
+            delivery = self.link.current_now()
+            if delivery is NULL or pn.delivery_settled(delivery) or pn.delivery_partial(delivery):
+                break
+            if self.has_moving() or not self._release_current():
+                break
+            count += 1
+        return count
+
     cdef int release_recalled(self, Copies budget) except -1:
         """Give back what its sender would have back; how many. What waits before it is read ahead for that."""
         cdef int count = 0

@@ -175,7 +175,7 @@ cdef class Multicast(AddressGroup):
                     taker.copies_missed += 1
                     is_missed = True
         fan = self._start(inlet, delivery, ready, is_whole, is_whole and not is_settled and 0 < size <= CHUNK_BYTES)
-        fan.was_written = is_missed and not ready
+        fan.was_passed_on = is_missed and not ready
         return fan
 
     cdef Fan _start(self, Inlet inlet, pn_delivery_t *delivery, list takers, bint is_whole, bint may_go_again):

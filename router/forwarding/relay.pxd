@@ -1,4 +1,5 @@
-from router.forwarding.ends cimport Group, Inlet, Taker
+from router.forwarding.copies cimport Copies
+from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from wire.proton cimport pn_delivery_t
 
 
@@ -10,9 +11,13 @@ cdef class Relay(Group):
     cdef int _rank
     cdef object _patience
     cdef bint _is_transit
+    cdef Copies _copies
     cdef object _timer
+    cdef tuple _progress
     cdef object _on_left
     cdef object _on_established
 
-    cdef int _release(self, bint with_settled) except -1
+    cdef bint _is_for_nobody(self, pn_delivery_t *delivery) noexcept
+    cdef int _release(self) except -1
+    cdef Carrier _begin(self, pn_delivery_t *delivery)
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+from router.forwarding.copies import Copies
 from router.forwarding.ends import Group, Inlet, Taker
 from router.forwarding.guard import Guard
 from router.timers import Patience
@@ -19,6 +20,7 @@ class Relay(Group):
         patience: Patience | None = None,
         *,
         is_transit: bool = False,
+        copies: Copies | None = None,
         priority: int = 4,
     ) -> None: ...
     def replace(self, link: IncomingLink | OutgoingLink) -> None: ...

@@ -6,9 +6,11 @@ connection's output makes wait.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
+from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.head cimport is_let_down
-from router.forwarding.move cimport start_move
+from router.forwarding.move cimport Move, start_move
+from wire.core cimport OutgoingCore
 from wire.proton cimport pn, pn_bytes_t
 
 from addressing.book import DEFAULT_PRIORITY
@@ -18,15 +20,17 @@ from wire.core import IncomingCore
 cdef class Relay(Group):
     """``on_left(end, closed, error)`` is called when either peer leaves; the relay does nothing more then.
 
-    With ``patience``, what crossed a reduction of the taker's credit is given back when that has run out. ``is_transit``:
-    both ends lead to routers, of which one has a copy of it.
+    With ``patience``, what crossed a reduction of the taker's credit is given back when nothing was heard of the taker for
+    so long. ``is_transit``: both ends lead to routers, of which one has a copy of it. What came settled is nowhere else, and
+    waits for credit: here, within the budget of ``copies``, out of the way of what is behind it.
     """
 
     def __init__(
         self, incoming, outgoing, on_left, established, guard=None, patience=None, *,
-        bint is_transit=False, int priority=DEFAULT_PRIORITY,
+        bint is_transit=False, Copies copies=None, int priority=DEFAULT_PRIORITY,
     ):  # fmt: skip
         self._is_transit = is_transit
+        self._copies = copies
         self._patience = patience
         self._on_left = on_left
         self._on_established = established
@@ -45,10 +49,11 @@ cdef class Relay(Group):
 
     cdef int pump(self, Inlet inlet) except -1:
         cdef Carrier move
+        cdef OutgoingCore onward = self.taker.link
         cdef pn_delivery_t *delivery
         cdef bint has_dropped = False
-        while inlet.may_go_on_now() and (delivery := inlet.link.current_now()) is not NULL:
-            if inlet.is_discarding() or (is_let_down(delivery) and not inlet.has_moving() and not inlet.is_from_client()):
+        while inlet.may_go_on_now() and (delivery := inlet.head_now()) is not NULL:
+            if self._is_for_nobody(delivery):
                 if not inlet.release_head():
                     break
                 has_dropped = True
@@ -58,11 +63,14 @@ cdef class Relay(Group):
                 if self.taker.moving is not None or self.taker.is_closing_now:
                     break
                 # The engine would keep what it has no credit for, out of everybody's reach.
-                if self.taker.link.credit_now() <= 0:
+                if onward.credit_now() <= 0:
                     self._give_back_later()
                     break
-                move = start_move(inlet, delivery, self.taker, self._start(delivery))
-                inlet.deliveries_in += 1
+                if inlet.backlog is not None and not onward.is_writable_now():
+                    # What was read goes in one piece.
+                    onward.endpoint.wait(inlet)
+                    break
+                move = self._begin(delivery)
             if not move.advance():
                 break
         if has_dropped:
@@ -72,22 +80,44 @@ cdef class Relay(Group):
             self.on_sender_flow(inlet)
         return 0
 
+    cdef bint _is_for_nobody(self, pn_delivery_t *delivery) noexcept:
+        cdef Inlet inlet = self.inlet
+        if inlet.backlog is None and inlet.is_discarding():
+            return True
+        return is_let_down(delivery) and not inlet.has_moving() and not inlet.is_from_client()
+
+    cdef Carrier _begin(self, pn_delivery_t *delivery):
+        cdef Inlet inlet = self.inlet
+        cdef Move move = start_move(inlet, delivery, self.taker, self._start(delivery))
+        move.copy = inlet.take_prefix()
+        if move.copy is not None:
+            move.is_read = True
+            inlet.moving = None
+        inlet.deliveries_in += 1
+        return move
+
     def _give_back_later(self):
         if self._patience is not None and self._timer is None:
+            self._progress = (self.taker.deliveries_out, self.inlet.unsettled_count)
             self._timer = self._patience.after(self._give_back)
 
     def _give_back(self):
+        cdef Inlet inlet = self.inlet
         self._timer = None
-        # Behind what came settled others wait for an answer: at a transit router it is dropped.
-        self._release(self._is_transit)
+        if inlet.link.is_gone or self.taker.link.is_gone:
+            return
+        if self._progress == (self.taker.deliveries_out, inlet.unsettled_count):
+            self._release()
+        elif inlet.has_queued() and self.taker.link.credit_now() <= 0:
+            self._give_back_later()
 
-    cdef int _release(self, bint with_settled) except -1:
+    cdef int _release(self) except -1:
         """What was never written: its sender may try another taker."""
         cdef Inlet inlet = self.inlet
         if inlet.link.is_gone or self.taker.link.is_gone or self.taker.link.credit_now() > 0:
             return 0
-        if with_settled:
-            inlet.release_held()
+        if self._copies is not None:
+            inlet.release_behind_settled(self._copies)
         else:
             inlet.release_unsettled()
         return self.on_credit(self.taker)
@@ -96,7 +126,7 @@ cdef class Relay(Group):
         if carrier is not None:
             return False
         if self._patience is not None:
-            self._release(False)
+            self._release()
         return True
 
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL:
@@ -110,18 +140,20 @@ cdef class Relay(Group):
         return self.taker.link.start_now(PyBytes_AS_STRING(other), PyBytes_GET_SIZE(other))
 
     cdef int on_credit(self, Taker taker) except -1:
+        cdef Inlet inlet = self.inlet
         cdef int promised
-        if self.inlet.link.is_gone or self.inlet.link.has_left or taker.link.is_gone:
+        if inlet.link.is_gone or inlet.link.has_left or taker.link.is_gone:
             return 0
-        if self.inlet.link.has_peer_left:
-            return self.pump(self.inlet)
-        promised = taker.link.credit_now() - pn.link_queued(self.inlet.link.raw)
+        if inlet.link.has_peer_left:
+            return self.pump(inlet)
+        # A delivery under way is in the taker's credit still.
+        promised = taker.link.credit_now() - inlet.waiting_now() - inlet.has_moving()
         if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
             self.is_draining = True
-            self.inlet.link.request_drain(max(0, promised - self.inlet.link.credit_now()))
-            return self.pump(self.inlet)
-        self.inlet.link.set_credit_now(promised)
-        return self.pump(self.inlet) if taker.link.credit_now() > 0 else 0
+            inlet.link.request_drain(max(0, promised - inlet.link.credit_now()))
+            return self.pump(inlet)
+        inlet.link.set_credit_now(promised)
+        return self.pump(inlet) if taker.link.credit_now() > 0 else 0
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:
         inlet.deliveries_in -= 1
@@ -132,7 +164,7 @@ cdef class Relay(Group):
         """The sender gave its credit back: so do we, once all that it sent before is written."""
         if not self.is_draining or inlet.moving is not None:
             return 0
-        if inlet.link.credit_now() <= 0 and pn.link_queued(inlet.link.raw) == 0:
+        if inlet.link.credit_now() <= 0 and not inlet.has_queued():
             self.is_draining = False
             inlet.link.end_drain()
             if self.taker.link.is_open_now():

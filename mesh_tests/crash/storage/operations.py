@@ -70,7 +70,7 @@ class File:
 
 
 class Disk:
-    """The files of a folder as the operations leave them. ``folders`` are there from the beginning."""
+    """The files of a folder as the operations leave them.."""
 
     def __init__(self) -> None:
         self._files: dict[str, File] = {}

@@ -9,10 +9,14 @@ import pytest
 
 from mesh_tests.outcomes import EVERY_KIND, TRANSACTIONAL, outcome_id, told
 from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
+from router.forwarding.copies import Copies
 from router.forwarding.relay import Relay
 from router.timers import Patience
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, Outcome
+
+PATIENCE_S = 2.0
+COPIES_BYTES = 1_000_000
 
 
 @dataclass
@@ -178,7 +182,7 @@ def test_what_crosses_a_reduction_of_credit_waits_for_more(stitched: Stitched):
 def test_what_it_holds_for_too_long_is_given_back(rig: Rig):
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
-    Relay(incoming, outgoing, lambda *_: None, lambda _: None, patience=Patience(rig.timers, 2.0))
+    Relay(incoming, outgoing, lambda *_: None, lambda _: None, patience=Patience(rig.timers, PATIENCE_S))
     consumer.link.grant(2)
     rig.run()
     producer.send(b"1")
@@ -186,6 +190,100 @@ def test_what_it_holds_for_too_long_is_given_back(rig: Rig):
     rig.carry_to_router(consumer)
     rig.run()
     assert producer.outcomes == []
-    rig.advance(2.1)
+    rig.advance(PATIENCE_S + 0.1)
     assert [told(outcome) for _, outcome in producer.outcomes] == [told(deliveries.RELEASED)]
     assert consumer.messages == []
+
+
+def crossed(rig: Rig, *bodies: bytes, settled: tuple[bool, ...]) -> tuple[Producer, Consumer]:
+    """Sent at a transit router's, while the credit for it was taken back."""
+    producer, incoming = rig.incoming()
+    consumer, outgoing = rig.outgoing()
+    Relay(
+        incoming,
+        outgoing,
+        lambda *_: None,
+        lambda _: None,
+        patience=Patience(rig.timers, PATIENCE_S),
+        is_transit=True,
+        copies=Copies(COPIES_BYTES),
+    )
+    consumer.link.grant(len(bodies))
+    rig.run()
+    for body, is_settled in zip(bodies, settled, strict=True):
+        producer.send(body, settled=is_settled)
+    consumer.link.set_credit(0)
+    rig.carry_to_router(consumer)
+    rig.run()
+    return producer, consumer
+
+
+@pytest.mark.parametrize("large", [1, 50_000, 400_000], ids=["small", "piecewise", "too large to be read ahead"])
+def test_what_came_settled_waits_as_long_as_it_takes(rig: Rig, large: int):
+    bodies = [b"1" * large, b"2" * large, b"3"]
+    _, consumer = crossed(rig, *bodies, settled=(True, True, True))
+    for _ in range(3):
+        rig.advance(PATIENCE_S + 0.1)
+    assert consumer.messages == []
+    for _ in bodies:
+        consumer.link.grant(1)
+        rig.run()
+    assert consumer.messages == bodies
+
+
+def test_what_is_behind_it_is_given_back(rig: Rig):
+    bodies = [b"1", b"2", b"3" * 400_000, b"4", b"5"]
+    producer, consumer = crossed(rig, *bodies, settled=(True, False, False, True, False))
+    rig.advance(PATIENCE_S + 0.1)
+    assert [body for body, _ in producer.outcomes] == [bodies[1], bodies[2], bodies[4]]
+    consumer.link.grant(10)
+    rig.run()
+    assert consumer.messages == [b"1", b"4"]
+    assert producer.link.credit == consumer.link.credit == 8
+
+
+def test_a_drain_of_its_taker_is_answered_behind_what_was_read_ahead(rig: Rig):
+    producer, consumer = crossed(rig, b"1", b"2", settled=(True, True))
+    rig.advance(PATIENCE_S + 0.1)
+    consumer.link.request_drain(1)
+    rig.run()
+    assert consumer.messages == [b"1"]
+    consumer.link.request_drain(2)
+    rig.run()
+    assert consumer.messages == [b"1", b"2"]
+    assert consumer.link.is_drain_pending
+    producer.link.drained()
+    rig.run()
+    assert not consumer.link.is_drain_pending
+
+
+def test_what_was_read_ahead_waits_for_room(rig: Rig):
+    bodies = [bytes(50_000)] * 5
+    _, consumer = crossed(rig, *bodies, settled=(True,) * 5)
+    rig.advance(PATIENCE_S + 0.1)
+    consumer.link.grant(10)
+    rig.carry_to_router(consumer)
+    consumer.connection.is_stalled = True
+    rig.run()
+    assert len(consumer.messages) < len(bodies)
+    consumer.connection.is_stalled = False
+    rig.run()
+    assert consumer.messages == bodies
+
+
+def test_while_its_taker_settles_nothing_is_given_back(rig: Rig):
+    """It is slow, that is all."""
+    producer, consumer = crossed(rig, b"1", b"2", settled=(False, False))
+    consumer.link.grant(3)
+    rig.run()
+    producer.send(b"3")
+    consumer.link.set_credit(0)
+    rig.carry_to_router(consumer)
+    rig.run()
+    for _ in range(2):
+        rig.advance(PATIENCE_S * 0.9)
+        consumer.answer(ACCEPTED, 1)
+        rig.run()
+    assert [body for body, _ in producer.outcomes] == [b"1", b"2"]
+    rig.advance(PATIENCE_S * 1.3)
+    assert [body for body, _ in producer.outcomes] == [b"1", b"2", b"3"]
