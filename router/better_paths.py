@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from router.entries import Better, Entry
 from router.forwarding.address import AddressGroup
-from router.forwarding.anycast import Anycast
 from router.forwarding.ends import Taker
 from router.routing.plane import Plane
 from router.routing.spf import Path
@@ -86,7 +85,6 @@ class BetterPaths:
         if egress not in entry.ends.circuits:
             return
         del entry.ends.better[egress]
-        assert isinstance(entry.group, Anycast)
         for left in entry.ends.leave(egress):
             entry.group.leave_taker(left)
             self._upkeep.leave(entry, left)

@@ -53,6 +53,7 @@ class Branches:
             return True
         wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(self._reach.takers(entry)).items()}
         wanted |= {edge: {} for edge in self._reach.behind(entry)}
+        self._look_at_left(entry)
         # Also while nobody sends: a tree that broke and is whole again would look as if it had never been lost.
         spent = self._drop_others(entry, wanted)
         if not has_producer:
@@ -77,15 +78,39 @@ class Branches:
     def _drop_others(self, entry: Entry, wanted: dict[str, Tree]) -> set[str]:
         """The hops to which the same tree is to be made anew."""
         branches = entry.ends.branches
-        spent = {key: taker for key, (tree, taker) in branches.items() if self._is_spent(entry, key[0], tree, taker)}
-        lost = spent | {key: taker for key, (tree, taker) in branches.items() if wanted.get(key[0]) != tree}
-        for key, taker in lost.items():
-            branches.pop(key)
-            self._upkeep.retire(entry, taker, at_once=True)
-        hops = {hop for hop, _ in lost}
-        for stream in [stream for (hop, _), stream in entry.ends.streams.items() if hop in hops]:
-            self._upkeep.retire(entry, stream, at_once=True)
-        return {hop for hop, _ in spent if hop in wanted}
+        spent = {hop for (hop, _), (tree, taker) in branches.items() if self._is_spent(entry, hop, tree, taker)}
+        others = {hop: tree for (hop, _), (tree, _) in branches.items() if hop in spent or wanted.get(hop) != tree}
+        for hop, tree in others.items():
+            for taker in entry.ends.leave_branches(hop):
+                if hop not in spent and self._leads_to_some(entry, hop, tree):
+                    self._leave(entry, taker, hop, tree)
+                else:
+                    self._upkeep.retire(entry, taker, at_once=True)
+        return spent & wanted.keys()
+
+    def _leave(self, entry: Entry, taker: Taker, hop: str, tree: Tree) -> None:
+        """What goes over others in its place comes behind what it has."""
+        entry.ends.left[taker] = (hop, tree)
+        entry.group.leave_taker(taker)
+        self._upkeep.leave(entry, taker)
+
+    def _look_at_left(self, entry: Entry) -> None:
+        """Who has nobody behind him any more may have no credit for a barrier, ever."""
+        for taker, (hop, tree) in list(entry.ends.left.items()):
+            if not self._leads_to_some(entry, hop, tree):
+                del entry.ends.left[taker]
+                entry.group.give_up_order_behind(taker)
+
+    def _leads_to_some(self, entry: Entry, hop: str, tree: Tree) -> bool:
+        """Of those who take it now, and may get something over another branch before what this one has."""
+        return not self._reach.takers(entry).isdisjoint(self._in_reach(self._reach.router_id, {hop: tree}))
+
+    def _in_reach(self, router: str, tree: Tree) -> Iterator[str]:
+        """The routers of a tree that it still leads to."""
+        for onward, branch in tree.items():
+            if self._reach.routing.cost_along((router, onward)) is not None:
+                yield onward
+                yield from self._in_reach(onward, branch)
 
     def _add(self, entry: Entry, hop: str, kind: CircuitKind, tree: Tree) -> None:
         branch = self._open(entry.group, kind, hop, tree, self._reach.router_id, None)

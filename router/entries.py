@@ -40,6 +40,8 @@ class Ends:
     better: dict[str, Better] = field(default_factory=dict)
     """By egress: what may take the place of its circuit."""
     branches: dict[BranchKey, tuple[Tree, Taker]] = field(default_factory=dict)
+    left: dict[Taker, tuple[str, Tree]] = field(default_factory=dict)
+    """Branches in place of which there are others, and the streams beside them: the neighbor, and what is behind it."""
     streams: dict[tuple[str, Inlet], Taker] = field(default_factory=dict)
     broker_takers: dict[str, Taker] = field(default_factory=dict)
     broker_streams: dict[tuple[Taker, Inlet], Taker] = field(default_factory=dict)
@@ -59,6 +61,12 @@ class Ends:
         streams = [key for key in self.streams if key[0] == egress]
         return [self.circuits.pop(egress), *(self.streams.pop(key) for key in streams)]
 
+    def leave_branches(self, hop: str) -> list[Taker]:
+        """Take out all that leads there of a multicast: branches, and the streams beside them."""
+        branches = [key for key in self.branches if key[0] == hop]
+        streams = [key for key in self.streams if key[0] == hop]
+        return [*(self.branches.pop(key)[1] for key in branches), *(self.streams.pop(key) for key in streams)]
+
     def forget(self, end: Inlet | Taker) -> list[Taker]:
         """Take an end out wherever it stands; the streams that end with it."""
         self.circuits = {name: taker for name, taker in self.circuits.items() if taker is not end}
@@ -66,6 +74,7 @@ class Ends:
         self.branches = {key: branch for key, branch in self.branches.items() if branch[1] is not end}
         self.broker_takers = {name: taker for name, taker in self.broker_takers.items() if taker is not end}
         self.broker_inlets = {name: inlet for name, inlet in self.broker_inlets.items() if inlet is not end}
+        self.left = {taker: branch for taker, branch in self.left.items() if taker is not end}
         gone = {key: stream for key, stream in self.streams.items() if end in (stream, key[1])}
         self.streams = {key: stream for key, stream in self.streams.items() if key not in gone}
         lost = {key: stream for key, stream in self.broker_streams.items() if end in (stream, *key)}

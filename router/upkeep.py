@@ -7,7 +7,6 @@ from collections.abc import Callable
 from router.entries import Entry, Refusal
 from router.events import CircuitRefused
 from router.forwarding.address import AddressGroup
-from router.forwarding.anycast import Anycast
 from router.forwarding.ends import Taker
 from router.routing.spf import Path
 from router.spec import NO_TAKER, PATH_LOST, Tree
@@ -79,7 +78,7 @@ class Upkeep:
     @staticmethod
     def _has_passed_on(entry: Entry, taker: Taker) -> bool:
         """Of one that was left also what was sent settled; of others nobody waits for that."""
-        return not taker.is_left or not isinstance(entry.group, Anycast) or entry.group.has_passed_on(taker)
+        return not taker.is_left or entry.group.has_passed_on(taker)
 
     def _close_if_idle(self, entry: Entry, taker: Taker, again_s: float = _LOOK_AGAIN_S) -> None:
         if not taker.is_closing:

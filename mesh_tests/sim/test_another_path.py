@@ -36,7 +36,13 @@ RING: dict[str, Any] = {
 
 
 def longest_gap_s(
-    mesh: SimMesh, sender: Sender, count: Callable[[], int], lose: Callable[[], None], step_s: float = STEP_S
+    mesh: SimMesh,
+    sender: Sender,
+    count: Callable[[], int],
+    lose: Callable[[], None],
+    step_s: float = STEP_S,
+    *,
+    settled: bool = False,
 ) -> float:
     """The longest time in which ``count`` of what came stays as it is, a message being sent each step."""
     came_at, seen = [mesh.now], count()
@@ -44,7 +50,7 @@ def longest_gap_s(
         if n == 100:
             lose()
         if sender.link.credit > 0:
-            sender.send(body("x"))
+            sender.send(body("x"), settled=settled)
         mesh.run(step_s)
         if count() > seen:
             seen = count()

@@ -7,6 +7,7 @@ import pytest
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import ring
 from mesh_tests.sim.test_fallback import body, body_of
+from mesh_tests.sim.test_order import message_of, numbers_of
 from wire.delivery import ACCEPTED
 
 HIGH = 10
@@ -125,6 +126,45 @@ def test_a_stream_moves_to_a_cheaper_path_in_order_without_loss(consumers: int, 
             assert mine == sorted(mine)
     if not is_settled:
         assert {outcome for sender in senders for outcome in sender.outcomes.values()} == {ACCEPTED}
+
+
+@pytest.mark.parametrize("consumers", [1, 3])
+@pytest.mark.parametrize("is_settled", [False, True], ids=["unsettled", "settled"])
+@pytest.mark.parametrize("holds", [0, 5], ids=["settles at once", "settles in batches"])
+@pytest.mark.parametrize("large_each", [0, 7], ids=["small ones", "with large ones"])
+def test_a_multicast_moves_to_another_path_in_order_without_loss(
+    consumers: int, is_settled: bool, holds: int, large_each: int
+):
+    mesh = ring()
+    mesh.trunks[frozenset({"r1", "r2"})].delay_s = 0.01
+    credit = 20_000 if is_settled else 20
+    receivers = [mesh.client("r3", f"c{n}").receiver("prices", credit=credit) for n in range(consumers)]
+    for receiver in receivers:
+        receiver.accepts = not holds
+    sender = mesh.client("r1").sender("prices")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sent: list[bytes] = []
+    for n in range(1500):
+        if n == 500:
+            set_costs(mesh, HIGH, ("r1", "r2"))
+        if sender.link.credit > 0:
+            is_large = large_each > 0 and len(sent) % large_each == 3
+            sent.append(message_of(len(sent), is_large=is_large))
+            sender.send(sent[-1], settled=is_settled)
+        mesh.run(0.001)
+        for receiver in receivers:
+            if holds and len(receiver.held) >= holds:
+                receiver.settle()
+                receiver.link.grant(max(0, credit - receiver.link.credit))
+    for receiver in receivers:
+        receiver.accepts = True
+        receiver.settle()
+    mesh.flush()
+    mesh.run(5)
+    for receiver in receivers:
+        assert numbers_of(receiver.messages) == list(range(len(sent)))
+    if not is_settled:
+        assert set(sender.outcomes.values()) == {ACCEPTED}
 
 
 def test_what_is_sent_after_the_move_waits_for_what_a_consumer_without_credit_has_not_got():

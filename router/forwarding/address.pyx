@@ -8,7 +8,7 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.credit cimport CreditSharing, room_of
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.move cimport Move, start_refusal
-from router.forwarding.order cimport answer_barrier
+from router.forwarding.order cimport answer_barrier, give_up_order, has_passed_on, leave
 from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport Turns
 from wire.proton cimport pn, pn_delivery_t
@@ -122,6 +122,17 @@ cdef class AddressGroup(Group):
         if not self.takers:
             self._despair_later()
         self.on_changed()
+        self.kick()
+
+    def leave_taker(self, Taker left):
+        """Another takes its place, over another path. What it has goes on, before what takes that; it gets no more."""
+        leave(self.inlets, left)
+
+    def has_passed_on(self, Taker left):
+        return has_passed_on(self.inlets, left)
+
+    def give_up_order_behind(self, Taker left):
+        give_up_order(self.inlets, left)
         self.kick()
 
     def on_established(self, link):

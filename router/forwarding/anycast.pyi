@@ -1,6 +1,5 @@
 from router.forwarding.address import AddressGroup, GroupOwner
 from router.forwarding.copies import Copies
-from router.forwarding.ends import Taker
 from router.forwarding.settings import ForwardingSettings
 from router.timers import Timers
 
@@ -18,6 +17,3 @@ class Anycast(AddressGroup):
         *,
         closest: bool = False,
     ) -> None: ...
-    def has_passed_on(self, left: Taker) -> bool:
-        """Whatever it was given, settled ones too; its egress is asked if that is not known."""
-    def leave_taker(self, left: Taker) -> None: ...

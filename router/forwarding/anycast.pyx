@@ -12,7 +12,7 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SHARED_WAY, Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES, is_let_down
 from router.forwarding.move cimport Move, start_move, too_large
-from router.forwarding.order cimport are_all_passed_on, is_passed_on, may_take, note_left, note_under_way
+from router.forwarding.order cimport are_all_passed_on, may_take, note_under_way
 from router.forwarding.recall cimport Recalls, ask_back
 from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
@@ -113,23 +113,6 @@ cdef class Anycast(AddressGroup):
         if len(self.takers) > 1:
             self.watch_circuits()
         return AddressGroup.on_credit(self, taker)
-
-    def leave_taker(self, Taker left):
-        """There is a better path to its egress. What it has goes on, before what takes that; it gets no more."""
-        cdef Inlet inlet
-        left.is_closing = True
-        left.way = LEFT_WAY
-        # It may have to carry a barrier for each inlet: its credit is for nothing else.
-        left.leave()
-        for inlet in self.inlets:
-            note_left(inlet, left)
-
-    def has_passed_on(self, Taker left):
-        cdef Inlet inlet
-        cdef bint has = True
-        for inlet in self.inlets:
-            has = is_passed_on(inlet, left) and has
-        return has
 
     def add_inlet(self, Inlet inlet):
         cdef Inlet other

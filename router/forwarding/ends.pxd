@@ -8,7 +8,7 @@ cdef enum:
     SHARED_WAY
     SETTLED_WAY
     LARGE_WAY
-    # Nothing goes there any more: a circuit in place of which there is one over a better path.
+    # Nothing goes there any more: a circuit in place of which there is one over another path.
     LEFT_WAY
 
 
@@ -52,6 +52,7 @@ cdef class Carrier(Waiter):
     cdef bint was_written
 
     cdef bint note_taker(self) except -1
+    cdef bint goes_to(self, Taker taker) noexcept
     cdef int advance(self) except -1
     cdef bint read_rest(self) except -1
     cdef bint is_unsent(self) noexcept

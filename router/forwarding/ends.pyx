@@ -166,6 +166,10 @@ cdef class Carrier(Waiter):
         """Its inlet is to know that a circuit has it. False: a broker has it, which cannot be asked what it passed on."""
         return True
 
+    cdef bint goes_to(self, Taker taker) noexcept:
+        """It has it, and did not say yet what became of it."""
+        return self.taker is taker
+
     cdef int advance(self) except -1:
         """Copy what can be copied. True when the incoming link is free for its next delivery."""
         raise NotImplementedError

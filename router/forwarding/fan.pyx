@@ -186,6 +186,13 @@ cdef class Fan(Carrier):
         self._note_unheard()
         return True
 
+    cdef bint goes_to(self, Taker taker) noexcept:
+        cdef Copy copy
+        for copy in self.copies:
+            if not copy.is_done and copy.taker is taker:
+                return True
+        return False
+
     cdef Copy blocked(self):
         """A copy for which there is no room now."""
         cdef Copy copy

@@ -4,7 +4,7 @@ Producers are held back by the slowest taker; one without credit for ``stall_tim
 """
 
 from router.forwarding.address cimport AddressGroup
-from router.forwarding.ends cimport LARGE_WAY, SETTLED_WAY, SHARED_WAY, Carrier, Inlet, Taker
+from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SETTLED_WAY, SHARED_WAY, Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES, Returned
 from router.forwarding.fan cimport Copy, Fan, start_fan
 from router.forwarding.move cimport too_large
@@ -291,9 +291,10 @@ cdef class Multicast(AddressGroup):
             self.top_up_now(inlet)
 
     cdef int on_blocked(self, Taker taker) except -1:
-        """A started copy waits for room at this taker, and the other copies with it."""
+        """A started copy waits for room at this taker, and the other copies with it; or a barrier for its credit."""
         cdef double patience_s = self._patience_s(taker)
-        if isinstance(taker.moving, Copy) and (<Copy>taker.moving).is_settled():
+        cdef bint is_settled = taker.way == LEFT_WAY and not taker.unsettled_count
+        if is_settled or (isinstance(taker.moving, Copy) and (<Copy>taker.moving).is_settled()):
             patience_s = min(patience_s, _PRESETTLED_BLOCKED_S * (1 + taker.cost))
         return self._watch(taker, patience_s)
 
@@ -306,7 +307,7 @@ cdef class Multicast(AddressGroup):
         cdef Copy copy
         cdef bint was_settled = False
         taker.stall_watch = None
-        if taker not in self.takers or taker.can_take_now():
+        if (taker not in self.takers and taker.way != LEFT_WAY) or taker.can_take_now():
             return
         if isinstance(taker.moving, Copy):
             if ended.has_moved() or self._waits_for_others(taker):

@@ -13,7 +13,8 @@ cdef class Barrier(Carrier):
 cdef bint may_take(Inlet inlet, int way, object egress) except -1
 cdef bint are_all_passed_on(Inlet inlet) except -1
 cdef bint note_under_way(Inlet inlet) except -1
-cdef int note_left(Inlet inlet, Taker left) except -1
-cdef bint is_passed_on(Inlet inlet, Taker left) except -1
+cdef int leave(dict inlets, Taker left) except -1
+cdef int give_up_order(dict inlets, Taker left) except -1
+cdef bint has_passed_on(dict inlets, Taker left) except -1
 cdef bint answer_barrier(Inlet inlet) except -1
 cdef Fan start_barriers(Inlet inlet, list branches)

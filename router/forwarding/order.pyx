@@ -7,7 +7,7 @@ consumer waits for more before it settles. A broker cannot be asked, and settles
 
 cimport cython
 
-from router.forwarding.ends cimport Carrier, Inlet, Taker
+from router.forwarding.ends cimport LEFT_WAY, Carrier, Inlet, Taker
 from router.forwarding.fan cimport Fan, start_fan
 from wire.delivery cimport is_terminal
 from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
@@ -36,10 +36,21 @@ cdef bint note_under_way(Inlet inlet) except -1:
     return True
 
 
-cdef int note_left(Inlet inlet, Taker left) except -1:
-    """Nothing more is to go to ``left``. What goes in its place comes behind what it has of this inlet's."""
+cdef int leave(dict inlets, Taker left) except -1:
+    """Nothing more is to go to ``left``. What goes in its place comes behind what it has of each inlet's."""
+    cdef Inlet inlet
+    left.is_closing = True
+    left.way = LEFT_WAY
+    # It may have to carry a barrier for each inlet: its credit is for nothing else.
+    left.leave()
+    for inlet in inlets:
+        _note_left(inlet, left)
+    return 0
+
+
+cdef int _note_left(Inlet inlet, Taker left) except -1:
     cdef Carrier carrier = inlet.newest
-    while carrier is not None and carrier.taker is not left:
+    while carrier is not None and not carrier.goes_to(left):
         carrier = carrier.older_in
     if carrier is not None:
         inlet.on_unheard(left)
@@ -48,13 +59,29 @@ cdef int note_left(Inlet inlet, Taker left) except -1:
     return 0
 
 
-cdef bint is_passed_on(Inlet inlet, Taker left) except -1:
-    """As far as is known; if not, it is asked, as soon as it has credit."""
+cdef bint has_passed_on(dict inlets, Taker left) except -1:
+    """All that it had, as far as is known; if not, it is asked, as soon as it has credit."""
+    cdef Inlet inlet
+    cdef bint has = True
+    for inlet in inlets:
+        has = _has_passed_on(inlet, left) and has
+    return has
+
+
+cdef bint _has_passed_on(Inlet inlet, Taker left) except -1:
     if inlet.unheard is None or left not in inlet.unheard:
         return True
     if inlet.unheard[left] is None and left.credit_count > 0 and left.moving is None:
         inlet.unheard[left] = _ask(inlet, left, inlet.unheard)
     return False
+
+
+cdef int give_up_order(dict inlets, Taker left) except -1:
+    cdef Inlet inlet
+    for inlet in inlets:
+        if inlet.unheard is not None:
+            inlet.unheard.pop(left, None)
+    return 0
 
 
 cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
@@ -74,7 +101,7 @@ cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
         if unheard[taker] is None and taker.credit_count > 0 and taker.moving is None:
             unheard[taker] = _ask(inlet, taker, unheard)
         elif unheard[taker] is None:
-            if taker.is_stalled:
+            if taker.is_stalled or (taker.way == LEFT_WAY and taker.is_skipped):
                 continue
             inlet.group.on_blocked(taker)
         are = False
