@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.simulation.clients import Receiver
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import ring
 from mesh_tests.sim.test_fallback import body, body_of
@@ -86,6 +87,21 @@ def moved_s(mesh: SimMesh, within_s: float = 3 * STABLE_S) -> None:
     mesh.run_until(lambda: mesh.routers["r2"].snapshot().transit_circuits == 0, within_s)
 
 
+def settle_in_batches(receivers: list[Receiver], holds: int, credit: int) -> None:
+    """Those that hold so many; none if that is 0."""
+    for receiver in receivers:
+        if holds and len(receiver.held) >= holds:
+            receiver.settle()
+            receiver.link.grant(max(0, credit - receiver.link.credit))
+
+
+def settle_at_once(mesh: SimMesh, receivers: list[Receiver]) -> None:
+    for receiver in receivers:
+        receiver.accepts = True
+        receiver.settle()
+    mesh.flush()
+
+
 @pytest.mark.parametrize("consumers", [1, 3])
 @pytest.mark.parametrize("is_settled", [False, True], ids=["unsettled", "settled"])
 @pytest.mark.parametrize("holds", [0, 5], ids=["settles at once", "settles in batches"])
@@ -107,14 +123,8 @@ def test_a_stream_moves_to_a_cheaper_path_in_order_without_loss(consumers: int, 
                 sender.send(body(f"{number} {sent}"), settled=is_settled)
                 sent += 1
         mesh.run(0.001)
-        for receiver in receivers:
-            if holds and len(receiver.held) >= holds:
-                receiver.settle()
-                receiver.link.grant(max(0, credit - receiver.link.credit))
-    for receiver in receivers:
-        receiver.accepts = True
-        receiver.settle()
-    mesh.flush()
+        settle_in_batches(receivers, holds, credit)
+    settle_at_once(mesh, receivers)
     moved_s(mesh)
     mesh.run(5)
     assert mesh.routers["r4"].snapshot().transit_circuits == 1
@@ -152,14 +162,8 @@ def test_a_multicast_moves_to_another_path_in_order_without_loss(
             sent.append(message_of(len(sent), is_large=is_large))
             sender.send(sent[-1], settled=is_settled)
         mesh.run(0.001)
-        for receiver in receivers:
-            if holds and len(receiver.held) >= holds:
-                receiver.settle()
-                receiver.link.grant(max(0, credit - receiver.link.credit))
-    for receiver in receivers:
-        receiver.accepts = True
-        receiver.settle()
-    mesh.flush()
+        settle_in_batches(receivers, holds, credit)
+    settle_at_once(mesh, receivers)
     mesh.run(5)
     for receiver in receivers:
         assert numbers_of(receiver.messages) == list(range(len(sent)))

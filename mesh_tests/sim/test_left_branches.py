@@ -1,4 +1,4 @@
-"""A multicast's branch is replaced by one over another path: who waits for what is on the first one, and who does not?"""
+"""A multicast's branch is replaced by one over another path: who waits for what the first one has, and who does not?"""
 
 from __future__ import annotations
 
