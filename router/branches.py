@@ -78,15 +78,16 @@ class Branches:
     def _drop_others(self, entry: Entry, wanted: dict[str, Tree]) -> set[str]:
         """The hops to which the same tree is to be made anew."""
         branches = entry.ends.branches
-        spent = {hop for (hop, _), (tree, taker) in branches.items() if self._is_spent(entry, hop, tree, taker)}
-        others = {hop: tree for (hop, _), (tree, _) in branches.items() if hop in spent or wanted.get(hop) != tree}
-        for hop, tree in others.items():
-            for taker in entry.ends.leave_branches(hop):
-                if hop not in spent and self._leads_to_some(entry, hop, tree):
+        spent = {key for key, (tree, taker) in branches.items() if self._is_spent(entry, key[0], tree, taker)}
+        others = {key: tree for key, (tree, _) in branches.items() if key in spent or wanted.get(key[0]) != tree}
+        for (hop, kind), tree in others.items():
+            for taker in entry.ends.leave_branch(hop, kind):
+                if (hop, kind) not in spent and self._leads_to_some(entry, hop, tree):
                     self._leave(entry, taker, hop, tree)
                 else:
                     self._upkeep.retire(entry, taker, at_once=True)
-        return spent & wanted.keys()
+                    entry.group.give_up_order_behind(taker)
+        return {hop for hop, _ in spent} & wanted.keys()
 
     def _leave(self, entry: Entry, taker: Taker, hop: str, tree: Tree) -> None:
         """What goes over others in its place comes behind what it has."""

@@ -61,11 +61,10 @@ class Ends:
         streams = [key for key in self.streams if key[0] == egress]
         return [self.circuits.pop(egress), *(self.streams.pop(key) for key in streams)]
 
-    def leave_branches(self, hop: str) -> list[Taker]:
-        """Take out all that leads there of a multicast: branches, and the streams beside them."""
-        branches = [key for key in self.branches if key[0] == hop]
+    def leave_branch(self, hop: str, kind: CircuitKind) -> list[Taker]:
+        """Take out a branch of a multicast, and the streams beside it."""
         streams = [key for key in self.streams if key[0] == hop]
-        return [*(self.branches.pop(key)[1] for key in branches), *(self.streams.pop(key) for key in streams)]
+        return [self.branches.pop((hop, kind))[1], *(self.streams.pop(key) for key in streams)]
 
     def forget(self, end: Inlet | Taker) -> list[Taker]:
         """Take an end out wherever it stands; the streams that end with it."""

@@ -81,6 +81,27 @@ def test_what_waits_for_a_left_branch_goes_on_at_once_when_that_is_lost(is_settl
     assert len(set(receiver.messages)) == len(receiver.messages)
 
 
+@pytest.mark.parametrize("then", ["settled", "large"])
+def test_nor_is_it_waited_for_when_the_producer_sends_by_another_way_then(then: str):
+    """What it has may come back much later, and there will be no credit to ask."""
+    mesh = ring()
+    receiver = mesh.client("r3").receiver("prices", credit=1000)
+    sender = mesh.client("r1").sender("prices")
+    mesh.send(sender, message_of(0, is_large=False))
+    mesh.run(0.2)
+    mesh.trunks[frozenset({"r1", "r2"})].delay_s = SLOW_S
+    for number in range(1, 4):
+        mesh.send(sender, message_of(number, is_large=False))
+    mesh.run(0.01)
+    set_costs(mesh, HIGH, ("r1", "r2"))
+    mesh.run(0.01)
+    mesh.cut_trunk("r2", "r3")
+    mesh.run(MOST_S)
+    for number in range(4, 7):
+        mesh.send(sender, message_of(number, is_large=then == "large"), settled=then == "settled")
+    mesh.run_until(lambda: numbers_of(receiver.messages)[-3:] == [4, 5, 6], SLOW_S)
+
+
 @settled
 def test_a_branch_whose_consumer_stands_still_is_not_waited_for_anew(is_settled: bool):
     """The others go without it by now."""

@@ -10,6 +10,8 @@ cdef enum:
     LARGE_WAY
     # Nothing goes there any more: a circuit in place of which there is one over another path.
     LEFT_WAY
+    # Nor there, and nobody waits for what it has.
+    FORSAKEN_WAY
 
 
 cdef class Group:

@@ -367,7 +367,7 @@ cdef class Inlet(Head):
 
     cdef int on_unheard(self, Taker taker) except -1:
         """What went to ``taker`` may not be passed on yet, and no outcome will tell, or not soon enough."""
-        if taker.cost == 0 or (self.is_circuit and not taker.edge):
+        if taker.cost == 0 or (self.is_circuit and not taker.edge) or taker.way == FORSAKEN_WAY:
             return 0
         self.unheard = _with(self.unheard, taker)
         return 0

@@ -8,7 +8,7 @@ from router.forwarding.ends cimport LARGE_WAY, LEFT_WAY, SETTLED_WAY, SHARED_WAY
 from router.forwarding.head cimport WHOLE_BYTES, Returned
 from router.forwarding.fan cimport Copy, Fan, start_fan
 from router.forwarding.move cimport too_large
-from router.forwarding.order cimport are_all_passed_on, may_take, note_under_way, start_barriers
+from router.forwarding.order cimport are_all_passed_on, has_only_barriers, may_take, note_under_way, start_barriers
 from router.forwarding.watch cimport Watch, end_watch, watch
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn
@@ -293,7 +293,7 @@ cdef class Multicast(AddressGroup):
     cdef int on_blocked(self, Taker taker) except -1:
         """A started copy waits for room at this taker, and the other copies with it; or a barrier for its credit."""
         cdef double patience_s = self._patience_s(taker)
-        cdef bint is_settled = taker.way == LEFT_WAY and not taker.unsettled_count
+        cdef bint is_settled = taker.way == LEFT_WAY and has_only_barriers(taker)
         if is_settled or (isinstance(taker.moving, Copy) and (<Copy>taker.moving).is_settled()):
             patience_s = min(patience_s, _PRESETTLED_BLOCKED_S * (1 + taker.cost))
         return self._watch(taker, patience_s)

@@ -15,6 +15,7 @@ cdef bint are_all_passed_on(Inlet inlet) except -1
 cdef bint note_under_way(Inlet inlet) except -1
 cdef int leave(dict inlets, Taker left) except -1
 cdef int give_up_order(dict inlets, Taker left) except -1
+cdef bint has_only_barriers(Taker left) except -1
 cdef bint has_passed_on(dict inlets, Taker left) except -1
 cdef bint answer_barrier(Inlet inlet) except -1
 cdef Fan start_barriers(Inlet inlet, list branches)

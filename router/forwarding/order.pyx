@@ -7,7 +7,7 @@ consumer waits for more before it settles. A broker cannot be asked, and settles
 
 cimport cython
 
-from router.forwarding.ends cimport LEFT_WAY, Carrier, Inlet, Taker
+from router.forwarding.ends cimport FORSAKEN_WAY, LEFT_WAY, Carrier, Inlet, Taker
 from router.forwarding.fan cimport Fan, start_fan
 from wire.delivery cimport is_terminal
 from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
@@ -50,6 +50,8 @@ cdef int leave(dict inlets, Taker left) except -1:
 
 cdef int _note_left(Inlet inlet, Taker left) except -1:
     cdef Carrier carrier = inlet.newest
+    if (inlet.is_circuit and not left.edge) or (left.upstream is not None and left.upstream is not inlet):
+        return 0
     while carrier is not None and not carrier.goes_to(left):
         carrier = carrier.older_in
     if carrier is not None:
@@ -77,7 +79,9 @@ cdef bint _has_passed_on(Inlet inlet, Taker left) except -1:
 
 
 cdef int give_up_order(dict inlets, Taker left) except -1:
+    """Nobody waits for what it has, now or later."""
     cdef Inlet inlet
+    left.way = FORSAKEN_WAY
     for inlet in inlets:
         if inlet.unheard is not None:
             inlet.unheard.pop(left, None)
@@ -101,7 +105,7 @@ cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
         if unheard[taker] is None and taker.credit_count > 0 and taker.moving is None:
             unheard[taker] = _ask(inlet, taker, unheard)
         elif unheard[taker] is None:
-            if taker.is_stalled or (taker.way == LEFT_WAY and taker.is_skipped):
+            if _is_known_to_stall(taker):
                 continue
             inlet.group.on_blocked(taker)
         are = False
@@ -119,7 +123,7 @@ cdef bint are_all_passed_on(Inlet inlet) except -1:
             del unheard[taker]
         elif unheard[taker] is None and _is_answered(inlet, taker):
             del unheard[taker]
-        elif unheard[taker] is None and taker.is_stalled:
+        elif unheard[taker] is None and _is_known_to_stall(taker):
             continue
         else:
             are = False
@@ -128,6 +132,18 @@ cdef bint are_all_passed_on(Inlet inlet) except -1:
             elif unheard[taker] is None:
                 inlet.group.on_blocked(taker)
     return are
+
+
+cdef bint _is_known_to_stall(Taker taker) noexcept:
+    return taker.is_stalled or (taker.way == LEFT_WAY and taker.is_skipped)
+
+
+cdef bint has_only_barriers(Taker left) except -1:
+    """Nothing that has an outcome to come: they are the last that went there."""
+    cdef Carrier carrier = left.newest
+    while isinstance(carrier, Barrier):
+        carrier = carrier.older_out
+    return carrier is None
 
 
 cdef bint _is_answered(Inlet inlet, Taker taker) except -1:

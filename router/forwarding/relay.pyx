@@ -108,7 +108,8 @@ cdef class Relay(Group):
             return
         if self._progress == (self.taker.deliveries_out, inlet.unsettled_count):
             self._release()
-        elif inlet.has_queued() and self.taker.link.credit_now() <= 0:
+        # Something of it, or there was no room to read what came settled and stands before the rest.
+        if inlet.has_queued() and self.taker.link.credit_now() <= 0:
             self._give_back_later()
 
     cdef int _release(self) except -1:

@@ -195,7 +195,9 @@ def test_what_it_holds_for_too_long_is_given_back(rig: Rig):
     assert consumer.messages == []
 
 
-def crossed(rig: Rig, *bodies: bytes, settled: tuple[bool, ...]) -> tuple[Producer, Consumer]:
+def crossed(
+    rig: Rig, *bodies: bytes, settled: tuple[bool, ...], copies: Copies | None = None
+) -> tuple[Producer, Consumer]:
     """Sent at a transit router's, while the credit for it was taken back."""
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
@@ -206,7 +208,7 @@ def crossed(rig: Rig, *bodies: bytes, settled: tuple[bool, ...]) -> tuple[Produc
         lambda _: None,
         patience=Patience(rig.timers, PATIENCE_S),
         is_transit=True,
-        copies=Copies(COPIES_BYTES),
+        copies=copies or Copies(COPIES_BYTES),
     )
     consumer.link.grant(len(bodies))
     rig.run()
@@ -240,6 +242,22 @@ def test_what_is_behind_it_is_given_back(rig: Rig):
     rig.run()
     assert consumer.messages == [b"1", b"4"]
     assert producer.link.credit == consumer.link.credit == 8
+
+
+def test_also_when_there_is_room_to_read_it_only_later(rig: Rig):
+    copies = Copies(1000)
+    _, first = crossed(rig, bytes(1000), settled=(True,), copies=copies)
+    rig.advance(PATIENCE_S + 0.1)
+    producer, consumer = crossed(rig, bytes(1000), b"2", settled=(True, False), copies=copies)
+    for _ in range(3):
+        rig.advance(PATIENCE_S + 0.1)
+    assert producer.outcomes == []
+    first.link.grant(1)
+    rig.run()
+    assert len(first.messages) == 1
+    rig.advance(PATIENCE_S + 0.1)
+    assert [body for body, _ in producer.outcomes] == [b"2"]
+    assert consumer.messages == []
 
 
 def test_a_drain_of_its_taker_is_answered_behind_what_was_read_ahead(rig: Rig):
