@@ -124,7 +124,9 @@ class Uplinks:
         if self._active is not None and up.get(self._active[0]) == self._active[1]:
             return []
         best = next((router for router in self._preference if router in up), None)
-        if best is not None and self._waits_for_better(best, now):
+        if best is None:
+            self._choose_at = None
+        elif self._waits_for_better(best, now):
             best = None
         before = self._active[0] if self._active is not None else None
         if best is None and before is None:

@@ -81,6 +81,15 @@ def test_an_edge_that_starts_waits_a_moment_for_its_first_choice():
     assert pair.edge.active == "r2"
 
 
+def test_an_edge_whose_only_uplink_goes_while_it_waits_for_a_better_one_has_nothing_to_do() -> None:
+    pair = Pair()
+    pair.connect(2)
+    pair.edge.on_connection_lost(2, pair.now)
+    pair.wait(SETTINGS.start_wait_s + 1)
+    deadline = pair.edge.next_deadline()
+    assert deadline is None or deadline > pair.now
+
+
 def test_the_next_is_active_at_once_and_is_told_everything():
     pair = Pair()
     pair.connect(1, 2)
