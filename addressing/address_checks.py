@@ -10,6 +10,7 @@ from addressing.book import AddressKind
 from addressing.declared import Declared, unknown
 from addressing.pattern import PatternMap, is_pattern
 from addressing.problem import Path, Problem, hint_for, nearest
+from addressing.queue_checks import QUEUE_OPTIONS, check_queues
 from addressing.topology import Address, Topology
 
 
@@ -23,6 +24,7 @@ def check_addresses(topology: Topology, declared: Declared) -> Iterator[Problem]
         yield from _check_options(path, subject, pattern, address)
         if address.type.is_stored:
             yield from _check_home(path, subject, address, topology, declared)
+    yield from check_queues(topology, declared)
     yield from _check_fallbacks(topology, declared)
 
 
@@ -35,7 +37,7 @@ def _named_brokers(address: Address) -> Iterator[tuple[Path, str]]:
 
 def _check_options(path: Path, subject: str, pattern: str, address: Address) -> Iterator[Problem]:
     kind = address.type
-    refused = () if kind.is_stored else ("broker", "brokers", "broker_address")
+    refused: tuple[str, ...] = () if kind.is_stored else ("broker", "brokers", "broker_address", *QUEUE_OPTIONS)
     if kind is not AddressKind.ANYCAST:
         refused = (*refused, "distribution", "fallback", "retransmit")
     if kind is AddressKind.UNAVAILABLE:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap
+from addressing.queue_policy import DEFAULT_DELIVERY_ATTEMPTS, NO_POLICY, QueuePolicy, WhenFull
 
 if TYPE_CHECKING:
     from addressing.topology import Address, Topology
@@ -62,6 +63,7 @@ class AddressPolicy:
     fallback: str = ""
     priority: int = DEFAULT_PRIORITY
     retransmit: bool = False
+    queue: QueuePolicy = NO_POLICY
 
     @property
     def is_sharded(self) -> bool:
@@ -107,7 +109,25 @@ class AddressBook:
             fallback=entry.fallback or "",
             priority=entry.priority,
             retransmit=entry.retransmit,
+            queue=self.queue_policy(entry),
         )
+
+    def queue_policy(self, entry: Address) -> QueuePolicy:
+        """Of a queue, or of each subscription of a topic."""
+        attempts = entry.max_delivery_attempts or DEFAULT_DELIVERY_ATTEMPTS
+        when_full = WhenFull.DROP_OLDEST if entry.type is AddressKind.TOPIC else WhenFull.BLOCK
+        return QueuePolicy(
+            dead_letter=self._name_at_broker(entry.dead_letter),
+            max_delivery_attempts=attempts if entry.dead_letter else 0,
+            expiry=self._name_at_broker(entry.expiry),
+            max_messages=entry.max_messages or 0,
+            max_bytes=entry.max_bytes or 0,
+            when_full=entry.when_full or when_full,
+        )
+
+    def _name_at_broker(self, address: str | None) -> str:
+        found = self._declared.find(address) if address else None
+        return (found[1].broker_address or address or "") if found else ""
 
     def with_fallback(self) -> tuple[AddressPolicy, ...]:
         """Return the policies of all addresses that have a fallback; such are declared by name, not by pattern."""

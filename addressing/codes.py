@@ -240,7 +240,8 @@ _ALL = (
         "AM405",
         "an option that this type of address does not have",
         "'distribution', 'fallback' and 'retransmit' are for anycast; 'broker', 'brokers' and 'broker_address' are "
-        "for queue and topic; 'priority' is for all but unavailable.",
+        "for queue and topic, as are 'dead_letter', 'max_delivery_attempts', 'expiry', 'max_messages', 'max_bytes' and "
+        "'when_full'; 'priority' is for all but unavailable.",
         "remove the option, or change the type.",
     ),
     Code(
@@ -269,6 +270,33 @@ _ALL = (
         "What comes back from a fallback goes to the takers of its address. From a queue that two addresses share "
         "nobody could tell which message belongs to which.",
         "give each address a queue of its own.",
+    ),
+    Code(
+        "AM410",
+        "dead letters or expired messages that cannot go there",
+        "'dead_letter' and 'expiry' name a queue that the same broker keeps: the message moves in one step. It is "
+        "declared, is no pattern, and lies on every broker of the address.",
+        "name such a queue, or declare one.",
+    ),
+    Code(
+        "AM411",
+        "dead letters that go round",
+        "By 'dead_letter' and 'expiry' a message would come back to a queue that gave it up before, and go round.",
+        "have the last queue of the chain keep what it gets: remove its 'dead_letter' or 'expiry'.",
+    ),
+    Code(
+        "AM412",
+        "an option of a queue that lacks what it needs",
+        "'max_delivery_attempts' needs a 'dead_letter', since a message is never dropped because its consumers fail. "
+        "'when_full' needs 'max_messages' or 'max_bytes', and 'when_full: dead-letter' a 'dead_letter'. One slow "
+        "subscription stops no publisher: topics have 'drop-oldest' and 'dead-letter'.",
+        "add what is missing, or remove the option.",
+    ),
+    Code(
+        "AM413",
+        "a policy for an existing broker's queue",
+        "An existing broker has policies of its own for dead letters, expiry and length, and its own tools.",
+        "remove the option.",
     ),
     Code(
         "AM501",

@@ -26,6 +26,7 @@ _STAND_IN = "?"
 _SECTIONS = ("routers", "brokers", "addresses", "users")
 _TEXTS = (
     *("mesh", "default_broker", "data", "url", "hostname", "to", "broker", "broker_address", "fallback"),
+    *("dead_letter", "expiry"),
     *("cert", "key", "ca", "password"),
 )
 _NAMES = (("brokers", "*", "routers"), ("addresses", "*", "brokers"))

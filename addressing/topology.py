@@ -32,6 +32,7 @@ from addressing.credentials import check_secret
 from addressing.errors import BadValue
 from addressing.names import NODE_NAME_PATTERN, USER_NAME_PATTERN, check_node_name, check_router_name, check_user_name
 from addressing.pattern import check_pattern, check_permission_pattern
+from addressing.queue_policy import WhenFull
 
 # Outside of Linux's range for outgoing connections (32768 and up), so that a port is not taken by chance when a node
 # starts, and clear of RabbitMQ's 15672 and 25672.
@@ -264,6 +265,18 @@ class Address(Part):
     """anycast: the queue that keeps what nobody takes, and all that is sent while it holds something."""
     priority: int = Field(default=DEFAULT_PRIORITY, ge=0, le=MAX_PRIORITY)
     """Whose deliveries go first where a connection is short of room: 9 before 0."""
+    dead_letter: str | None = None
+    """queue, topic: the queue, on the same broker, for what consumers reject, or fail to settle too often."""
+    max_delivery_attempts: int | None = Field(default=None, ge=1, le=65_534, json_schema_extra={"default": None})
+    """With dead_letter: how often a message is given to consumers that fail (default: 10)."""
+    expiry: str | None = None
+    """queue, topic: the queue, on the same broker, for messages whose time to live is over (default: none has them)."""
+    max_messages: int | None = Field(default=None, ge=1)
+    """queue, topic: most messages that the queue, or a subscription, holds (default: what the disk has room for)."""
+    max_bytes: int | None = Field(default=None, ge=1)
+    """queue, topic: most bytes of messages that the queue, or a subscription, holds."""
+    when_full: WhenFull | None = None
+    """What a full queue does: block producers (default), reject, drop-oldest (default of a topic), or dead-letter."""
     retransmit: bool = False
     """anycast: send again, with delivery-count raised, what was on its way to a router or consumer that is lost."""
 

@@ -16,4 +16,5 @@ cdef class Recount:
 
 
 cdef class WantMark:
+    cdef readonly int priority
     cdef readonly long long message_id

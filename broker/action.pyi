@@ -12,6 +12,8 @@ class Departure(Enum):
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     EXPIRED = "expired"
+    GIVEN_UP = "given up"
+    NO_ROOM = "no room"
     DROPPED = "dropped"
 
 class Deliver:
@@ -37,8 +39,10 @@ class Recount:
     def entry(self) -> Entry: ...
 
 class WantMark:
-    __match_args__ = ("message_id",)
-    def __init__(self, message_id: int) -> None: ...
+    __match_args__ = ("priority", "message_id")
+    def __init__(self, priority: int, message_id: int) -> None: ...
+    @property
+    def priority(self) -> int: ...
     @property
     def message_id(self) -> int: ...
 

@@ -25,7 +25,12 @@ class Departure(Enum):
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     EXPIRED = "expired"
+    GIVEN_UP = "given up"
+    """Too many consumers failed."""
+    NO_ROOM = "no room"
+    """The queue was full, and newer ones came."""
     DROPPED = "dropped"
+    """With its queue."""
 
 
 def _are_equal(action, other):
@@ -88,12 +93,15 @@ cdef class Recount:
 
 
 cdef class WantMark:
-    """Write the seen mark down, then call ``on_mark``: until then nothing above the old one is given."""
+    """Write the seen mark down, then call ``on_mark``: until then nothing above the old one is given.
 
-    __match_args__ = ("message_id",)
+    Of the messages of this priority: those less urgent wait, while newer ones go.
+    """
 
-    def __init__(self, long long message_id):
-        self.message_id = message_id
+    __match_args__ = ("priority", "message_id")
+
+    def __init__(self, int priority, long long message_id):
+        self.priority, self.message_id = priority, message_id
 
     def __eq__(self, other):
         return _are_equal(self, other)

@@ -7,6 +7,7 @@ from enum import Enum
 
 from addressing.address import BROKER_PREFIX, normalize
 from addressing.book import AddressBook, AddressKind
+from addressing.queue_policy import NO_POLICY, QueuePolicy
 from addressing.topology import Topology
 
 
@@ -35,11 +36,13 @@ class BrokerAddresses:
         self._temporary_prefix = f"{BROKER_PREFIX}{broker}/temp."
         self._temporary_topic_prefix = f"{BROKER_PREFIX}{broker}/temp-topic."
         # Routers ask by the name at the broker, which the topology need not declare as an address.
-        self._renamed = {
-            entry.broker_address: _HOLDINGS[entry.type]
+        renamed = [
+            entry
             for entry in topology.addresses.values()
             if entry.broker_address and broker in topology.brokers_of(entry)
-        }
+        ]
+        self._renamed = {entry.broker_address: _HOLDINGS[entry.type] for entry in renamed}
+        self._renamed_policies = {entry.broker_address: book.queue_policy(entry) for entry in renamed}
 
     def resolve(self, address: str) -> Place | None:
         """None for an address that this broker does not keep."""
@@ -55,6 +58,14 @@ class BrokerAddresses:
         if policy.is_internal:
             return Place(name, Holding.TEMPORARY if self.is_temporary(name) else Holding.PROBE)
         return Place(name, _HOLDINGS[policy.kind])
+
+    def queue_policy(self, address: str) -> QueuePolicy:
+        """Of the queue, or of the subscriptions with this filter, which a pattern of the topology fits."""
+        renamed = self._renamed_policies.get(address)
+        if renamed is not None:
+            return renamed
+        policy = self._book.resolve(address)
+        return NO_POLICY if policy is None or self._broker not in policy.brokers else policy.queue
 
     def temporary(self, token: str, *, is_topic: bool = False) -> Place:
         """What a dynamic terminus names. [3.5.3]"""

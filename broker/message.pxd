@@ -10,6 +10,7 @@ cdef class Message:
     cdef readonly size_t size_bytes
     cdef readonly bint is_stored
     cdef readonly bint is_large
+    cdef readonly unsigned char priority
     cdef double deadline_s  # infinite: never
     cdef public long references
     cdef bytes body
@@ -23,5 +24,7 @@ cdef class Entry:
     cdef readonly unsigned int delivery_count
     cdef int standing
     cdef frozenset shunned_by
+    cdef readonly object cause
 
+    cdef bint is_past(self, double now) noexcept
     cdef bint is_shunned_by(self, long consumer_id) except -1

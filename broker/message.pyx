@@ -26,9 +26,10 @@ cdef class Message:
     ``references``  entries (and those to come) and copies under way that still need the body; at 0 the body may go
     """
 
-    def __init__(self, message_id, size_bytes, is_stored, is_large=False, expires_at_s=None):
+    def __init__(self, message_id, size_bytes, is_stored, is_large=False, expires_at_s=None, priority=4):
         self.message_id, self.size_bytes = message_id, size_bytes
         self.is_stored, self.is_large = is_stored, is_large
+        self.priority = priority
         self.deadline_s = INFINITY if expires_at_s is None else expires_at_s
 
     @property
@@ -49,10 +50,12 @@ cdef class Entry:
 
     ``position`` orders the queue and never changes: what comes back comes back to its place.
     ``shunned_by`` are the consumers that said undeliverable-here. [3.4.5]
+    ``cause`` says what brought it here, if nobody sent it here; such an entry has no deadline.
     """
 
-    def __init__(self, Message message not None, long long position, unsigned int delivery_count=0):
+    def __init__(self, Message message not None, long long position, unsigned int delivery_count=0, cause=None):
         self.message, self.position, self.delivery_count = message, position, delivery_count
+        self.cause = cause
 
     @property
     def state(self):
@@ -65,6 +68,9 @@ cdef class Entry:
     @property
     def was_seen(self):
         return self.delivery_count > 0
+
+    cdef bint is_past(self, double now) noexcept:
+        return self.cause is None and self.message.deadline_s <= now
 
     cdef bint is_shunned_by(self, long consumer_id) except -1:
         return self.shunned_by is not None and consumer_id in self.shunned_by

@@ -66,11 +66,12 @@ class BrokerNode:
         self._endpoints: dict[Endpoint, None] = {}
         self._commits = Commits()
         self._shelf = Shelf()
-        self._stock = Stock(self._commits, self._shelf, wall_offset_s)
+        addresses = BrokerAddresses(topology, name, AddressBook(topology))
+        self._stock = Stock(self._commits, self._shelf, wall_offset_s, addresses.queue_policy)
         self._gate = Gate(self._commits, self._shelf)
         serials = itertools.count(1)
         self._attachments = Attachments(
-            BrokerAddresses(topology, name, AddressBook(topology)),
+            addresses,
             self._stock,
             self._shelf,
             self._commits,

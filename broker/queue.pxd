@@ -1,5 +1,10 @@
 from broker.action cimport Archive, Deliver
+from broker.line cimport Line
 from broker.message cimport Entry, Message
+
+
+cdef enum:
+    LEVELS = 10
 
 
 cdef class Consumer:
@@ -16,8 +21,8 @@ cdef class Browser:
 
 cdef class Queue:
     cdef bint is_durable
-    cdef object fresh
-    cdef list returned
+    cdef unsigned int max_delivery_attempts
+    cdef Line line
     cdef dict consumers
     cdef dict ready
     cdef dict browsers
@@ -26,25 +31,25 @@ cdef class Queue:
     cdef long long available_count
     cdef long long acquired_count
     cdef long long size_bytes
-    cdef long long mark
-    cdef long long wanted_mark
+    cdef long long marks[LEVELS]
+    cdef long long wanted_marks[LEVELS]
     cdef dict departed
 
-    cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=*)
+    cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=*, object cause=*)
     cpdef list settle(self, long consumer_id, Entry entry, object verdict, double now, bint shun=*)
-    cpdef list on_mark(self, long long message_id, double now)
+    cpdef list on_mark(self, int priority, long long message_id, double now)
     cpdef list drop_all(self)
+    cpdef list shed(self)
     cpdef list detach(self, long consumer_id, object unwritten, double now)
     cpdef list set_credit(self, long consumer_id, long credit, double now)
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1
     cdef bint is_hungry_now(self) noexcept
+    cdef long long count_now(self) noexcept
     cdef double deadline_now(self) except? -1
     cpdef list on_time(self, double now)
 
-    cdef list _in_order(self)
     cdef int _await_deadline(self, Entry entry) except -1
     cdef int _conclude(self, Entry entry, object verdict, double now, list actions) except -1
-    cdef int _come_back(self, Entry entry) except -1
     cdef Archive _archive(self, Entry entry, object departure)
     cdef int _dispatch(self, double now, list actions) except -1
     cdef int _give_what_waits(self, double now, list actions) except -1

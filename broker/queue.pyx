@@ -13,17 +13,18 @@ Units: credit is a number of deliveries; times are monotonic seconds.
 The **seen mark**: after kill -9 nobody remembers who had been given what, yet a second sight must show a delivery-count
 of 1 or more. So a stored message is only given once the store holds a mark at or above its id, and a store that was
 not closed raises the count of everything up to the mark. The mark moves in strides: one small write per MARK_STRIDE.
+Each priority has one of its own: an urgent message may have been seen though the thousands before it were not.
 """
 
 from libc.math cimport INFINITY
 
 from broker.action cimport Archive, Deliver, Recount, WantMark
+from broker.line cimport Line
 from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, Entry, Message
 
 import heapq
 from collections import deque
 from dataclasses import dataclass
-from itertools import chain
 
 from broker.action import Departure, Verdict
 from wire.errors import LocalStateError
@@ -36,6 +37,7 @@ cdef object _ACCEPTED = Verdict.ACCEPTED, _REJECTED = Verdict.REJECTED, _RELEASE
 cdef object _FAILED = Verdict.FAILED
 cdef object _WAS_ACCEPTED = Departure.ACCEPTED, _WAS_REJECTED = Departure.REJECTED
 cdef object _EXPIRED = Departure.EXPIRED, _DROPPED = Departure.DROPPED
+cdef object _GIVEN_UP = Departure.GIVEN_UP, _NO_ROOM = Departure.NO_ROOM
 
 
 cdef class Consumer:
@@ -64,31 +66,29 @@ class QueueSnapshot:
 
 
 cdef class Queue:
-    """Competing consumers over one line of messages, in order of arrival.
+    """Competing consumers over one line of messages. ``max_delivery_attempts`` of 0 is any number.
 
-    Always: every entry of ``fresh`` and ``returned`` is AVAILABLE or ARCHIVED (swept when it comes to the front)
     Always: every ACQUIRED entry is in exactly one consumer's ``acquired``
     Always: ``ready`` holds exactly the consumers with credit, least recently served first
     """
 
-    def __init__(self, *, bint is_durable=True):
-        self.is_durable = is_durable
-        self.fresh = deque()
-        self.returned = []
+    def __init__(self, *, bint is_durable=True, unsigned int max_delivery_attempts=0):
+        self.is_durable, self.max_delivery_attempts = is_durable, max_delivery_attempts
+        self.line = Line()
         self.consumers, self.ready, self.browsers = {}, {}, {}
         self.deadlines = []
         self.departed = dict.fromkeys(Departure, 0)
 
     # Messages
 
-    cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=0):
+    cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=0, object cause=None):
         cdef list actions = []
-        cdef Entry entry = Entry(message, self.next_position, delivery_count)
+        cdef Entry entry = Entry(message, self.next_position, delivery_count, cause)
         self.next_position += 1
-        self.fresh.append(entry)
+        self.line.append(entry)
         self.available_count += 1
         self.size_bytes += message.size_bytes
-        if message.deadline_s != INFINITY:
+        if message.deadline_s != INFINITY and cause is None:
             self._await_deadline(entry)
         if self.browsers:
             for browser in self.browsers.values():
@@ -109,17 +109,17 @@ cdef class Queue:
         self._dispatch(now, actions)
         return actions
 
-    cpdef list on_mark(self, long long message_id, double now):
+    cpdef list on_mark(self, int priority, long long message_id, double now):
         """The store holds this mark."""
         cdef list actions = []
-        if message_id > self.mark:
-            self.mark = message_id
+        if message_id > self.marks[priority]:
+            self.marks[priority] = message_id
             self._dispatch(now, actions)
         return actions
 
     cpdef list drop_all(self):
         """Archive everything, held or not: the queue is being deleted."""
-        cdef list every = self._in_order()
+        cdef list every = self.line.in_order()
         cdef Consumer consumer
         for consumer in self.consumers.values():
             every += consumer.acquired
@@ -127,6 +127,11 @@ cdef class Queue:
             self.available_count += len(consumer.acquired)
             consumer.acquired.clear()
         return [self._archive(entry, _DROPPED) for entry in every]
+
+    cpdef list shed(self):
+        """Archive the oldest that no consumer holds, for want of room; nothing when all are held."""
+        cdef Entry oldest = self.line.pop_oldest()
+        return [] if oldest is None else [self._archive(oldest, _NO_ROOM)]
 
     # Consumers
 
@@ -137,7 +142,7 @@ cdef class Queue:
     def attach_browser(self, long consumer_id):
         """It will see what is here now and what comes while it stays, but take nothing."""
         self._refuse_twice(consumer_id)
-        self.browsers[consumer_id] = Browser(consumer_id, deque(self._in_order()))
+        self.browsers[consumer_id] = Browser(consumer_id, deque(self.line.in_order()))
 
     cpdef list detach(self, long consumer_id, object unwritten, double now):
         """The consumer is gone: the unwritten comes back unchanged, the rest with delivery-count raised."""
@@ -181,13 +186,7 @@ cdef class Queue:
                 if entry.standing == AVAILABLE:
                     return False
             return True
-        for position, entry in self.returned:
-            if _is_for(entry, consumer_id, now):
-                return False
-        for entry in self.fresh:
-            if _is_for(entry, consumer_id, now):
-                return False
-        return True
+        return not self.line.has_for(consumer_id, now)
 
     @property
     def is_used(self):
@@ -201,9 +200,12 @@ cdef class Queue:
     cdef bint is_hungry_now(self) noexcept:
         return len(self.ready) > 0
 
+    cdef long long count_now(self) noexcept:
+        return self.available_count + self.acquired_count
+
     @property
     def is_empty(self):
-        return self.available_count + self.acquired_count == 0
+        return self.count_now() == 0
 
     # Time
 
@@ -244,10 +246,6 @@ cdef class Queue:
         if consumer_id in self.consumers or consumer_id in self.browsers:
             raise LocalStateError(f"consumer {consumer_id} is attached already")
 
-    cdef list _in_order(self):
-        waiting = chain((each for _, each in self.returned), self.fresh)
-        return sorted((each for each in waiting if (<Entry>each).standing == AVAILABLE), key=_position_of)
-
     cdef int _await_deadline(self, Entry entry) except -1:
         heapq.heappush(self.deadlines, (entry.message.deadline_s, entry.position, entry))
         # Messages consumed long before their deadline would otherwise stay here until it.
@@ -269,16 +267,15 @@ cdef class Queue:
             return 0
         if verdict is _FAILED:
             entry.delivery_count += 1
-        if entry.message.is_past(now):
+            if self.max_delivery_attempts and entry.delivery_count >= self.max_delivery_attempts:
+                actions.append(self._archive(entry, _GIVEN_UP))
+                return 0
+        if entry.is_past(now):
             actions.append(self._archive(entry, _EXPIRED))
             return 0
         if verdict is _FAILED:
             actions.append(Recount(entry))
-        return self._come_back(entry)
-
-    cdef int _come_back(self, Entry entry) except -1:
-        heapq.heappush(self.returned, (entry.position, entry))
-        return 0
+        return self.line.put_back(entry)
 
     cdef Archive _archive(self, Entry entry, object departure):
         entry.standing = ARCHIVED
@@ -291,7 +288,7 @@ cdef class Queue:
         if self.browsers:
             for browser in self.browsers.values():
                 self._browse(<Browser>browser, now, actions)
-        if self.ready and (self.fresh or self.returned):
+        if self.ready and self.line.used:
             self._give_what_waits(now, actions)
         return 0
 
@@ -313,21 +310,13 @@ cdef class Queue:
             else:
                 actions.append(self._give(entry, consumer))
         for entry in passed_over:
-            self._come_back(entry)
+            self.line.put_back(entry)
         return 0
 
     cdef Entry _pop_front(self, double now, list actions):
         cdef Entry entry
-        while self.returned or self.fresh:
-            if not self.returned:
-                entry = self.fresh.popleft()
-            elif self.fresh and (<Entry>self.fresh[0]).position < (<tuple>self.returned[0])[0]:
-                entry = self.fresh.popleft()
-            else:
-                entry = heapq.heappop(self.returned)[1]
-            if entry.standing == ARCHIVED:
-                continue
-            if not entry.message.is_past(now):
+        while (entry := self.line.pop()) is not None:
+            if not entry.is_past(now):
                 return entry
             actions.append(self._archive(entry, _EXPIRED))
         return None
@@ -355,27 +344,20 @@ cdef class Queue:
     cdef bint _is_unmarked(self, Entry entry) noexcept:
         if not self.is_durable or not entry.message.is_stored:
             return False
-        return entry.message.message_id > self.mark and entry.delivery_count == 0
+        return entry.message.message_id > self.marks[entry.message.priority] and entry.delivery_count == 0
 
     cdef int _want_mark(self, Entry entry, list actions) except -1:
-        if self.wanted_mark < entry.message.message_id:
-            self.wanted_mark = entry.message.message_id + _STRIDE
-            actions.append(WantMark(self.wanted_mark))
+        cdef int priority = entry.message.priority
+        if self.wanted_marks[priority] < entry.message.message_id:
+            self.wanted_marks[priority] = entry.message.message_id + _STRIDE
+            actions.append(WantMark(priority, self.wanted_marks[priority]))
         return 0
 
     cdef int _browse(self, Browser browser, double now, list actions) except -1:
         cdef Entry entry
         while browser.credit > 0 and browser.ahead:
             entry = browser.ahead.popleft()
-            if entry.standing == AVAILABLE and not entry.message.is_past(now):
+            if entry.standing == AVAILABLE and not entry.is_past(now):
                 browser.credit -= 1
                 actions.append(Deliver(browser.consumer_id, entry))
         return 0
-
-
-cdef bint _is_for(Entry entry, long consumer_id, double now) except -1:
-    return entry.standing == AVAILABLE and not entry.is_shunned_by(consumer_id) and not entry.message.is_past(now)
-
-
-def _position_of(Entry entry):
-    return entry.position

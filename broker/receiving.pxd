@@ -1,8 +1,8 @@
 from broker.commit cimport Commits
 from broker.message cimport Message
 from broker.shelf cimport Shelf
-from broker.stock cimport Stock
-from wire.core cimport DeliveryOwner, IncomingCore
+from broker.stock cimport HeldQueue, Producer, Stock
+from wire.core cimport IncomingCore
 from wire.proton cimport pn_delivery_t
 from wire.sections cimport Head
 
@@ -15,10 +15,11 @@ cdef class Gate:
     cdef bint is_shut_now(self) noexcept
 
 
-cdef class Receiving(DeliveryOwner):
+cdef class Receiving(Producer):
     cdef readonly IncomingCore link
     cdef str address
     cdef list queues
+    cdef HeldQueue limited
     cdef object targets
     cdef object fail
     cdef Stock stock
@@ -33,6 +34,7 @@ cdef class Receiving(DeliveryOwner):
     cdef size_t size_bytes
     cdef object refusal
     cdef double ttl_s
+    cdef int priority
     cdef str to
 
     cdef int go_on(self) except -1
@@ -49,4 +51,7 @@ cdef class Receiving(DeliveryOwner):
     cdef Message _message(self, list targets)
     cdef int _on_written(self, pn_delivery_t *delivery, Message message, list targets, double now) except -1
     cpdef int settle_accepted(self, size_t delivery) except -1
+    cdef int _spend(self) except -1
+    cdef int _refuse_when_full(self, HeldQueue held) except -1
+    cdef long _grantable(self) except -1
     cdef int _top_up(self) except -1

@@ -2,8 +2,7 @@ from collections.abc import Callable
 
 from broker.commit import Commits
 from broker.shelf import Shelf
-from broker.stock import HeldQueue, Stock
-from wire.core import DeliveryOwner
+from broker.stock import HeldQueue, Producer, Stock
 from wire.engine import Pointer
 from wire.errors import LinkError
 from wire.link import IncomingLink, Link
@@ -19,7 +18,7 @@ class Gate:
     def __init__(self, commits: Commits, shelf: Shelf) -> None: ...
     def let_in(self) -> bool: ...
 
-class Receiving(DeliveryOwner):
+class Receiving(Producer):
     def __init__(
         self,
         link: IncomingLink,

@@ -8,12 +8,13 @@ from libc.math cimport INFINITY
 
 from broker.commit cimport Commits, Promise
 from broker.message cimport Message
-from broker.stock cimport HeldQueue, Stock
+from broker.stock cimport HeldQueue, Producer, Stock
 from wire.core cimport IncomingCore
 from wire.delivery cimport pending_now
 from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
 from wire.sections cimport WHOLE, Head, fault_in, scan_head
 
+from addressing.queue_policy import WhenFull
 from wire.delivery import Kind, Outcome, set_outcome
 from wire.errors import AmqpError, LinkError
 from wire.sections import Incomplete, scan
@@ -25,6 +26,11 @@ UNSYNCED_LIMIT_BYTES = 16 << 20
 PINNED_LIMIT_BYTES = 256 << 20
 TEMPORARY_TTL_S = 60.0
 
+cdef enum:
+    USUAL_PRIORITY = 4
+    MOST_URGENT = 9
+
+cdef tuple _SHEDDING = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
 cdef long _LINK_CREDIT = LINK_CREDIT
 cdef size_t _LARGE_BYTES = LARGE_BYTES, _PIECE_BYTES = PIECE_BYTES
 cdef long long _UNSYNCED_LIMIT_BYTES = UNSYNCED_LIMIT_BYTES, _PINNED_LIMIT_BYTES = PINNED_LIMIT_BYTES
@@ -66,8 +72,11 @@ cdef class _Written(Promise):
         return self.receiving._on_written(self.delivery, self.message, self.targets, now)
 
 
-cdef class Receiving(DeliveryOwner):
-    """Always: ``credit + unsynced + room == LINK_CREDIT``, a delivery that is still arriving counted as credit."""
+cdef class Receiving(Producer):
+    """Always: ``credit + unsynced + room == LINK_CREDIT``, a delivery that is still arriving counted as credit.
+
+    ``limited`` is the queue whose room limits the credit of this link.
+    """
 
     def __init__(self, IncomingCore link not None, address, queues, targets, fail, Stock stock not None,
                  Commits commits not None, Gate gate not None):
@@ -76,6 +85,7 @@ cdef class Receiving(DeliveryOwner):
         self.link, self.address = link, address
         self.queues, self.targets, self.fail = queues, targets, fail
         self.stock, self.commits, self.gate = stock, commits, gate
+        self.limited = _blocking_one(queues)
         self.room = _LINK_CREDIT
         self.pieces = []
         self._forget_arriving()
@@ -87,6 +97,10 @@ cdef class Receiving(DeliveryOwner):
         """The link is gone: whatever was promised on it cannot be said any more."""
         self.is_over = True
         self.gate.waiting.pop(self, None)
+        if self.limited is not None:
+            self.limited.promised -= self.credit
+            self.limited.held_back.pop(self, None)
+            self.stock.with_room[self.limited] = None
         self._drop_arriving()
 
     # wire.core.DeliveryOwner
@@ -98,6 +112,10 @@ cdef class Receiving(DeliveryOwner):
 
     cdef int on_flow_event(self) except -1:
         return 0
+
+    # broker.stock.Producer
+    cdef int on_room_in_queue(self) except -1:
+        return 0 if self.is_over or self.link.is_gone else self._top_up()
 
     cdef int go_on(self) except -1:
         """Take what is here. A sender without credit breaks the rules. [2.8.18]"""
@@ -119,7 +137,7 @@ cdef class Receiving(DeliveryOwner):
                 self._drop_arriving()
                 self.link.advance_now()
                 pn.delivery_settle(delivery)
-                self.credit -= 1
+                self._spend()
                 self.room += 1
             elif pn.delivery_partial(delivery):
                 return 0
@@ -179,6 +197,7 @@ cdef class Receiving(DeliveryOwner):
         self.size_bytes = 0
         self.refusal = None
         self.ttl_s = INFINITY
+        self.priority = USUAL_PRIORITY
         self.to = None
         return 0
 
@@ -195,6 +214,7 @@ cdef class Receiving(DeliveryOwner):
             raise fault
         if head.has_ttl and head.ttl_ms:
             self.ttl_s = head.ttl_ms / 1000.0
+        self.priority = min(head.priority, <int>MOST_URGENT)
         if self.address is None:
             self.to = scan(data).to
         return 0
@@ -203,7 +223,8 @@ cdef class Receiving(DeliveryOwner):
     cdef int _on_complete(self, pn_delivery_t *delivery) except -1:
         cdef bytes body = None
         cdef list targets
-        self.credit -= 1
+        cdef HeldQueue held
+        self._spend()
         try:
             if self.refusal is not None:
                 raise self.refusal
@@ -211,6 +232,8 @@ cdef class Receiving(DeliveryOwner):
                 body = self._body()
                 self._scan(body)
             targets = self._targets_now()
+            for held in targets:
+                self._refuse_when_full(held)
         except AmqpError as error:
             self._drop_arriving()
             if not pn.delivery_settled(delivery):
@@ -223,6 +246,22 @@ cdef class Receiving(DeliveryOwner):
             self.room += 1
             return self.settle_accepted(<size_t>delivery)
         return self._accept(delivery, body, targets)
+
+    cdef int _refuse_when_full(self, HeldQueue held) except -1:
+        """Raises AmqpError where a full queue takes no message, and its sender could not be held back."""
+        if not held.is_limited or held is self.limited or held.has_room_for(self.size_bytes):
+            return 0
+        if held.policy.when_full in _SHEDDING:
+            return 0
+        what = f"queue {held.address!r} is full: {held.queue.count_now()} messages, {held.queue.size_bytes} bytes"
+        raise AmqpError("amqp:resource-limit-exceeded", what)
+
+    cdef int _spend(self) except -1:
+        """A delivery is here: its credit is used."""
+        self.credit -= 1
+        if self.limited is not None:
+            self.limited.promised -= 1
+        return 0
 
     cdef bytes _body(self):
         return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
@@ -264,6 +303,7 @@ cdef class Receiving(DeliveryOwner):
         message.size_bytes = self.size_bytes
         message.is_stored = is_stored
         message.is_large = self.large_id != 0
+        message.priority = self.priority
         message.deadline_s = INFINITY if ttl_s == INFINITY else self.stock.now + ttl_s
         return message
 
@@ -284,13 +324,40 @@ cdef class Receiving(DeliveryOwner):
         return self.link.endpoint.mark()
 
     cdef int _top_up(self) except -1:
+        cdef long granted
         # A flow frame per delivery would double the frames. What is not synced yet calls again.
         if self.room * 2 < _LINK_CREDIT:
             return 0
         if self.gate.is_shut_now():
             self.gate.waiting[self] = None
             return 0
-        self.link.grant_now(self.room)
-        self.credit += self.room
-        self.room = 0
+        granted = self.room if self.limited is None else self._grantable()
+        if granted:
+            self.link.grant_now(granted)
+            self.credit += granted
+            self.room -= granted
         return 0
+
+    cdef long _grantable(self) except -1:
+        """Of the room in the queue a half, since others come too; the last place is for one who has no credit."""
+        cdef HeldQueue held = self.limited
+        cdef long long room = held.room()
+        cdef long granted = <long>max(<long long>0, min(<long long>self.room, (room - held.promised) // 2))
+        if granted == 0 and self.credit == 0 and room > 0:
+            granted = 1
+        if granted == 0:
+            held.held_back[self] = None
+            return 0
+        # A frame for each message would be many; what is left of the credit brings this about again.
+        if granted < self.credit:
+            return 0
+        held.promised += granted
+        return granted
+
+
+cdef HeldQueue _blocking_one(list queues):
+    """The queue that holds producers back when it is full; None where there is none such."""
+    cdef HeldQueue held = queues[0] if queues else None
+    if held is None or not held.is_limited:
+        return None
+    return held if held.policy.when_full is WhenFull.BLOCK else None

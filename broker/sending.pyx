@@ -21,6 +21,7 @@ from collections import deque
 
 from broker.action import Verdict
 from broker.store.batch import BodyRange
+from wire.annotations import with_annotations
 from wire.delivery import remote_outcome
 from wire.header import with_header
 from wire.link import SEND_SETTLED
@@ -51,8 +52,8 @@ cdef class Parcel:
         """The next bytes of the body: all of a small one, READ_AHEAD_BYTES of a large one."""
         cdef bint is_start = self.fetched_bytes == 0
         self.fetched_bytes += PyBytes_GET_SIZE(body)
-        if is_start and self.entry.delivery_count:
-            body = with_header(body, delivery_count=self.entry.delivery_count)
+        if is_start and (self.entry.delivery_count or self.entry.cause is not None):
+            body = _as_it_is_now(body, self.entry)
         self.pieces.append(body)
         self.ready_bytes += PyBytes_GET_SIZE(body)
         return 0
@@ -309,6 +310,14 @@ cdef class Sending(Taker):
             copy_state(delivery, delivery)
         pn.delivery_settle(delivery)
         return self.link.endpoint.mark()
+
+
+def _as_it_is_now(bytes body, Entry entry):
+    """With what happened to it at this broker, which is said in the head. [3.2.1, 3.2.3]"""
+    if entry.cause is None:
+        return with_header(body, delivery_count=entry.delivery_count)
+    body = with_header(body, delivery_count=entry.delivery_count, ttl_s=None)
+    return with_annotations(body, entry.cause.annotations())
 
 
 def _read(outcome):

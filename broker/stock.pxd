@@ -1,6 +1,6 @@
 from broker.commit cimport Commits
 from broker.message cimport Entry, Message
-from broker.queue cimport Queue
+from broker.queue cimport LEVELS, Queue
 from broker.shelf cimport Shelf
 from wire.core cimport DeliveryOwner
 
@@ -14,6 +14,12 @@ cdef class Taker(DeliveryOwner):
     cdef int pump(self, double now) except -1
 
 
+cdef class Producer(DeliveryOwner):
+    """An incoming link that puts into a queue."""
+
+    cdef int on_room_in_queue(self) except -1
+
+
 cdef class HeldQueue:
     cdef readonly str address
     cdef readonly Queue queue
@@ -24,19 +30,35 @@ cdef class HeldQueue:
     cdef dict consumers
     cdef public long producer_count
     cdef double due_s
-    cdef long long written_mark
+    cdef long long written_marks[LEVELS]
+    cdef readonly object policy
+    cdef readonly bint is_limited
+    cdef long long max_messages
+    cdef long long max_bytes
+    cdef set moved
+    # What is accepted, and not in the queue yet; and what its producers may still send.
+    cdef long long arriving_count
+    cdef long long arriving_bytes
+    cdef long long promised
+    cdef long long largest_bytes
+    cdef dict held_back
     cdef readonly bint is_deleted
     cdef object queue_id
 
     cdef bint is_written_now(self) noexcept
+    cdef bint is_over_limit(self) noexcept
+    cdef bint has_room_for(self, size_t size_bytes) noexcept
+    cdef long long room(self) noexcept
 
 
 cdef class Stock:
     cdef Commits commits
     cdef Shelf shelf
     cdef double wall_offset_s
+    cdef object policy_of
     cdef public double now
     cdef dict to_pump
+    cdef dict with_room
     cdef dict queues
     cdef object subscriptions
     cdef dict subscribers
@@ -56,7 +78,13 @@ cdef class Stock:
     cdef int discard_large(self, long long message_id) except -1
     cdef int release(self, Message message) except -1
     cdef int carry_out(self, HeldQueue held, list actions) except -1
+    cdef int _leave(self, HeldQueue held, Entry entry, object departure) except -1
+    cdef int _forget(self, HeldQueue held, Entry entry) except -1
+    cdef int _go_to(self, HeldQueue target, Message message, object cause) except -1
+    cdef int _arrive(self, HeldQueue target, Message message, object cause, double now) except -1
+    cdef int _shed(self, HeldQueue held) except -1
     cdef int _write(self, Message message, bytes body, list targets) except -1
-    cdef int _raise_mark(self, HeldQueue held, long long message_id) except -1
-    cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=*) except -1
+    cdef int _raise_mark(self, HeldQueue held, int priority, long long message_id) except -1
+    cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=*,
+                       object cause=*) except -1
     cdef int _await_deadline(self, HeldQueue held, double deadline_s) except -1

@@ -1,6 +1,8 @@
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from addressing.queue_policy import QueuePolicy
 from broker.commit import Commits
 from broker.queue import Queue, QueueSnapshot
 from broker.shelf import Shelf
@@ -15,6 +17,8 @@ class Taker(DeliveryOwner):
     @property
     def consumer_id(self) -> int: ...
 
+class Producer(DeliveryOwner): ...
+
 class HeldQueue:
     producer_count: int
     def __init__(
@@ -25,6 +29,7 @@ class HeldQueue:
         key: SubscriptionKey | None = None,
         is_subscription: bool = False,
         is_probe: bool = False,
+        policy: QueuePolicy = ...,
     ) -> None: ...
     def add_consumer(self, taker: Taker) -> None: ...
     def drop_consumer(self, taker: Taker) -> None: ...
@@ -34,6 +39,8 @@ class HeldQueue:
     def queue(self) -> Queue: ...
     @property
     def row(self) -> QueueRow | None: ...
+    @property
+    def policy(self) -> QueuePolicy: ...
     @property
     def key(self) -> SubscriptionKey | None: ...
     @property
@@ -61,7 +68,13 @@ class QueueSummary:
 
 class Stock:
     now: float
-    def __init__(self, commits: Commits, shelf: Shelf, wall_offset_s: float) -> None: ...
+    def __init__(
+        self,
+        commits: Commits,
+        shelf: Shelf,
+        wall_offset_s: float,
+        policy_of: Callable[[str], QueuePolicy] | None = None,
+    ) -> None: ...
     def stock(self, inventory: Inventory, now: float) -> None: ...
     def close(self) -> None: ...
     def queue(self, address: str) -> HeldQueue: ...

@@ -9,18 +9,39 @@ from libc.math cimport INFINITY
 from broker.action cimport Archive, Deliver, Recount, WantMark
 from broker.commit cimport Commits, Promise
 from broker.message cimport Entry, Message
-from broker.queue cimport Queue
+from broker.queue cimport LEVELS, Queue
 from broker.shelf cimport Shelf
 
 import heapq
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from addressing.queue_policy import NO_POLICY, WhenFull
+from broker.action import Departure
+from broker.cause import Cause, Reason
 from broker.queue import MARK_STRIDE, QueueSnapshot
 from broker.store.batch import QueueKind, QueueRow
 from broker.topic import SubscriptionTree
 
 cdef long long _STRIDE = MARK_STRIDE
+
+cdef enum:
+    # Of a message before any was seen.
+    USUAL_BYTES = 1024
+
+cdef long long UNLIMITED = 1LL << 40
+
+cdef tuple _SHEDDING = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
+cdef dict _REASONS = {
+    Departure.REJECTED: Reason.REJECTED,
+    Departure.GIVEN_UP: Reason.DELIVERY_ATTEMPTS,
+    Departure.NO_ROOM: Reason.FULL,
+    Departure.EXPIRED: Reason.EXPIRED,
+}
+
+
+def _no_policy(address):
+    return NO_POLICY
 
 
 class SubscriptionKey(NamedTuple):
@@ -38,15 +59,25 @@ cdef class Taker(DeliveryOwner):
         raise NotImplementedError
 
 
+cdef class Producer(DeliveryOwner):
+    cdef int on_room_in_queue(self) except -1:
+        raise NotImplementedError
+
+
 cdef class HeldQueue:
-    """A queue with its name and those attached to it.
+    """A queue with its name, its policy and those attached to it.
 
     ``row`` is what the store knows of it; None for one that lives in memory only.
     ``is_probe``: in memory too, but its messages are written, without an entry: the next start forgets them.
     ``key`` is set for subscriptions; ``address`` is then the filter.
+
+    Always: ``moved`` has the ids of the messages here, or on their way, that were taken from another queue
+    Always: ``promised`` is the credit that its producers have
     """
 
-    def __init__(self, address, queue, row=None, key=None, is_subscription=False, is_probe=False):
+    def __init__(self, address, queue, row=None, key=None, is_subscription=False, is_probe=False, policy=NO_POLICY):
+        self.policy, self.moved, self.held_back = policy, set(), {}
+        self.is_limited, self.max_messages, self.max_bytes = policy.is_limited, policy.max_messages, policy.max_bytes
         self.address, self.queue = address, queue
         self.row, self.key = row, key
         self.queue_id = None if row is None else row.queue_id
@@ -71,6 +102,31 @@ cdef class HeldQueue:
 
     cdef bint is_written_now(self) noexcept:
         return self.row is not None or self.is_probe
+
+    cdef bint is_over_limit(self) noexcept:
+        if self.max_messages and self.queue.count_now() > self.max_messages:
+            return True
+        return self.max_bytes and self.queue.size_bytes > self.max_bytes
+
+    cdef bint has_room_for(self, size_t size_bytes) noexcept:
+        if self.max_messages and self.queue.count_now() + self.arriving_count >= self.max_messages:
+            return False
+        if not self.max_bytes:
+            return True
+        return self.queue.size_bytes + self.arriving_bytes + <long long>size_bytes <= self.max_bytes
+
+    cdef long long room(self) noexcept:
+        """For how many messages more there is room, those included that producers have credit for.
+
+        Sizes are not known before: all are taken for as large as the largest that was seen.
+        """
+        cdef long long room = UNLIMITED, free_bytes
+        if self.max_messages:
+            room = self.max_messages - self.queue.count_now() - self.arriving_count
+        if self.max_bytes:
+            free_bytes = self.max_bytes - self.queue.size_bytes - self.arriving_bytes
+            room = min(room, free_bytes // max(self.largest_bytes, <long long>USUAL_BYTES))
+        return room
 
     @property
     def is_temporary(self):
@@ -99,13 +155,29 @@ cdef class _Marked(Promise):
 
     cdef Stock stock
     cdef HeldQueue held
+    cdef int priority
     cdef long long message_id
 
-    def __cinit__(self, Stock stock, HeldQueue held, long long message_id):
-        self.stock, self.held, self.message_id = stock, held, message_id
+    def __cinit__(self, Stock stock, HeldQueue held, int priority, long long message_id):
+        self.stock, self.held, self.priority, self.message_id = stock, held, priority, message_id
 
     cdef int keep(self, double now) except -1:
-        return self.stock.carry_out(self.held, self.held.queue.on_mark(self.message_id, now))
+        return self.stock.carry_out(self.held, self.held.queue.on_mark(self.priority, self.message_id, now))
+
+
+cdef class _Moved(Promise):
+    """The store has taken the message out of one queue, and into this one."""
+
+    cdef Stock stock
+    cdef HeldQueue target
+    cdef Message message
+    cdef object cause
+
+    def __cinit__(self, Stock stock, HeldQueue target, Message message, cause):
+        self.stock, self.target, self.message, self.cause = stock, target, message, cause
+
+    cdef int keep(self, double now) except -1:
+        return self.stock._arrive(self.target, self.message, self.cause, now)
 
 
 cdef class Stock:
@@ -113,12 +185,15 @@ cdef class Stock:
 
     Always: ``message.references`` is the number of entries and copies under way of it
     Always: a row is only deleted after the batch that wrote it
-    Always: ``to_pump`` has the consumers that may have something to write
+    Always: ``to_pump`` has the consumers that may have something to write, ``with_room`` the queues that may have
+    room for producers that were held back
     """
 
-    def __init__(self, Commits commits not None, Shelf shelf not None, double wall_offset_s):
+    def __init__(self, Commits commits not None, Shelf shelf not None, double wall_offset_s, policy_of=None):
+        """``policy_of`` gives the QueuePolicy of the queue or filter at an address; without it none has any."""
         self.commits, self.shelf, self.wall_offset_s = commits, shelf, wall_offset_s
-        self.to_pump = {}
+        self.policy_of = policy_of or _no_policy
+        self.to_pump, self.with_room = {}, {}
         self.queues, self.subscribers, self.every = {}, {}, {}
         self.subscriptions = SubscriptionTree()
         self.due = []
@@ -133,19 +208,25 @@ cdef class Stock:
         for row in inventory.queues:
             by_id[row.queue_id] = self._add_from(row)
             self.next_queue_id = row.queue_id + 1
-        for message_id, size_bytes, expires_at_ms, is_large in inventory.messages:
+        for message_id, size_bytes, priority, expires_at_ms, is_large in inventory.messages:
             expires_at_s = None if expires_at_ms is None else expires_at_ms / 1000 - self.wall_offset_s
-            messages[message_id] = Message(message_id, size_bytes, True, is_large, expires_at_s)
+            messages[message_id] = Message(message_id, size_bytes, True, is_large, expires_at_s, priority)
         self.next_message_id = inventory.next_message_id
         for queue_id, message_id, delivery_count in inventory.entries:
             (<Message>messages[message_id]).references += 1
-            self._enqueue(by_id[queue_id], messages[message_id], now, delivery_count)
+            cause = inventory.causes.get((queue_id, message_id))
+            if cause is not None:
+                (<HeldQueue>by_id[queue_id]).moved.add(message_id)
+            self._enqueue(by_id[queue_id], messages[message_id], now, delivery_count, cause)
 
     def close(self):
         """After the last delivery: nothing will have been seen unknown to the store. Written with the open batch."""
+        cdef HeldQueue held
+        cdef int priority
         for held in self.every:
-            if held.row is not None:
-                self.commits.write.marks[held.row.queue_id] = 0
+            for priority in range(LEVELS):
+                if held.row is not None and held.written_marks[priority]:
+                    self.commits.write.marks[held.queue_id, priority] = 0
 
     # Queues and subscriptions
 
@@ -193,6 +274,7 @@ cdef class Stock:
 
     def delete(self, HeldQueue held not None):
         """With all its messages, held by consumers or not."""
+        cdef int priority
         held.is_deleted = True
         del self.every[held]
         if held.is_subscription:
@@ -204,7 +286,8 @@ cdef class Stock:
         self.carry_out(held, held.queue.drop_all())
         # What is under way to it is neither given nor kept: the row takes its entries along.
         if held.row is not None:
-            self.commits.write.marks.pop(held.row.queue_id, None)
+            for priority in range(LEVELS):
+                self.commits.write.marks.pop((held.queue_id, priority), None)
             self.commits.write.dropped_queues.append(held.row.queue_id)
 
     # Messages
@@ -227,7 +310,12 @@ cdef class Stock:
 
         ``body`` is None for a large one, whose pieces are in the batch already. Promise ``on_written`` next.
         """
+        cdef HeldQueue held
         message.references = len(targets)
+        for held in targets:
+            held.arriving_count += 1
+            held.arriving_bytes += message.size_bytes
+            held.largest_bytes = max(held.largest_bytes, <long long>message.size_bytes)
         if body is not None:
             self.shelf.pin(message, body)
         if message.is_stored:
@@ -242,10 +330,28 @@ cdef class Stock:
         if message.is_stored and not message.is_large:
             self.shelf.unpin(message)
         for held in targets:
-            if held.is_deleted:
-                self.release(message)
-            else:
-                self._enqueue(held, message, now)
+            self._arrive(held, message, None, now)
+        return 0
+
+    cdef int _arrive(self, HeldQueue target, Message message, object cause, double now) except -1:
+        """A message that was on its way here, in the open batch and then in one that was committed."""
+        target.arriving_count -= 1
+        target.arriving_bytes -= message.size_bytes
+        if target.is_deleted:
+            return self.release(message)
+        self._enqueue(target, message, now, 0, cause)
+        return self._shed(target) if target.is_limited and target.is_over_limit() else 0
+
+    cdef int _shed(self, HeldQueue held) except -1:
+        """Make room at the expense of the oldest, where that is what a full queue does."""
+        cdef list actions
+        if held.policy.when_full not in _SHEDDING:
+            return 0
+        while held.is_over_limit():
+            actions = held.queue.shed()
+            if not actions:
+                return 0
+            self.carry_out(held, actions)
         return 0
 
     cdef int discard_large(self, long long message_id) except -1:
@@ -273,17 +379,66 @@ cdef class Stock:
                 entry.message.references += 1
                 (<Taker>held.consumers[(<Deliver>action).consumer_id]).take(entry)
             elif type(action) is Archive:
-                entry = (<Archive>action).entry
-                if held.row is not None and entry.message.is_stored:
-                    self.commits.write.archived.setdefault(held.queue_id, []).append(entry.message.message_id)
-                self.release(entry.message)
+                self._leave(held, (<Archive>action).entry, (<Archive>action).departure)
             elif type(action) is Recount:
                 entry = (<Recount>action).entry
                 if held.row is not None and entry.message.is_stored:
                     self.commits.write.counts[held.queue_id, entry.message.message_id] = entry.delivery_count
             else:
-                self._raise_mark(held, (<WantMark?>action).message_id)
+                self._raise_mark(held, (<WantMark?>action).priority, (<WantMark>action).message_id)
         return 0
+
+    # Leaving a queue
+
+    cdef int _leave(self, HeldQueue held, Entry entry, object departure) except -1:
+        """For good, or for where the queue's policy says."""
+        cdef HeldQueue target
+        cdef bint is_kept = held.row is not None and entry.message.is_stored
+        if is_kept:
+            self._forget(held, entry)
+        if held.held_back:
+            self.with_room[held] = None
+        if is_kept and held.policy is not NO_POLICY:
+            target = self._way_out(held, departure)
+            if target is not None:
+                at_ms = <long long>((self.now + self.wall_offset_s) * 1000)
+                cause = Cause(_REASONS[departure], held.address, entry.delivery_count, at_ms)
+                return self._go_to(target, entry.message, cause)
+        return self.release(entry.message)
+
+    def _way_out(self, HeldQueue held not None, departure):
+        """The queue for what departs so; None where it is done with."""
+        policy = held.policy
+        if departure is Departure.EXPIRED:
+            address = policy.expiry
+        elif departure is Departure.NO_ROOM and policy.when_full is not WhenFull.DEAD_LETTER:
+            address = ""
+        else:
+            address = policy.dead_letter if departure in _REASONS else ""
+        return self.queue(address) if address else None
+
+    cdef int _forget(self, HeldQueue held, Entry entry) except -1:
+        cdef object write = self.commits.write
+        cdef long long message_id = entry.message.message_id
+        write.archived.setdefault(held.queue_id, []).append(message_id)
+        if entry.cause is not None:
+            held.moved.discard(message_id)
+            write.forgotten_causes.setdefault(held.queue_id, []).append(message_id)
+        return 0
+
+    cdef int _go_to(self, HeldQueue target, Message message, object cause) except -1:
+        """In the batch that takes it out of its queue: a crash leaves it in one of the two."""
+        cdef object write = self.commits.write
+        cdef long long message_id = message.message_id
+        if message_id in target.moved:
+            # From two subscriptions: a queue has a message once.
+            return self.release(message)
+        target.moved.add(message_id)
+        target.arriving_count += 1
+        target.arriving_bytes += message.size_bytes
+        write.entries.append((target.queue_id, message_id, 0))
+        write.causes.append((target.queue_id, message_id, cause))
+        return self.commits.promise_kept_by(_Moved(self, target, message, cause))
 
     def pump(self, double now):
         cdef Taker taker
@@ -291,6 +446,15 @@ cdef class Stock:
             taker = next(iter(self.to_pump))
             del self.to_pump[taker]
             taker.pump(now)
+        while self.with_room:
+            self._let_in(self.with_room.popitem()[0])
+
+    def _let_in(self, HeldQueue held):
+        """Producers that the queue held back: each may find that there is room for it."""
+        cdef Producer producer
+        waiting, held.held_back = held.held_back, {}
+        for producer in waiting:
+            producer.on_room_in_queue()
 
     # Time
 
@@ -328,11 +492,14 @@ cdef class Stock:
         return held
 
     def _add_from(self, row):
+        policy = self.policy_of(row.address)
+        queue = Queue(max_delivery_attempts=policy.max_delivery_attempts)
         if row.kind is QueueKind.QUEUE:
-            held = self.queues[row.address] = HeldQueue(row.address, Queue(), row)
+            held = self.queues[row.address] = HeldQueue(row.address, queue, row, policy=policy)
             return self._add(held)
         key = SubscriptionKey(row.container_id, row.link_name)
-        held = self.subscribers[key] = HeldQueue(row.address, Queue(), row, key, is_subscription=True)
+        held = HeldQueue(row.address, queue, row, key, is_subscription=True, policy=policy)
+        self.subscribers[key] = held
         self.subscriptions.add(row.address, held)
         return self._add(held)
 
@@ -347,7 +514,7 @@ cdef class Stock:
         cdef object expires_at_ms = None
         if message.deadline_s != INFINITY:
             expires_at_ms = <long long>((message.deadline_s + self.wall_offset_s) * 1000)
-        write.messages.append((message_id, message.size_bytes, expires_at_ms, body))
+        write.messages.append((message_id, message.size_bytes, message.priority, expires_at_ms, body))
         if body is None:
             write.sealed.append(message_id)
         else:
@@ -356,21 +523,22 @@ cdef class Stock:
             if held.row is None:
                 continue
             write.entries.append((held.queue_id, message_id, 0))
-            if message_id > held.written_mark and held.queue.is_hungry_now():
+            if message_id > held.written_marks[message.priority] and held.queue.is_hungry_now():
                 # Raised along with the message, so that giving it needs no second sync.
-                self._raise_mark(held, message_id + _STRIDE)
+                self._raise_mark(held, message.priority, message_id + _STRIDE)
         return 0
 
-    cdef int _raise_mark(self, HeldQueue held, long long message_id) except -1:
+    cdef int _raise_mark(self, HeldQueue held, int priority, long long message_id) except -1:
         """Never lower it: what it covers may have been given already."""
-        if message_id > held.written_mark:
-            held.written_mark = message_id
-            self.commits.write.marks[held.queue_id] = message_id
-        return self.commits.promise_kept_by(_Marked(self, held, message_id))
+        if message_id > held.written_marks[priority]:
+            held.written_marks[priority] = message_id
+            self.commits.write.marks[held.queue_id, priority] = message_id
+        return self.commits.promise_kept_by(_Marked(self, held, priority, message_id))
 
-    cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=0) except -1:
-        self.carry_out(held, held.queue.enqueue(message, now, delivery_count))
-        return self._await_deadline(held, message.deadline_s)
+    cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=0,
+                       object cause=None) except -1:
+        self.carry_out(held, held.queue.enqueue(message, now, delivery_count, cause))
+        return 0 if cause is not None else self._await_deadline(held, message.deadline_s)
 
     cdef int _await_deadline(self, HeldQueue held, double deadline_s) except -1:
         if deadline_s < held.due_s:

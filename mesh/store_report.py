@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from broker.cause import Cause
 from broker.store.batch import QueueKind, QueueRow, StoreError
 from broker.store.checking import CheckReport, QueueTotals
 from broker.store.dumping import StoredMessage
@@ -75,12 +76,22 @@ def message_map(stored: StoredMessage) -> dict[str, Any]:
         "expires_at": None if expires_at is None else expires_at.isoformat(timespec="milliseconds"),
         **_content(stored.body),
         "delivery_count": stored.delivery_count,
+        "cause": None if stored.cause is None else _cause_map(stored.cause),
     }
 
 
 def subscriber(row: QueueRow) -> str | None:
     """Whose durable subscription it is: container-id and link name."""
     return None if row.kind is QueueKind.QUEUE else f"{row.container_id} {row.link_name}"
+
+
+def _cause_map(cause: Cause) -> dict[str, Any]:
+    return {
+        "reason": cause.reason.value,
+        "origin": cause.origin,
+        "delivery_count": cause.delivery_count,
+        "at": datetime.fromtimestamp(cause.at_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+    }
 
 
 def _content(body: bytes | Path) -> dict[str, Any]:

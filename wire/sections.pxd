@@ -30,6 +30,8 @@ cdef struct Head:
     unsigned int ttl_ms
     unsigned int delivery_count
     size_t header_end
+    size_t annotations_start
+    size_t annotations_end
     Field message_id
     Field to
     Field subject

@@ -269,17 +269,22 @@ cdef int _note_properties(Head *head, unsigned long long index, const Field *fie
 cdef bint _section(Reader *reader) noexcept:
     """True when another one of the head may follow."""
     cdef unsigned long long section
+    cdef size_t start = reader.offset
     if not _descriptor(reader, &section):
         return False
     if section == HEADER:
         if not _list(reader, section):
             return False
-        reader.head.header_end = reader.offset
+        reader.head.header_end = reader.head.annotations_start = reader.head.annotations_end = reader.offset
         return True
     if section == PROPERTIES:
         _list(reader, section)
         return False
-    return (section == DELIVERY_ANNOTATIONS or section == MESSAGE_ANNOTATIONS) and _skip(reader, 1)
+    if (section != DELIVERY_ANNOTATIONS and section != MESSAGE_ANNOTATIONS) or not _skip(reader, 1):
+        return False
+    reader.head.annotations_start = start if section == MESSAGE_ANNOTATIONS else reader.offset
+    reader.head.annotations_end = reader.offset
+    return True
 
 
 cdef Reader _reader(const unsigned char *message, size_t size, Head *head) noexcept:
@@ -335,7 +340,8 @@ cdef str _sentence(const Head *head):
 cdef class MessageHead:
     """Header and properties as far as they were asked for; absent fields have the spec's defaults.
 
-    ``header_end`` is the offset of the first byte behind the header section; 0 when there is none.
+    ``header_end`` is the offset of the first byte behind the header section; 0 when there is none. The section of
+    message annotations lies from ``annotations_start`` to ``annotations_end``; where these are the same, it would lie.
     """
 
     cdef readonly bint durable
@@ -344,6 +350,8 @@ cdef class MessageHead:
     cdef readonly bint first_acquirer
     cdef readonly unsigned int delivery_count
     cdef readonly size_t header_end
+    cdef readonly size_t annotations_start
+    cdef readonly size_t annotations_end
     cdef readonly object message_id
     cdef readonly object to
     cdef readonly object subject
@@ -379,6 +387,7 @@ cdef MessageHead _message_head(const unsigned char *raw, const Head *head):
     found.ttl_s = head.ttl_ms / 1000.0 if head.has_ttl else None
     found.first_acquirer, found.delivery_count = head.is_first_acquirer, head.delivery_count
     found.header_end = head.header_end
+    found.annotations_start, found.annotations_end = head.annotations_start, head.annotations_end
     found.message_id = _scalar(raw, &head.message_id)
     found.to, found.subject = _scalar(raw, &head.to), _scalar(raw, &head.subject)
     found.reply_to, found.group_id = _scalar(raw, &head.reply_to), _scalar(raw, &head.group_id)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from broker.cause import Cause
+
 
 class StoreError(OSError):
     """The disk failed us, or holds what we must not touch. The node ends: a failed sync is never retried."""
@@ -28,11 +30,17 @@ class QueueRow:
     link_name: str = ""
 
 
-MessageRow = tuple[int, int, int | None, bytes | None]
-"""(message_id, size_bytes, expires_at_ms or None, body or None when it is large)."""
+MessageRow = tuple[int, int, int, int | None, bytes | None]
+"""(message_id, size_bytes, priority, expires_at_ms or None, body or None when it is large)."""
 
 EntryRow = tuple[int, int, int]
 """(queue_id, message_id, delivery_count)."""
+
+CauseRow = tuple[int, int, Cause]
+"""(queue_id, message_id, what brought it there)."""
+
+Mark = tuple[int, int]
+"""The seen mark of (queue_id, priority)."""
 
 
 @dataclass(slots=True)
@@ -43,8 +51,11 @@ class WriteBatch:
     messages: list[MessageRow] = field(default_factory=list)
     entries: list[EntryRow] = field(default_factory=list)
     counts: dict[tuple[int, int], int] = field(default_factory=dict)
-    marks: dict[int, int] = field(default_factory=dict)
+    causes: list[CauseRow] = field(default_factory=list)
+    marks: dict[Mark, int] = field(default_factory=dict)
     archived: dict[int, list[int]] = field(default_factory=dict)
+    forgotten_causes: dict[int, list[int]] = field(default_factory=dict)
+    """queue_id -> message_ids, which are archived too."""
     dropped_messages: list[int] = field(default_factory=list)
     dropped_queues: list[int] = field(default_factory=list)
     pieces: list[tuple[int, bytes]] = field(default_factory=list)
@@ -63,8 +74,10 @@ class WriteBatch:
             or self.messages
             or self.entries
             or self.counts
+            or self.causes
             or self.marks
             or self.archived
+            or self.forgotten_causes
             or self.dropped_messages
             or self.dropped_queues
         )
@@ -89,9 +102,11 @@ class Inventory:
     """All that the store holds but the bodies; entries in order of arrival."""
 
     queues: list[QueueRow]
-    messages: list[tuple[int, int, int | None, bool]]
-    """(message_id, size_bytes, expires_at_ms or None, is_large)."""
+    messages: list[tuple[int, int, int, int | None, bool]]
+    """(message_id, size_bytes, priority, expires_at_ms or None, is_large)."""
     entries: list[EntryRow]
+    causes: dict[tuple[int, int], Cause]
+    """Of (queue_id, message_id)."""
     next_message_id: int
     """The first that the store never had, or has forgotten altogether."""
 

@@ -22,6 +22,9 @@ from wire.sections import Incomplete, scan
 
 MOST_FINDINGS = 100
 
+Slot = tuple[int, int, int | None, bool]
+"""As `read_index` gives them."""
+
 
 @dataclass(slots=True)
 class QueueTotals:
@@ -73,6 +76,8 @@ class _Check:
         self._report = report
         self._large: dict[int, int] = {}
         """Sizes of the large bodies that are needed."""
+        self._causes: set[tuple[int, int]] = set()
+        """Those whose message was not come across yet."""
 
     def run(self) -> None:
         with self._blaming("its pages"):
@@ -81,6 +86,8 @@ class _Check:
                     self._report.find(f"store.db: {found}")
         with self._blaming("its queues"):
             self._read_queues()
+        with self._blaming("its causes"):
+            self._causes.update(self._store.causes())
         with self._blaming("its messages"):
             self._read_messages()
         self._look_at_files()
@@ -119,6 +126,8 @@ class _Check:
         while next_holding is not None:
             self._on_homeless(next_holding)
             next_holding = next(holdings, None)
+        for queue_id, message_id in sorted(self._causes):
+            self._report.find(f"queue {queue_id}: it has no message {message_id}, but says what brought that there")
 
     def _on_homeless(self, holding: HoldingRow) -> None:
         if holding.queue_id not in self._report.queues:
@@ -138,7 +147,7 @@ class _Check:
             )
             return count
         slots = read_index(segment.message_index)
-        bounds = [0, *accumulate(0 if is_large else size for size, _, is_large in slots)]
+        bounds = [0, *accumulate(0 if is_large else size for size, _, _, is_large in slots)]
         if bounds[-1] != len(segment.bodies):
             report.find(f"{where}: {len(segment.bodies)} bytes of bodies, {bounds[-1]} by its index")
             return count
@@ -146,7 +155,7 @@ class _Check:
         report.segments += 1
         report.leftovers += not needed
         for slot, (begin, end) in enumerate(pairwise(bounds)):
-            size, _, is_large = slots[slot]
+            size, _, _, is_large = slots[slot]
             if slot not in needed:
                 report.unneeded_bytes += end - begin
                 continue
@@ -158,7 +167,7 @@ class _Check:
                 self._look_at_body(segment.segment_id + slot, segment.bodies[begin:end])
         return count
 
-    def _needed(self, where: str, slots: list[tuple[int, int | None, bool]], holdings: list[HoldingRow]) -> set[int]:
+    def _needed(self, where: str, slots: list[Slot], holdings: list[HoldingRow]) -> set[int]:
         """Slots that a queue has."""
         needed: set[int] = set()
         for holding in holdings:
@@ -178,6 +187,7 @@ class _Check:
                     totals.messages += 1
                     totals.size_bytes += slots[slot][0]
                     totals.delivered += count > 1
+                    self._causes.discard((holding.queue_id, holding.segment_id + slot))
         return needed
 
     def _look_at_body(self, message_id: int, body: bytes) -> None:

@@ -55,7 +55,7 @@ def _drop_unneeded_of(database: sqlite3.Connection, segment_id: int) -> None:
     if not any(needed):
         database.execute("DELETE FROM segment WHERE segment_id = ?", (segment_id,))
     elif not all(needed):
-        bounds = pairwise([0, *accumulate(0 if is_large else size for size, _, is_large in slots)])
+        bounds = pairwise([0, *accumulate(0 if is_large else size for size, _, _, is_large in slots)])
         database.execute(
             "UPDATE segment SET message_index = ?, bodies = ? WHERE segment_id = ?",
             (

@@ -75,7 +75,7 @@ def _copy_large(store: ReadStore, database: sqlite3.Connection, copy: Path) -> s
     for segment_id, message_index in database.execute("SELECT segment_id, message_index FROM segment").fetchall():
         slots = read_index(message_index)
         needed = needed_in(database, segment_id, len(slots))
-        for slot in [slot for slot, (_, _, is_large) in enumerate(slots) if is_large and needed[slot]]:
+        for slot in [slot for slot, (*_, is_large) in enumerate(slots) if is_large and needed[slot]]:
             try:
                 copyfile(store.large_path(segment_id + slot), copy / LARGE / str(segment_id + slot))
             except FileNotFoundError as error:
@@ -97,6 +97,8 @@ def _forget(database: sqlite3.Connection, gone: set[int]) -> None:
             )
         else:
             database.execute("DELETE FROM holding WHERE queue_id = ? AND segment_id = ?", (queue_id, segment_id))
+    for message_id in gone:
+        database.execute("DELETE FROM cause WHERE message_id = ?", (message_id,))
     database.execute("COMMIT")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from broker.cause import Cause
 from broker.store.batch import QueueRow
 from broker.store.counts import counts_in
 from broker.store.reading import ReadStore
@@ -21,18 +22,21 @@ class StoredMessage:
     message_id: int
     delivery_count: int
     size_bytes: int
+    priority: int
     expires_at_ms: int | None
+    cause: Cause | None
     body: bytes | Path
 
 
 def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[StoredMessage]:
     """Of the queues and subscriptions at ``address``, or of all: one queue after the other."""
+    causes = store.causes()
     for row, _ in store.queues():
         if address is None or row.address == address:
-            yield from _messages_of(store, row)
+            yield from _messages_of(store, row, causes)
 
 
-def _messages_of(store: ReadStore, row: QueueRow) -> Iterator[StoredMessage]:
+def _messages_of(store: ReadStore, row: QueueRow, causes: dict[tuple[int, int], Cause]) -> Iterator[StoredMessage]:
     held = store.database.execute(
         "SELECT segment_id, message_index, bodies, counts FROM holding JOIN segment USING (segment_id) "
         "WHERE queue_id = ? ORDER BY segment_id",
@@ -40,10 +44,11 @@ def _messages_of(store: ReadStore, row: QueueRow) -> Iterator[StoredMessage]:
     )
     for segment_id, message_index, bodies, counts in held:
         slots = read_index(message_index)
-        ends = accumulate(0 if is_large else size for size, _, is_large in slots)
+        ends = accumulate(0 if is_large else size for size, _, _, is_large in slots)
         for slot, (end, count) in enumerate(zip(ends, counts_in(counts), strict=True)):
-            size, expires_at_ms, is_large = slots[slot]
+            size, priority, expires_at_ms, is_large = slots[slot]
             if count:
                 message_id = segment_id + slot
                 body = store.large_path(message_id) if is_large else bodies[end - size : end]
-                yield StoredMessage(row, message_id, count - 1, size, expires_at_ms, body)
+                cause = causes.get((row.queue_id, message_id))
+                yield StoredMessage(row, message_id, count - 1, size, priority, expires_at_ms, cause, body)

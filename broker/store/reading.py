@@ -14,6 +14,7 @@ from shutil import copyfile
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+from broker.cause import Cause, Reason
 from broker.store.batch import QueueKind, QueueRow, StoreError
 from broker.store.counts import needed_in
 from broker.store.lock import HeldBy, hold_shared
@@ -48,11 +49,17 @@ class ReadStore:
         """By a broker: what was read is of a moment that is over."""
 
     def queues(self) -> list[tuple[QueueRow, int]]:
-        """Each with its seen mark."""
+        """Each with its highest seen mark, 0 for none."""
         rows = self.database.execute(
-            "SELECT queue_id, kind, address, container_id, link_name, seen_mark FROM queue ORDER BY queue_id"
+            "SELECT queue_id, kind, address, container_id, link_name, "
+            "(SELECT max(seen_mark) FROM mark WHERE mark.queue_id = queue.queue_id) FROM queue ORDER BY queue_id"
         )
-        return [(QueueRow(number, QueueKind(kind), *names), mark) for number, kind, *names, mark in rows]
+        return [(QueueRow(number, QueueKind(kind), *names), mark or 0) for number, kind, *names, mark in rows]
+
+    def causes(self) -> dict[tuple[int, int], Cause]:
+        """By (queue_id, message_id). Raises ValueError for a reason that is none."""
+        rows = self.database.execute("SELECT queue_id, message_id, reason, origin, delivery_count, at_ms FROM cause")
+        return {(queue_id, message_id): Cause(Reason(why), *rest) for queue_id, message_id, why, *rest in rows}
 
     def segments(self) -> Iterator[SegmentRow]:
         yield from (

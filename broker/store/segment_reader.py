@@ -40,5 +40,5 @@ class SegmentReader:
         if row is None:
             raise KeyError(f"message {message_id} is in no segment")
         self._first, message_index, self._bodies = row
-        sizes = [0 if is_large else size for size, _, is_large in read_index(message_index)]
+        sizes = [0 if is_large else size for size, _, _, is_large in read_index(message_index)]
         self._bounds = [0, *accumulate(sizes)]

@@ -23,6 +23,10 @@ cdef enum:
     MOST_SLOTS = 256
     # A slot of the index: a size, with this bit for a body in a file of its own, and a time in ms or 0.
     LARGE_SHIFT = 63
+    # The priority, in four bits, so that 0 is the 4 which nearly all have, and all had when these bits were unknown.
+    PRIORITY_SHIFT = 56
+    PRIORITY_BITS = 0xF
+    USUAL_PRIORITY = 4
     MOST_COUNT = 65534
 
 ctypedef unsigned short Count
@@ -127,9 +131,10 @@ cdef class _Filling:
             return False
         return self.segment.slots < MOST_SLOTS and self.size_bytes < _SEGMENT_BYTES
 
-    cdef int add(self, u64 size_bytes, object expires_at_ms, bytes body) except -1:
+    cdef int add(self, u64 size_bytes, int priority, object expires_at_ms, bytes body) except -1:
         cdef int slot = self.segment.slots
-        self.index[2 * slot] = size_bytes if body is not None else size_bytes | (<u64>1 << LARGE_SHIFT)
+        cdef u64 marks = <u64>(priority ^ USUAL_PRIORITY) << PRIORITY_SHIFT
+        self.index[2 * slot] = size_bytes | marks | (<u64>(body is None) << LARGE_SHIFT)
         self.index[2 * slot + 1] = 0 if expires_at_ms is None else expires_at_ms
         self.segment.slots = slot + 1
         self.segment.needed += 1
@@ -196,20 +201,30 @@ cdef class Segments:
             segment.needed += len(found) > before
         return found
 
-    def raise_counts(self, queue_id, long long mark):
-        """What this queue has up to and with the message ``mark`` was perhaps seen. The holdings that changed."""
-        cdef Segment segment
+    def raise_counts(self, long long first, bytes message_index, dict marks):
+        """What lies at or below a mark of its queue and priority was perhaps seen. The holdings that changed.
+
+        ``marks`` are by queue_id, then priority.
+        """
+        cdef Segment segment = self.by_first[first]
+        cdef const u64 *index = <const u64 *>PyBytes_AS_STRING(message_index)
         cdef Holding holding
-        cdef int slot
+        cdef dict of_queue
         cdef list changed = []
-        for segment in self.by_first.values():
-            holding = segment.find(queue_id)
-            if holding is None or segment.first > mark:
+        cdef int slot
+        cdef long long mark
+        for holding in segment.holdings():
+            of_queue = marks.get(holding.queue_id)
+            if of_queue is None:
                 continue
-            for slot in range(<int>min(segment.slots, mark - segment.first + 1)):
-                if 0 < holding.counts[slot] <= MOST_COUNT:
+            is_changed = False
+            for slot in range(segment.slots):
+                mark = of_queue.get(_priority_in(index[2 * slot]), 0)
+                if 0 < holding.counts[slot] <= MOST_COUNT and first + slot <= mark:
                     holding.counts[slot] += 1
-            changed.append((queue_id, segment.first, holding.blob()))
+                    is_changed = True
+            if is_changed:
+                changed.append((holding.queue_id, first, holding.blob()))
         return changed
 
     def apply(self, batch):
@@ -235,13 +250,13 @@ cdef class Segments:
     # Within
     cdef int _add_messages(self, list messages, list rows) except -1:
         cdef _Filling filling = None
-        for message_id, size_bytes, expires_at_ms, body in messages:
+        for message_id, size_bytes, priority, expires_at_ms, body in messages:
             if filling is None or not filling.is_next(message_id):
                 if filling is not None:
                     rows.append(filling.row())
                 filling = _Filling(message_id)
                 self._add(filling.segment)
-            filling.add(size_bytes, expires_at_ms, body)
+            filling.add(size_bytes, priority, expires_at_ms, body)
         if filling is not None:
             rows.append(filling.row())
         return 0
@@ -311,7 +326,7 @@ cdef class Segments:
 
 
 def read_index(bytes message_index):
-    """(size_bytes, expires_at_ms or None, is_large) of each slot; size 0 where there is no message."""
+    """(size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 where there is no message."""
     cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
     cdef Py_ssize_t slot
     cdef list found = []
@@ -319,5 +334,9 @@ def read_index(bytes message_index):
         size = at[2 * slot]
         is_large = size >> LARGE_SHIFT != 0
         expires_at_ms = at[2 * slot + 1]
-        found.append((size & ~(<u64>1 << LARGE_SHIFT), expires_at_ms or None, is_large))
+        found.append((size & ((<u64>1 << PRIORITY_SHIFT) - 1), _priority_in(size), expires_at_ms or None, is_large))
     return found
+
+
+cdef int _priority_in(u64 size) noexcept:
+    return <int>(size >> PRIORITY_SHIFT & PRIORITY_BITS) ^ USUAL_PRIORITY

@@ -15,15 +15,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from broker.cause import Cause, Reason
 from broker.store.batch import BodyRange, EntryRow, Inventory, QueueKind, QueueRow, StoreError, WriteBatch
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
 from broker.store.segment_reader import SegmentReader
 from broker.store.segments import SLOT_BYTES, Rows, Segments, read_index
-from broker.store.upgrade import rows_to_segments
+from broker.store.upgrade import marks_by_priority, rows_to_segments
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 APPLICATION_ID = int.from_bytes(b"AMQm", "big")
 
 CHECKPOINT_PAGES = 4000
@@ -39,9 +40,26 @@ CREATE TABLE queue (
     kind         TEXT    NOT NULL,
     address      TEXT    NOT NULL,
     container_id TEXT    NOT NULL,
-    link_name    TEXT    NOT NULL,
-    seen_mark    INTEGER NOT NULL DEFAULT 0
+    link_name    TEXT    NOT NULL
 ) STRICT;
+"""
+
+_OF_QUEUES = """
+CREATE TABLE mark (
+    queue_id  INTEGER NOT NULL,
+    priority  INTEGER NOT NULL,
+    seen_mark INTEGER NOT NULL,
+    PRIMARY KEY (queue_id, priority)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE cause (
+    queue_id       INTEGER NOT NULL,
+    message_id     INTEGER NOT NULL,
+    reason         TEXT    NOT NULL,
+    origin         TEXT    NOT NULL,
+    delivery_count INTEGER NOT NULL,
+    at_ms          INTEGER NOT NULL,
+    PRIMARY KEY (queue_id, message_id)
+) STRICT, WITHOUT ROWID;
 """
 
 _MESSAGES = """
@@ -58,6 +76,9 @@ CREATE TABLE holding (
 ) STRICT, WITHOUT ROWID;
 """
 
+_TABLES_OF_QUEUES = ("holding", "mark", "cause", "queue")
+_PUT_MARK = "REPLACE INTO mark (queue_id, priority, seen_mark)"
+_PUT_CAUSE = "REPLACE INTO cause (queue_id, message_id, reason, origin, delivery_count, at_ms)"
 _PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts)"
 
 
@@ -95,10 +116,11 @@ class SqliteStore:
                 )
             ]
             messages, entries = self._load_messages()
-            large = {message_id: size for message_id, size, _, is_large in messages if is_large}
+            large = {message_id: size for message_id, size, *_, is_large in messages if is_large}
             self._large.unlink_all_but(large.keys())
             self._check_large(large)
-        return Inventory(queues, messages, entries, self._segments.next_message_id)
+            causes = self._load_causes()
+        return Inventory(queues, messages, entries, causes, self._segments.next_message_id)
 
     def commit(self, batch: WriteBatch) -> None:
         with _blaming(f"cannot write to the store in {self._directory}"):
@@ -150,22 +172,28 @@ class SqliteStore:
         _use_wal(writer)
         if not table_count:
             writer.executescript(
-                f"BEGIN; {_QUEUES} {_MESSAGES} PRAGMA application_id={APPLICATION_ID}; "
+                f"BEGIN; {_QUEUES} {_OF_QUEUES} {_MESSAGES} PRAGMA application_id={APPLICATION_ID}; "
                 f"PRAGMA user_version={FORMAT_VERSION}; COMMIT;"
             )
             self._passing(Failpoint.SCHEMA_WRITTEN)
             sync_directory(self._directory)
-        elif version == 1:
-            self._upgrade()
+        elif version < FORMAT_VERSION:
+            self._upgrade(version)
 
-    def _upgrade(self) -> None:
+    def _upgrade(self, version: int) -> None:
         segments = Segments()
         with self._transaction():
-            for table in _MESSAGES.split(";")[:-1]:
-                self._writer.execute(table)
-            rows_to_segments(self._writer, lambda batch: self._write_messages(segments.apply(batch)))
+            if version == 1:
+                self._make(_MESSAGES)
+                rows_to_segments(self._writer, lambda batch: self._write_messages(segments.apply(batch)))
+            self._make(_OF_QUEUES)
+            marks_by_priority(self._writer)
             self._writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
             self._passing(Failpoint.UPGRADE_WRITTEN)
+
+    def _make(self, tables: str) -> None:
+        for table in tables.split(";")[:-1]:
+            self._writer.execute(table)
 
     def _recover(self) -> None:
         """What the last process left behind: rows that nothing names, and messages that may have been seen."""
@@ -177,13 +205,29 @@ class SqliteStore:
                 segments.load(segment_id, index_bytes // SLOT_BYTES)
             for holding in writer.execute("SELECT queue_id, segment_id, counts FROM holding"):
                 segments.load_holding(*holding)
-            marks = writer.execute("SELECT queue_id, seen_mark FROM queue WHERE seen_mark <> 0").fetchall()
-            for queue_id, mark in marks:
-                self._insert(_PUT_HOLDING, segments.raise_counts(queue_id, mark))
-            writer.execute("UPDATE queue SET seen_mark = 0 WHERE seen_mark <> 0")
+            self._count_what_was_seen()
             self._passing(Failpoint.RECOVERY_WRITTEN)
 
-    def _load_messages(self) -> tuple[list[tuple[int, int, int | None, bool]], list[EntryRow]]:
+    def _count_what_was_seen(self) -> None:
+        marks: dict[int, dict[int, int]] = {}
+        for queue_id, priority, mark in self._writer.execute("SELECT queue_id, priority, seen_mark FROM mark"):
+            marks.setdefault(queue_id, {})[priority] = mark
+        if not marks:
+            return
+        changed: list[tuple[int, int, bytes]] = []
+        highest = max(max(of_queue.values()) for of_queue in marks.values())
+        for segment_id, message_index in self._writer.execute(
+            "SELECT segment_id, message_index FROM segment WHERE segment_id <= ?", (highest,)
+        ):
+            changed += self._segments.raise_counts(segment_id, message_index, marks)
+        self._insert(_PUT_HOLDING, changed)
+        self._writer.execute("DELETE FROM mark")
+
+    def _load_causes(self) -> dict[tuple[int, int], Cause]:
+        rows = self._writer.execute("SELECT queue_id, message_id, reason, origin, delivery_count, at_ms FROM cause")
+        return {(queue_id, message_id): Cause(Reason(why), *rest) for queue_id, message_id, why, *rest in rows}
+
+    def _load_messages(self) -> tuple[list[tuple[int, int, int, int | None, bool]], list[EntryRow]]:
         messages, entries = [], []
         for segment_id, message_index in self._writer.execute(
             "SELECT segment_id, message_index FROM segment ORDER BY segment_id"
@@ -223,11 +267,17 @@ class SqliteStore:
                 [(row.queue_id, row.kind.value, row.address, row.container_id, row.link_name) for row in batch.queues],
             )
             self._write_messages(self._segments.apply(batch))
-            for queue_id, mark in batch.marks.items():
-                self._writer.execute("UPDATE queue SET seen_mark = ? WHERE queue_id = ?", (mark, queue_id))
-            self._delete("DELETE FROM holding WHERE queue_id", batch.dropped_queues)
-            self._delete("DELETE FROM queue WHERE queue_id", batch.dropped_queues)
+            self._insert(_PUT_MARK, [(*key, mark) for key, mark in batch.marks.items()])
+            self._write_causes(batch)
+            for table in _TABLES_OF_QUEUES if batch.dropped_queues else ():
+                self._delete(f"DELETE FROM {table} WHERE queue_id", batch.dropped_queues)
             self._passing(Failpoint.ROWS_WRITTEN)
+
+    def _write_causes(self, batch: WriteBatch) -> None:
+        rows = [(*ids, each.reason.value, each.origin, each.delivery_count, each.at_ms) for *ids, each in batch.causes]
+        self._insert(_PUT_CAUSE, rows)
+        for queue_id, message_ids in batch.forgotten_causes.items():
+            self._delete("DELETE FROM cause WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
 
     def _write_messages(self, rows: Rows) -> None:
         self._insert("INSERT INTO segment (segment_id, message_index, bodies)", rows.segments)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from broker.store.batch import WriteBatch
 
 CHUNK_MESSAGES = 256
+USUAL_PRIORITY = 4
+"""Which all have that were stored before priorities were."""
 
 
 def rows_to_segments(writer: sqlite3.Connection, write: Callable[[WriteBatch], None]) -> None:
@@ -16,8 +18,8 @@ def rows_to_segments(writer: sqlite3.Connection, write: Callable[[WriteBatch], N
     for start in range(0, len(ids), CHUNK_MESSAGES):
         within = (ids[start], ids[min(start + CHUNK_MESSAGES, len(ids)) - 1])
         messages = writer.execute(
-            "SELECT message_id, size_bytes, expires_at_ms, body FROM message WHERE message_id BETWEEN ? AND ? "
-            "ORDER BY message_id",
+            f"SELECT message_id, size_bytes, {USUAL_PRIORITY}, expires_at_ms, body FROM message "
+            "WHERE message_id BETWEEN ? AND ? ORDER BY message_id",
             within,
         ).fetchall()
         entries = writer.execute(
@@ -26,3 +28,12 @@ def rows_to_segments(writer: sqlite3.Connection, write: Callable[[WriteBatch], N
         write(WriteBatch(messages=messages, entries=entries))
     writer.execute("DROP TABLE entry")
     writer.execute("DROP TABLE message")
+
+
+def marks_by_priority(writer: sqlite3.Connection) -> None:
+    """From format 2, where a queue had one seen mark, in its row."""
+    writer.execute(
+        f"INSERT INTO mark (queue_id, priority, seen_mark) SELECT queue_id, {USUAL_PRIORITY}, seen_mark FROM queue "
+        "WHERE seen_mark <> 0"
+    )
+    writer.execute("ALTER TABLE queue DROP COLUMN seen_mark")

@@ -26,7 +26,11 @@ mesh: crash
 node_tls: false
 routers: {{r1: {{}}}}
 brokers: {{b1: {{data: {self.data}, port: {self.port}}}}}
-addresses: {{orders: queue, "news.#": topic}}
+addresses:
+  orders: {{type: queue, dead_letter: dead, expiry: late}}
+  dead: queue
+  late: queue
+  "news.#": topic
 """
         )
         self._process: subprocess.Popen[bytes] | None = None

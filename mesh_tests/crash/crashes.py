@@ -1,4 +1,4 @@
-"""A broker through one crash after the other, under load with all outcomes, expiry and a topic; and its ledgers."""
+"""A broker through one crash after the other, under load with all outcomes, expiry, dead letters and a topic."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PASSED_S = 30.0
 class Crashes:
     def __init__(self, directory: Path, chance: random.Random) -> None:
         self.broker = BrokerProcess(directory)
-        self.ledgers = {"queue": Ledger(), "topic": Ledger()}
+        self.ledgers = {"queue": Ledger(has_ways_out=True), "topic": Ledger()}
         self._chance = chance
         self._numbers = count(1)
 
@@ -54,9 +54,11 @@ class Crashes:
         """Empty it, and compare what clients were told with what there is."""
         self.broker.start()
         self._traffic().empty()
+        self._traffic().empty_ways_out()
         assert self.broker.stop() == 0
         for ledger in self.ledgers.values():
             assert ledger.accepted, "no load at all: this shows nothing"
+            assert not ledger.has_ways_out or (ledger.dead and ledger.late), "nothing was moved: this shows nothing"
             ledger.check(time.time())
         assert "Traceback" not in self.broker.log.read_text()
 

@@ -4,9 +4,12 @@ lost              accepted, never settled by a consumer, and not there at the en
 resurrected       seen again after its settlement was confirmed
 unmarked          seen again with a delivery-count of 0, though nobody released it
 outlived          seen when its time had been over before the broker was started
+moved twice       more than once among the dead letters and those that expired, or there and in its queue
+not moved         its rejection was confirmed, and it is no dead letter
 """
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 
 GRACE_S = 2.0
@@ -19,6 +22,11 @@ class Ledger:
 
     accepted: set[int] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)
+    has_ways_out: bool = False
+    """What is rejected or expires goes to other queues, and is not gone."""
+    dead: Counter[int] = field(default_factory=Counter)
+    late: Counter[int] = field(default_factory=Counter)
+    rejected: set[int] = field(default_factory=set)
     settled: set[int] = field(default_factory=set)
     """Accepted or rejected by the consumer; the broker may not have heard of it."""
     confirmed: set[int] = field(default_factory=set)
@@ -47,12 +55,26 @@ class Ledger:
     def lost(self, now: float = 0.0) -> set[int]:
         """Once the broker has been emptied, at that Unix time."""
         expired = {number for number, dies_at in self.dies_at.items() if dies_at < now}
-        return self.accepted - self.settled - self.seen_at_end - expired
+        moved = self.dead.keys() | self.late.keys()
+        return self.accepted - self.settled - self.seen_at_end - (moved if self.has_ways_out else expired)
+
+    def moved_twice(self) -> set[int]:
+        moved = self.dead + self.late
+        return {number for number, times in moved.items() if times > 1} | (moved.keys() & self.seen_at_end)
+
+    def not_moved(self) -> set[int]:
+        return (self.rejected & self.confirmed) - self.dead.keys() if self.has_ways_out else set()
+
+    def moved_after_accept(self) -> set[int]:
+        return (self.confirmed - self.rejected) & (self.dead + self.late).keys()
 
     def check(self, now: float) -> None:
         """Once the broker has been emptied, at that Unix time."""
         assert self.lost(now) == set(), "accepted and lost"
         assert self.resurrected == set(), "confirmed and seen again"
+        assert self.moved_twice() == set(), "moved, and there twice"
+        assert self.not_moved() == set(), "rejected, and no dead letter"
+        assert self.moved_after_accept() == set(), "accepted, confirmed, and moved"
         assert self.unmarked == set(), "came again without a delivery-count"
         assert self.outlived == set(), "came when its time was over"
 
@@ -64,4 +86,5 @@ class Ledger:
             "confirmed": len(self.confirmed),
             "came again": self.returned_count,
             "expired": len(self.accepted & self.dies_at.keys() - self.seen),
+            **({"dead": len(self.dead), "late": len(self.late)} if self.has_ways_out else {}),
         }

@@ -33,6 +33,7 @@ class Traffic:
         self._began_at = time.time()
         self._chance = chance
         self._ledgers = {"orders": queue, "news.sport": topic, "news.#": topic}
+        self._ways_out = {"dead": queue.dead, "late": queue.late}
         self._numbers = numbers
         self._sent: dict[Pointer, tuple[Ledger, int]] = {}
         self._awaiting: dict[Pointer, int] = {}
@@ -77,6 +78,11 @@ class Traffic:
         self.last_seen_at = time.monotonic()
         self.run(until=lambda: time.monotonic() - self.last_seen_at > QUIET_S)
         self.close()
+
+    def empty_ways_out(self) -> None:
+        """Count what was moved to the queues for dead letters and for what expired."""
+        self._consumers = [self._consumer("dead"), self._consumer("late")]
+        self.empty()
 
     def close(self) -> None:
         self._selector.close()
@@ -152,13 +158,22 @@ class Traffic:
         size = LARGE_BYTES if self._chance.random() < 0.01 else self._chance.randrange(2000)
         delivery = link.start(number.to_bytes(8, "big"))
         # A queue keeps what it accepted, whether the message asks for that or not.
-        link.send(encode(Message(body=bytes(size), message_id=number, durable=number % 2 == 0, ttl_s=ttl_s)))
+        fields = {"message_id": number, "durable": number % 2 == 0, "ttl_s": ttl_s, "priority": number % 3 + 3}
+        link.send(encode(Message(body=bytes(size), **fields)))
         link.finish()
         self._sent[delivery] = (self._ledger(link), number)
 
     def _on_message(self, link: IncomingLink, delivery: Pointer, message: Message) -> None:
         self.last_seen_at = time.monotonic()
-        ledger, number = self._ledger(link), message.message_id
+        number = message.message_id
+        if link.owner in self._ways_out:
+            self._ways_out[link.owner][number] += 1
+            assert message.annotations["x-opt-dead-letter-origin"] == "orders"
+            deliveries.set_outcome(delivery, ACCEPTED)
+            deliveries.settle(delivery)
+            link.grant(1)
+            return
+        ledger = self._ledger(link)
         ledger.on_seen(number, message.delivery_count, self._began_at)
         if self.is_emptying:
             ledger.seen_at_end.add(number)
@@ -175,6 +190,8 @@ class Traffic:
         deliveries.set_outcome(delivery, outcome)
         if outcome.kind in (Kind.ACCEPTED, Kind.REJECTED):
             ledger.settled.add(number)
+            # What counts is the verdict that is confirmed: one before it may have been lost in a crash.
+            (ledger.rejected.add if outcome.kind is Kind.REJECTED else ledger.rejected.discard)(number)
             self._awaiting[delivery] = number
         else:
             if outcome.kind is Kind.RELEASED:

@@ -187,7 +187,7 @@ class Invariants:
         for message_id, piece in batch.pieces:
             if len(known := self._beginnings.get((broker, message_id), b"")) < BEGINNING_BYTES:
                 self._beginnings[broker, message_id] = known + piece[:BEGINNING_BYTES]
-        for message_id, _, _, body in batch.messages:
+        for message_id, *_, body in batch.messages:
             name = self._life.name_in(self._beginnings.pop((broker, message_id)) if body is None else body)
             assert name is not None, f"{broker} stores what nobody sent"
             self._bodies[broker, message_id] = name

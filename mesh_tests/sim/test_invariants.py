@@ -65,7 +65,7 @@ class Told:
         self.invariants.on_commit("b1", WriteBatch(**parts))
 
     def store(self) -> None:
-        self.commit(queues=[QueueRow(7, QueueKind.QUEUE, "orders")], messages=[(5, 20, None, self.message)])
+        self.commit(queues=[QueueRow(7, QueueKind.QUEUE, "orders")], messages=[(5, 20, 4, None, self.message)])
 
     def step(self) -> None:
         self.invariants.on_step(self.client, NOW)

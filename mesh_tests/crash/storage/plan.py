@@ -15,10 +15,10 @@ MOST_SMALL_BYTES = 20_000
 
 @dataclass
 class State:
-    """Of a store: delivery-counts by queue and message, seen marks by queue, sizes of bodies."""
+    """Of a store: delivery-counts by queue and message, seen marks by queue and priority."""
 
     entries: dict[tuple[int, int], int] = field(default_factory=dict)
-    marks: dict[int, int] = field(default_factory=dict)
+    marks: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def copy(self) -> State:
         return State(dict(self.entries), dict(self.marks))
@@ -29,9 +29,13 @@ class State:
     def loaded(self) -> set[tuple[int, int, int]]:
         """What a store that was not closed says when it is opened: what may have been seen counts as that."""
         return {
-            (queue, message, count + (message <= self.marks.get(queue, 0)))
+            (queue, message, count + (message <= self.marks.get((queue, priority_of(message)), 0)))
             for (queue, message), count in self.entries.items()
         }
+
+
+def priority_of(message_id: int) -> int:
+    return (0, 4, 9, 4)[message_id % 4]
 
 
 def body_of(message_id: int, size: int) -> bytes:
@@ -72,7 +76,8 @@ class Plan:
             self.large.add(message_id)
         if self._random.random() < 0.2:
             queue = self._random.randint(1, QUEUES)
-            batch.marks[queue] = state.marks[queue] = self._next_id + 5
+            mark = queue, self._random.choice((0, 4, 9))
+            batch.marks[mark] = state.marks[mark] = self._next_id + 5
         self.batches.append(batch)
         self.states.append(state)
 
@@ -83,7 +88,9 @@ class Plan:
 
     def _put(self, batch: WriteBatch, state: State, message_id: int) -> None:
         body = self.bodies[message_id]
-        batch.messages.append((message_id, len(body), None, None if message_id in self.large else body))
+        batch.messages.append(
+            (message_id, len(body), priority_of(message_id), None, None if message_id in self.large else body)
+        )
         for queue in self._random.sample(range(1, QUEUES + 1), self._random.choice((1, 1, 2, 3))):
             batch.entries.append((queue, message_id, 0))
             state.entries[queue, message_id] = 0

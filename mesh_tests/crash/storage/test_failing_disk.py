@@ -13,7 +13,7 @@ from mesh_tests.crash.storage.plan import Plan
 from mesh_tests.crash.storage.recording import record
 from mesh_tests.crash.storage.workload import BATCHES, REFUSED
 
-NUMBERS = (2, 30, 75)
+NUMBERS = (2, 30, 70)
 """Of the write or sync that fails."""
 
 

@@ -120,6 +120,7 @@ def test_a_broken_section_hides_nothing_in_the_others() -> None:
 
 
 R = "mesh: m\nrouters: {r1: }\n"
+ONE = "mesh: m\nrouters: {r1: }\nbrokers: {b1: {data: b1}}\n"
 TWO = "mesh: m\nrouters: {r1: , r2: }\nbrokers: {b1: {data: b1}, b2: {data: b2}}\n"
 
 EXAMPLES = [
@@ -228,6 +229,33 @@ EXAMPLES = [
         "4:105 AM409",
     ),
     (R + "addresses: {a: {type: anycast, priority: 10}}", "3:42 AM106"),
+    (R + "addresses: {a: {type: anycast, dead_letter: d}}", "3:32 AM405"),
+    (ONE + "addresses: {a: {type: queue, dead_letter: d}}", "4:43 AM410"),
+    (ONE + "addresses: {a: {type: queue, expiry: d}, d: topic}", "4:38 AM410"),
+    (ONE + "addresses: {a: {type: queue, dead_letter: d.*}, d.*: queue}", "4:43 AM410"),
+    (
+        TWO + "addresses: {a: {type: queue, broker: b1, dead_letter: d}, d: {type: queue, broker: b2}}",
+        "4:55 AM410",
+    ),
+    (
+        TWO + "addresses: {a: {type: queue, brokers: [b1, b2], dead_letter: d}, d: {type: queue, broker: b1}}",
+        "4:62 AM410",
+    ),
+    (ONE + "addresses: {a: {type: queue, dead_letter: a}}", "4:43 AM411"),
+    (ONE + "addresses: {a.#: {type: queue, expiry: a.late}}", "4:40 AM411"),
+    (
+        ONE + "addresses: {a: {type: queue, dead_letter: b}, b: {type: queue, expiry: c}, c: {type: queue, expiry: a}}",
+        "4:101 AM411",
+    ),
+    (ONE + "addresses: {a: {type: queue, max_delivery_attempts: 3}}", "4:30 AM412"),
+    (ONE + "addresses: {a: {type: queue, when_full: reject}}", "4:30 AM412"),
+    (ONE + "addresses: {a: {type: queue, max_bytes: 1, when_full: dead-letter}}", "4:44 AM412"),
+    (ONE + "addresses: {a: {type: topic, max_bytes: 1, when_full: block}}", "4:44 AM412"),
+    (ONE + "addresses: {a: {type: queue, max_messages: 0}}", "4:44 AM106"),
+    (
+        R + "brokers: {b1: {url: 'amqp://h'}}\naddresses: {a: {type: queue, max_messages: 1}}",
+        "4:30 AM413",
+    ),
     (R + "users: {a: {password: hunter2}}", "3:23 AM501"),
     (R + "users: {anonymous: {password: '" + SECRET + "'}}", "3:21 AM502"),
     ("mesh: m\nrouters: {r1: {listeners: [{authentication: required}]}}", "2:45 AM503"),

@@ -38,9 +38,16 @@ TOPOLOGY = Topology.model_validate(
 WALL_OFFSET_S = 1_700_000_000.0
 
 
+def topology_with(addresses: dict[str, Any]) -> Topology:
+    """Of one broker that keeps these."""
+    nodes = {"mesh": "rig", "routers": {"r1": {}}, "brokers": {"b1": {"data": "unused"}}}
+    return Topology.model_validate({**nodes, "addresses": addresses})
+
+
 class Rig:
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, topology: Topology = TOPOLOGY) -> None:
         self.data = data
+        self.topology = topology
         self.now = 1000.0
         self.log: list[LogEvent] = []
         self.is_disk_held = False
@@ -51,7 +58,7 @@ class Rig:
         self.store = SqliteStore(self.data)
         self.node = BrokerNode(
             "b1",
-            TOPOLOGY,
+            self.topology,
             self.store.load(),
             now=self.now,
             wall_offset_s=WALL_OFFSET_S,
@@ -243,10 +250,12 @@ class Received:
         self.delivery = delivery
         self.data = data
         self.message = decode(data)
+        self.is_given = False
         self.is_confirmed = False
         self.consumer = consumer
 
     def give(self, outcome: Outcome | None, *, settles: bool = True) -> None:
+        self.is_given = True
         if outcome is not None:
             deliveries.set_outcome(self.delivery, outcome)
         if settles:

@@ -26,14 +26,14 @@ def write_store(directory: Path) -> SqliteStore:
     store.load()
     numbers = range(1, COUNT + 1)
     bodies = {number: body_of(number) for number in numbers}
-    messages = [(number, len(body), EXPIRES_AT_MS if number == 5 else None, body) for number, body in bodies.items()]
+    messages = [(number, len(body), 4, EXPIRES_AT_MS if number == 5 else None, body) for number, body in bodies.items()]
     entries = [
         (queue, number, int(number == 3)) for number in numbers for queue in ((1, 2) if number % 2 == 0 else (1,))
     ]
     store.commit(
         WriteBatch(
             queues=[ORDERS, NEWS],
-            messages=[*messages, (LARGE_ID, LARGE_BYTES, None, None)],
+            messages=[*messages, (LARGE_ID, LARGE_BYTES, 4, None, None)],
             entries=[*entries, (1, LARGE_ID, 0)],
             pieces=[(LARGE_ID, bytes(LARGE_BYTES))],
             sealed=[LARGE_ID],

@@ -3,14 +3,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from broker.action import Action, Archive, Deliver, Departure, Recount, Verdict, WantMark
+from broker.cause import Cause, Reason
 from broker.message import Entry, Message, State
 from broker.queue import Queue
 
 NOW = 100.0
 
 
-def _message(message_id: int, *, is_stored: bool = False, expires_at_s: float | None = None) -> Message:
-    return Message(message_id, 10, is_stored, expires_at_s=expires_at_s)
+def _message(
+    message_id: int, *, is_stored: bool = False, expires_at_s: float | None = None, priority: int = 4
+) -> Message:
+    return Message(message_id, 10, is_stored, expires_at_s=expires_at_s, priority=priority)
 
 
 def _filled(count: int) -> Queue:
@@ -121,7 +124,7 @@ def test_a_stored_message_is_given_only_under_the_seen_mark() -> None:
     assert isinstance(want, WantMark)
     assert want.message_id >= 5
     assert queue.enqueue(_message(6, is_stored=True), NOW) == []
-    assert _given(queue.on_mark(want.message_id, NOW)) == [(1, 5), (1, 6)]
+    assert _given(queue.on_mark(want.priority, want.message_id, NOW)) == [(1, 5), (1, 6)]
 
 
 def test_dropping_a_queue_archives_also_what_consumers_hold() -> None:
@@ -130,6 +133,61 @@ def test_dropping_a_queue_archives_also_what_consumers_hold() -> None:
     assert len(queue.drop_all()) == 2
     assert queue.is_empty
     assert queue.detach(1, [], NOW) == []
+
+
+def test_the_most_urgent_go_first_and_of_those_in_order() -> None:
+    queue = Queue()
+    for message_id, priority in enumerate([4, 0, 9, 4, 9, 5], 1):
+        queue.enqueue(_message(message_id, priority=priority), NOW)
+    queue.attach(1)
+    assert [number for _, number in _given(queue.set_credit(1, 9, NOW))] == [3, 5, 6, 1, 4, 2]
+
+
+def test_what_comes_back_comes_back_to_its_place_among_the_equally_urgent() -> None:
+    queue = Queue()
+    for message_id, priority in enumerate([9, 4, 4], 1):
+        queue.enqueue(_message(message_id, priority=priority), NOW)
+    queue.attach(1)
+    urgent, first = _entries(queue.set_credit(1, 2, NOW))
+    queue.settle(1, first, Verdict.RELEASED, NOW)
+    queue.settle(1, urgent, Verdict.RELEASED, NOW)
+    assert [number for _, number in _given(queue.set_credit(1, 9, NOW))] == [1, 2, 3]
+
+
+def test_a_message_that_consumers_fail_with_too_often_is_given_up() -> None:
+    queue = Queue(max_delivery_attempts=2)
+    queue.attach(1)
+    queue.set_credit(1, 9, NOW)
+    (first,) = _entries(queue.enqueue(_message(1), NOW))
+    again = queue.settle(1, first, Verdict.FAILED, NOW)
+    assert _given(again) == [(1, 1)]
+    assert queue.settle(1, first, Verdict.FAILED, NOW) == [Archive(first, Departure.GIVEN_UP)]
+
+
+def test_what_was_released_was_no_attempt() -> None:
+    queue = Queue(max_delivery_attempts=1)
+    queue.attach(1)
+    queue.set_credit(1, 9, NOW)
+    (first,) = _entries(queue.enqueue(_message(1), NOW))
+    assert _given(queue.settle(1, first, Verdict.RELEASED, NOW)) == [(1, 1)]
+
+
+def test_a_message_with_a_cause_never_expires() -> None:
+    queue = Queue()
+    queue.enqueue(_message(1, expires_at_s=NOW + 1), NOW, 0, Cause(Reason.REJECTED, "orders", 0, 1))
+    assert queue.next_deadline() is None
+    queue.attach(1)
+    assert _given(queue.set_credit(1, 1, NOW + 9)) == [(1, 1)]
+
+
+def test_a_queue_makes_room_at_the_expense_of_the_oldest_whatever_its_priority() -> None:
+    queue = Queue()
+    for message_id, priority in enumerate([4, 9, 0], 1):
+        queue.enqueue(_message(message_id, priority=priority), NOW)
+    queue.attach(1)
+    queue.set_credit(1, 1, NOW)
+    gone = [queue.shed() for _ in range(3)]
+    assert [[action.entry.message_id for action in actions] for actions in gone] == [[1], [3], []]
 
 
 class QueueWalk(RuleBasedStateMachine):
@@ -143,8 +201,8 @@ class QueueWalk(RuleBasedStateMachine):
         self.held: dict[int, dict[int, Entry]] = {}
         self.live: dict[int, Entry | None] = {}
         self.shunned: set[tuple[int, int]] = set()
-        self.mark = 0
-        self.wanted: int | None = None
+        self.marks = dict.fromkeys(range(10), 0)
+        self.wanted: dict[int, int] = {}
         self.next_id = 1
         self.next_consumer = 1
 
@@ -157,7 +215,11 @@ class QueueWalk(RuleBasedStateMachine):
                     assert not any(entry.message_id in held for held in self.held.values()), "given twice"
                     assert (consumer_id, entry.message_id) not in self.shunned
                     assert not entry.message.is_expired(self.now)
-                    assert not entry.message.is_stored or entry.message_id <= self.mark or entry.was_seen
+                    assert (
+                        not entry.message.is_stored
+                        or entry.was_seen
+                        or entry.message_id <= self.marks[entry.message.priority]
+                    )
                     self.credit[consumer_id] -= 1
                     self.held[consumer_id][entry.message_id] = entry
                 case Archive(entry, departure):
@@ -165,13 +227,13 @@ class QueueWalk(RuleBasedStateMachine):
                     assert departure is not Departure.EXPIRED or entry.message.is_expired(self.now)
                 case Recount(entry):
                     assert entry.was_seen
-                case WantMark(message_id):
-                    self.wanted = message_id
+                case WantMark(priority, message_id):
+                    self.wanted[priority] = message_id
 
-    @rule(is_stored=st.booleans(), ttl_s=st.none() | st.integers(1, 5))
-    def enqueue(self, is_stored: bool, ttl_s: int | None) -> None:
+    @rule(is_stored=st.booleans(), ttl_s=st.none() | st.integers(1, 5), priority=st.integers(0, 9))
+    def enqueue(self, is_stored: bool, ttl_s: int | None, priority: int) -> None:
         expires_at_s = None if ttl_s is None else self.now + ttl_s
-        message = _message(self.next_id, is_stored=is_stored, expires_at_s=expires_at_s)
+        message = _message(self.next_id, is_stored=is_stored, expires_at_s=expires_at_s, priority=priority)
         self.live[self.next_id] = None
         self.next_id += 1
         self.carry_out(self.queue.enqueue(message, self.now))
@@ -213,12 +275,19 @@ class QueueWalk(RuleBasedStateMachine):
         self.carry_out(self.queue.detach(consumer_id, unwritten, self.now))
         assert counts == {key: entry.delivery_count for key, entry in held.items()}
 
-    @precondition(lambda self: self.wanted is not None)
+    @precondition(lambda self: self.wanted)
     @rule()
     def raise_mark(self) -> None:
-        assert self.wanted is not None
-        self.mark, self.wanted = self.wanted, None
-        self.carry_out(self.queue.on_mark(self.mark, self.now))
+        priority, mark = self.wanted.popitem()
+        self.marks[priority] = mark
+        self.carry_out(self.queue.on_mark(priority, mark, self.now))
+
+    @rule()
+    def shed(self) -> None:
+        free = [entry for entry, held_by in self.live.items() if not any(entry in held for held in self.held.values())]
+        actions = self.queue.shed()
+        assert [action.entry.message_id for action in actions if isinstance(action, Archive)] == free[:1]
+        self.carry_out(actions)
 
     @rule(passed_s=st.integers(1, 3))
     def pass_time(self, passed_s: int) -> None:

@@ -13,7 +13,7 @@ MOST = 65_535
 
 
 def batch_of(*ids: int, queues: tuple[int, ...] = (1,), body: bytes = b"hello") -> WriteBatch:
-    messages = [(message_id, len(body), None, body) for message_id in ids]
+    messages = [(message_id, len(body), 4, None, body) for message_id in ids]
     return WriteBatch(
         messages=list(messages), entries=[(queue_id, message_id, 0) for message_id in ids for queue_id in queues]
     )
@@ -21,6 +21,13 @@ def batch_of(*ids: int, queues: tuple[int, ...] = (1,), body: bytes = b"hello") 
 
 def counts_of(blob: bytes) -> list[int]:
     return array.array("H", blob).tolist()
+
+
+def index_of(*priorities: int) -> bytes:
+    """Of a segment with messages of these priorities."""
+    messages = [(number, 1, priority, None, b"x") for number, priority in enumerate(priorities, 1)]
+    ((_, message_index, _),) = Segments().apply(WriteBatch(messages=messages)).segments
+    return message_index
 
 
 def gone(*ids: int, queue: int = 1) -> WriteBatch:
@@ -31,7 +38,7 @@ def test_what_arrives_together_lies_together() -> None:
     rows = Segments().apply(batch_of(1, 2, 3))
     ((first, message_index, bodies),) = rows.segments
     assert (first, bodies) == (1, b"hello" * 3)
-    assert read_index(message_index) == [(5, None, False)] * 3
+    assert read_index(message_index) == [(5, 4, None, False)] * 3
     assert [(queue_id, first, counts_of(blob)) for queue_id, first, blob in rows.holdings] == [(1, 1, [1, 1, 1])]
 
 
@@ -54,9 +61,11 @@ def test_a_segment_is_no_larger_than_one_body_beyond_its_bound() -> None:
 
 
 def test_a_large_one_has_its_size_and_no_body_there() -> None:
-    rows = Segments().apply(WriteBatch(messages=[(1, 1 << 40, 123, None), (2, 1, None, b"x")], entries=[(1, 1, 0)]))
+    rows = Segments().apply(
+        WriteBatch(messages=[(1, 1 << 40, 9, 123, None), (2, 1, 0, None, b"x")], entries=[(1, 1, 0)])
+    )
     ((_, message_index, bodies),) = rows.segments
-    assert read_index(message_index) == [(1 << 40, 123, True), (1, None, False)]
+    assert read_index(message_index) == [(1 << 40, 9, 123, True), (1, 0, None, False)]
     assert bodies == b"x"
     assert len(message_index) == 2 * SLOT_BYTES
 
@@ -83,7 +92,7 @@ def test_a_segment_stays_until_every_queue_has_done_with_it() -> None:
 
 def test_a_message_in_no_queue_has_its_body_until_it_is_dropped() -> None:
     segments = Segments()
-    rows = segments.apply(WriteBatch(messages=[(1, 5, None, b"probe")]))
+    rows = segments.apply(WriteBatch(messages=[(1, 5, 4, None, b"probe")]))
     assert (len(rows.segments), rows.holdings) == (1, [])
     assert segments.apply(WriteBatch(dropped_messages=[1])).gone_segments == [1]
 
@@ -101,7 +110,7 @@ def test_delivery_counts_are_kept_up_to_what_two_bytes_hold() -> None:
     segments.apply(batch_of(1, 2))
     rows = segments.apply(WriteBatch(counts={(1, 1): 3, (1, 2): 1_000_000}))
     assert [counts_of(blob) for _, _, blob in rows.holdings] == [[4, MOST]]
-    assert [counts_of(blob) for _, _, blob in segments.raise_counts(1, 2)] == [[5, MOST]]
+    assert [counts_of(blob) for _, _, blob in segments.raise_counts(1, index_of(4, 4), {1: {4: 2}})] == [[5, MOST]]
 
 
 def test_only_what_lies_up_to_the_mark_was_perhaps_seen() -> None:
@@ -109,8 +118,16 @@ def test_only_what_lies_up_to_the_mark_was_perhaps_seen() -> None:
     segments.apply(batch_of(1, 2, 3))
     segments.apply(batch_of(4, 5))
     segments.apply(gone(1))
-    assert [counts_of(blob) for _, _, blob in segments.raise_counts(1, 2)] == [[0, 2, 1]]
-    assert segments.raise_counts(2, 9) == []
+    assert [counts_of(blob) for _, _, blob in segments.raise_counts(1, index_of(4, 4, 4), {1: {4: 2}})] == [[0, 2, 1]]
+    assert segments.raise_counts(4, index_of(4, 4), {1: {4: 2}}) == []
+    assert segments.raise_counts(1, index_of(4, 4, 4), {2: {4: 9}}) == []
+
+
+def test_what_is_less_urgent_was_not_seen_because_something_urgent_was() -> None:
+    segments = Segments()
+    segments.apply(batch_of(1, 2, 3))
+    marks = {1: {9: 3, 0: 1}}
+    assert [counts_of(blob) for _, _, blob in segments.raise_counts(1, index_of(0, 4, 9), marks)] == [[2, 1, 2]]
 
 
 def test_what_was_written_is_what_is_loaded() -> None:

@@ -10,9 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from broker.cause import Cause, Reason
 from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, WriteBatch
 from broker.store.sqlite import FORMAT_VERSION, SqliteStore
 from mesh_tests.unit.broker.format_1 import store_of_format_1
+from mesh_tests.unit.broker.format_2 import as_format_2
 
 ORDERS = QueueRow(1, QueueKind.QUEUE, "orders")
 
@@ -20,7 +22,7 @@ ORDERS = QueueRow(1, QueueKind.QUEUE, "orders")
 def _with_one_message(directory: Path, *, is_large: bool = False) -> SqliteStore:
     store = SqliteStore(directory)
     store.load()
-    batch = WriteBatch(queues=[ORDERS], messages=[(7, 5, None, None if is_large else b"hello")], entries=[(1, 7, 0)])
+    batch = WriteBatch(queues=[ORDERS], messages=[(7, 5, 6, None, None if is_large else b"hello")], entries=[(1, 7, 0)])
     if is_large:
         batch.pieces = [(7, b"hel"), (7, b"lo")]
         batch.sealed = [7]
@@ -33,7 +35,7 @@ def test_what_was_committed_is_there_after_reopening(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "data")
     inventory = store.load()
     assert inventory.queues == [ORDERS]
-    assert inventory.messages == [(7, 5, None, False)]
+    assert inventory.messages == [(7, 5, 6, None, False)]
     assert inventory.entries == [(1, 7, 0)]
     assert store.read([BodyRange(7, False, 0, 5)]) == [b"hello"]
     store.close()
@@ -74,7 +76,7 @@ def test_a_database_of_somebody_else_is_refused(tmp_path: Path) -> None:
 
 def test_messages_below_the_seen_mark_are_counted_when_the_store_was_not_closed_cleanly(tmp_path: Path) -> None:
     store = _with_one_message(tmp_path)
-    store.commit(WriteBatch(messages=[(8, 1, None, b"x")], entries=[(1, 8, 0)], marks={1: 7}))
+    store.commit(WriteBatch(messages=[(8, 1, 6, None, b"x")], entries=[(1, 8, 0)], marks={(1, 6): 7, (1, 4): 9}))
     store.close()
     for _ in range(2):
         store = SqliteStore(tmp_path)
@@ -131,12 +133,55 @@ def test_a_store_of_the_format_before_is_taken_over_whole(tmp_path: Path) -> Non
         inventory = store.load()
         assert [(queue.queue_id, queue.address) for queue in inventory.queues] == [(1, "orders"), (2, "news.#")]
         assert [message[0] for message in inventory.messages] == ids
-        assert inventory.messages[6] == (7, 6, 1_700_000_000_000, False)
-        assert inventory.messages[-1] == (count, 5, None, True)
+        assert inventory.messages[6] == (7, 6, 4, 1_700_000_000_000, False)
+        assert inventory.messages[-1] == (count, 5, 4, None, True)
         assert set(inventory.entries) == entries
         wanted = [BodyRange(message_id, False, 0, 10) for message_id in (299, 302, 1, 699)]
         assert store.read(wanted) == [b"body 299", b"body 302", b"body 1", b"body 699"]
         store.close()
+
+
+def test_a_store_of_format_2_has_its_mark_and_the_usual_priority(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    store.load()
+    messages = [(number, 1, 4, None, b"x") for number in (1, 2, 3)]
+    entries = [(1, number, 0) for number in (1, 2, 3)]
+    store.commit(WriteBatch(queues=[ORDERS], messages=list(messages), entries=list(entries), marks={(1, 4): 2}))
+    store.close()
+    as_format_2(tmp_path)
+    for _ in range(2):
+        store = SqliteStore(tmp_path)
+        inventory = store.load()
+        assert inventory.entries == [(1, 1, 1), (1, 2, 1), (1, 3, 0)]
+        assert {priority for _, _, priority, *_ in inventory.messages} == {4}
+        store.close()
+
+
+def test_a_cause_is_there_until_its_message_goes(tmp_path: Path) -> None:
+    store = _with_one_message(tmp_path)
+    cause = Cause(Reason.REJECTED, "orders", 3, 1_700_000_000_000)
+    dead = QueueRow(2, QueueKind.QUEUE, "dead")
+    store.commit(WriteBatch(queues=[dead], entries=[(2, 7, 0)], causes=[(2, 7, cause)], archived={1: [7]}))
+    store.close()
+    store = SqliteStore(tmp_path)
+    inventory = store.load()
+    assert (inventory.entries, inventory.causes) == ([(2, 7, 0)], {(2, 7): cause})
+    store.commit(WriteBatch(archived={2: [7]}, forgotten_causes={2: [7]}, dropped_messages=[7]))
+    store.close()
+    store = SqliteStore(tmp_path)
+    assert store.load().causes == {}
+    store.close()
+
+
+def test_a_queue_that_is_dropped_takes_its_causes_and_marks_along(tmp_path: Path) -> None:
+    store = _with_one_message(tmp_path)
+    cause = Cause(Reason.FULL, "other", 0, 0)
+    store.commit(WriteBatch(causes=[(1, 7, cause)], marks={(1, 9): 7}))
+    store.commit(WriteBatch(dropped_queues=[1], dropped_messages=[7]))
+    store.close()
+    database = sqlite3.connect(tmp_path / "store.db")
+    assert [database.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("cause", "mark")] == [(0,)] * 2
+    database.close()
 
 
 def test_a_store_that_could_not_be_taken_over_is_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +207,10 @@ def test_a_body_that_its_segment_lacks_is_an_error_and_no_other_body(tmp_path: P
     store.close()
 
 
+def priority_of(message_id: int) -> int:
+    return message_id * 7 % 10
+
+
 class StoreWalk(RuleBasedStateMachine):
     """Random batches, clean closes and kills; what is loaded is what was committed."""
 
@@ -174,7 +223,7 @@ class StoreWalk(RuleBasedStateMachine):
         self.store.commit(WriteBatch(queues=[ORDERS, QueueRow(2, QueueKind.QUEUE, "other")]))
         self.entries: dict[tuple[int, int], int] = {}
         self.bodies: dict[int, tuple[bytes, bool]] = {}
-        self.marks = {1: 0, 2: 0}
+        self.marks: dict[tuple[int, int], int] = {}
         self.next_id = 1
 
     @rule(count=st.integers(1, 450), is_large=st.booleans(), queue_ids=st.sampled_from([[1], [2], [1, 2]]))
@@ -183,7 +232,7 @@ class StoreWalk(RuleBasedStateMachine):
         for _ in range(3 if is_large else count):
             message_id, self.next_id = self.next_id, self.next_id + 1
             body = f"body {message_id}".encode()
-            batch.messages.append((message_id, len(body), None, None if is_large else body))
+            batch.messages.append((message_id, len(body), priority_of(message_id), None, None if is_large else body))
             if is_large:
                 batch.pieces += [(message_id, body[:3]), (message_id, body[3:])]
                 batch.sealed.append(message_id)
@@ -214,15 +263,15 @@ class StoreWalk(RuleBasedStateMachine):
         self.entries[key] += 1
         self.store.commit(WriteBatch(counts={key: self.entries[key]}))
 
-    @rule(queue_id=st.sampled_from([1, 2]), ahead=st.integers(0, 10))
-    def raise_mark(self, queue_id: int, ahead: int) -> None:
-        self.marks[queue_id] = self.next_id + ahead
-        self.store.commit(WriteBatch(marks={queue_id: self.marks[queue_id]}))
+    @rule(queue_id=st.sampled_from([1, 2]), priority=st.integers(0, 9), ahead=st.integers(0, 10))
+    def raise_mark(self, queue_id: int, priority: int, ahead: int) -> None:
+        self.marks[queue_id, priority] = self.next_id + ahead
+        self.store.commit(WriteBatch(marks={(queue_id, priority): self.next_id + ahead}))
 
     @rule()
     def close(self) -> None:
-        self.store.commit(WriteBatch(marks={1: 0, 2: 0}))
-        self.marks = {1: 0, 2: 0}
+        self.store.commit(WriteBatch(marks=dict.fromkeys(self.marks, 0)))
+        self.marks = {}
         self.store.close()
         self.reopen()
 
@@ -236,13 +285,14 @@ class StoreWalk(RuleBasedStateMachine):
 
     def reopen(self) -> None:
         for queue_id, message_id in self.entries:
-            self.entries[queue_id, message_id] += message_id <= self.marks[queue_id]
-        self.marks = {1: 0, 2: 0}
+            mark = self.marks.get((queue_id, priority_of(message_id)), 0)
+            self.entries[queue_id, message_id] += message_id <= mark
+        self.marks = {}
         self.store = SqliteStore(self.root / str(self.life))
         inventory = self.store.load()
         assert {(queue_id, message_id): count for queue_id, message_id, count in inventory.entries} == self.entries
-        assert {message_id: is_large for message_id, _, _, is_large in inventory.messages} == {
-            message_id: is_large for message_id, (_, is_large) in self.bodies.items()
+        assert {message_id: (priority, is_large) for message_id, _, priority, _, is_large in inventory.messages} == {
+            message_id: (priority_of(message_id), is_large) for message_id, (_, is_large) in self.bodies.items()
         }
 
     @invariant()

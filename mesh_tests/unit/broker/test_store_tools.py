@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.cause import Cause, Reason
 from broker.store.batch import BodyRange, StoreError, WriteBatch
 from broker.store.checking import MOST_FINDINGS, CheckReport, check
 from broker.store.compacting import compact
@@ -168,9 +169,14 @@ def sql(*statements: str) -> Callable[[Path], None]:
         (sql("DELETE FROM segment WHERE segment_id = 1"), r"queue 2: segment 1, which it has messages in, is lost"),
         (sql("DELETE FROM segment WHERE segment_id = 257"), r"queue 1: segment 257, which it has .* is lost"),
         (
-            sql("INSERT INTO queue SELECT 9, kind, address, container_id, link_name, 0 FROM queue WHERE queue_id = 2"),
+            sql("INSERT INTO queue SELECT 9, kind, address, container_id, link_name FROM queue WHERE queue_id = 2"),
             r"queue 9: there is another subscription 'news.#' like it",
         ),
+        (
+            sql("INSERT INTO cause VALUES (1, 10, 'full', 'other', 0, 0)"),
+            r"queue 1: it has no message 10, but says what brought that there",
+        ),
+        (sql("INSERT INTO cause VALUES (1, 9, 'whim', 'other', 0, 0)"), r"store.db: its causes .*'whim'.*"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(directory: Path, spoil: Callable[[Path], None], finding: str) -> None:
@@ -194,9 +200,9 @@ def test_of_very_much_that_is_wrong_the_rest_is_counted(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     store.load()
     ids = range(1, MOST_FINDINGS + 50)
-    store.commit(WriteBatch(messages=[(number, 2, None, b"no") for number in ids], entries=[(1, n, 0) for n in ids]))
+    store.commit(WriteBatch(messages=[(number, 2, 4, None, b"no") for number in ids], entries=[(1, n, 0) for n in ids]))
     store.close()
-    query(tmp_path, "INSERT INTO queue VALUES (1, 'queue', 'orders', '', '', 0)")
+    query(tmp_path, "INSERT INTO queue VALUES (1, 'queue', 'orders', '', '')")
     report = check(tmp_path)
     assert len(report.findings) == MOST_FINDINGS
     assert report.findings_left_out == len(ids) - MOST_FINDINGS
@@ -212,6 +218,14 @@ def test_a_dump_has_every_message_of_each_queue_in_order(directory: Path) -> Non
         assert [one.message_id for one in orders if one.delivery_count] == [3]
         assert [one.message_id for one in orders if one.expires_at_ms] == [5]
         assert len(list(stored_messages(store))) == len(orders) + COUNT // 2 - 5
+
+
+def test_a_dump_says_what_brought_a_message_to_its_queue(directory: Path) -> None:
+    query(directory, "INSERT INTO cause VALUES (1, 9, 'expired', 'other', 2, 5)")
+    assert check(directory).findings == []
+    with reading(directory) as store:
+        causes = {one.message_id: one.cause for one in stored_messages(store, "orders") if one.cause}
+    assert causes == {9: Cause(Reason.EXPIRED, "other", 2, 5)}
 
 
 # Compact

@@ -1,0 +1,39 @@
+"""What becomes of messages that nobody accepts, or that a queue has no room for?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+DEFAULT_DELIVERY_ATTEMPTS = 10
+
+
+class WhenFull(StrEnum):
+    """What a queue does with a message beyond its limits."""
+
+    BLOCK = "block"
+    REJECT = "reject"
+    DROP_OLDEST = "drop-oldest"
+    DEAD_LETTER = "dead-letter"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePolicy:
+    """Of one queue, or of each subscription of a topic. Addresses are those at the broker; "" for none, 0 for no limit.
+
+    Always: ``max_delivery_attempts`` is 0 unless there is a ``dead_letter``; so is ``when_full`` not DEAD_LETTER
+    """
+
+    dead_letter: str = ""
+    max_delivery_attempts: int = 0
+    expiry: str = ""
+    max_messages: int = 0
+    max_bytes: int = 0
+    when_full: WhenFull = WhenFull.BLOCK
+
+    @property
+    def is_limited(self) -> bool:
+        return bool(self.max_messages or self.max_bytes)
+
+
+NO_POLICY = QueuePolicy()

@@ -1,0 +1,197 @@
+"""Where do messages go that consumers reject or fail with, or whose time is over?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mesh_tests.unit.broker.rig import WALL_OFFSET_S, Rig, topology_with
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, rejected
+from wire.terminus import Durability, Expiry
+
+REJECTED = rejected("amqp:decode-error", "no")
+ADDRESSES = {
+    "orders": {"type": "queue", "dead_letter": "dead", "max_delivery_attempts": 2, "expiry": "late"},
+    "plain": "queue",
+    "news.#": {"type": "topic", "dead_letter": "dead"},
+    "dead": {"type": "queue", "dead_letter": "buried"},
+    "buried": "queue",
+    "late": "queue",
+}
+DURABLE = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    rig = Rig(tmp_path / "data", topology_with(ADDRESSES))
+    yield rig
+    rig.store.close()
+
+
+def annotations_of(reason: str, origin: str, count: int, at_s: float) -> dict[str, Any]:
+    return {
+        "x-opt-dead-letter-reason": reason,
+        "x-opt-dead-letter-origin": origin,
+        "x-opt-dead-letter-delivery-count": count,
+        "x-opt-dead-letter-time": int((at_s + WALL_OFFSET_S) * 1000),
+    }
+
+
+def reject_all(rig: Rig, address: str) -> None:
+    consumer = rig.client("rejects").consumer(address, name=f"rejects {address}")
+    for received in list(consumer.received):
+        received.give(REJECTED)
+    consumer.close()
+
+
+def test_what_a_consumer_rejects_is_a_dead_letter_with_its_reason_and_origin(rig: Rig) -> None:
+    client = rig.client()
+    client.producer("orders").send("bad", annotations={"mine": 7}, message_id="m")
+    client.consumer("orders").received[0].give(REJECTED)
+    (letter,) = client.consumer("dead", name="reader").received
+    assert (letter.message.body, letter.message.message_id, letter.message.delivery_count) == ("bad", "m", 0)
+    said = annotations_of("rejected", "orders", 0, rig.now)
+    assert letter.message.annotations == {
+        "mine": 7,
+        **said,
+        "x-opt-dead-letter-time": pytest.approx(said["x-opt-dead-letter-time"], abs=1000),
+    }
+    assert rig.queue("orders").queue.departed_total["rejected"] == 1
+
+
+def test_what_consumers_fail_with_too_often_is_a_dead_letter(rig: Rig) -> None:
+    client = rig.client()
+    client.producer("orders").send("poison")
+    consumer = client.consumer("orders")
+    for attempt in (0, 1):
+        assert consumer.received[attempt].message.delivery_count == attempt
+        consumer.received[attempt].give(MODIFIED_FAILED)
+    assert len(consumer.received) == 2
+    (letter,) = client.consumer("dead", name="reader").received
+    assert letter.message.annotations["x-opt-dead-letter-reason"] == "delivery-attempts"
+    assert letter.message.annotations["x-opt-dead-letter-delivery-count"] == 2
+    assert letter.message.delivery_count == 0
+
+
+def test_what_consumers_release_is_no_dead_letter(rig: Rig) -> None:
+    client = rig.client()
+    client.producer("orders").send("later")
+    consumer = client.consumer("orders")
+    for attempt in range(5):
+        consumer.received[attempt].give(RELEASED)
+    assert len(consumer.received) == 6
+
+
+def test_what_expires_goes_to_the_expiry_queue_and_stays_there(rig: Rig) -> None:
+    client = rig.client()
+    client.producer("orders").send("late", ttl_s=5)
+    rig.advance(6)
+    rig.advance(100_000)
+    assert rig.queue("orders").queue.available_count == 0
+    (late,) = client.consumer("late").received
+    assert (late.message.body, late.message.ttl_s) == ("late", 0.0)
+    assert late.message.annotations["x-opt-dead-letter-reason"] == "expired"
+
+
+def test_a_queue_without_a_policy_drops_what_is_rejected_or_expires(rig: Rig) -> None:
+    client = rig.client()
+    producer = client.producer("plain")
+    producer.send("bad"), producer.send("late", ttl_s=5)
+    client.consumer("plain", credit=1).received[0].give(REJECTED)
+    rig.advance(6)
+    assert [queue.address for queue in rig.snapshot().queues] == ["plain"]
+    assert rig.store.load().entries == []
+
+
+def test_a_dead_letter_that_is_rejected_goes_on_to_where_its_queue_says(rig: Rig) -> None:
+    client = rig.client()
+    client.producer("orders").send("worse")
+    reject_all(rig, "orders")
+    reject_all(rig, "dead")
+    (letter,) = client.consumer("buried").received
+    assert letter.message.annotations["x-opt-dead-letter-origin"] == "dead"
+
+
+def test_a_dead_letter_goes_to_a_consumer_only_when_the_disk_has_it(rig: Rig) -> None:
+    client = rig.client()
+    client.producer("orders").send("bad")
+    reader = client.consumer("dead", name="reader")
+    consumer = client.consumer("orders")
+    rig.is_disk_held = True
+    consumer.received[0].give(REJECTED)
+    assert reader.received == []
+    rig.is_disk_held = False
+    rig.run()
+    assert reader.bodies == ["bad"]
+
+
+@pytest.mark.parametrize("stops", [Rig.crash, Rig.restart])
+def test_a_dead_letter_is_one_with_its_cause_after_a_restart(rig: Rig, stops: Any) -> None:
+    rig.client().producer("orders").send("bad", ttl_s=50)
+    reject_all(rig, "orders")
+    stops(rig)
+    rig.advance(100)
+    (letter,) = rig.client().consumer("dead").received
+    assert letter.message.annotations["x-opt-dead-letter-reason"] == "rejected"
+    letter.give(ACCEPTED)
+    inventory = rig.store.load()
+    assert (inventory.entries, inventory.causes) == ([], {})
+
+
+def test_a_crash_before_the_commit_leaves_it_in_its_queue_and_one_after_it_among_the_dead(rig: Rig) -> None:
+    client = rig.client()
+    producer = client.producer("orders")
+    producer.send("first"), producer.send("second")
+    consumer = client.consumer("orders")
+    consumer.received[0].give(REJECTED)
+    rig.is_disk_held = True
+    consumer.received[1].give(REJECTED)
+    rig.crash()
+    client = rig.client()
+    assert client.consumer("orders", name="a").bodies == ["second"]
+    assert client.consumer("dead", name="b").bodies == ["first"]
+
+
+def test_a_large_dead_letter_is_whole(rig: Rig) -> None:
+    client = rig.client()
+    body = bytes(range(256)) * 2000
+    client.producer("orders").send(body)
+    client.consumer("orders").received[0].give(REJECTED)
+    (letter,) = client.consumer("dead", name="reader").received
+    assert letter.message.body == body
+    assert letter.message.annotations["x-opt-dead-letter-origin"] == "orders"
+
+
+def test_what_two_subscriptions_reject_is_one_dead_letter(rig: Rig) -> None:
+    client = rig.client()
+    consumers = [client.consumer("news.#", name=name, **DURABLE) for name in ("one", "two")]
+    client.producer("news.x").send("gossip")
+    for consumer in consumers:
+        consumer.received[0].give(REJECTED)
+    assert client.consumer("dead", name="reader").bodies == ["gossip"]
+    assert len(rig.store.load().entries) == 1
+
+
+def test_what_a_subscription_rejected_stays_with_the_others(rig: Rig) -> None:
+    client = rig.client()
+    one, two = (client.consumer("news.#", name=name, **DURABLE) for name in ("one", "two"))
+    client.producer("news.x").send("gossip")
+    one.received[0].give(REJECTED)
+    client.consumer("dead", name="reader").received[0].give(ACCEPTED)
+    two.received[0].give(RELEASED)
+    assert two.bodies == ["gossip", "gossip"]
+
+
+def test_a_dead_letter_may_come_again_when_it_was_read(rig: Rig) -> None:
+    """The queue of dead letters forgets that it had the message."""
+    client = rig.client()
+    one, two = (client.consumer("news.#", name=name, **DURABLE) for name in ("one", "two"))
+    client.producer("news.x").send("gossip")
+    reader = client.consumer("dead", name="reader")
+    one.received[0].give(REJECTED)
+    reader.received[0].give(ACCEPTED)
+    two.received[0].give(REJECTED)
+    assert reader.bodies == ["gossip", "gossip"]
