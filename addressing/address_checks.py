@@ -23,6 +23,7 @@ def check_addresses(topology: Topology, declared: Declared) -> Iterator[Problem]
         yield from _check_options(path, subject, pattern, address)
         if address.type.is_stored:
             yield from _check_home(path, subject, address, topology, declared)
+            yield from _check_expiry(path, subject, address, topology)
     yield from _check_fallbacks(topology, declared)
 
 
@@ -38,6 +39,8 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
     refused = () if kind.is_stored else ("broker", "brokers", "broker_address")
     if kind is not AddressKind.ANYCAST:
         refused = (*refused, "distribution", "fallback", "retransmit")
+    if kind is not AddressKind.TOPIC:
+        refused = (*refused, "subscription_expiry_s")
     if kind is AddressKind.UNAVAILABLE:
         refused = (*refused, "priority")
     for key in refused:
@@ -63,6 +66,23 @@ def _check_brokers(path: Path, subject: str, address: Address) -> Iterator[Probl
             fix = f"write 'brokers: [{', '.join(dict.fromkeys(address.brokers))}]'."
             message = f"{subject} broker {broker!r} is listed twice"
             yield Problem((*path, "brokers", i), "AM406", message, fix=fix, relies_on=((*path, "brokers"),))
+
+
+def _check_expiry(path: Path, subject: str, address: Address, topology: Topology) -> Iterator[Problem]:
+    if address.subscription_expiry_s is None or address.type is not AddressKind.TOPIC:
+        return
+    for name in topology.brokers_of(address):
+        broker = topology.brokers.get(name)
+        if broker is not None and not broker.is_embedded:
+            message = f"{subject} 'subscription_expiry_s' has no meaning on {name!r}, an existing broker"
+            relies_on: tuple[Path, ...] = (
+                (*path, "type"),
+                (*path, "broker"),
+                (*path, "brokers"),
+                ("default_broker",),
+                ("brokers", name),
+            )
+            yield Problem((*path, "subscription_expiry_s"), "AM405", message, at_key=True, relies_on=relies_on)
 
 
 def _check_home(

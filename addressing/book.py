@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING
 
 from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
@@ -62,6 +63,7 @@ class AddressPolicy:
     fallback: str = ""
     priority: int = DEFAULT_PRIORITY
     retransmit: bool = False
+    subscription_expiry_s: float = inf
 
     @property
     def is_sharded(self) -> bool:
@@ -71,6 +73,10 @@ class AddressPolicy:
     def at_broker(self, broker: str) -> str:
         """Return the address to attach to at ``broker``, one of ``brokers``."""
         return self.address_prefixes[self.brokers.index(broker)] + (self.broker_address or self.address)
+
+
+def subscription_expiry_s(entry: Address) -> float:
+    return inf if entry.subscription_expiry_s is None else entry.subscription_expiry_s
 
 
 class AddressBook:
@@ -107,6 +113,7 @@ class AddressBook:
             fallback=entry.fallback or "",
             priority=entry.priority,
             retransmit=entry.retransmit,
+            subscription_expiry_s=subscription_expiry_s(entry),
         )
 
     def with_fallback(self) -> tuple[AddressPolicy, ...]:

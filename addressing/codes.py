@@ -240,7 +240,8 @@ _ALL = (
         "AM405",
         "an option that this type of address does not have",
         "'distribution', 'fallback' and 'retransmit' are for anycast; 'broker', 'brokers' and 'broker_address' are "
-        "for queue and topic; 'priority' is for all but unavailable.",
+        "for queue and topic; 'subscription_expiry_s' is for a topic on an embedded broker, since an existing one has "
+        "settings of its own; 'priority' is for all but unavailable.",
         "remove the option, or change the type.",
     ),
     Code(
