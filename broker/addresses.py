@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 
 from addressing.address import BROKER_PREFIX, normalize
-from addressing.book import AddressBook, AddressKind
+from addressing.book import AddressBook, AddressKind, subscription_expiry_s
 from addressing.topology import Topology
 
 
@@ -20,10 +21,16 @@ class Holding(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An address in normal form, and what is kept there."""
+    """An address in normal form, and what is kept there.
+
+    A filter with wildcards is an address too: the entry of the topology that it falls under says what holds for it,
+    though the addresses it matches may fall under others.
+    """
 
     address: str
     holding: Holding
+    subscription_expiry_s: float = inf
+    """Of durable subscriptions without a consumer."""
 
 
 class BrokerAddresses:
@@ -36,7 +43,7 @@ class BrokerAddresses:
         self._temporary_topic_prefix = f"{BROKER_PREFIX}{broker}/temp-topic."
         # Routers ask by the name at the broker, which the topology need not declare as an address.
         self._renamed = {
-            entry.broker_address: _HOLDINGS[entry.type]
+            entry.broker_address: Place(entry.broker_address, _HOLDINGS[entry.type], subscription_expiry_s(entry))
             for entry in topology.addresses.values()
             if entry.broker_address and broker in topology.brokers_of(entry)
         }
@@ -46,7 +53,7 @@ class BrokerAddresses:
         name = normalize(address)
         renamed = self._renamed.get(name)
         if renamed is not None:
-            return Place(name, renamed)
+            return renamed
         if name.startswith(self._temporary_topic_prefix):
             return Place(name, Holding.TOPIC)
         policy = self._book.resolve(name)
@@ -54,7 +61,12 @@ class BrokerAddresses:
             return None
         if policy.is_internal:
             return Place(name, Holding.TEMPORARY if self.is_temporary(name) else Holding.PROBE)
-        return Place(name, _HOLDINGS[policy.kind])
+        return Place(name, _HOLDINGS[policy.kind], policy.subscription_expiry_s)
+
+    def subscription_expiry_s(self, filter_: str) -> float:
+        """Of durable subscriptions; one to what the topology does not have any more never expires."""
+        place = self.resolve(filter_)
+        return inf if place is None else place.subscription_expiry_s
 
     def temporary(self, token: str, *, is_topic: bool = False) -> Place:
         """What a dynamic terminus names. [3.5.3]"""

@@ -14,20 +14,13 @@ from broker.shelf cimport Shelf
 
 import heapq
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from broker.queue import MARK_STRIDE, QueueSnapshot
 from broker.store.batch import QueueKind, QueueRow
+from broker.subscribers import SubscriptionKey
 from broker.topic import SubscriptionTree
 
 cdef long long _STRIDE = MARK_STRIDE
-
-
-class SubscriptionKey(NamedTuple):
-    """Who subscribes: routers all show the mesh's name, and put the client's container-id before the link name."""
-
-    container_id: str
-    link_name: str
 
 
 cdef class Taker(DeliveryOwner):
@@ -43,7 +36,8 @@ cdef class HeldQueue:
 
     ``row`` is what the store knows of it; None for one that lives in memory only.
     ``is_probe``: in memory too, but its messages are written, without an entry: the next start forgets them.
-    ``key`` is set for subscriptions; ``address`` is then the filter.
+    ``key`` is set for a subscription that is found again, or shared; ``address`` is then the filter.
+    ``taker_count``: links that take from it, or will once it is on disk. Kept by who attaches them.
     """
 
     def __init__(self, address, queue, row=None, key=None, is_subscription=False, is_probe=False):
@@ -79,7 +73,7 @@ cdef class HeldQueue:
 
     @property
     def is_forsaken(self):
-        """A subscription without its link, or a temporary queue that nobody uses and that holds nothing."""
+        """A subscription without links, or a temporary queue that nobody uses and that holds nothing."""
         if self.is_durable or self.queue.is_used or self.producer_count:
             return False
         return self.is_subscription or self.queue.is_empty
@@ -168,14 +162,16 @@ cdef class Stock:
     def existing_queue(self, address):
         return self.queues.get(address)
 
-    def subscribe(self, filter_):
-        """A subscription that ends with its link."""
-        held = self._add(HeldQueue(filter_, Queue(is_durable=False), is_subscription=True))
+    def subscribe(self, filter_, key=None):
+        """A subscription that ends with its link, or with the last of those that share it by its key."""
+        held = self._add(HeldQueue(filter_, Queue(is_durable=False), key=key, is_subscription=True))
+        if key is not None:
+            self.subscribers[key] = held
         self.subscriptions.add(filter_, held)
         return held
 
     def subscribe_durably(self, filter_, key):
-        """The durable subscription of this subscriber; one to another filter gives way."""
+        """The durable subscription of this key; one to another filter gives way."""
         held = self.subscribers.get(key)
         if held is not None and held.address == filter_:
             return held
@@ -185,8 +181,11 @@ cdef class Stock:
         self.commits.write.queues.append(row)
         return self._add_from(row)
 
-    def durable_subscription(self, key):
+    def subscription(self, key):
         return self.subscribers.get(key)
+
+    def durable_subscriptions(self):
+        return [held for held in self.subscribers.values() if held.is_durable]
 
     def matching(self, address):
         return self.subscriptions.matching(address)
@@ -315,7 +314,7 @@ cdef class Stock:
                 held.address,
                 held.is_subscription,
                 held.is_durable,
-                f"{held.key.container_id}|{held.key.link_name}" if held.key else None,
+                held.key.text if held.key else None,
                 held.queue.snapshot(),
             )
             for held in self.every
