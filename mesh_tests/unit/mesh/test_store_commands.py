@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from broker.store.batch import QueueKind, QueueRow
 from mesh.cli import cli
 from mesh.exit_codes import ExitCode
+from mesh.store_report import subscriber
 from mesh_tests.unit.broker.store_of_orders import COUNT, LARGE_ID, write_store
 
 
@@ -30,6 +32,12 @@ def test_check_shows_each_queue_and_the_sum(directory: Path) -> None:
     assert lines[2][:3] == ["news.#", "reader|mine", "145"]
     assert "291 messages of" in result.stderr
     assert "bytes that nobody needs (`amqpmesh store compact`)" in result.stderr
+
+
+def test_a_shared_subscription_is_called_by_its_name() -> None:
+    shared = QueueRow(1, QueueKind.SUBSCRIPTION, "news.#", "|shared|app", "work")
+    everybodys = QueueRow(2, QueueKind.SUBSCRIPTION, "news.#", "|shared", "work")
+    assert [subscriber(row) for row in (shared, everybodys)] == ["app|work (shared)", "work (shared, global)"]
 
 
 def test_check_says_what_is_wrong_and_fails(directory: Path) -> None:
