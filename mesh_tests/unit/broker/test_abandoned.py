@@ -68,6 +68,7 @@ def test_a_subscriber_that_comes_back_in_time_starts_anew(rig: Rig) -> None:
 
 def test_a_consumer_that_comes_and_goes_leaves_no_memory_of_it(rig: Rig) -> None:
     client = rig.client("app")
+    client.consumer("alerts.#", name="due first", **KEPT).detach()
     for _ in range(300):
         client.consumer("alerts.#", name="reader", **KEPT).detach()
     assert len(rig.node._abandoned._due) < 110
