@@ -21,16 +21,18 @@ _SPARE = 100
 class Abandoned:
     """``expiry_s(filter)``: after how long, as the topology has it; inf for never.
 
-    Always: ``_since`` has the durable subscriptions without a consumer that will expire, and ``_due`` when
+    Always: ``_waiting`` has the durable subscriptions without a consumer that will expire, each with its number
+    in ``_due``
     """
 
     def __init__(self, stock: Stock, expiry_s: Callable[[str], float], log: Emit) -> None:
         self._stock = stock
         self._expiry_s = expiry_s
         self._log = log
-        self._since: dict[HeldQueue, float] = {}
+        self._waiting: dict[HeldQueue, int] = {}
         self._due: list[tuple[float, int, float, HeldQueue]] = []
-        self._serials = itertools.count()
+        """When, its number, since when, which."""
+        self._numbers = itertools.count()
 
     def begin(self, now: float) -> None:
         """What the store had is without consumers."""
@@ -41,19 +43,19 @@ class Abandoned:
         """Its last consumer did, which had asked for it to be kept for so long. [3.5.3]"""
         kept_s = min(timeout_s, self._expiry_s(held.address))
         if kept_s < inf:
-            self._since[held] = now
-            heapq.heappush(self._due, (now + kept_s, next(self._serials), now, held))
+            number = self._waiting[held] = next(self._numbers)
+            heapq.heappush(self._due, (now + kept_s, number, now, held))
             # A consumer that comes and goes would otherwise fill it for days.
-            if len(self._due) > 2 * len(self._since) + _SPARE:
-                self._due = [due for due in self._due if self._is_abandoned(due[3], since=due[2])]
+            if len(self._due) > 2 * len(self._waiting) + _SPARE:
+                self._due = [due for due in self._due if self._is_waiting(due[1], due[3])]
                 heapq.heapify(self._due)
 
     def forget(self, held: HeldQueue) -> None:
         """It is taken from again, or gone."""
-        self._since.pop(held, None)
+        self._waiting.pop(held, None)
 
     def next_deadline(self) -> float | None:
-        while self._due and not self._is_abandoned(self._due[0][3], since=self._due[0][2]):
+        while self._due and not self._is_waiting(self._due[0][1], self._due[0][3]):
             heapq.heappop(self._due)
         return self._due[0][0] if self._due else None
 
@@ -62,13 +64,13 @@ class Abandoned:
             _, _, since, held = heapq.heappop(self._due)
             self._delete(held, now - since)
 
-    def _is_abandoned(self, held: HeldQueue, *, since: float) -> bool:
+    def _is_waiting(self, number: int, held: HeldQueue) -> bool:
         if held.is_deleted:
-            self._since.pop(held, None)
-        return self._since.get(held) == since
+            self.forget(held)
+        return self._waiting.get(held) == number
 
     def _delete(self, held: HeldQueue, unused_s: float) -> None:
-        del self._since[held]
+        self.forget(held)
         found = held.queue.snapshot()
         subscriber = held.key.text if held.key is not None else ""
         self._stock.delete(held)
