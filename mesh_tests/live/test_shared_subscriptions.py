@@ -150,6 +150,21 @@ def test_a_sharer_whose_connection_is_lost_leaves_its_messages_to_the_other(mesh
     assert sorted(stays.settled) == list(range(CREDIT))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_sharers_keep_their_links_and_nothing_is_lost_when_the_broker_is_killed(mesh, stack, producer, kind):
+    address = f"topic.killed.{kind.replace(' ', '-')}"
+    pair = _attach(mesh, stack, address, kind, **KEPT)
+    _publish(producer, address, range(COUNT), [])
+    wait_with(pair, lambda: all(len(sharer.arrived) == CREDIT for sharer in pair), "what they have credit for", BUSY_S)
+    mesh.kill("b1")
+
+    def has_all_come() -> bool:
+        _settle(pair)
+        return {*pair[0].settled, *pair[1].settled} == set(range(COUNT))
+
+    wait_with(pair, has_all_come, "all that was accepted", BUSY_S)
+
+
 def test_a_shared_durable_subscription_is_unsubscribed_through_a_router_when_nobody_consumes(mesh, stack):
     address = "topic.unsubscribed"
     ids, capabilities, names = KINDS["global"]
