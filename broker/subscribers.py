@@ -1,9 +1,9 @@
 """Whose subscription does a link take from, and with whom does it share it?
 
-As JMS is mapped to AMQP by Qpid JMS 2.10 (``AmqpConsumerBuilder``, ``AmqpSubscriptionTracker``)
-and served by ActiveMQ Artemis 2.56 (``DefaultSenderController``): the source has the capability ``shared``, and what is
-before the first ``|`` of the link name names the subscription, within the client's container-id or, with the capability
-``global`` (a JMS client without a client id), for everybody. Links of one client need names of their own:
+As JMS is mapped to AMQP by Qpid JMS 2.10 (``AmqpConsumerBuilder``, ``AmqpSubscriptionTracker``) and served by ActiveMQ
+Artemis 2.56 (``DefaultSenderController``): the source has the capability ``shared``, and what is before the first ``|``
+of the link name names the subscription, within the client's container-id or, with the capability ``global`` (a JMS
+client without a client id), for everybody. Links of one client need names of their own:
 
                       with a client id            without
     durable           name, name|2, ...           name|global, name|global2, ...
@@ -11,7 +11,7 @@ before the first ``|`` of the link name names the subscription, within the clien
     unsubscribe       name, null source           name|global, null source
 
 A durable subscription and one that is not are two, though their names are the same. One that is shared and one that is
-not are not allowed the same name, since ``unsubscribe`` could mean either (JMS 2.0, 8.3.3 and 8.3.4).
+not are not allowed the same name (JMS 2.0, ``Session.createSharedDurableConsumer``): ``unsubscribe`` could mean either.
 """
 
 from __future__ import annotations
