@@ -40,6 +40,8 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
     refused: tuple[str, ...] = () if kind.is_stored else ("broker", "brokers", "broker_address", *QUEUE_OPTIONS)
     if kind is not AddressKind.ANYCAST:
         refused = (*refused, "distribution", "fallback", "retransmit")
+    if kind is not AddressKind.TOPIC:
+        refused = (*refused, "subscription_expiry_s")
     if kind is AddressKind.UNAVAILABLE:
         refused = (*refused, "priority")
     for key in refused:

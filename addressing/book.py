@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING
 
 from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
@@ -64,6 +65,7 @@ class AddressPolicy:
     priority: int = DEFAULT_PRIORITY
     retransmit: bool = False
     queue: QueuePolicy = NO_POLICY
+    subscription_expiry_s: float = inf
 
     @property
     def is_sharded(self) -> bool:
@@ -73,6 +75,10 @@ class AddressPolicy:
     def at_broker(self, broker: str) -> str:
         """Return the address to attach to at ``broker``, one of ``brokers``."""
         return self.address_prefixes[self.brokers.index(broker)] + (self.broker_address or self.address)
+
+
+def subscription_expiry_s(entry: Address) -> float:
+    return inf if entry.subscription_expiry_s is None else entry.subscription_expiry_s
 
 
 class AddressBook:
@@ -110,6 +116,7 @@ class AddressBook:
             priority=entry.priority,
             retransmit=entry.retransmit,
             queue=self.queue_policy(entry),
+            subscription_expiry_s=subscription_expiry_s(entry),
         )
 
     def queue_policy(self, entry: Address) -> QueuePolicy:

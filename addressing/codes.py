@@ -241,7 +241,7 @@ _ALL = (
         "an option that this type of address does not have",
         "'distribution', 'fallback' and 'retransmit' are for anycast; 'broker', 'brokers' and 'broker_address' are "
         "for queue and topic, as are 'dead_letter', 'max_delivery_attempts', 'expiry', 'max_messages', 'max_bytes' and "
-        "'when_full'; 'priority' is for all but unavailable.",
+        "'when_full'; 'subscription_expiry_s' is for a topic; 'priority' is for all but unavailable.",
         "remove the option, or change the type.",
     ),
     Code(

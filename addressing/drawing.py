@@ -200,6 +200,8 @@ def _address_row(name: str, topology: Topology) -> list[str]:
         parts.append(f"priority {address.priority}")
     if address.retransmit:
         parts.append("retransmitted")
+    if address.subscription_expiry_s is not None:
+        parts.append(f"subscriptions expire after {address.subscription_expiry_s:,.12g} s")
     return [name, str(address.type), ", ".join(part for part in parts if part)]
 
 

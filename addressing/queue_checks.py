@@ -48,7 +48,7 @@ def _check_needs(path: Path, pattern: str, address: Address) -> Iterator[Problem
 
 def _check_brokers(path: Path, pattern: str, address: Address, topology: Topology) -> Iterator[Problem]:
     existing = [name for name in _brokers_of(address, topology) if not topology.brokers[name].is_embedded]
-    for key in QUEUE_OPTIONS if existing else ():
+    for key in (*QUEUE_OPTIONS, "subscription_expiry_s") if existing else ():
         if key in address.model_fields_set:
             message = f"address {pattern!r}: {key!r} has no meaning at the existing broker {existing[0]!r}"
             relies_on: tuple[Path, ...] = ((*path, "broker"), (*path, "brokers"), ("default_broker",), ("brokers",))

@@ -74,6 +74,7 @@ NodeNames = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 Host = Annotated[str, Field(min_length=1, max_length=255)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
+LongSeconds = Annotated[float, Field(gt=0, le=315_360_000, allow_inf_nan=False)]
 
 
 class Authentication(StrEnum):
@@ -279,6 +280,8 @@ class Address(Part):
     """What a full queue does: block producers (default), reject, drop-oldest (default of a topic), or dead-letter."""
     retransmit: bool = False
     """anycast: send again, with delivery-count raised, what was on its way to a router or consumer that is lost."""
+    subscription_expiry_s: LongSeconds | None = None
+    """topic: a durable subscription without a consumer for so long is deleted with its messages (default: never)."""
 
     @classmethod
     def _from_shorthand(cls, value: Any) -> Any:

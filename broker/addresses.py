@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 
 from addressing.address import BROKER_PREFIX, normalize
-from addressing.book import AddressBook, AddressKind
+from addressing.book import AddressBook, AddressKind, subscription_expiry_s
 from addressing.queue_policy import NO_POLICY, QueuePolicy
 from addressing.topology import Topology
 
@@ -21,10 +22,16 @@ class Holding(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An address in normal form, and what is kept there."""
+    """An address in normal form, and what is kept there.
+
+    A filter with wildcards is an address too: the entry of the topology that it falls under says what holds for it,
+    though the addresses it matches may fall under others.
+    """
 
     address: str
     holding: Holding
+    subscription_expiry_s: float = inf
+    """Of durable subscriptions without a consumer."""
 
 
 class BrokerAddresses:
@@ -41,7 +48,10 @@ class BrokerAddresses:
             for entry in topology.addresses.values()
             if entry.broker_address and broker in topology.brokers_of(entry)
         ]
-        self._renamed = {entry.broker_address: _HOLDINGS[entry.type] for entry in renamed}
+        self._renamed = {
+            entry.broker_address: Place(entry.broker_address, _HOLDINGS[entry.type], subscription_expiry_s(entry))
+            for entry in renamed
+        }
         self._renamed_policies = {entry.broker_address: book.queue_policy(entry) for entry in renamed}
 
     def resolve(self, address: str) -> Place | None:
@@ -49,7 +59,7 @@ class BrokerAddresses:
         name = normalize(address)
         renamed = self._renamed.get(name)
         if renamed is not None:
-            return Place(name, renamed)
+            return renamed
         if name.startswith(self._temporary_topic_prefix):
             return Place(name, Holding.TOPIC)
         policy = self._book.resolve(name)
@@ -57,7 +67,12 @@ class BrokerAddresses:
             return None
         if policy.is_internal:
             return Place(name, Holding.TEMPORARY if self.is_temporary(name) else Holding.PROBE)
-        return Place(name, _HOLDINGS[policy.kind])
+        return Place(name, _HOLDINGS[policy.kind], policy.subscription_expiry_s)
+
+    def subscription_expiry_s(self, filter_: str) -> float:
+        """Of durable subscriptions; one to what the topology does not have any more never expires."""
+        place = self.resolve(filter_)
+        return inf if place is None else place.subscription_expiry_s
 
     def queue_policy(self, address: str) -> QueuePolicy:
         """Of the queue, or of the subscriptions with this filter, which a pattern of the topology fits."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from addressing.pattern import is_pattern
 from broker.addresses import BrokerAddresses, Holding, Place
@@ -19,7 +20,8 @@ from broker.events import LinkRefused, LinkStolen
 from broker.receiving import Gate, Receiving
 from broker.sending import Sending
 from broker.shelf import Shelf
-from broker.stock import HeldQueue, Stock, SubscriptionKey
+from broker.stock import HeldQueue, Stock
+from broker.subscriptions import Subscriptions, timeout_s
 from wire import terminus
 from wire.errors import AmqpError, LinkError
 from wire.link import RECEIVE_FIRST, IncomingLink, Link, OutgoingLink
@@ -40,6 +42,8 @@ class Attachment:
     held: HeldQueue | None
     worker: Receiving | Sending | None
     owns_queue: bool = False
+    timeout_s: float = inf
+    """How long a durable subscription is to be kept without its consumers."""
     is_opened: bool = False
     is_over: bool = False
 
@@ -50,6 +54,7 @@ class Attachments:
     def __init__(
         self,
         addresses: BrokerAddresses,
+        subscriptions: Subscriptions,
         stock: Stock,
         shelf: Shelf,
         commits: Commits,
@@ -58,6 +63,7 @@ class Attachments:
         log: Emit,
     ) -> None:
         self._addresses = addresses
+        self._subscriptions = subscriptions
         self._stock = stock
         self._shelf = shelf
         self._commits = commits
@@ -196,19 +202,18 @@ class Attachments:
         self._open(attachment, now)
 
     def _subscribe(self, link: OutgoingLink, place: Place, wanted: Terminus, now: float) -> None:
-        if not wanted.outlives_link:
-            held = self._stock.subscribe(place.address)
-            self._open(self._record(link, held, self._sending(link, held)), now)
-            return
-        held = self._stock.subscribe_durably(place.address, _subscriber(link))
-        # Who is told of a subscription may count on it: it is on disk first, though another link may have made it.
-        self._commits.promise(partial(self._open, self._record(link, held, self._sending(link, held))))
+        held = self._subscriptions.take(_container_id(link), link.name, place.address, wanted)
+        attachment = self._record(link, held, self._sending(link, held))
+        attachment.timeout_s = timeout_s(wanted)
+        if held.is_durable:
+            # Who is told of a subscription may count on it: it is on disk first, though another link may have made it.
+            self._commits.promise(partial(self._open, attachment))
+        else:
+            self._open(attachment, now)
 
     def _recall(self, link: OutgoingLink) -> None:
         """A null source asks for the terminus as it was left; JMS does so to end a subscription. [2.6.3]"""
-        held = self._stock.durable_subscription(_subscriber(link))
-        if held is None:
-            raise LinkError("amqp:not-found", f"no subscription is known as {link.name!r}")
+        held = self._subscriptions.recall(_container_id(link), link.name)
         link.set_source(
             terminus.source(
                 held.address, durability=Durability.UNSETTLED_STATE, expiry=Expiry.NEVER, capabilities=("topic",)
@@ -247,6 +252,8 @@ class Attachments:
 
     def _record(self, link: Link, held: HeldQueue | None, worker: Receiving | Sending | None) -> Attachment:
         attachment = Attachment(link, _name(link), held, worker)
+        if isinstance(worker, Sending) and held is not None:
+            held.taker_count += 1
         link.owner = worker
         self._by_name[attachment.name] = attachment
         self._by_link[link] = attachment
@@ -277,9 +284,16 @@ class Attachments:
             return False
         if isinstance(worker, Receiving):
             held.producer_count -= 1
-        is_unsubscribed = closed and held.key is not None and not isinstance(worker, Receiving)
-        if is_unsubscribed or attachment.owns_queue or held.is_forsaken:
+        elif isinstance(worker, Sending):
+            held.taker_count -= 1
+        is_subscriber = held.is_subscription and not isinstance(worker, Receiving)
+        is_unsubscribed = closed and is_subscriber and held.is_durable and not held.taker_count
+        if is_unsubscribed:
+            self._subscriptions.end(held)
+        elif attachment.owns_queue or held.is_forsaken:
             self._stock.delete(held)
+        elif is_subscriber and worker is not None:
+            self._subscriptions.leave(held, attachment.timeout_s, now)
         return is_unsubscribed
 
     def _answer_detach(self, attachment: Attachment, closed: bool, now: float) -> None:
@@ -294,8 +308,6 @@ class Attachments:
 
 
 def _refuse_unsupported(wanted: Terminus) -> None:
-    if "shared" in wanted.capabilities:
-        raise LinkError("amqp:not-implemented", "shared subscriptions are not supported")
     for name, value in wanted.filter.items():
         if name in SELECTORS or getattr(value, "descriptor", None) in SELECTORS:
             raise LinkError("amqp:not-implemented", f"filter {name!r}: selectors are not supported")
@@ -307,7 +319,3 @@ def _container_id(link: Link) -> str:
 
 def _name(link: Link) -> LinkName:
     return _container_id(link), link.name, isinstance(link, IncomingLink)
-
-
-def _subscriber(link: Link) -> SubscriptionKey:
-    return SubscriptionKey(_container_id(link), link.name)

@@ -19,6 +19,18 @@ class StoreOpened(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriptionExpired(LogEvent):
+    """Nobody took from a durable subscription for so long that it was deleted, with its messages."""
+
+    level: ClassVar[Level] = "warning"
+    address: str
+    subscriber: str
+    unused_s: float
+    message_count: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LinkRefused(LogEvent):
     """Somebody attached to what is not here, or in a way that is not supported."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from addressing.book import AddressBook
 from addressing.topology import Topology
+from broker.abandoned import Abandoned
 from broker.addresses import BrokerAddresses
 from broker.attaching import Attachments
 from broker.commit import Commits
@@ -19,6 +20,8 @@ from broker.receiving import Gate
 from broker.shelf import Fetch, Shelf
 from broker.stock import QueueSummary, Stock
 from broker.store.batch import Inventory, WriteBatch
+from broker.subscribers import Subscribers
+from broker.subscriptions import Subscriptions
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
@@ -69,9 +72,11 @@ class BrokerNode:
         addresses = BrokerAddresses(topology, name, AddressBook(topology))
         self._stock = Stock(self._commits, self._shelf, wall_offset_s, addresses.queue_policy)
         self._gate = Gate(self._commits, self._shelf)
+        self._abandoned = Abandoned(self._stock, addresses.subscription_expiry_s, log)
         serials = itertools.count(1)
         self._attachments = Attachments(
             addresses,
+            Subscriptions(self._stock, Subscribers(topology.mesh), self._abandoned),
             self._stock,
             self._shelf,
             self._commits,
@@ -80,6 +85,7 @@ class BrokerNode:
             log,
         )
         self._stock.stock(inventory, now)
+        self._abandoned.begin(now)
 
     # The disk
 
@@ -110,7 +116,7 @@ class BrokerNode:
             max_frame_bytes=32768,
             max_links=MAX_LINKS_PER_CONNECTION,
             properties={"product": PRODUCT},
-            offered_capabilities=("ANONYMOUS-RELAY",),
+            offered_capabilities=("ANONYMOUS-RELAY", "SHARED-SUBS"),
         )
         endpoint = Endpoint(settings, peer, self.dirty)
         self._endpoints[endpoint] = None
@@ -152,11 +158,12 @@ class BrokerNode:
     def on_time(self, now: float) -> None:
         self._stock.now = now
         self._stock.on_time(now)
+        self._abandoned.on_time(now)
         self._commits.on_time(now)
         self._settle_down(now)
 
     def next_deadline(self) -> float | None:
-        deadlines = (self._stock.next_deadline(), self._commits.next_deadline())
+        deadlines = (self._stock.next_deadline(), self._abandoned.next_deadline(), self._commits.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     # wire.events.Sink: what comes over links that nobody serves (any more)

@@ -29,6 +29,7 @@ cdef class HeldQueue:
     cdef readonly bint is_probe
     cdef dict consumers
     cdef public long producer_count
+    cdef public long taker_count
     cdef double due_s
     cdef long long written_marks[LEVELS]
     cdef readonly object policy

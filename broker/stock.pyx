@@ -14,13 +14,13 @@ from broker.shelf cimport Shelf
 
 import heapq
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from addressing.queue_policy import NO_POLICY, WhenFull
 from broker.action import Departure
 from broker.cause import Cause, Reason
 from broker.queue import MARK_STRIDE, QueueSnapshot
 from broker.store.batch import QueueKind, QueueRow
+from broker.subscribers import SubscriptionKey
 from broker.topic import SubscriptionTree
 
 cdef long long _STRIDE = MARK_STRIDE
@@ -44,13 +44,6 @@ def _no_policy(address):
     return NO_POLICY
 
 
-class SubscriptionKey(NamedTuple):
-    """Who subscribes: routers all show the mesh's name, and put the client's container-id before the link name."""
-
-    container_id: str
-    link_name: str
-
-
 cdef class Taker(DeliveryOwner):
     cdef int take(self, Entry entry) except -1:
         raise NotImplementedError
@@ -69,7 +62,8 @@ cdef class HeldQueue:
 
     ``row`` is what the store knows of it; None for one that lives in memory only.
     ``is_probe``: in memory too, but its messages are written, without an entry: the next start forgets them.
-    ``key`` is set for subscriptions; ``address`` is then the filter.
+    ``key`` is set for a subscription that is found again, or shared; ``address`` is then the filter.
+    ``taker_count``: links that take from it, or will once it is on disk. Kept by who attaches them.
 
     Always: ``moved`` has the ids of the messages here, or on their way, that were taken from another queue
     Always: ``promised`` is the credit that its producers have
@@ -135,7 +129,7 @@ cdef class HeldQueue:
 
     @property
     def is_forsaken(self):
-        """A subscription without its link, or a temporary queue that nobody uses and that holds nothing."""
+        """A subscription without links, or a temporary queue that nobody uses and that holds nothing."""
         if self.is_durable or self.queue.is_used or self.producer_count:
             return False
         return self.is_subscription or self.queue.is_empty
@@ -249,14 +243,16 @@ cdef class Stock:
     def existing_queue(self, address):
         return self.queues.get(address)
 
-    def subscribe(self, filter_):
-        """A subscription that ends with its link."""
-        held = self._add(HeldQueue(filter_, Queue(is_durable=False), is_subscription=True))
+    def subscribe(self, filter_, key=None):
+        """A subscription that ends with its link, or with the last of those that share it by its key."""
+        held = self._add(HeldQueue(filter_, Queue(is_durable=False), key=key, is_subscription=True))
+        if key is not None:
+            self.subscribers[key] = held
         self.subscriptions.add(filter_, held)
         return held
 
     def subscribe_durably(self, filter_, key):
-        """The durable subscription of this subscriber; one to another filter gives way."""
+        """The durable subscription of this key; one to another filter gives way."""
         held = self.subscribers.get(key)
         if held is not None and held.address == filter_:
             return held
@@ -266,8 +262,11 @@ cdef class Stock:
         self.commits.write.queues.append(row)
         return self._add_from(row)
 
-    def durable_subscription(self, key):
+    def subscription(self, key):
         return self.subscribers.get(key)
+
+    def durable_subscriptions(self):
+        return [held for held in self.subscribers.values() if held.is_durable]
 
     def matching(self, address):
         return self.subscriptions.matching(address)
@@ -479,7 +478,7 @@ cdef class Stock:
                 held.address,
                 held.is_subscription,
                 held.is_durable,
-                f"{held.key.container_id}|{held.key.link_name}" if held.key else None,
+                held.key.text if held.key else None,
                 held.queue.snapshot(),
             )
             for held in self.every

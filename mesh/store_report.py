@@ -13,6 +13,7 @@ from broker.cause import Cause
 from broker.store.batch import QueueKind, QueueRow, StoreError
 from broker.store.checking import CheckReport, QueueTotals
 from broker.store.dumping import StoredMessage
+from broker.subscribers import SubscriptionKey
 from mesh.failure import CommandFailed
 from mesh.message_format import body_map, head_map
 from mesh.output import Output
@@ -81,8 +82,8 @@ def message_map(stored: StoredMessage) -> dict[str, Any]:
 
 
 def subscriber(row: QueueRow) -> str | None:
-    """Whose durable subscription it is: container-id and link name."""
-    return None if row.kind is QueueKind.QUEUE else f"{row.container_id} {row.link_name}"
+    """Whose durable subscription it is: container-id and link name, or what those that share it call it."""
+    return None if row.kind is QueueKind.QUEUE else SubscriptionKey(row.container_id, row.link_name).text
 
 
 def _cause_map(cause: Cause) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from router.forwarding.ends import Inlet, Taker
 from router.forwarding.guard import Guard
 from router.routes import IngressRoute, RouteRequest, RouteWays
 from router.timers import Timers
+from wire import routed_name
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
@@ -204,7 +205,7 @@ class ClientConnection(RouterConnection):
             policy=policy,
             broker=policy.brokers[0],
             client=self._unique_id,
-            link_name=self._name_at_broker(link, address),
+            link_name=self._name_at_broker(link, policy, address),
             address=address,
             max_message_bytes=self._max_message_bytes if isinstance(link, IncomingLink) else 0,
             guard=self._guard(link) if isinstance(link, IncomingLink) else None,
@@ -217,17 +218,20 @@ class ClientConnection(RouterConnection):
     def _unique_id(self) -> str:
         return f"{self._services.router_id}/{self._services.instance}/{self.number}"
 
-    def _name_at_broker(self, link: Link, address: str | None) -> str:
+    def _name_at_broker(self, link: Link, policy: AddressPolicy, address: str | None) -> str:
         """A link that is meant to be found again is known by container and name, from whatever router it comes.
 
-        All others are told apart by their connection too: programs that never set a container-id would steal each
-        other's links.
+        All others are told apart by their connection too, and so are those that share a subscription, lasting or not.
         """
         remote = self.endpoint.remote
-        name = f"{remote.container_id if remote else ''}|{link.name}"
-        if address is None or link.remote_source.outlives_link or link.remote_target.outlives_link:
-            return name
-        return f"{name}|{self._unique_id}"
+        container_id = remote.container_id if remote else ""
+        wanted = link.remote_source
+        if policy.kind is AddressKind.TOPIC and isinstance(link, OutgoingLink) and "shared" in wanted.capabilities:
+            is_global = "global" in wanted.capabilities
+            return routed_name.sharing(container_id, link.name, self._unique_id, is_global=is_global)
+        if address is None or wanted.outlives_link or link.remote_target.outlives_link:
+            return routed_name.lasting(container_id, link.name)
+        return routed_name.passing(container_id, link.name, self._unique_id)
 
 
 def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:

@@ -138,7 +138,7 @@ class _Parts:
                 max_links=listener.max_links,
                 window_frames=max(_SESSION_WINDOW_BYTES // listener.max_frame_bytes, _MIN_WINDOW_FRAMES),
                 properties={"product": "amqpmesh", "version": self._version},
-                offered_capabilities=("ANONYMOUS-RELAY",),
+                offered_capabilities=("ANONYMOUS-RELAY", "SHARED-SUBS"),
             ),
             link_capacity=listener.link_capacity,
             max_message_bytes=listener.max_message_bytes,

@@ -54,7 +54,7 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
     \b
     Columns of --queues:
       ADDRESS    name of the queue, or the topic of a subscription
-      SUBSCRIBER whose durable subscription it is: container-id and link name
+      SUBSCRIBER whose subscription it is, if it is durable or shared: container-id and link name, or what it is called
       DURABLE    no for what goes with those who use it, and with the broker
       AVAILABLE  messages that wait for a consumer
       ACQUIRED   messages that are with a consumer, without an outcome yet

@@ -112,6 +112,47 @@ def test_a_jms_durable_subscription_ends_when_it_is_unsubscribed(mesh, new_clien
     assert again.sequences() == EXPECTED
 
 
+JMS_SHARERS = {"with a client id": {"container_id": "id-sharing"}, "without": {}}
+
+
+@pytest.mark.parametrize("share", ["durable", "volatile"])
+@pytest.mark.parametrize("client_id", JMS_SHARERS)
+def test_jms_consumers_share_a_subscription(mesh, new_client, share, client_id):
+    jms = new_client(Jms)
+    address = f"topic.shared.{share}.{client_id.replace(' ', '-')}"
+    me = {"subscription": "work", "share": share, "kind": "topic", "consumers": "2", **JMS_SHARERS[client_id]}
+    # JMS allows one connection for each client id.
+    places = ("r1", "r3") if client_id == "without" else ("r1",)
+    sharers = [jms.receive(mesh.url(router), address, COUNT // len(places), **me) for router in places]
+    jms.send(mesh.url("r2"), address, COUNT, kind="topic").wait_success()
+    assert sorted(number for sharer in sharers for number in sharer.sequences()) == EXPECTED
+
+
+@pytest.mark.parametrize("client_id", JMS_SHARERS)
+def test_a_shared_durable_subscription_of_jms_keeps_messages_until_it_is_unsubscribed(mesh, new_client, client_id):
+    jms = new_client(Jms)
+    address = f"topic.kept.{client_id.replace(' ', '-')}"
+    me = {"subscription": f"kept {client_id}", "share": "durable", "kind": "topic", **JMS_SHARERS[client_id]}
+
+    def publish(count):
+        jms.send(mesh.url("r1"), address, count, kind="topic").wait_success()
+
+    first = jms.receive(mesh.url("r3"), address, 1, **me)
+    refused = (
+        jms.start("unsubscribe", mesh.url("r2"), address, 0, **me).wait_failure() if client_id == "without" else ""
+    )
+    assert client_id != "without" or "amqp:resource-locked" in refused
+    publish(1)
+    assert first.sequences() == [1]
+    publish(COUNT)
+    assert jms.receive(mesh.url("r1"), address, COUNT, **me).sequences() == EXPECTED
+    publish(1)
+    jms.start("unsubscribe", mesh.url("r3"), address, 0, **me).wait_success()
+    last = jms.receive(mesh.url("r1"), address, COUNT, **me)
+    publish(COUNT)
+    assert last.sequences() == EXPECTED
+
+
 @pytest.mark.parametrize("router", ["r1", "r2", "r3"])
 def test_a_jms_client_is_told_that_there_is_no_such_subscription(mesh, new_client, router):
     me = {"subscription": "nobody's", "container_id": "id-nobody", "kind": "topic"}

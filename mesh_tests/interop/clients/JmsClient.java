@@ -11,7 +11,9 @@ import jakarta.jms.TemporaryQueue;
 import jakarta.jms.TextMessage;
 import jakarta.jms.Topic;
 import java.net.URI;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.apache.qpid.jms.JmsConnectionFactory;
@@ -124,22 +126,35 @@ public final class JmsClient {
 
     private void receive() throws Exception {
         CountDownLatch left = new CountDownLatch(count);
-        try (MessageConsumer consumer = consumer()) {
+        List<MessageConsumer> consumers = new ArrayList<>();
+        for (int i = 0; i < Integer.parseInt(options.getOrDefault("consumers", "1")); i++) {
+            consumers.add(consumer());
+        }
+        for (MessageConsumer consumer : consumers) {
             consumer.setMessageListener(
                     message -> {
                         System.out.println("sequence=" + sequenceOf(message));
                         left.countDown();
                     });
-            System.out.println("attached");
-            left.await();
+        }
+        System.out.println("attached");
+        left.await();
+        for (MessageConsumer consumer : consumers) {
+            consumer.close();
         }
     }
 
     private MessageConsumer consumer() throws JMSException {
         String subscription = options.get("subscription");
-        return subscription == null
-                ? session.createConsumer(destination())
-                : session.createDurableConsumer((Topic) destination(), subscription);
+        if (subscription == null) {
+            return session.createConsumer(destination());
+        }
+        Topic topic = (Topic) destination();
+        return switch (options.getOrDefault("share", "")) {
+            case "durable" -> session.createSharedDurableConsumer(topic, subscription);
+            case "volatile" -> session.createSharedConsumer(topic, subscription);
+            default -> session.createDurableConsumer(topic, subscription);
+        };
     }
 
     private static String sequenceOf(Message message) {

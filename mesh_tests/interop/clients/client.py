@@ -9,6 +9,8 @@ The programs of ours that drive a library (``*_client.*``, ``JmsClient``) take `
     pause_ms      between two sends
     kind          queue | topic: what JMS calls the destination
     subscription  name of a durable subscription
+    share         durable | volatile: the subscription is shared, and of this kind (JMS)
+    consumers     how many on one connection (JMS)
     container_id  of the AMQP connection (JMS: client id)
 
 and write one line for each thing that happens: ``attached``, ``sequence=N`` (accepted or received), ``reply=TEXT``,

@@ -1,5 +1,7 @@
 """What the address book says about addresses: declared, by pattern, and internal."""
 
+from math import inf
+
 import pytest
 
 from addressing.book import AddressBook, AddressKind, AddressPolicy, Distribution
@@ -19,6 +21,7 @@ addresses:
   mixed: {type: queue, brokers: [b2, rabbit], broker_address: elsewhere}
   legacy.#: {type: queue, broker: rabbit}
   news.#: topic
+  alerts.#: {type: topic, subscription_expiry_s: 3600}
   news.local: {type: anycast, distribution: closest}
   rpc: anycast
   again: {type: anycast, retransmit: true}
@@ -85,6 +88,11 @@ def test_an_anycast_may_have_a_fallback_which_is_a_queue() -> None:
 def test_what_is_in_doubt_is_sent_again_only_where_it_is_declared() -> None:
     assert policy("again").retransmit
     assert not policy("rpc").retransmit
+
+
+@pytest.mark.parametrize(("address", "expiry_s"), [("alerts.fire", 3600), ("alerts.#", 3600), ("news.x", inf)])
+def test_subscriptions_of_a_topic_expire_when_it_says_so(address: str, expiry_s: float) -> None:
+    assert policy(address).subscription_expiry_s == expiry_s
 
 
 def test_the_priority_of_an_address_is_4_unless_declared() -> None:

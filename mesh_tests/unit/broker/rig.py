@@ -31,6 +31,8 @@ TOPOLOGY = Topology.model_validate(
             "orders": "queue",
             "renamed": {"type": "queue", "broker_address": "its-name-here"},
             "news.#": "topic",
+            "alerts.#": {"type": "topic", "subscription_expiry_s": 3600},
+            "alerts.fire": {"type": "topic", "broker_address": "fire", "subscription_expiry_s": 60},
             "elsewhere": "anycast",
         },
     }

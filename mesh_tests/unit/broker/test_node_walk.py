@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -17,10 +18,11 @@ from wire.terminus import Durability, Expiry
 OUTCOMES = [ACCEPTED, rejected("amqp:decode-error", "not wanted"), RELEASED, MODIFIED_FAILED]
 WORK_PER_LIFE = 4
 QUEUE, TOPIC, FILTER = "orders", "news.sport", "news.#"
+SHARED_TOPIC, SHARED_FILTER = "alerts.fire", "alerts.#"
 
 
 class Lane:
-    """One producer and up to two consumers of a queue or of a durable subscription."""
+    """One producer and up to two consumers of a queue, or of a durable subscription, which they share if it is both."""
 
     def __init__(self, source: str, target: str) -> None:
         self.source = source
@@ -41,7 +43,11 @@ class Lane:
             self.attach(client)
 
     def attach(self, client: Client) -> None:
-        durable = {"durability": Durability.CONFIGURATION, "expiry": Expiry.NEVER} if "#" in self.source else {}
+        durable: dict[str, Any] = (
+            {"durability": Durability.CONFIGURATION, "expiry": Expiry.NEVER} if "#" in self.source else {}
+        )
+        if self.source == SHARED_FILTER:
+            durable["capabilities"] = ("shared", "global")
         modes = (SEND_UNSETTLED, RECEIVE_SECOND)
         self.consumers.append(
             client.consumer(self.source, 3, f"from {self.source}", settle_modes=modes, is_null=False, **durable)
@@ -68,7 +74,7 @@ class BrokerWalk(RuleBasedStateMachine):
         super().__init__()
         self.directory = Path(tempfile.mkdtemp())
         self.rig = Rig(self.directory / "data")
-        self.lanes = [Lane(QUEUE, QUEUE), Lane(FILTER, TOPIC)]
+        self.lanes = [Lane(QUEUE, QUEUE), Lane(SHARED_FILTER, SHARED_TOPIC), Lane(FILTER, TOPIC)]
         self.next_number = 1
         self.open()
 
@@ -76,15 +82,16 @@ class BrokerWalk(RuleBasedStateMachine):
         self.worked = 0
         self.producing = self.rig.client("producing")
         self.consuming = [self.rig.client("consuming"), self.rig.client("also consuming")]
-        self.lanes[1].open(self.producing, self.consuming[:1])
-        self.lanes[0].open(self.producing, self.consuming)
+        self.lanes[2].open(self.producing, self.consuming[:1])
+        for lane in self.lanes[:2]:
+            lane.open(self.producing, self.consuming)
         self.look()
 
     def look(self) -> None:
         for lane in self.lanes:
             lane.look()
 
-    @rule(lane=st.integers(0, 1), is_large=st.booleans(), count=st.integers(1, 4))
+    @rule(lane=st.integers(0, 2), is_large=st.booleans(), count=st.integers(1, 4))
     def send(self, lane: int, is_large: bool, count: int) -> None:
         self.worked += 1
         sending = self.lanes[lane]
@@ -95,7 +102,7 @@ class BrokerWalk(RuleBasedStateMachine):
             sending.numbers[sending.producer.send(body, message_id=number)] = number
         self.look()
 
-    @rule(lane=st.integers(0, 1), places=st.lists(st.integers(0, 5), max_size=4), outcome=st.sampled_from(OUTCOMES))
+    @rule(lane=st.integers(0, 2), places=st.lists(st.integers(0, 5), max_size=4), outcome=st.sampled_from(OUTCOMES))
     def settle(self, lane: int, places: list[int], outcome: Outcome) -> None:
         self.worked += 1
         settling = self.lanes[lane]
@@ -132,7 +139,7 @@ class BrokerWalk(RuleBasedStateMachine):
     def lose_a_consumer(self, which: int) -> None:
         self.consuming[which].vanish()
         client = self.consuming[which] = self.rig.client(["consuming", "also consuming"][which])
-        for lane in self.lanes[: 2 - which]:
+        for lane in self.lanes[: 3 - which]:
             lost = lane.consumers[which]
             lane.held = [received for received in lane.held if received.consumer is not lost]
             lane.unconfirmed = [received for received in lane.unconfirmed if received.consumer is not lost]

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from broker.store.batch import QueueKind, QueueRow
 from mesh.cli import cli
 from mesh.exit_codes import ExitCode
+from mesh.store_report import subscriber
 from mesh_tests.unit.broker.store_of_orders import COUNT, LARGE_ID, write_store
 
 
@@ -27,9 +29,15 @@ def test_check_shows_each_queue_and_the_sum(directory: Path) -> None:
     lines = [line.split() for line in result.stdout.splitlines()]
     assert lines[0] == ["ADDRESS", "SUBSCRIBER", "MESSAGES", "BYTES", "DELIVERED"]
     assert lines[1][:3] == ["orders", "-", "291"]
-    assert lines[2][:4] == ["news.#", "reader", "mine", "145"]
+    assert lines[2][:3] == ["news.#", "reader|mine", "145"]
     assert "291 messages of" in result.stderr
     assert "bytes that nobody needs (`amqpmesh store compact`)" in result.stderr
+
+
+def test_a_shared_subscription_is_called_by_its_name() -> None:
+    shared = QueueRow(1, QueueKind.SUBSCRIPTION, "news.#", "|shared|app", "work")
+    everybodys = QueueRow(2, QueueKind.SUBSCRIPTION, "news.#", "|shared", "work")
+    assert [subscriber(row) for row in (shared, everybodys)] == ["app|work (shared)", "work (shared, global)"]
 
 
 def test_check_says_what_is_wrong_and_fails(directory: Path) -> None:
@@ -53,7 +61,7 @@ def test_dump_prints_each_message_as_json(directory: Path) -> None:
     assert documents[4]["expires_at"] == "2027-01-15T08:00:00.000+00:00"
     assert documents[-1]["file"] == str(directory / "large" / str(LARGE_ID))
     everything = [json.loads(line) for line in run("dump", directory).stdout.splitlines()]
-    assert {document["subscriber"] for document in everything} == {None, "reader mine"}
+    assert {document["subscriber"] for document in everything} == {None, "reader|mine"}
 
 
 def test_a_store_goes_to_a_backup_and_back(directory: Path, tmp_path: Path) -> None:
