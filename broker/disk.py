@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from broker.node import BrokerNode
 from broker.shelf import Fetch
-from broker.store.batch import Store
+from broker.store.batch import Store, Unreadable
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -99,7 +99,7 @@ class Disk:
         ranges = [fetch.wanted for fetch in fetches]
         self._hand_over(self._reader, self._store.read, ranges, lambda bodies: self._on_read(fetches, bodies))
 
-    def _on_read(self, fetches: list[Fetch], bodies: list[bytes]) -> None:
+    def _on_read(self, fetches: list[Fetch], bodies: list[bytes | Unreadable]) -> None:
         self._is_reading = False
         if not self._is_finishing:
             self._node.on_fetched(fetches, bodies, self._clock())

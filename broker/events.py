@@ -31,6 +31,25 @@ class SubscriptionExpired(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class StoreDamaged(LogEvent):
+    """Something in the store cannot be read; all else works. `amqpmesh store check` says more."""
+
+    level: ClassVar[Level] = "error"
+    directory: str
+    finding: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageUnreadable(LogEvent):
+    """The body of a message is damaged: it stays in its queue, and nobody is given it."""
+
+    level: ClassVar[Level] = "error"
+    address: str
+    message_id: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class LinkRefused(LogEvent):
     """Somebody attached to what is not here, or in a way that is not supported."""
 

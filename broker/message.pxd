@@ -3,6 +3,7 @@ cdef enum:
     AVAILABLE
     ACQUIRED
     ARCHIVED
+    UNREADABLE
 
 
 cdef class Message:

@@ -6,6 +6,7 @@ class State(Enum):
     AVAILABLE = "available"
     ACQUIRED = "acquired"
     ARCHIVED = "archived"
+    UNREADABLE = "unreadable"
 
 class Message:
     references: int

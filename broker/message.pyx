@@ -12,9 +12,11 @@ class State(Enum):
     AVAILABLE = "available"
     ACQUIRED = "acquired"
     ARCHIVED = "archived"
+    UNREADABLE = "unreadable"
+    """Its body is damaged: it stays in its queue, and nobody is given it."""
 
 
-_STATES = {AVAILABLE: State.AVAILABLE, ACQUIRED: State.ACQUIRED, ARCHIVED: State.ARCHIVED}
+_STATES = {AVAILABLE: State.AVAILABLE, ACQUIRED: State.ACQUIRED, ARCHIVED: State.ARCHIVED, UNREADABLE: State.UNREADABLE}
 
 
 @cython.freelist(1024)

@@ -16,10 +16,11 @@ from broker.abandoned import Abandoned
 from broker.addresses import BrokerAddresses
 from broker.attaching import Attachments
 from broker.commit import Commits
+from broker.events import MessageUnreadable
 from broker.receiving import Gate
 from broker.shelf import Fetch, Shelf
 from broker.stock import QueueSummary, Stock
-from broker.store.batch import Inventory, WriteBatch
+from broker.store.batch import Inventory, Unreadable, WriteBatch
 from broker.subscribers import Subscribers
 from broker.subscriptions import Subscriptions
 from wire.core import DirtyEndpoints
@@ -67,6 +68,7 @@ class BrokerNode:
         self.dirty = DirtyEndpoints()
         self.commands: list[Command] = []
         self._endpoints: dict[Endpoint, None] = {}
+        self._log = log
         self._commits = Commits()
         self._shelf = Shelf()
         addresses = BrokerAddresses(topology, name, AddressBook(topology))
@@ -102,10 +104,14 @@ class BrokerNode:
         """Bodies to be read; then call ``on_fetched``."""
         return self._shelf.take_fetches()
 
-    def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes], now: float) -> None:
+    def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes | Unreadable], now: float) -> None:
         self._stock.now = now
         for fetch, body in zip(fetches, bodies, strict=True):
-            fetch.on_body(body, now)
+            if isinstance(body, Unreadable):
+                self._log(MessageUnreadable(fetch.address, body.message_id, body.why))
+                fetch.on_unreadable(now)
+            else:
+                fetch.on_body(body, now)
         self._settle_down(now)
 
     # The driver

@@ -23,6 +23,7 @@ cdef class Queue:
     cdef bint is_durable
     cdef unsigned int max_delivery_attempts
     cdef Line line
+    cdef set unreadable
     cdef dict consumers
     cdef dict ready
     cdef dict browsers
@@ -40,6 +41,7 @@ cdef class Queue:
     cpdef list on_mark(self, int priority, long long message_id, double now)
     cpdef list drop_all(self)
     cpdef list shed(self)
+    cpdef list set_aside(self, long consumer_id, Entry entry, double now)
     cpdef list detach(self, long consumer_id, object unwritten, double now)
     cpdef list set_credit(self, long consumer_id, long credit, double now)
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1

@@ -20,7 +20,7 @@ from libc.math cimport INFINITY
 
 from broker.action cimport Archive, Deliver, Recount, WantMark
 from broker.line cimport Line
-from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, Entry, Message
+from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, UNREADABLE, Entry, Message
 
 import heapq
 from collections import deque
@@ -58,6 +58,7 @@ cdef class Browser:
 class QueueSnapshot:
     available_count: int
     acquired_count: int
+    unreadable_count: int
     size_bytes: int
     consumer_count: int
     browser_count: int
@@ -75,6 +76,7 @@ cdef class Queue:
     def __init__(self, *, bint is_durable=True, unsigned int max_delivery_attempts=0):
         self.is_durable, self.max_delivery_attempts = is_durable, max_delivery_attempts
         self.line = Line()
+        self.unreadable = set()
         self.consumers, self.ready, self.browsers = {}, {}, {}
         self.deadlines = []
         self.departed = dict.fromkeys(Departure, 0)
@@ -126,12 +128,28 @@ cdef class Queue:
             self.acquired_count -= len(consumer.acquired)
             self.available_count += len(consumer.acquired)
             consumer.acquired.clear()
+        every += self.unreadable
+        self.available_count += len(self.unreadable)
+        self.unreadable.clear()
         return [self._archive(entry, _DROPPED) for entry in every]
 
     cpdef list shed(self):
         """Archive the oldest that no consumer holds, for want of room; nothing when all are held."""
         cdef Entry oldest = self.line.pop_oldest()
         return [] if oldest is None else [self._archive(oldest, _NO_ROOM)]
+
+    cpdef list set_aside(self, long consumer_id, Entry entry, double now):
+        """Its body cannot be had: it stays here, and goes to nobody. A browser has none to give back."""
+        cdef list actions = []
+        cdef Consumer consumer = self.consumers.get(consumer_id)
+        if consumer is None or entry not in consumer.acquired:
+            return actions
+        del consumer.acquired[entry]
+        self.acquired_count -= 1
+        entry.standing = UNREADABLE
+        self.unreadable.add(entry)
+        self._dispatch(now, actions)
+        return actions
 
     # Consumers
 
@@ -201,7 +219,7 @@ cdef class Queue:
         return len(self.ready) > 0
 
     cdef long long count_now(self) noexcept:
-        return self.available_count + self.acquired_count
+        return self.available_count + self.acquired_count + len(self.unreadable)
 
     @property
     def is_empty(self):
@@ -233,6 +251,7 @@ cdef class Queue:
         return QueueSnapshot(
             available_count=self.available_count,
             acquired_count=self.acquired_count,
+            unreadable_count=len(self.unreadable),
             size_bytes=self.size_bytes,
             consumer_count=len(self.consumers),
             browser_count=len(self.browsers),

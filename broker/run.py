@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from addressing.topology import Topology
 from broker.disk import Disk
-from broker.events import StoreOpened
+from broker.events import StoreDamaged, StoreOpened
 from broker.node import BrokerNode
 from broker.store.batch import Store, StoreError
 from broker.store.sqlite import SqliteStore
@@ -52,6 +52,8 @@ def _open_node(topology: Topology, name: str, files: NodeFiles, store: Store, lo
     inventory = store.load()
     now = time.monotonic()
     log(StoreOpened(str(files.data), len(inventory.queues), len(inventory.messages), round(now - began, 3)))
+    for finding in inventory.damages:
+        log(StoreDamaged(str(files.data), finding))
     offset_s = time.time() - now
     return BrokerNode(name, topology, inventory, now=now, wall_offset_s=offset_s, secret=secrets.token_hex(8), log=log)
 

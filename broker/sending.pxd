@@ -42,6 +42,7 @@ cdef class Sending(Taker):
     cdef int _start(self) except -1
     cdef int _finish(self, double now) except -1
     cdef int _fetch(self, Parcel parcel) except -1
+    cdef int _give_up(self, Parcel parcel, double now) except -1
     cdef int _tell_credit(self, double now) except -1
     cdef int _give_back(self, long count, double now) except -1
     cdef bint _is_dry(self, double now) except -1

@@ -73,6 +73,14 @@ cdef class _Body(Fetch):
         sending.stock.to_pump[sending] = None
         return 0
 
+    cdef int fail(self, double now) except -1:
+        self.sending._give_up(self.parcel, now)
+        return self.sending.stock.release(self.parcel.entry.message)
+
+    @property
+    def address(self):
+        return self.sending.held.address
+
 
 cdef class _Concluded(Promise):
     """What an outcome changed is on disk: its consumer may know."""
@@ -240,13 +248,30 @@ cdef class Sending(Taker):
         if parcel.is_fetching:
             return 0
         parcel.is_fetching = True
-        size_bytes = READ_AHEAD_BYTES if message.is_large else message.size_bytes
+        size_bytes = message.size_bytes
+        if message.is_large:
+            size_bytes = min(<size_t>READ_AHEAD_BYTES, message.size_bytes - parcel.fetched_bytes)
         fetch = _Body.__new__(_Body)
         fetch.sending, fetch.parcel = self, parcel
         fetch.wanted = BodyRange(message.message_id, message.is_large, parcel.fetched_bytes, size_bytes)
         # Not to be deleted while it is read, though the entry may be archived meanwhile.
         message.references += 1
         return self.shelf.fetch(fetch)
+
+    cdef int _give_up(self, Parcel parcel, double now) except -1:
+        """Its body is damaged: what was written of it is void, and nobody is given the message any more."""
+        if self.is_over or (parcel is not self.current and parcel not in self.outbox):
+            return 0
+        if parcel is self.current:
+            self.link.abort_now(self.delivery)
+            self.link.endpoint.mark()
+            self.current = None
+        else:
+            self.outbox.remove(parcel)
+        if not self.is_browser and not self.held.is_deleted:
+            self.stock.carry_out(self.held, self.held.queue.set_aside(self.consumer_id, parcel.entry, now))
+        self.stock.to_pump[self] = None
+        return self.stock.release(parcel.entry.message)
 
     cdef int _tell_credit(self, double now) except -1:
         cdef long waiting = len(self.outbox)

@@ -4,6 +4,7 @@ from broker.message cimport Message
 cdef class Fetch:
     cdef readonly object wanted
     cdef int arrive(self, bytes body, double now) except -1
+    cdef int fail(self, double now) except -1
 
 
 cdef class Shelf:

@@ -17,8 +17,20 @@ cdef class Fetch:
     cdef int arrive(self, bytes body, double now) except -1:
         raise NotImplementedError
 
+    cdef int fail(self, double now) except -1:
+        raise NotImplementedError
+
+    @property
+    def address(self):
+        """Of the queue that needs them."""
+        raise NotImplementedError
+
     def on_body(self, bytes body, double now):
         self.arrive(body, now)
+
+    def on_unreadable(self, double now):
+        """They will never arrive."""
+        self.fail(now)
 
 
 cdef class Shelf:

@@ -65,7 +65,8 @@ cdef class HeldQueue:
     ``key`` is set for a subscription that is found again, or shared; ``address`` is then the filter.
     ``taker_count``: links that take from it, or will once it is on disk. Kept by who attaches them.
 
-    Always: ``moved`` has the ids of the messages here, or on their way, that were taken from another queue
+    Always: ``moved`` has the ids of the messages that were taken from another queue, and that the store has here, or
+    will have when the open batch is on disk, or had before
     Always: ``promised`` is the credit that its producers have
     """
 
@@ -157,6 +158,20 @@ cdef class _Marked(Promise):
 
     cdef int keep(self, double now) except -1:
         return self.stock.carry_out(self.held, self.held.queue.on_mark(self.priority, self.message_id, now))
+
+
+cdef class _Forgotten(Promise):
+    """The store does not know any more that this queue had a message that was taken from another."""
+
+    cdef HeldQueue held
+    cdef long long message_id
+
+    def __cinit__(self, HeldQueue held, long long message_id):
+        self.held, self.message_id = held, message_id
+
+    cdef int keep(self, double now) except -1:
+        self.held.moved.discard(self.message_id)
+        return 0
 
 
 cdef class _Moved(Promise):
@@ -421,7 +436,8 @@ cdef class Stock:
         cdef long long message_id = entry.message.message_id
         write.archived.setdefault(held.queue_id, []).append(message_id)
         if entry.cause is not None:
-            held.moved.discard(message_id)
+            # Not yet out of ``moved``: the same message may not come back in the batch that takes it out.
+            self.commits.promise_kept_by(_Forgotten(held, message_id))
             write.forgotten_causes.setdefault(held.queue_id, []).append(message_id)
         return 0
 

@@ -89,12 +89,20 @@ class WriteBatch:
 
 @dataclass(frozen=True, slots=True)
 class BodyRange:
-    """Bytes of one body: all of a small one (``size_bytes`` at least its size), a piece of a large one."""
+    """Bytes of one body: all of a small one (``size_bytes`` at least its size), ``size_bytes`` of a large one."""
 
     message_id: int
     is_large: bool
     offset: int
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What stands in place of a body that is damaged; ``why`` goes into a sentence."""
+
+    message_id: int
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,8 @@ class Inventory:
     """Of (queue_id, message_id)."""
     next_message_id: int
     """The first that the store never had, or has forgotten altogether."""
+    damages: list[str] = field(default_factory=list)
+    """Sentences: what is left out, or will turn out to be unreadable."""
 
 
 class Store(Protocol):
@@ -119,7 +129,7 @@ class Store(Protocol):
     def commit(self, batch: WriteBatch) -> None:
         """Write and sync; raises StoreError, and then nothing of the batch may be promised."""
 
-    def read(self, ranges: Sequence[BodyRange]) -> list[bytes]:
-        """The bytes asked for, in order of ``ranges``."""
+    def read(self, ranges: Sequence[BodyRange]) -> list[bytes | Unreadable]:
+        """The bytes asked for, in order of ``ranges``; all of them, or why they cannot be had."""
 
     def close(self) -> None: ...

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
+from zlib import crc32
 
 from broker.store.batch import QueueKind, QueueRow
 from broker.store.counts import COUNT_BYTES, counts_in
 from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
-from broker.store.segments import SEGMENT_MESSAGES, SLOT_BYTES, read_index
+from broker.store.segments import SEGMENT_MESSAGES, checksums_in, read_index, slot_bytes_of
 from wire.errors import AmqpError
 from wire.sections import Incomplete, scan
 
@@ -140,10 +141,11 @@ class _Check:
     def _look_at(self, segment: SegmentRow, holdings: list[HoldingRow]) -> int:
         """How many messages it has."""
         where, report = f"segment {segment.segment_id}", self._report
-        count, rest = divmod(len(segment.message_index), SLOT_BYTES)
+        slot_bytes = slot_bytes_of(segment.message_index)
+        count, rest = divmod(len(segment.message_index), slot_bytes)
         if rest or not 0 < count <= SEGMENT_MESSAGES:
             report.find(
-                f"{where}: an index of {len(segment.message_index)} bytes, {SLOT_BYTES} for each message expected"
+                f"{where}: an index of {len(segment.message_index)} bytes, {slot_bytes} for each message expected"
             )
             return count
         slots = read_index(segment.message_index)
@@ -151,6 +153,7 @@ class _Check:
         if bounds[-1] != len(segment.bodies):
             report.find(f"{where}: {len(segment.bodies)} bytes of bodies, {bounds[-1]} by its index")
             return count
+        sums = checksums_in(segment.message_index)
         needed = self._needed(where, slots, holdings)
         report.segments += 1
         report.leftovers += not needed
@@ -164,7 +167,7 @@ class _Check:
             if is_large:
                 self._large[segment.segment_id + slot] = size
             else:
-                self._look_at_body(segment.segment_id + slot, segment.bodies[begin:end])
+                self._look_at_body(segment.segment_id + slot, segment.bodies[begin:end], sums[slot] if sums else None)
         return count
 
     def _needed(self, where: str, slots: list[Slot], holdings: list[HoldingRow]) -> set[int]:
@@ -190,7 +193,10 @@ class _Check:
                     self._causes.discard((holding.queue_id, holding.segment_id + slot))
         return needed
 
-    def _look_at_body(self, message_id: int, body: bytes) -> None:
+    def _look_at_body(self, message_id: int, body: bytes, checksum: int | None) -> None:
+        if checksum is not None and crc32(body) != checksum:
+            self._report.find(f"message {message_id}: its {len(body)} bytes are not those that were written")
+            return
         try:
             scan(body)
         except (AmqpError, Incomplete) as error:

@@ -12,7 +12,7 @@ from broker.store.checking import check
 from broker.store.counts import needed_in
 from broker.store.lock import DirectoryLock
 from broker.store.reading import DATABASE, refuse_others
-from broker.store.segments import SLOT_BYTES, read_index
+from broker.store.segments import read_index, without
 
 
 def compact(directory: Path) -> tuple[int, int]:
@@ -59,10 +59,7 @@ def _drop_unneeded_of(database: sqlite3.Connection, segment_id: int) -> None:
         database.execute(
             "UPDATE segment SET message_index = ?, bodies = ? WHERE segment_id = ?",
             (
-                b"".join(
-                    message_index[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES] if is_needed else bytes(SLOT_BYTES)
-                    for slot, is_needed in enumerate(needed)
-                ),
+                without(message_index, needed),
                 b"".join(
                     bodies[begin:end] for (begin, end), is_needed in zip(bounds, needed, strict=True) if is_needed
                 ),

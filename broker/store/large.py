@@ -6,6 +6,8 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from broker.store.damage import DamagedBody
+
 
 class LargeBodies:
     """Files named by message id. One thread writes, one reads."""
@@ -59,9 +61,13 @@ class LargeBodies:
         return [message_id for message_id, size in sizes_bytes.items() if self._size_bytes(message_id) != size]
 
     def read(self, message_id: int, offset: int, size_bytes: int) -> bytes:
+        """Raises FileNotFoundError, or DamagedBody for a file that ends before."""
         with self._path(message_id).open("rb", buffering=0) as body:
             body.seek(offset)
-            return body.read(size_bytes)
+            found = body.read(size_bytes)
+        if len(found) < size_bytes:
+            raise DamagedBody(f"its file ends after {offset + len(found):,} bytes")
+        return found
 
     def close(self) -> None:
         for handle in self._unfinished.values():

@@ -18,7 +18,7 @@ from broker.cause import Cause, Reason
 from broker.store.batch import QueueKind, QueueRow, StoreError
 from broker.store.counts import needed_in
 from broker.store.lock import HeldBy, hold_shared
-from broker.store.segments import SLOT_BYTES
+from broker.store.segments import read_index
 from broker.store.sqlite import APPLICATION_ID, FORMAT_VERSION
 
 DATABASE, LOG, SHARED_MEMORY = "store.db", "store.db-wal", "store.db-shm"
@@ -84,7 +84,7 @@ class ReadStore:
             return True
         with closing(sqlite3.connect(_uri(self.directory, "mode=ro"), uri=True)) as now:
             row = now.execute("SELECT message_index FROM segment WHERE segment_id = ?", (segment_id,)).fetchone()
-            return row is not None and needed_in(now, segment_id, len(row[0]) // SLOT_BYTES)[slot]
+            return row is not None and needed_in(now, segment_id, len(read_index(row[0])))[slot]
 
     def large_path(self, message_id: int) -> Path:
         return self.directory / LARGE / str(message_id)

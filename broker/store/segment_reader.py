@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 from itertools import accumulate
+from zlib import crc32
 
-from broker.store.segments import read_index
+from broker.store.damage import DamagedBody
+from broker.store.segments import checksums_in, read_index
 
 
 class SegmentReader:
@@ -18,27 +19,30 @@ class SegmentReader:
         self._bounds: list[int] = [0]
         """Where each body begins, and where the last one ends."""
         self._bodies = b""
+        self._checksums: list[int] | None = None
 
-    def read(self, message_ids: Iterable[int]) -> dict[int, bytes]:
-        """Raises KeyError for a message that is in no segment."""
-        return {message_id: self._read(message_id) for message_id in sorted(message_ids)}
-
-    def _read(self, message_id: int) -> bytes:
+    def read(self, message_id: int) -> bytes:
+        """Raises DamagedBody, or sqlite3.Error."""
         if not 0 <= message_id - self._first < len(self._bounds) - 1:
             self._load(message_id)
         slot = message_id - self._first
         if slot >= len(self._bounds) - 1:
-            raise KeyError(f"message {message_id} is in no segment")
-        return self._bodies[self._bounds[slot] : self._bounds[slot + 1]]
+            raise DamagedBody("it is in no segment")
+        body = self._bodies[self._bounds[slot] : self._bounds[slot + 1]]
+        if self._checksums is not None and crc32(body) != self._checksums[slot]:
+            raise DamagedBody("its bytes are not those that were written")
+        return body
 
     def _load(self, message_id: int) -> None:
+        self._bounds = [0]
         row = self._connection.execute(
             "SELECT segment_id, message_index, bodies FROM segment WHERE segment_id <= ? "
             "ORDER BY segment_id DESC LIMIT 1",
             (message_id,),
         ).fetchone()
         if row is None:
-            raise KeyError(f"message {message_id} is in no segment")
+            raise DamagedBody("it is in no segment")
         self._first, message_index, self._bodies = row
         sizes = [0 if is_large else size for size, _, _, is_large in read_index(message_index)]
         self._bounds = [0, *accumulate(sizes)]
+        self._checksums = checksums_in(message_index)

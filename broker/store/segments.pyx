@@ -13,15 +13,22 @@ from libc.string cimport memcpy
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from zlib import crc32
 
 SEGMENT_MESSAGES = 256
 SEGMENT_BYTES = 512 << 10
 
-SLOT_BYTES = 16
+SLOT_BYTES = 24
+OLD_SLOT_BYTES = 16
+"""Of segments that were written before there were checksums."""
 
 cdef enum:
     MOST_SLOTS = 256
-    # A slot of the index: a size, with this bit for a body in a file of its own, and a time in ms or 0.
+    WORDS = 3
+    OLD_WORDS = 2
+    # In the first slot: slots have a third word, the checksum.
+    SUMMED_SHIFT = 60
+    # A slot of the index: a size, with this bit for a body in a file of its own, a time in ms or 0, and a checksum.
     LARGE_SHIFT = 63
     # The priority, in four bits, so that 0 is the 4 which nearly all have, and all had when these bits were unknown.
     PRIORITY_SHIFT = 56
@@ -118,7 +125,7 @@ cdef class _Filling:
     """The segment that is being filled, with what its row needs."""
 
     cdef Segment segment
-    cdef u64 index[2 * MOST_SLOTS]
+    cdef u64 index[WORDS * MOST_SLOTS]
     cdef list bodies
     cdef long long size_bytes
 
@@ -134,8 +141,10 @@ cdef class _Filling:
     cdef int add(self, u64 size_bytes, int priority, object expires_at_ms, bytes body) except -1:
         cdef int slot = self.segment.slots
         cdef u64 marks = <u64>(priority ^ USUAL_PRIORITY) << PRIORITY_SHIFT
-        self.index[2 * slot] = size_bytes | marks | (<u64>(body is None) << LARGE_SHIFT)
-        self.index[2 * slot + 1] = 0 if expires_at_ms is None else expires_at_ms
+        cdef u64 *at = self.index + WORDS * slot
+        at[0] = size_bytes | marks | (<u64>(body is None) << LARGE_SHIFT) | (<u64>(slot == 0) << SUMMED_SHIFT)
+        at[1] = 0 if expires_at_ms is None else expires_at_ms
+        at[2] = 0 if body is None else <u64>crc32(body)
         self.segment.slots = slot + 1
         self.segment.needed += 1
         if body is not None:
@@ -144,7 +153,7 @@ cdef class _Filling:
         return 0
 
     cdef tuple row(self):
-        index = PyBytes_FromStringAndSize(<char *>self.index, self.segment.slots * 2 * sizeof(u64))
+        index = PyBytes_FromStringAndSize(<char *>self.index, self.segment.slots * WORDS * sizeof(u64))
         return self.segment.first, index, b"".join(self.bodies)
 
 
@@ -161,6 +170,9 @@ cdef class Segments:
 
     def __len__(self):
         return len(self.firsts)
+
+    def first_ids(self):
+        return list(self.firsts)
 
     @property
     def next_message_id(self):
@@ -208,6 +220,7 @@ cdef class Segments:
         """
         cdef Segment segment = self.by_first[first]
         cdef const u64 *index = <const u64 *>PyBytes_AS_STRING(message_index)
+        cdef int words = _words_of(message_index)
         cdef Holding holding
         cdef dict of_queue
         cdef list changed = []
@@ -219,7 +232,7 @@ cdef class Segments:
                 continue
             is_changed = False
             for slot in range(segment.slots):
-                mark = of_queue.get(_priority_in(index[2 * slot]), 0)
+                mark = of_queue.get(_priority_in(index[words * slot]), 0)
                 if 0 < holding.counts[slot] <= MOST_COUNT and first + slot <= mark:
                     holding.counts[slot] += 1
                     is_changed = True
@@ -328,14 +341,48 @@ cdef class Segments:
 def read_index(bytes message_index):
     """(size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 where there is no message."""
     cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
+    cdef int words = _words_of(message_index)
     cdef Py_ssize_t slot
     cdef list found = []
-    for slot in range(len(message_index) // SLOT_BYTES):
-        size = at[2 * slot]
+    for slot in range(len(message_index) // slot_bytes_of(message_index)):
+        size = at[words * slot]
         is_large = size >> LARGE_SHIFT != 0
-        expires_at_ms = at[2 * slot + 1]
+        expires_at_ms = at[words * slot + 1]
         found.append((size & ((<u64>1 << PRIORITY_SHIFT) - 1), _priority_in(size), expires_at_ms or None, is_large))
     return found
+
+
+def slot_bytes_of(bytes message_index):
+    """``message_index`` may be its first eight bytes, or more."""
+    return _words_of(message_index) * sizeof(u64)
+
+
+def checksums_in(bytes message_index):
+    """Of each slot, 0 where there is no body; None for a segment that was written without."""
+    cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
+    cdef Py_ssize_t slot
+    if _words_of(message_index) == OLD_WORDS:
+        return None
+    return [at[WORDS * slot + 2] for slot in range(len(message_index) // SLOT_BYTES)]
+
+
+def without(bytes message_index, list needed):
+    """The same index with zeros for the messages that nobody needs."""
+    cdef Py_ssize_t size = slot_bytes_of(message_index)
+    cdef bytearray left = bytearray(message_index)
+    for slot, is_needed in enumerate(needed):
+        if not is_needed:
+            left[slot * size:(slot + 1) * size] = bytes(size)
+    # How long its slots are stands in the first.
+    if size == SLOT_BYTES:
+        left[7] |= 1 << (SUMMED_SHIFT - 56)
+    return bytes(left)
+
+
+cdef int _words_of(bytes message_index) except -1:
+    if len(message_index) < <Py_ssize_t>sizeof(u64):
+        return OLD_WORDS
+    return WORDS if (<const u64 *>PyBytes_AS_STRING(message_index))[0] >> SUMMED_SHIFT & 1 else OLD_WORDS
 
 
 cdef int _priority_in(u64 size) noexcept:

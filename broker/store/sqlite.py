@@ -16,16 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from broker.cause import Cause, Reason
-from broker.store.batch import BodyRange, EntryRow, Inventory, QueueKind, QueueRow, StoreError, WriteBatch
+from broker.store.batch import BodyRange, EntryRow, Inventory, QueueKind, QueueRow, StoreError, Unreadable, WriteBatch
+from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
 from broker.store.segment_reader import SegmentReader
-from broker.store.segments import SLOT_BYTES, Rows, Segments, read_index
+from broker.store.segments import Rows, Segments, read_index, slot_bytes_of
 from broker.store.upgrade import marks_by_priority, rows_to_segments
 
 FORMAT_VERSION = 3
 APPLICATION_ID = int.from_bytes(b"AMQm", "big")
+
+REQUIRED_SQLITE = (3, 37, 0)
+"""STRICT tables. FORMAT.md says which bugs of later ones do not matter here."""
 
 CHECKPOINT_PAGES = 4000
 """16 MiB of log: what is deleted before that is never written to the tables at all."""
@@ -87,6 +91,11 @@ class SqliteStore:
 
     def __init__(self, directory: Path) -> None:
         self._passing = when_passing(os.environ)
+        if sqlite3.sqlite_version_info < REQUIRED_SQLITE:
+            wanted = ".".join(map(str, REQUIRED_SQLITE))
+            raise StoreError(
+                f"SQLite {sqlite3.sqlite_version} is too old for a broker's store: expected {wanted} or later"
+            )
         with _blaming(f"cannot use {directory}"):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             directory.chmod(0o700)
@@ -96,6 +105,7 @@ class SqliteStore:
                 self._directory = directory
                 self._large = LargeBodies(directory / "large")
                 self._segments = Segments()
+                self._damages: list[str] = []
                 self._writer = _connect(directory / "store.db")
                 self._prepare()
                 self._reader = _connect(directory / "store.db")
@@ -106,6 +116,7 @@ class SqliteStore:
             raise
 
     def load(self) -> Inventory:
+        self._segments, self._damages = Segments(), []
         with _blaming(f"cannot read the store in {self._directory}"):
             self._recover()
             self._passing(Failpoint.RECOVERY_COMMITTED)
@@ -118,9 +129,9 @@ class SqliteStore:
             messages, entries = self._load_messages()
             large = {message_id: size for message_id, size, *_, is_large in messages if is_large}
             self._large.unlink_all_but(large.keys())
-            self._check_large(large)
             causes = self._load_causes()
-        return Inventory(queues, messages, entries, causes, self._segments.next_message_id)
+            damages = self._damages + self._missing_of(large)
+        return Inventory(queues, messages, entries, causes, self._segments.next_message_id, damages)
 
     def commit(self, batch: WriteBatch) -> None:
         with _blaming(f"cannot write to the store in {self._directory}"):
@@ -138,15 +149,23 @@ class SqliteStore:
                 self._large.unlink(batch.unlinked)
                 self._passing(Failpoint.BODIES_UNLINKED)
 
-    def read(self, ranges: Sequence[BodyRange]) -> list[bytes]:
+    def read(self, ranges: Sequence[BodyRange]) -> list[bytes | Unreadable]:
         with _blaming(f"cannot read bodies from the store in {self._directory}"):
-            rows = self._bodies.read([wanted.message_id for wanted in ranges if not wanted.is_large])
-            return [
-                self._large.read(wanted.message_id, wanted.offset, wanted.size_bytes)
-                if wanted.is_large
-                else rows[wanted.message_id]
-                for wanted in ranges
-            ]
+            # Ascending: each segment is read once.
+            bodies = {wanted: self._read(wanted) for wanted in sorted(ranges, key=lambda wanted: wanted.message_id)}
+            return [bodies[wanted] for wanted in ranges]
+
+    def _read(self, wanted: BodyRange) -> bytes | Unreadable:
+        try:
+            if wanted.is_large:
+                return self._large.read(wanted.message_id, wanted.offset, wanted.size_bytes)
+            return self._bodies.read(wanted.message_id)
+        except (DamagedBody, FileNotFoundError) as error:
+            return Unreadable(wanted.message_id, str(error))
+        except (OSError, sqlite3.Error) as error:
+            if not is_damage(error):
+                raise
+            return Unreadable(wanted.message_id, str(error))
 
     def close(self) -> None:
         with _blaming(f"cannot close the store in {self._directory}"):
@@ -200,9 +219,12 @@ class SqliteStore:
         writer, segments = self._writer, self._segments
         with self._transaction():
             writer.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
-            writer.execute("DELETE FROM segment WHERE segment_id NOT IN (SELECT segment_id FROM holding)")
-            for segment_id, index_bytes in writer.execute("SELECT segment_id, length(message_index) FROM segment"):
-                segments.load(segment_id, index_bytes // SLOT_BYTES)
+            unneeded = "SELECT segment_id FROM segment WHERE segment_id NOT IN (SELECT segment_id FROM holding)"
+            self._drop_segments([segment_id for (segment_id,) in writer.execute(unneeded)])
+            for segment_id, index_bytes, start in writer.execute(
+                "SELECT segment_id, length(message_index), substr(message_index, 1, 8) FROM segment"
+            ):
+                segments.load(segment_id, index_bytes // slot_bytes_of(start))
             for holding in writer.execute("SELECT queue_id, segment_id, counts FROM holding"):
                 segments.load_holding(*holding)
             self._count_what_was_seen()
@@ -229,9 +251,7 @@ class SqliteStore:
 
     def _load_messages(self) -> tuple[list[tuple[int, int, int, int | None, bool]], list[EntryRow]]:
         messages, entries = [], []
-        for segment_id, message_index in self._writer.execute(
-            "SELECT segment_id, message_index FROM segment ORDER BY segment_id"
-        ):
+        for segment_id, message_index in self._indexes():
             found = self._segments.entries(segment_id)
             entries += found
             needed = {message_id for _, message_id, _ in found}
@@ -240,12 +260,26 @@ class SqliteStore:
                     messages.append((message_id, *slot))
         return messages, entries
 
-    def _check_large(self, sizes_bytes: dict[int, int]) -> None:
-        missing = self._large.missing(sizes_bytes)
-        if missing:
-            raise StoreError(
-                f"{len(missing)} large messages are not whole in {self._directory / 'large'}: ids {missing[:10]}"
-            )
+    def _indexes(self) -> Iterator[tuple[int, bytes]]:
+        """(segment_id, message_index), one by one, since of a damaged one only its own messages are lost."""
+        for segment_id in self._segments.first_ids():
+            try:
+                row = self._writer.execute(
+                    "SELECT segment_id, message_index FROM segment WHERE segment_id = ?", (segment_id,)
+                ).fetchone()
+            except sqlite3.Error as error:
+                if not is_damage(error):
+                    raise
+                count = len(self._segments.entries(segment_id))
+                self._damages.append(f"segment {segment_id} cannot be read, {count} messages stay away: {error}")
+            else:
+                yield row
+
+    def _missing_of(self, sizes_bytes: dict[int, int]) -> list[str]:
+        return [
+            f"message {message_id} is not whole in {self._directory / 'large'}"
+            for message_id in self._large.missing(sizes_bytes)
+        ]
 
     # Writing
 
@@ -284,7 +318,18 @@ class SqliteStore:
         self._insert(_PUT_HOLDING, rows.holdings)
         for queue_id, segment_ids in rows.gone_holdings.items():
             self._delete("DELETE FROM holding WHERE queue_id = ? AND segment_id", segment_ids, (queue_id,))
-        self._delete("DELETE FROM segment WHERE segment_id", rows.gone_segments)
+        self._drop_segments(rows.gone_segments)
+
+    def _drop_segments(self, segment_ids: Sequence[int]) -> None:
+        """But for the damaged, which stay: they are of no use, and do no harm."""
+        try:
+            self._delete("DELETE FROM segment WHERE segment_id", segment_ids)
+        except sqlite3.Error as error:
+            # An error that ends the transaction, too, is none of one page.
+            if not is_damage(error) or not self._writer.in_transaction:
+                raise
+            for segment_id in segment_ids if len(segment_ids) > 1 else ():
+                self._drop_segments([segment_id])
 
     def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         for part in _parts(rows, ROWS_PER_STATEMENT):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -94,11 +95,13 @@ class Rig:
             self.node.on_time(self.now)
         self.run()
 
-    def crash(self) -> None:
-        """As kill -9: what was not committed is gone, nobody is told."""
+    def crash(self, meanwhile: Callable[[], object] | None = None) -> None:
+        """As kill -9: what was not committed is gone, nobody is told. ``meanwhile`` something happens to the files."""
         self.clients.clear()
         self.is_disk_held = False
         self.store.close()
+        if meanwhile is not None:
+            meanwhile()
         self._start()
 
     def restart(self) -> None:
@@ -289,6 +292,11 @@ class Consumer:
         while (delivery := self.link.current) is not None:
             while piece := self.link.recv(65536):
                 self._partial += piece
+            if deliveries.is_aborted(delivery):
+                self._partial = b""
+                self.link.advance()
+                deliveries.settle(delivery)
+                continue
             if deliveries.is_partial(delivery):
                 return
             self.link.advance()

@@ -185,6 +185,20 @@ def test_what_a_subscription_rejected_stays_with_the_others(rig: Rig) -> None:
     assert two.bodies == ["gossip", "gossip"]
 
 
+def test_what_leaves_the_dead_and_dies_again_in_one_commit_is_not_half_there(rig: Rig) -> None:
+    client = rig.client()
+    one, two = (client.consumer("news.#", name=name, **DURABLE) for name in ("one", "two"))
+    client.producer("news.x").send("gossip")
+    reader = client.consumer("dead", name="reader")
+    one.received[0].give(REJECTED)
+    rig.is_disk_held = True
+    reader.received[0].give(ACCEPTED)
+    two.received[0].give(REJECTED)
+    rig.is_disk_held = False
+    rig.run()
+    assert (reader.bodies, rig.store.load().entries) == (["gossip"], [])
+
+
 def test_a_dead_letter_may_come_again_when_it_was_read(rig: Rig) -> None:
     """The queue of dead letters forgets that it had the message."""
     client = rig.client()

@@ -151,7 +151,7 @@ def sql(*statements: str) -> Callable[[Path], None]:
     [
         (lose_large, r"message 301: large/301 is not there, 100,000 expected"),
         (cut_large, r"message 301: large/301 has 5 bytes, 100,000 expected"),
-        (spoil_a_page, r"message 7: \d+ bytes that are no AMQP message: .*"),
+        (spoil_a_page, r"message 7: its \d+ bytes are not those that were written"),
         (spoil_the_tree, r"store.db: .*"),
         (
             sql("UPDATE segment SET bodies = x'00' WHERE segment_id = 1"),
