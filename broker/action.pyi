@@ -13,6 +13,8 @@ class Departure(Enum):
     REJECTED = "rejected"
     EXPIRED = "expired"
     DROPPED = "dropped"
+    PURGED = "purged"
+    MOVED = "moved"
 
 class Deliver:
     __match_args__ = ("consumer_id", "entry")

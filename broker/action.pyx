@@ -26,6 +26,8 @@ class Departure(Enum):
     REJECTED = "rejected"
     EXPIRED = "expired"
     DROPPED = "dropped"
+    PURGED = "purged"
+    MOVED = "moved"
 
 
 def _are_equal(action, other):

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from addressing.book import AddressBook
 from addressing.topology import Topology
 from broker.addresses import BrokerAddresses
+from broker.administration import Administration
 from broker.attaching import Attachments
 from broker.commit import Commits
+from broker.control import Control, ControlLink
 from broker.receiving import Gate
 from broker.shelf import Fetch, Shelf
 from broker.stock import QueueSummary, Stock
@@ -69,8 +71,9 @@ class BrokerNode:
         self._stock = Stock(self._commits, self._shelf, wall_offset_s)
         self._gate = Gate(self._commits, self._shelf)
         serials = itertools.count(1)
+        addresses = BrokerAddresses(topology, name, AddressBook(topology))
         self._attachments = Attachments(
-            BrokerAddresses(topology, name, AddressBook(topology)),
+            addresses,
             self._stock,
             self._shelf,
             self._commits,
@@ -78,6 +81,8 @@ class BrokerNode:
             lambda: f"{secret}.{next(serials)}",
             log,
         )
+        administration = Administration(addresses, self._stock, self._attachments.evict, wall_offset_s)
+        self._control = Control(administration, self._stock, self._commits, log)
         self._stock.stock(inventory, now)
 
     # The disk
@@ -127,6 +132,8 @@ class BrokerNode:
             match event:
                 case Opened():
                     endpoint.open()
+                case LinkAttached(IncomingLink() as link) if self._control.is_for(link):
+                    self._control.attach(link)
                 case LinkAttached(link):
                     self._attachments.attach(link, now)
                 case LinkDetached(link, closed, _):
@@ -152,16 +159,18 @@ class BrokerNode:
         self._stock.now = now
         self._stock.on_time(now)
         self._commits.on_time(now)
+        self._control.on_time()
         self._settle_down(now)
 
     def next_deadline(self) -> float | None:
-        deadlines = (self._stock.next_deadline(), self._commits.next_deadline())
+        deadlines = (self._stock.next_deadline(), self._commits.next_deadline(), self._control.next_deadline())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    # wire.events.Sink: what comes over links that nobody serves (any more)
+    # wire.events.Sink: what comes over links of operators, and over those that nobody serves (any more)
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
-        pass
+        if isinstance(link.owner, ControlLink):
+            link.owner.on_delivery()
 
     def on_disposition(self, link: Link, delivery: Pointer) -> None:
         pass

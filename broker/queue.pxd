@@ -34,6 +34,7 @@ cdef class Queue:
     cpdef list settle(self, long consumer_id, Entry entry, object verdict, double now, bint shun=*)
     cpdef list on_mark(self, long long message_id, double now)
     cpdef list drop_all(self)
+    cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=*)
     cpdef list detach(self, long consumer_id, object unwritten, double now)
     cpdef list set_credit(self, long consumer_id, long credit, double now)
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1

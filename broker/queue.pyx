@@ -23,7 +23,7 @@ from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, Entry, Message
 import heapq
 from collections import deque
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from broker.action import Departure, Verdict
 from wire.errors import LocalStateError
@@ -127,6 +127,46 @@ cdef class Queue:
             self.available_count += len(consumer.acquired)
             consumer.acquired.clear()
         return [self._archive(entry, _DROPPED) for entry in every]
+
+    cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=None):
+        """Archive up to ``limit`` that wait, first to last, of those that came before position ``before``.
+
+        ``wants`` is asked of each Entry, where it is given: what it does not want stays in its place.
+        """
+        cdef list actions = [], left = []
+        cdef Entry entry
+        while limit > 0:
+            entry = self._pop_front(now, actions)
+            if entry is None:
+                break
+            if entry.position < before and (wants is None or wants(entry)):
+                actions.append(self._archive(entry, departure))
+                limit -= 1
+            else:
+                left.append(entry)
+        for entry in left:
+            self._come_back(entry)
+        return actions
+
+    def first(self, long count):
+        """Up to ``count`` entries from the front, with a consumer or not."""
+        cdef list found = [each for _, each in self.returned if (<Entry>each).standing == AVAILABLE]
+        cdef Consumer consumer
+        for consumer in self.consumers.values():
+            found += consumer.acquired
+        found = heapq.nsmallest(count, found, key=_position_of)
+        fresh = (each for each in self.fresh if (<Entry>each).standing == AVAILABLE)
+        return heapq.nsmallest(count, chain(found, islice(fresh, count)), key=_position_of)
+
+    def shared_ids(self):
+        """Of the messages here that lie in other queues too, or of which a copy is under way."""
+        cdef Entry entry
+        cdef set found = set()
+        held = [(<Consumer>each).acquired for each in self.consumers.values()]
+        for entry in chain((each for _, each in self.returned), self.fresh, *held):
+            if entry.message.references > 1 and entry.standing != ARCHIVED:
+                found.add(entry.message.message_id)
+        return found
 
     # Consumers
 

@@ -26,6 +26,9 @@ cdef class HeldQueue:
     cdef double due_s
     cdef long long written_mark
     cdef readonly bint is_deleted
+    # Messages that are on their way to the disk for it; those among them that lie in other queues already.
+    cdef public long coming_count
+    cdef set moving_ids
     cdef object queue_id
 
     cdef bint is_written_now(self) noexcept

@@ -16,11 +16,13 @@ import heapq
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from broker.action import Departure
 from broker.queue import MARK_STRIDE, QueueSnapshot
 from broker.store.batch import QueueKind, QueueRow
 from broker.topic import SubscriptionTree
 
 cdef long long _STRIDE = MARK_STRIDE
+cdef object _PURGED = Departure.PURGED
 
 
 class SubscriptionKey(NamedTuple):
@@ -59,6 +61,11 @@ cdef class HeldQueue:
 
     def drop_consumer(self, Taker taker not None):
         del self.consumers[taker.consumer_id]
+
+    @property
+    def subscriber(self):
+        """Whose durable subscription it is, as people write it; None for what is none."""
+        return None if self.key is None else f"{self.key.container_id}|{self.key.link_name}"
 
     @property
     def is_durable(self):
@@ -188,6 +195,10 @@ cdef class Stock:
     def durable_subscription(self, key):
         return self.subscribers.get(key)
 
+    def every_queue(self):
+        """Subscriptions too, in the order in which they were made."""
+        return list(self.every)
+
     def matching(self, address):
         return self.subscriptions.matching(address)
 
@@ -242,11 +253,26 @@ cdef class Stock:
         if message.is_stored and not message.is_large:
             self.shelf.unpin(message)
         for held in targets:
+            if held.row is not None:
+                held.coming_count -= 1
             if held.is_deleted:
                 self.release(message)
             else:
                 self._enqueue(held, message, now)
         return 0
+
+    def purge(self, HeldQueue held not None, long limit, long long before, double now):
+        """Drop up to ``limit`` that wait in it and came before position ``before``; how many."""
+        cdef long long purged = held.queue.departed[_PURGED]
+        self.carry_out(held, held.queue.take_available(limit, before, _PURGED, now))
+        return held.queue.departed[_PURGED] - purged
+
+    def put(self, HeldQueue held not None, bytes body, double ttl_s):
+        """Into a queue in memory: a message of the broker's own."""
+        cdef Message message = Message(self.new_passing_id(), len(body), False, False, self.now + ttl_s)
+        message.references = 1
+        self.shelf.pin(message, body)
+        self._enqueue(held, message, self.now)
 
     cdef int discard_large(self, long long message_id) except -1:
         """Pieces of it were written, but it never became a message."""
@@ -311,13 +337,7 @@ cdef class Stock:
 
     def summaries(self):
         return tuple(
-            QueueSummary(
-                held.address,
-                held.is_subscription,
-                held.is_durable,
-                f"{held.key.container_id}|{held.key.link_name}" if held.key else None,
-                held.queue.snapshot(),
-            )
+            QueueSummary(held.address, held.is_subscription, held.is_durable, held.subscriber, held.queue.snapshot())
             for held in self.every
         )
 
@@ -355,6 +375,7 @@ cdef class Stock:
         for held in targets:
             if held.row is None:
                 continue
+            held.coming_count += 1
             write.entries.append((held.queue_id, message_id, 0))
             if message_id > held.written_mark and held.queue.is_hungry_now():
                 # Raised along with the message, so that giving it needs no second sync.
