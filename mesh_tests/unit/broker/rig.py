@@ -109,6 +109,13 @@ class Rig:
         (found,) = [queue for queue in self.snapshot().queues if queue.address == address]
         return found
 
+    def commit(self) -> None:
+        """What is due, also while the disk is held."""
+        batch = self.node.take_batch()
+        assert batch is not None
+        self.store.commit(batch)
+        self.node.on_committed(self.now)
+
     def _serve_disk(self) -> bool:
         fetches = self.node.take_fetches()
         if fetches:

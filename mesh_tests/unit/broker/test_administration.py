@@ -209,6 +209,11 @@ def test_nobody_is_told_of_a_deletion_before_it_is_on_disk(rig: Rig) -> None:
     operator = Operator(rig)
     rig.is_disk_held = True
     operator.send(json.dumps({"op": "delete", "address": "orders", "force": True}))
+    rig.node.on_time(rig.now)
+    rig.commit()
+    rig.node.on_time(rig.now)
+    rig.run_now()
+    assert rig.snapshot().queues[0].address != "orders"
     assert consumer.detached is None
     rig.is_disk_held = False
     rig.run()

@@ -71,10 +71,7 @@ def test_after_a_crash_between_steps_each_message_is_in_one_of_the_queues(
     operator.send(json.dumps({"op": "move", "source": "orders", "target": THERE}))
     for _ in range(steps):
         rig.node.on_time(rig.now)
-        batch = rig.node.take_batch()
-        assert batch is not None
-        rig.store.commit(batch)
-        rig.node.on_committed(rig.now)
+        rig.commit()
     rig.node.on_time(rig.now)
     rig.crash()
     moved = min(5, 2 * steps)
@@ -189,10 +186,7 @@ def test_a_target_that_is_deleted_meanwhile_takes_nothing_more(rig: Rig, small_s
         # One step of the deletion, and one of the move, before either is on disk.
         rig.node.on_time(rig.now)
         rig.node.on_time(rig.now)
-        batch = rig.node.take_batch()
-        assert batch is not None
-        rig.store.commit(batch)
-        rig.node.on_committed(rig.now)
+        rig.commit()
     rig.is_disk_held = False
     rig.run()
     answers = [json.loads(received.message.body) for received in operator.answers.received]
