@@ -30,6 +30,7 @@ TOPOLOGY = Topology.model_validate(
         "brokers": {"b1": {"data": "unused"}},
         "addresses": {
             "orders": "queue",
+            "parked": "queue",
             "renamed": {"type": "queue", "broker_address": "its-name-here"},
             "news.#": "topic",
             "elsewhere": "anycast",
