@@ -107,6 +107,7 @@ class Administration:
     def move(self, source: str, target: str, subscriber: str | None = None, count: int | None = None) -> Parts:
         """What waits now, or the first ``count`` of it, in order, to a durable queue."""
         held = self._source(source, subscriber)
+        _refuse_count(count)
         goal = self._target(target)
         if goal is held:
             raise AdministrationError(f"{source!r} is source and target")
@@ -115,6 +116,7 @@ class Administration:
     def redrive(self, address: str, to: str | None = None, count: int | None = None) -> Parts:
         """Dead letters go back to where they come from, or all to one queue."""
         held = self._source(address, None)
+        _refuse_count(count)
         goal = None if to is None else self._target(to)
         if goal is held:
             raise AdministrationError(f"{address!r} is source and target")
@@ -145,8 +147,6 @@ class Administration:
         goal: HeldQueue | None,
         choose: Callable[[Entry], HeldQueue | None],
     ) -> Parts:
-        if count is not None and count < 1:
-            raise AdministrationError(f"a count of {count}, expected 1 or more")
         snapshot = held.queue.snapshot()
         waiting, before = snapshot.available_count, snapshot.enqueued_total
         left = waiting if count is None else min(count, waiting)
@@ -301,6 +301,11 @@ def _what_keeps(held: HeldQueue) -> str:
     consumers = snapshot.consumer_count + snapshot.browser_count
     counts = {"message": messages, "consumer": consumers, "producer": held.producer_count}
     return ", ".join(f"{count} {what}{'s' * (count > 1)}" for what, count in counts.items() if count)
+
+
+def _refuse_count(count: int | None) -> None:
+    if count is not None and count < 1:
+        raise AdministrationError(f"a count of {count}, expected 1 or more")
 
 
 def _refuse_deleted(held: HeldQueue) -> None:

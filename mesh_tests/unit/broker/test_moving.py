@@ -211,6 +211,7 @@ def test_a_move_that_makes_no_sense_is_refused(rig: Rig, arguments: dict[str, An
     fill(rig, 1)
     assert Operator(rig).refusal("move", **arguments).startswith(reason)
     assert left(rig) == [0]
+    assert [queue.address for queue in rig.snapshot().queues if queue.is_durable] == ["orders"]
 
 
 def test_what_is_in_memory_only_is_not_moved(rig: Rig) -> None:
