@@ -11,6 +11,8 @@ import re
 MESH_PREFIX = "_amqpmesh/"
 PROBE_PREFIX = "_amqpmesh/probe/"
 BROKER_PREFIX = "_amqpmesh/broker/"
+CONTROL_ADDRESS = "_amqpmesh/control"
+"""Where an embedded broker is asked by operators; at its own port only, routers know no such address."""
 ROUTER_PREFIX = "_topo/"
 AREA_PREFIX = "_topo/0/"
 

@@ -15,6 +15,8 @@ class Departure(Enum):
     GIVEN_UP = "given up"
     NO_ROOM = "no room"
     DROPPED = "dropped"
+    PURGED = "purged"
+    MOVED = "moved"
 
 class Deliver:
     __match_args__ = ("consumer_id", "entry")

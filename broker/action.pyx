@@ -31,6 +31,8 @@ class Departure(Enum):
     """The queue was full, and newer ones came."""
     DROPPED = "dropped"
     """With its queue."""
+    PURGED = "purged"
+    MOVED = "moved"
 
 
 def _are_equal(action, other):

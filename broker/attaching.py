@@ -115,6 +115,13 @@ class Attachments:
         self.end(link, now)
         link.close(error)
 
+    def evict(self, held: HeldQueue, now: float) -> None:
+        """The queue was deleted: whoever is attached to it hears so once that is on disk."""
+        error = LinkError("amqp:resource-deleted", f"{held.address!r} was deleted by an operator")
+        for attachment in [each for each in self._by_link.values() if each.held is held]:
+            self._end(attachment, now, closed=False)
+            self._commits.promise(partial(_close, attachment, error))
+
     def end(self, link: Link, now: float) -> None:
         """The connection is gone: durable subscriptions stay, nothing can be answered."""
         attachment = self._by_link.get(link)
@@ -305,6 +312,13 @@ class Attachments:
             attachment.link.close()
         else:
             attachment.link.detach()
+
+
+def _close(attachment: Attachment, error: AmqpError, now: float) -> None:
+    if attachment.is_opened:
+        attachment.link.close(error)
+    else:
+        attachment.link.refuse(error)
 
 
 def _refuse_unsupported(wanted: Terminus) -> None:

@@ -20,4 +20,5 @@ cdef class Line:
     cdef Entry pop_oldest(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
     cdef list in_order(self)
+    cdef list first(self, Py_ssize_t count)
     cdef Level _level(self, int priority)

@@ -4,6 +4,7 @@ from broker.message cimport ARCHIVED, AVAILABLE, Entry
 
 import heapq
 from collections import deque
+from itertools import islice
 
 cdef enum:
     LEVELS = 10
@@ -105,6 +106,17 @@ cdef class Line:
                 found += [entry for _, entry in level.returned if (<Entry>entry).standing == AVAILABLE]
                 found += [entry for entry in level.fresh if (<Entry>entry).standing == AVAILABLE]
         return sorted(found, key=_place_of)
+
+    cdef list first(self, Py_ssize_t count):
+        """At least the ``count`` that go first, in no order."""
+        cdef list found = []
+        cdef Level level
+        for level in self.levels:
+            if level is not None:
+                found += [entry for _, entry in level.returned if (<Entry>entry).standing == AVAILABLE]
+                waiting = (entry for entry in level.fresh if (<Entry>entry).standing == AVAILABLE)
+                found += islice(waiting, count)
+        return found
 
     cdef Level _level(self, int priority):
         cdef Level level = self.levels[priority]

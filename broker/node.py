@@ -14,8 +14,10 @@ from addressing.book import AddressBook
 from addressing.topology import Topology
 from broker.abandoned import Abandoned
 from broker.addresses import BrokerAddresses
+from broker.administration import Administration
 from broker.attaching import Attachments
 from broker.commit import Commits
+from broker.control import Control, ControlLink
 from broker.events import MessageUnreadable
 from broker.receiving import Gate
 from broker.shelf import Fetch, Shelf
@@ -86,6 +88,8 @@ class BrokerNode:
             lambda: f"{secret}.{next(serials)}",
             log,
         )
+        administration = Administration(addresses, self._stock, self._attachments.evict, wall_offset_s)
+        self._control = Control(administration, self._stock, self._commits, log)
         self._stock.stock(inventory, now)
         self._abandoned.begin(now)
 
@@ -140,6 +144,8 @@ class BrokerNode:
             match event:
                 case Opened():
                     endpoint.open()
+                case LinkAttached(IncomingLink() as link) if self._control.is_for(link):
+                    self._control.attach(link)
                 case LinkAttached(link):
                     self._attachments.attach(link, now)
                 case LinkDetached(link, closed, _):
@@ -166,16 +172,23 @@ class BrokerNode:
         self._stock.on_time(now)
         self._abandoned.on_time(now)
         self._commits.on_time(now)
+        self._control.on_time()
         self._settle_down(now)
 
     def next_deadline(self) -> float | None:
-        deadlines = (self._stock.next_deadline(), self._abandoned.next_deadline(), self._commits.next_deadline())
+        deadlines = (
+            self._stock.next_deadline(),
+            self._abandoned.next_deadline(),
+            self._commits.next_deadline(),
+            self._control.next_deadline(),
+        )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    # wire.events.Sink: what comes over links that nobody serves (any more)
+    # wire.events.Sink: what comes over links of operators, and over those that nobody serves (any more)
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
-        pass
+        if isinstance(link.owner, ControlLink):
+            link.owner.on_delivery()
 
     def on_disposition(self, link: Link, delivery: Pointer) -> None:
         pass

@@ -42,6 +42,8 @@ cdef class Queue:
     cpdef list drop_all(self)
     cpdef list shed(self)
     cpdef list set_aside(self, long consumer_id, Entry entry, double now)
+    cpdef list drop_unreadable(self, object departure)
+    cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=*)
     cpdef list detach(self, long consumer_id, object unwritten, double now)
     cpdef list set_credit(self, long consumer_id, long credit, double now)
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1

@@ -128,10 +128,13 @@ cdef class Queue:
             self.acquired_count -= len(consumer.acquired)
             self.available_count += len(consumer.acquired)
             consumer.acquired.clear()
-        every += self.unreadable
-        self.available_count += len(self.unreadable)
+        return [self._archive(entry, _DROPPED) for entry in every] + self.drop_unreadable(_DROPPED)
+
+    cpdef list drop_unreadable(self, object departure):
+        cdef list every = list(self.unreadable)
         self.unreadable.clear()
-        return [self._archive(entry, _DROPPED) for entry in every]
+        self.available_count += len(every)
+        return [self._archive(entry, departure) for entry in every]
 
     cpdef list shed(self):
         """Archive the oldest that no consumer holds, for want of room; nothing when all are held."""
@@ -150,6 +153,34 @@ cdef class Queue:
         self.unreadable.add(entry)
         self._dispatch(now, actions)
         return actions
+
+    cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=None):
+        """Archive up to ``limit`` that wait, first to last, of those that came before position ``before``.
+
+        ``wants`` is asked of each Entry, where it is given: what it does not want stays in its place.
+        """
+        cdef list actions = [], left = []
+        cdef Entry entry
+        while limit > 0:
+            entry = self._pop_front(now, actions)
+            if entry is None:
+                break
+            if entry.position < before and (wants is None or wants(entry)):
+                actions.append(self._archive(entry, departure))
+                limit -= 1
+            else:
+                left.append(entry)
+        for entry in left:
+            self.line.put_back(entry)
+        return actions
+
+    def first(self, long count):
+        """Up to ``count`` entries from the front, with a consumer or not."""
+        cdef list found = self.line.first(count)
+        cdef Consumer consumer
+        for consumer in self.consumers.values():
+            found += consumer.acquired
+        return heapq.nsmallest(count, found, key=_place_of)
 
     # Consumers
 
@@ -380,3 +411,7 @@ cdef class Queue:
                 browser.credit -= 1
                 actions.append(Deliver(browser.consumer_id, entry))
         return 0
+
+
+def _place_of(Entry entry):
+    return -entry.message.priority, entry.position

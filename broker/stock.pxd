@@ -44,6 +44,7 @@ cdef class HeldQueue:
     cdef long long largest_bytes
     cdef dict held_back
     cdef readonly bint is_deleted
+    # Messages that are on their way to the disk for it; those among them that lie in other queues already.
     cdef object queue_id
 
     cdef bint is_written_now(self) noexcept
@@ -81,6 +82,8 @@ cdef class Stock:
     cdef int carry_out(self, HeldQueue held, list actions) except -1
     cdef int _leave(self, HeldQueue held, Entry entry, object departure) except -1
     cdef int _forget(self, HeldQueue held, Entry entry) except -1
+    cdef int move(self, HeldQueue held, Entry entry, HeldQueue target, object cause) except -1
+    cdef object cause_of(self, HeldQueue held, Entry entry, object reason)
     cdef int _go_to(self, HeldQueue target, Message message, object cause) except -1
     cdef int _arrive(self, HeldQueue target, Message message, object cause, double now) except -1
     cdef int _shed(self, HeldQueue held) except -1

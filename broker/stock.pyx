@@ -24,6 +24,7 @@ from broker.subscribers import SubscriptionKey
 from broker.topic import SubscriptionTree
 
 cdef long long _STRIDE = MARK_STRIDE
+cdef object _PURGED = Departure.PURGED
 
 cdef enum:
     # Of a message before any was seen.
@@ -87,6 +88,11 @@ cdef class HeldQueue:
         del self.consumers[taker.consumer_id]
 
     @property
+    def subscriber(self):
+        """Whose subscription it is, as people write it; None for what is none, or ends with its link."""
+        return None if self.key is None else self.key.text
+
+    @property
     def is_durable(self):
         return self.row is not None
 
@@ -122,6 +128,11 @@ cdef class HeldQueue:
             free_bytes = self.max_bytes - self.queue.size_bytes - self.arriving_bytes
             room = min(room, free_bytes // max(self.largest_bytes, <long long>USUAL_BYTES))
         return room
+
+    @property
+    def coming_count(self):
+        """Messages that are not in the queue yet, and will be when the disk has them."""
+        return self.arriving_count
 
     @property
     def is_temporary(self):
@@ -283,6 +294,10 @@ cdef class Stock:
     def durable_subscriptions(self):
         return [held for held in self.subscribers.values() if held.is_durable]
 
+    def every_queue(self):
+        """Subscriptions too, in the order in which they were made."""
+        return list(self.every)
+
     def matching(self, address):
         return self.subscriptions.matching(address)
 
@@ -368,6 +383,20 @@ cdef class Stock:
             self.carry_out(held, actions)
         return 0
 
+    def purge(self, HeldQueue held not None, long limit, long long before, double now):
+        """Drop up to ``limit`` that wait in it and came before position ``before``; how many."""
+        cdef long long purged = held.queue.departed[_PURGED]
+        self.carry_out(held, held.queue.take_available(limit, before, _PURGED, now))
+        self.carry_out(held, held.queue.drop_unreadable(_PURGED))
+        return held.queue.departed[_PURGED] - purged
+
+    def put(self, HeldQueue held not None, bytes body, double ttl_s):
+        """Into a queue in memory: a message of the broker's own."""
+        cdef Message message = Message(self.new_passing_id(), len(body), False, False, self.now + ttl_s)
+        message.references = 1
+        self.shelf.pin(message, body)
+        self._enqueue(held, message, self.now)
+
     cdef int discard_large(self, long long message_id) except -1:
         """Pieces of it were written, but it never became a message."""
         self.commits.write.unlinked.append(message_id)
@@ -406,19 +435,30 @@ cdef class Stock:
 
     cdef int _leave(self, HeldQueue held, Entry entry, object departure) except -1:
         """For good, or for where the queue's policy says."""
-        cdef HeldQueue target
         cdef bint is_kept = held.row is not None and entry.message.is_stored
+        if is_kept and held.policy is not NO_POLICY:
+            target = self._way_out(held, departure)
+            if target is not None:
+                return self.move(held, entry, target, self.cause_of(held, entry, _REASONS[departure]))
         if is_kept:
             self._forget(held, entry)
         if held.held_back:
             self.with_room[held] = None
-        if is_kept and held.policy is not NO_POLICY:
-            target = self._way_out(held, departure)
-            if target is not None:
-                at_ms = <long long>((self.now + self.wall_offset_s) * 1000)
-                cause = Cause(_REASONS[departure], held.address, entry.delivery_count, at_ms)
-                return self._go_to(target, entry.message, cause)
         return self.release(entry.message)
+
+    cdef object cause_of(self, HeldQueue held, Entry entry, object reason):
+        at_ms = <long long>((self.now + self.wall_offset_s) * 1000)
+        return Cause(reason, held.address, entry.delivery_count, at_ms)
+
+    cdef int move(self, HeldQueue held, Entry entry, HeldQueue target, object cause) except -1:
+        """What was archived here goes to another durable queue, in one commit: a crash leaves it in one of the two.
+
+        In memory it enters the other when that is on disk, so that nobody is given what a crash would show as never seen.
+        """
+        self._forget(held, entry)
+        if held.held_back:
+            self.with_room[held] = None
+        return self._go_to(target, entry.message, cause)
 
     def _way_out(self, HeldQueue held not None, departure):
         """The queue for what departs so; None where it is done with."""
@@ -442,7 +482,6 @@ cdef class Stock:
         return 0
 
     cdef int _go_to(self, HeldQueue target, Message message, object cause) except -1:
-        """In the batch that takes it out of its queue: a crash leaves it in one of the two."""
         cdef object write = self.commits.write
         cdef long long message_id = message.message_id
         if message_id in target.moved:
@@ -490,13 +529,7 @@ cdef class Stock:
 
     def summaries(self):
         return tuple(
-            QueueSummary(
-                held.address,
-                held.is_subscription,
-                held.is_durable,
-                held.key.text if held.key else None,
-                held.queue.snapshot(),
-            )
+            QueueSummary(held.address, held.is_subscription, held.is_durable, held.subscriber, held.queue.snapshot())
             for held in self.every
         )
 

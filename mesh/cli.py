@@ -33,6 +33,7 @@ COMMANDS = {
     "simulate": ("simulate", "Let a topology, or a random one, fail in virtual time and see what becomes of messages."),
     "bench": ("bench", "Measure what messages, links and connections cost a router or broker."),
     "drill": ("drill", "Rehearse failures: traffic, faults from a file, a verdict and a report."),
+    "broker": ("broker", "Look after the queues and subscriptions of embedded brokers."),
     "store": ("store", "Check, dump, compact, back up and restore the store of a broker."),
     "certs": ("certs", "Show, issue, renew and export the certificates of a mesh."),
     "doctor": ("doctor", "Tell what this machine lacks to run a mesh."),

@@ -1,4 +1,4 @@
-"""How an operator reaches a router: at its port for nodes, with the operator's certificate of the mesh."""
+"""How an operator reaches a node: at its port for nodes, with the operator's certificate of the mesh."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ from wire.tls import MeshIdentity, Role, mesh_connector_context
 
 def router_server(topology: Topology, router: str) -> Server:
     declared = topology.routers[router]
-    host = REACHABLE.get(declared.host, declared.host)
+    return _node_server(topology, declared.host, declared.port, Role.ROUTER, router)
+
+
+def broker_server(topology: Topology, broker: str) -> Server:
+    """Of an embedded one."""
+    declared = topology.brokers[broker]
+    return _node_server(topology, declared.host, declared.port, Role.BROKER, broker)
+
+
+def _node_server(topology: Topology, host: str, port: int, role: Role, name: str) -> Server:
+    reachable = REACHABLE.get(host, host)
     if not topology.node_tls:
-        return Server(host, declared.port, sasl=None)
+        return Server(reachable, port, sasl=None)
     context = mesh_connector_context(operator_certificate(topology))
-    return Server(host, declared.port, context, sasl=None, expected=MeshIdentity(topology.mesh, Role.ROUTER, router))
+    return Server(reachable, port, context, sasl=None, expected=MeshIdentity(topology.mesh, role, name))

@@ -365,6 +365,7 @@ class Connection(asyncio.BufferedProtocol):
             user=accepted.user if accepted is not None and self.origin.listener is not None else None,
             is_mesh=self.origin.is_mesh,
             mesh_name=mesh.name if mesh is not None else None,
+            mesh_role=mesh.role if mesh is not None else None,
             remote_address=self.remote_address,
             listener=self.origin.listener,
         )

@@ -38,6 +38,7 @@ from wire.events import (
     SessionEnded,
 )
 from wire.link import IncomingLink, Link, OutgoingLink, Session
+from wire.tls import Role
 
 AnyLink = TypeVar("AnyLink", bound=Link)
 
@@ -51,6 +52,8 @@ class Peer:
     """A node or operator of this mesh, by certificate (or because the topology runs its nodes in plain text)."""
     mesh_name: str | None = None
     """Name of the node or operator in the certificate."""
+    mesh_role: Role | None = None
+    """What it is by its certificate; None where the nodes of the mesh talk in plain text."""
     remote_address: str = ""
     listener: str | None = None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from mesh_tests.live.wire_client import Arrived, WireClient
+from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, Kind, rejected
 from wire.message import Message, decode, encode
 
@@ -77,6 +79,24 @@ def test_what_a_consumer_rejects_is_read_as_a_dead_letter_at_another_router(mesh
     for letter in letters:
         letter.settle(ACCEPTED)
     near.step()
+
+
+def test_dead_letters_are_sent_back_by_an_operator_and_received(mesh, near, far):
+    send(near, "orders", "second chance")
+    for arrived in take(far, "orders", 1):
+        arrived.settle(rejected("app:cannot", "not today"))
+    far.step()
+    wait_until(lambda: available(mesh, "orders.dead") == 1, 10, "the dead letter")
+    assert json.loads(mesh.run("broker", "redrive", "orders.dead", "--json"))["messages"] == 1
+    (again,) = take(near, "orders", 1)
+    assert (again.body, said_of(again)) == ("second chance", {})
+    again.settle(ACCEPTED)
+    near.step()
+
+
+def available(mesh, address) -> int:
+    queues = json.loads(mesh.run("broker", "list", "--json"))["queues"]
+    return sum(queue["available_count"] for queue in queues if queue["address"] == address)
 
 
 def test_what_consumers_fail_with_is_given_up_after_as_many_attempts_as_there_may_be(mesh, near, far):

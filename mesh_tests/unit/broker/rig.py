@@ -11,6 +11,7 @@ from addressing.topology import Topology
 from broker.commit import PATIENCE_S
 from broker.node import BrokerNode, BrokerSnapshot
 from broker.stock import QueueSummary
+from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
 from wire import delivery as deliveries
 from wire import terminus
@@ -30,6 +31,7 @@ TOPOLOGY = Topology.model_validate(
         "brokers": {"b1": {"data": "unused"}},
         "addresses": {
             "orders": "queue",
+            "parked": "queue",
             "renamed": {"type": "queue", "broker_address": "its-name-here"},
             "news.#": "topic",
             "alerts.#": {"type": "topic", "subscription_expiry_s": 3600},
@@ -69,8 +71,8 @@ class Rig:
             log=self.log.append,
         )
 
-    def client(self, container_id: str = "client", *, is_mesh: bool = True) -> Client:
-        client = Client(self, container_id, is_mesh=is_mesh)
+    def client(self, container_id: str = "client", *, is_mesh: bool = True, peer: Peer | None = None) -> Client:
+        client = Client(self, container_id, peer or Peer(is_mesh=is_mesh, remote_address="test"))
         self.clients.append(client)
         self.run()
         return client
@@ -100,6 +102,7 @@ class Rig:
         self.clients.clear()
         self.is_disk_held = False
         self.store.close()
+        assert check(self.data).findings == []
         if meanwhile is not None:
             meanwhile()
         self._start()
@@ -119,6 +122,13 @@ class Rig:
         (found,) = [queue for queue in self.snapshot().queues if queue.address == address]
         return found
 
+    def commit(self) -> None:
+        """What is due, also while the disk is held."""
+        batch = self.node.take_batch()
+        assert batch is not None
+        self.store.commit(batch)
+        self.node.on_committed(self.now)
+
     def _serve_disk(self) -> bool:
         fetches = self.node.take_fetches()
         if fetches:
@@ -133,10 +143,10 @@ class Rig:
 class Client:
     """One connection with one session."""
 
-    def __init__(self, rig: Rig, container_id: str, *, is_mesh: bool) -> None:
+    def __init__(self, rig: Rig, container_id: str, peer: Peer) -> None:
         self._rig = rig
         self.near = Endpoint(EndpointSettings(container_id, max_frame_bytes=32768))
-        self.far = rig.node.on_accepted("nodes", Peer(is_mesh=is_mesh, remote_address="test"), rig.now)
+        self.far = rig.node.on_accepted("nodes", peer, rig.now)
         self.near.open()
         self.session = self.near.begin()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import WALL_OFFSET_S, Rig, topology_with
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, rejected
 from wire.terminus import Durability, Expiry
@@ -209,3 +210,46 @@ def test_a_dead_letter_may_come_again_when_it_was_read(rig: Rig) -> None:
     reader.received[0].give(ACCEPTED)
     two.received[0].give(REJECTED)
     assert reader.bodies == ["gossip", "gossip"]
+
+
+# Sent back by an operator
+def test_dead_letters_go_back_to_the_queues_that_they_come_from(rig: Rig) -> None:
+    client = rig.client()
+    client.producer("orders").send("bad"), client.producer("late", name="to late").send("native")
+    reject_all(rig, "orders")
+    operator = Operator(rig)
+    assert operator.do("redrive", address="dead") == [{"messages": 1, "not_moved": 0}]
+    (again,) = client.consumer("orders", name="again").received
+    assert (again.message.body, again.message.annotations) == ("bad", {})
+    assert "not known" in operator.refusal("redrive", address="late")
+
+
+def test_what_expired_and_was_sent_back_does_not_expire_again(rig: Rig) -> None:
+    client = rig.client()
+    client.producer("orders").send("late", ttl_s=5)
+    rig.advance(6)
+    operator = Operator(rig)
+    assert operator.count("redrive", address="late") == 1
+    rig.advance(10)
+    rig.restart()
+    rig.advance(10)
+    (late,) = rig.client().consumer("orders").received
+    assert (late.message.body, late.message.ttl_s) == ("late", 0.0)
+
+
+def test_what_was_sent_back_may_die_again(rig: Rig) -> None:
+    client = rig.client()
+    client.producer("orders").send("bad")
+    for _ in range(3):
+        reject_all(rig, "orders")
+        assert Operator(rig).count("redrive", address="dead") == 1
+    assert client.consumer("orders", name="last").bodies == ["bad"]
+    assert len(rig.store.load().entries) == 1
+
+
+def test_show_says_why_a_message_is_where_it_is(rig: Rig) -> None:
+    rig.client().producer("orders").send("bad")
+    reject_all(rig, "orders")
+    ((queue,),) = [part["queues"] for part in Operator(rig).do("show", address="dead")]
+    (message,) = queue["messages"]
+    assert (message["reason"], message["origin"]) == ("rejected", "orders")

@@ -1,15 +1,19 @@
 """A random walk over a whole broker with crashes in it; the ledger is that of the crash test, in virtual time."""
 
+import json
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from broker import administration
 from mesh_tests.crash.ledger import Ledger
+from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Client, Consumer, Producer, Received, Rig
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
 from wire.link import RECEIVE_SECOND, SEND_UNSETTLED
@@ -19,12 +23,17 @@ OUTCOMES = [ACCEPTED, rejected("amqp:decode-error", "not wanted"), RELEASED, MOD
 WORK_PER_LIFE = 4
 QUEUE, TOPIC, FILTER = "orders", "news.sport", "news.#"
 SHARED_TOPIC, SHARED_FILTER = "alerts.fire", "alerts.#"
+MOVED, PARKED = "its-name-here", "parked"
 
 
 class Lane:
-    """One producer and up to two consumers of a queue, or of a durable subscription, which they share if it is both."""
+    """One producer and up to two consumers of a queue, or of a durable subscription, which they share if it is both.
 
-    def __init__(self, source: str, target: str) -> None:
+    ``is_moved``: the counts of its messages begin anew whenever they are moved.
+    """
+
+    def __init__(self, source: str, target: str, *, is_moved: bool = False) -> None:
+        self.is_moved = is_moved
         self.source = source
         self.target = target
         self.ledger = Ledger()
@@ -61,6 +70,8 @@ class Lane:
                 self.ledger.accepted.add(self.numbers[sent])
         for consumer in self.consumers:
             for received in consumer.received:
+                if self.is_moved:
+                    self.ledger.released |= self.ledger.seen
                 self.ledger.on_seen(received.message.message_id, received.message.delivery_count)
                 self.held.append(received)
             consumer.received = []
@@ -72,9 +83,17 @@ class Lane:
 class BrokerWalk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
+        # So that a move of a few takes several.
+        self.steps = pytest.MonkeyPatch()
+        self.steps.setattr(administration, "STEP_MESSAGES", 2)
         self.directory = Path(tempfile.mkdtemp())
         self.rig = Rig(self.directory / "data")
-        self.lanes = [Lane(QUEUE, QUEUE), Lane(SHARED_FILTER, SHARED_TOPIC), Lane(FILTER, TOPIC)]
+        self.lanes = [
+            Lane(QUEUE, QUEUE),
+            Lane(SHARED_FILTER, SHARED_TOPIC),
+            Lane(FILTER, TOPIC),
+            Lane(MOVED, MOVED, is_moved=True),
+        ]
         self.next_number = 1
         self.open()
 
@@ -82,7 +101,9 @@ class BrokerWalk(RuleBasedStateMachine):
         self.worked = 0
         self.producing = self.rig.client("producing")
         self.consuming = [self.rig.client("consuming"), self.rig.client("also consuming")]
-        self.lanes[2].open(self.producing, self.consuming[:1])
+        self.operator = Operator(self.rig)
+        for lane in self.lanes[2:]:
+            lane.open(self.producing, self.consuming[:1])
         for lane in self.lanes[:2]:
             lane.open(self.producing, self.consuming)
         self.look()
@@ -91,7 +112,7 @@ class BrokerWalk(RuleBasedStateMachine):
         for lane in self.lanes:
             lane.look()
 
-    @rule(lane=st.integers(0, 2), is_large=st.booleans(), count=st.integers(1, 4))
+    @rule(lane=st.integers(0, 3), is_large=st.booleans(), count=st.integers(1, 4))
     def send(self, lane: int, is_large: bool, count: int) -> None:
         self.worked += 1
         sending = self.lanes[lane]
@@ -102,7 +123,7 @@ class BrokerWalk(RuleBasedStateMachine):
             sending.numbers[sending.producer.send(body, message_id=number)] = number
         self.look()
 
-    @rule(lane=st.integers(0, 2), places=st.lists(st.integers(0, 5), max_size=4), outcome=st.sampled_from(OUTCOMES))
+    @rule(lane=st.integers(0, 3), places=st.lists(st.integers(0, 5), max_size=4), outcome=st.sampled_from(OUTCOMES))
     def settle(self, lane: int, places: list[int], outcome: Outcome) -> None:
         self.worked += 1
         settling = self.lanes[lane]
@@ -123,6 +144,16 @@ class BrokerWalk(RuleBasedStateMachine):
         received.consumer.link.grant(1)
         self.rig.run()
 
+    @rule(ends=st.permutations((MOVED, PARKED)), steps=st.integers(0, 3))
+    def move(self, ends: list[str], steps: int) -> None:
+        """Begin to; the steps that are left come later."""
+        self.worked += 1
+        self.operator.send(json.dumps({"op": "move", "source": ends[0], "target": ends[1]}))
+        for _ in range(steps):
+            self.rig.node.on_time(self.rig.now)
+            self.rig.run_now()
+        self.look()
+
     @rule()
     def hold_disk(self) -> None:
         self.rig.is_disk_held = True
@@ -139,7 +170,7 @@ class BrokerWalk(RuleBasedStateMachine):
     def lose_a_consumer(self, which: int) -> None:
         self.consuming[which].vanish()
         client = self.consuming[which] = self.rig.client(["consuming", "also consuming"][which])
-        for lane in self.lanes[: 3 - which]:
+        for lane in self.lanes[:2] if which else self.lanes:
             lost = lane.consumers[which]
             lane.held = [received for received in lane.held if received.consumer is not lost]
             lane.unconfirmed = [received for received in lane.unconfirmed if received.consumer is not lost]
@@ -169,6 +200,7 @@ class BrokerWalk(RuleBasedStateMachine):
         self.rig.run()
         self.look()
         self.rig.restart()
+        Operator(self.rig).ask("move", source=PARKED, target=MOVED)
         client = self.rig.client("consuming")
         for lane in self.lanes:
             lane.producer, lane.consumers = None, []
@@ -180,6 +212,7 @@ class BrokerWalk(RuleBasedStateMachine):
             assert lane.ledger.lost() == set()
             assert lane.ledger.resurrected == set()
             assert lane.ledger.unmarked == set()
+        self.steps.undo()
         self.rig.store.close()
         shutil.rmtree(self.directory)
 

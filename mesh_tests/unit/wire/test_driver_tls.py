@@ -80,6 +80,7 @@ def test_nodes_find_each_other_by_certificate(pki: Pki) -> None:
             await server.node.wait(lambda: server.node.opened)
             (peer,) = server.node.peers
             assert (peer.is_mesh, peer.mesh_name, peer.user) == (True, "r2", "r2")
+            assert peer.mesh_role is Role.ROUTER
             (peer,) = client.node.peers
             assert (peer.is_mesh, peer.mesh_name) == (True, "r1")
             assert server.log.of(ConnectionOpened)[0].tls
@@ -93,6 +94,7 @@ def test_an_operator_gets_into_the_node_port_with_a_sasl_layer_too(pki: Pki) -> 
             client.driver.connect(node_spec(pki.operator, server.port, sasl=SaslClientSettings(has_certificate=True)))
             await server.node.wait(lambda: server.node.opened)
             assert server.node.peers[0].mesh_name == "operator"
+            assert server.node.peers[0].mesh_role is Role.OPERATOR
             assert server.log.of(ConnectionOpened)[0].mechanism == "EXTERNAL"
 
     run(scenario)

@@ -1,0 +1,13 @@
+from collections.abc import Callable
+
+from broker.message import Entry
+from broker.stock import HeldQueue, Stock
+
+def move(
+    stock: Stock,
+    source: HeldQueue,
+    choose: Callable[[Entry], HeldQueue | None],
+    limit: int,
+    before: int,
+    now: float,
+) -> int: ...

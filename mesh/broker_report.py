@@ -1,0 +1,88 @@
+"""What `amqpmesh broker` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from addressing.address import is_internal
+from mesh.broker_control import Found, queues_in, totals_in
+from mesh.output import Output
+
+QUEUES = {
+    "BROKER": "broker",
+    "ADDRESS": "address",
+    "KIND": "kind",
+    "SUBSCRIBER": "subscriber",
+    "DURABLE": "is_durable",
+    "AVAILABLE": "available_count",
+    "ACQUIRED": "acquired_count",
+    "UNREADABLE": "unreadable_count",
+    "BYTES": "size_bytes",
+    "CONSUMERS": "consumer_count",
+    "PRODUCERS": "producer_count",
+    "ENQUEUED": "enqueued_total",
+    "DEPARTED": "departed",
+}
+MESSAGES = {
+    "BROKER": "broker",
+    "ADDRESS": "address",
+    "SUBSCRIBER": "subscriber",
+    "NUMBER": "number",
+    "STATE": "state",
+    "BYTES": "size_bytes",
+    "DELIVERED": "delivery_count",
+    "EXPIRES": "expires_at",
+    "REASON": "reason",
+    "ORIGIN": "origin",
+}
+
+
+def tell_queues(found: Found, out: Output, *, with_messages: bool) -> None:
+    """Tables; the mesh's own queues are in --json only. Raises what kept brokers from answering."""
+    found.raise_failures(are_all=True)
+    queues = list(queues_in(found))
+    if out.is_json:
+        out.document({"queues": queues})
+    else:
+        shown = [queue for queue in queues if with_messages or not is_internal(queue["address"])]
+        out.table(tuple(QUEUES), [_row({**queue, "departed": departed(queue)}, QUEUES) for queue in shown])
+        if with_messages and (messages := list(_messages(shown))):
+            out.data("")
+            out.table(tuple(MESSAGES), [_row(message, MESSAGES) for message in messages])
+    found.raise_failures()
+
+
+def tell_totals(found: Found, out: Output, fields: Mapping[str, Any], done: Callable[[str], str]) -> None:
+    """How many messages it was, at each broker; ``done`` makes a sentence of that."""
+    found.raise_failures(are_all=True)
+    totals = totals_in(found, ("messages", "not_moved") if "target" in fields else ("messages",))
+    if out.is_json:
+        out.document({**fields, "messages": sum(total["messages"] for total in totals), "brokers": totals})
+    else:
+        for total in totals:
+            _say_total(total, out, done)
+    found.raise_failures()
+
+
+def _say_total(total: Mapping[str, Any], out: Output, done: Callable[[str], str]) -> None:
+    count = total["messages"]
+    out.say(f"{total['broker']}: {done(f'{count:,} messages' if count != 1 else '1 message')}")
+    if total.get("not_moved"):
+        out.say(
+            f"{total['broker']}: {total['not_moved']:,} stay or are gone: there already, taken, or expired meanwhile"
+        )
+
+
+def departed(queue: Mapping[str, Any]) -> str | None:
+    return ", ".join(f"{reason} {count}" for reason, count in queue["departed_total"].items() if count) or None
+
+
+def _messages(queues: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for queue in queues:
+        for message in queue["messages"]:
+            yield {**{name: queue[name] for name in ("broker", "address", "subscriber")}, **message}
+
+
+def _row(item: Mapping[str, Any], columns: Mapping[str, str]) -> list[object]:
+    return [item[name] for name in columns.values()]

@@ -1,0 +1,332 @@
+"""`amqpmesh broker list|show|create|delete|purge|move|redrive`"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mesh.failure import CommandFailed
+from mesh.options import output_options, topology_option
+from mesh.output import Output
+
+if TYPE_CHECKING:
+    from mesh.broker_control import Site
+
+broker_option = click.option(
+    "--broker", "only", metavar="NAME", help="At this broker only. [default: those that the topology gives the address]"
+)
+subscriber_option = click.option(
+    "--subscriber", metavar="NAME", help="Whose durable subscription is meant, as `broker list` writes it."
+)
+count_option = click.option(
+    "-c", "--count", type=click.IntRange(1), metavar="N", help="The first N only. [default: all that wait now]"
+)
+yes_option = click.option("-y", "--yes", "is_yes", is_flag=True, help="Do not ask.")
+
+
+@click.group("broker")
+def command() -> None:
+    """Look after the queues and subscriptions of embedded brokers.
+
+    A broker is asked at its port for nodes, with the operator's certificate of the mesh.
+    """
+
+
+@command.command("list")
+@click.option("--broker", "only", metavar="NAME", help="Of this broker only. [default: all embedded ones]")
+@topology_option
+@output_options
+def list_all(only: str | None, topology_path: Path | None, out: Output) -> None:
+    """List every queue and subscription.
+
+    \b
+    Columns:
+      KIND       queue; subscription: what one subscriber of a topic has not had yet; temporary queue
+      SUBSCRIBER whose subscription it is: container-id and link name, or the name that is shared
+      DURABLE    no for what goes with those who use it, and with the broker
+      AVAILABLE  messages that wait for a consumer
+      ACQUIRED   messages that are with a consumer, without an outcome yet
+      UNREADABLE messages whose place on the disk is damaged: nobody is given them
+      BYTES      size of all of them
+      CONSUMERS  links that take from it
+      PRODUCERS  links that bring messages to this queue only
+      ENQUEUED   messages that came since the broker started, and those it found in its store
+      DEPARTED   what became of them since then
+
+    \b
+    Examples:
+      amqpmesh broker list
+      amqpmesh broker list --broker b1 --json | jq '.queues[] | select(.available_count > 1000)'
+    """
+    from mesh.broker_control import all_sites, ask_each
+    from mesh.broker_report import tell_queues
+    from mesh.topology_file import load_topology
+
+    topology = load_topology(topology_path)
+    found = ask_each(topology, all_sites(topology, only), "list", lambda site: {})
+    tell_queues(found, out, with_messages=False)
+
+
+@command.command("show")
+@click.argument("address")
+@subscriber_option
+@click.option(
+    "-n",
+    "--messages",
+    type=click.IntRange(0, 1000),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="The first N messages of each.",
+)
+@broker_option
+@topology_option
+@output_options
+def show_one(
+    address: str, subscriber: str | None, messages: int, only: str | None, topology_path: Path | None, out: Output
+) -> None:
+    """Show a queue, or the subscriptions that have to do with a topic or filter, and their first messages.
+
+    \b
+    Columns of messages:
+      NUMBER     of the broker: messages are numbered as they come
+      STATE      available; acquired: with a consumer
+      DELIVERED  how often it was given to somebody before
+      EXPIRES    when it is dropped, or moved, if nobody has taken it until then
+      REASON     why it was taken from another queue, if it was
+      ORIGIN     which queue, or subscription, that was
+
+    \b
+    Examples:
+      amqpmesh broker show orders
+      amqpmesh broker show 'news.#' -n 0
+    """
+    from mesh.broker_control import ask_each, sites_of
+    from mesh.broker_report import tell_queues
+    from mesh.topology_file import load_topology
+
+    topology = load_topology(topology_path)
+    found = ask_each(
+        topology,
+        sites_of(topology, address, only),
+        "show",
+        lambda site: {"address": site.address, "subscriber": subscriber, "messages": messages},
+    )
+    tell_queues(found, out, with_messages=True)
+
+
+@command.command("create")
+@click.argument("address")
+@broker_option
+@topology_option
+@output_options
+def create_one(address: str, only: str | None, topology_path: Path | None, out: Output) -> None:
+    """Make a queue now that the topology keeps at a broker; by itself it is made when it is first used.
+
+    \b
+    Example:
+      amqpmesh broker create jobs.video
+    """
+    from mesh.broker_control import ask_each, sites_of
+    from mesh.topology_file import load_topology
+
+    topology = load_topology(topology_path)
+    found = ask_each(topology, sites_of(topology, address, only), "create", lambda site: {"address": site.address})
+    found.raise_failures(are_all=True)
+    if out.is_json:
+        out.document({"address": address, "brokers": [site.broker for site, _ in found.answers]})
+    for site, _ in found.answers:
+        out.say(f"{site.broker}: made queue {site.address}")
+    found.raise_failures()
+
+
+@command.command("delete")
+@click.argument("address")
+@subscriber_option
+@click.option(
+    "--force", is_flag=True, help="Also with messages in it, which are lost, and with links, which are closed."
+)
+@yes_option
+@broker_option
+@topology_option
+@output_options
+def delete_one(
+    address: str,
+    subscriber: str | None,
+    force: bool,
+    is_yes: bool,
+    only: str | None,
+    topology_path: Path | None,
+    out: Output,
+) -> None:
+    """Delete a queue, or the durable subscription of one subscriber.
+
+    Refused while there are messages in it, consumers or producers. A queue that the topology keeps is made again by
+    whoever uses it next.
+
+    \b
+    Examples:
+      amqpmesh broker delete jobs.old
+      amqpmesh broker delete 'news.#' --subscriber 'shop|laptop|reader' --force
+    """
+    from mesh.broker_control import ask_each, sites_of
+    from mesh.broker_report import tell_totals
+    from mesh.topology_file import load_topology
+
+    topology = load_topology(topology_path)
+    sites = sites_of(topology, address, only)
+    loss = ", with all messages in it" if force else ""
+    confirm(f"Delete {described(address, subscriber, sites)}{loss}?", is_yes)
+    found = ask_each(
+        topology,
+        sites,
+        "delete",
+        lambda site: {"address": site.address, "subscriber": subscriber, "force": force},
+    )
+    fields = {"address": address, "subscriber": subscriber}
+    tell_totals(found, out, fields, lambda messages: f"deleted {address}, {messages} in it")
+
+
+@command.command("purge")
+@click.argument("address")
+@subscriber_option
+@yes_option
+@broker_option
+@topology_option
+@output_options
+def purge_one(
+    address: str, subscriber: str | None, is_yes: bool, only: str | None, topology_path: Path | None, out: Output
+) -> None:
+    """Drop all messages that wait in a queue or subscription now. Those that a consumer has are left to it.
+
+    Ctrl-C stops it; what was dropped until then is gone.
+
+    \b
+    Example:
+      amqpmesh broker purge orders
+    """
+    from mesh.broker_control import ask_each, sites_of
+    from mesh.broker_report import tell_totals
+    from mesh.topology_file import load_topology
+
+    topology = load_topology(topology_path)
+    sites = sites_of(topology, address, only)
+    confirm(f"Drop all messages that wait in {described(address, subscriber, sites)}?", is_yes)
+    found = ask_each(topology, sites, "purge", lambda site: {"address": site.address, "subscriber": subscriber})
+    fields = {"address": address, "subscriber": subscriber}
+    tell_totals(found, out, fields, lambda messages: f"dropped {messages} of {address}")
+
+
+@command.command("move")
+@click.argument("source")
+@click.argument("target")
+@subscriber_option
+@count_option
+@broker_option
+@topology_option
+@output_options
+def move_some(
+    source: str,
+    target: str,
+    subscriber: str | None,
+    count: int | None,
+    only: str | None,
+    topology_path: Path | None,
+    out: Output,
+) -> None:
+    """Move messages that wait in a queue, in order, to another queue of the same broker.
+
+    Each is in one of the two at any time, whatever happens. Those that a consumer has are left to it. Ctrl-C stops it;
+    what was moved until then stays where it is.
+
+    \b
+    Examples:
+      amqpmesh broker move orders orders.parked
+      amqpmesh broker move orders.parked orders -c 100
+    """
+    from mesh.broker_control import ask_each, name_at, sites_of
+    from mesh.broker_report import tell_totals
+    from mesh.topology_file import load_topology
+
+    topology = load_topology(topology_path)
+    sites = sites_of(topology, source, only)
+    refuse_shared_count(source, sites, count)
+    found = ask_each(
+        topology,
+        sites,
+        "move",
+        lambda site: {
+            "source": site.address,
+            "target": name_at(topology, target, site.broker),
+            "subscriber": subscriber,
+            "count": count,
+        },
+    )
+    fields = {"source": source, "target": target, "subscriber": subscriber}
+    tell_totals(found, out, fields, lambda messages: f"moved {messages} from {source} to {target}")
+
+
+@command.command("redrive")
+@click.argument("queue")
+@click.option("--to", "target", metavar="ADDRESS", help="All to this queue. [default: each to where it comes from]")
+@count_option
+@broker_option
+@topology_option
+@output_options
+def redrive_some(
+    queue: str, target: str | None, count: int | None, only: str | None, topology_path: Path | None, out: Output
+) -> None:
+    """Move dead letters back to the queues that they come from, as `broker move` does; they count as never delivered.
+
+    
+    Example:
+      amqpmesh broker redrive orders.dead --to orders
+    """
+    from mesh.broker_control import ask_each, name_at, sites_of
+    from mesh.broker_report import tell_totals
+    from mesh.topology_file import load_topology
+
+    topology = load_topology(topology_path)
+    sites = sites_of(topology, queue, only)
+    refuse_shared_count(queue, sites, count)
+    found = ask_each(
+        topology,
+        sites,
+        "redrive",
+        lambda site: {
+            "address": site.address,
+            "to": None if target is None else name_at(topology, target, site.broker),
+            "count": count,
+        },
+    )
+    where = "where they come from" if target is None else target
+    fields = {"source": queue, "target": target}
+    tell_totals(found, out, fields, lambda messages: f"moved {messages} from {queue} to {where}")
+
+
+def described(address: str, subscriber: str | None, sites: Sequence[Site]) -> str:
+    whose = f"the subscription of {subscriber} to " if subscriber is not None else ""
+    return f"{whose}{address} on {', '.join(site.broker for site in sites)}"
+
+
+def confirm(question: str, is_yes: bool) -> None:
+    if is_yes:
+        return
+    if not is_attended():
+        raise click.UsageError("nobody is there to be asked: --yes says that it is meant")
+    if not click.confirm(question, err=True):
+        raise CommandFailed("nothing was done")
+
+
+def is_attended() -> bool:
+    return sys.stdin.isatty()
+
+
+def refuse_shared_count(address: str, sites: Sequence[Site], count: int | None) -> None:
+    if count is not None and len(sites) > 1:
+        names = ", ".join(site.broker for site in sites)
+        raise click.UsageError(f"{address} is spread over {names}: -c is of one of them, so name it by --broker")
