@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from broker.space import Space
+
 
 class StoreError(OSError):
     """The disk failed us, or holds what we must not touch. The node ends: a failed sync is never retried."""
@@ -103,6 +105,9 @@ class Store(Protocol):
 
     def commit(self, batch: WriteBatch) -> None:
         """Write and sync; raises StoreError, and then nothing of the batch may be promised."""
+
+    def look(self) -> Space:
+        """What room there is now. From the thread of ``commit``; raises StoreError."""
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes]:
         """The bytes asked for, in order of ``ranges``."""

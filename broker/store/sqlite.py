@@ -11,14 +11,17 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from broker.space import Space
 from broker.store.batch import BodyRange, EntryRow, Inventory, QueueKind, QueueRow, StoreError, WriteBatch
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
+from broker.store.reserve import Reserve, reserve_bytes
 from broker.store.segment_reader import SegmentReader
 from broker.store.segments import SLOT_BYTES, Rows, Segments, read_index
 from broker.store.upgrade import rows_to_segments
@@ -28,6 +31,7 @@ APPLICATION_ID = int.from_bytes(b"AMQm", "big")
 
 CHECKPOINT_PAGES = 4000
 """16 MiB of log: what is deleted before that is never written to the tables at all."""
+PAGE_BYTES = 4096
 
 # Few sizes, so that few statements are compiled and all stay in the cache.
 ROWS_PER_STATEMENT = (200, 50, 10, 1)
@@ -73,10 +77,9 @@ class SqliteStore:
         try:
             with _blaming(f"cannot open the store in {directory}"):
                 self._directory = directory
-                self._large = LargeBodies(directory / "large")
-                self._segments = Segments()
-                self._writer = _connect(directory / "store.db")
-                self._prepare()
+                self._reserve = Reserve(directory / "reserve")
+                self._large = LargeBodies(directory / "large", self._reserve.lend_to)
+                self._writer = self._reserve.lend_to(self._open)
                 self._reader = _connect(directory / "store.db")
                 self._reader.execute("PRAGMA query_only=ON")
                 self._bodies = SegmentReader(self._reader)
@@ -86,7 +89,7 @@ class SqliteStore:
 
     def load(self) -> Inventory:
         with _blaming(f"cannot read the store in {self._directory}"):
-            self._recover()
+            self._reserve.lend_to(self._recover)
             self._passing(Failpoint.RECOVERY_COMMITTED)
             queues = [
                 QueueRow(queue_id, QueueKind(kind), address, container_id, link_name)
@@ -110,11 +113,26 @@ class SqliteStore:
                 self._passing(Failpoint.BODIES_SYNCED)
             self._large.finish(batch.finished)
             if batch.has_rows:
-                self._commit_rows(batch)
+                # Once: it counts them as written, and the transaction may have to be made twice.
+                rows = self._segments.apply(batch)
+                self._reserve.lend_to(partial(self._commit_rows, batch, rows))
                 self._passing(Failpoint.ROWS_COMMITTED)
             if batch.unlinked:
                 self._large.unlink(batch.unlinked)
                 self._passing(Failpoint.BODIES_UNLINKED)
+
+    def look(self) -> Space:
+        """Makes the reserve, too, where there is room for it."""
+        with _blaming(f"cannot use the disk of {self._directory}"):
+            self._reserve.make(*_room(self._directory))
+            total_bytes, free_bytes = _room(self._directory)
+            return Space(
+                str(self._directory),
+                total_bytes,
+                free_bytes,
+                reusable_bytes=self._value("freelist_count") * self._value("page_size"),
+                reserve_bytes=self._reserve.size_bytes,
+            )
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes]:
         with _blaming(f"cannot read bodies from the store in {self._directory}"):
@@ -135,10 +153,18 @@ class SqliteStore:
 
     # Opening
 
+    def _open(self) -> sqlite3.Connection:
+        self._writer = _connect(self._directory / "store.db")
+        try:
+            self._prepare()
+        except BaseException:
+            self._writer.close()
+            raise
+        return self._writer
+
     def _prepare(self) -> None:
         writer = self._writer
-        (version,) = writer.execute("PRAGMA user_version").fetchone()
-        (application,) = writer.execute("PRAGMA application_id").fetchone()
+        version, application = self._value("user_version"), self._value("application_id")
         (table_count,) = writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if version > FORMAT_VERSION and application == APPLICATION_ID:
             raise StoreError(
@@ -169,7 +195,8 @@ class SqliteStore:
 
     def _recover(self) -> None:
         """What the last process left behind: rows that nothing names, and messages that may have been seen."""
-        writer, segments = self._writer, self._segments
+        writer, segments = self._writer, Segments()
+        self._segments = segments
         with self._transaction():
             writer.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
             writer.execute("DELETE FROM segment WHERE segment_id NOT IN (SELECT segment_id FROM holding)")
@@ -210,19 +237,19 @@ class SqliteStore:
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._writer.execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
-        self._writer.execute("COMMIT")
 
-    def _commit_rows(self, batch: WriteBatch) -> None:
+    def _commit_rows(self, batch: WriteBatch, rows: Rows) -> None:
         with self._transaction():
             self._insert(
                 "INSERT INTO queue (queue_id, kind, address, container_id, link_name)",
                 [(row.queue_id, row.kind.value, row.address, row.container_id, row.link_name) for row in batch.queues],
             )
-            self._write_messages(self._segments.apply(batch))
+            self._write_messages(rows)
             for queue_id, mark in batch.marks.items():
                 self._writer.execute("UPDATE queue SET seen_mark = ? WHERE queue_id = ?", (mark, queue_id))
             self._delete("DELETE FROM holding WHERE queue_id", batch.dropped_queues)
@@ -235,6 +262,10 @@ class SqliteStore:
         for queue_id, segment_ids in rows.gone_holdings.items():
             self._delete("DELETE FROM holding WHERE queue_id = ? AND segment_id", segment_ids, (queue_id,))
         self._delete("DELETE FROM segment WHERE segment_id", rows.gone_segments)
+
+    def _value(self, pragma: str) -> int:
+        (value,) = self._writer.execute(f"PRAGMA {pragma}").fetchone()
+        return int(value)
 
     def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         for part in _parts(rows, ROWS_PER_STATEMENT):
@@ -263,10 +294,21 @@ def _connect(path: Path) -> sqlite3.Connection:
     path.chmod(0o600)
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA cache_size=-8192")
-    connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
+    connection.execute(f"PRAGMA wal_autocheckpoint={_checkpoint_pages(path.parent)}")
     # Debian's SQLite overwrites what is deleted with zeros, and so writes every body twice.
     connection.execute("PRAGMA secure_delete=OFF")
     return connection
+
+
+def _checkpoint_pages(directory: Path) -> int:
+    """On a small disk fewer: the log, and what it brings into the tables, must fit where the reserve was."""
+    return min(CHECKPOINT_PAGES, reserve_bytes(_room(directory)[0]) // 4 // PAGE_BYTES)
+
+
+def _room(directory: Path) -> tuple[int, int]:
+    """Bytes of its file system, and those of them that are free."""
+    found = os.statvfs(directory)
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
