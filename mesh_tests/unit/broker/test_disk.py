@@ -176,14 +176,16 @@ def test_it_looks_how_much_room_is_left_now_and_then_while_it_writes_before_prod
 def test_it_looks_how_much_room_is_left_while_nothing_is_written_and_not_after_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(broker.disk, "LOOK_WHILE_IDLE_S", 0.001)
+    monkeypatch.setattr(broker.disk, "LOOK_WHILE_IDLE_S", 0.01)
 
     async def test(node: Node, store: Store, disk: Disk) -> None:
+        loop, faults = asyncio.get_running_loop(), []
+        loop.set_exception_handler(lambda _, fault: faults.append(fault))
         await until(lambda: len(node.seen) >= 3)
         await disk.finish()
-        count_at_end = len(node.seen)
-        await asyncio.sleep(0)
-        assert len(node.seen) == count_at_end
+        count_at_end, later = len(node.seen), loop.time() + 3 * broker.disk.LOOK_WHILE_IDLE_S
+        await until(lambda: loop.time() > later)
+        assert (len(node.seen), faults) == (count_at_end, [])
 
     with_disk(test)
 
