@@ -16,7 +16,7 @@ from addressing.problem import Path, Problem
 from addressing.topology import Authentication, Broker, Listener, Router, Topology
 
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
-_EMBEDDED_ONLY = ("host", "port")
+_EMBEDDED_ONLY = ("host", "port", "disk_free_min_bytes")
 _EXISTING_ONLY = ("address_prefix", "hostname", "tls")
 
 

@@ -198,8 +198,8 @@ _ALL = (
     Code(
         "AM303",
         "a key for the other kind of broker",
-        "'host' and 'port' say where an embedded broker listens; 'address_prefix', 'hostname' and 'tls' say how "
-        "to use an existing one.",
+        "'host' and 'port' say where an embedded broker listens, and 'disk_free_min_bytes' is about its disk; "
+        "'address_prefix', 'hostname' and 'tls' say how to use an existing one.",
         "remove the key.",
     ),
     Code(

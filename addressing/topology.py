@@ -228,6 +228,8 @@ class Broker(Part):
     """Where routers reach the embedded broker; it listens there."""
     port: Port = Field(default=FIRST_BROKER_PORT, json_schema_extra={"default": None})
     """Port for routers (default: 27671 plus the position of the broker in the file, from 0)."""
+    disk_free_min_bytes: int | None = Field(default=None, ge=0)
+    """Producers wait while its disk has less left (default: 5 % or 1 GiB, the larger, at most 1/4 of it); 0: never."""
     url: Annotated[str, _checked(parse_broker_url)] | None = Field(default=None, repr=False)
     """Existing broker: amqp://user:password@host:port, or amqps:// for TLS."""
     routers: NodeNames = ()

@@ -68,3 +68,26 @@ class LinkStolen(LogEvent):
     container_id: str
     link: str
     peer: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLow(LogEvent):
+    """Others or our own queues have taken the disk: producers wait until there is room; consumers go on."""
+
+    level: ClassVar[Level] = "warning"
+    directory: str
+    free_bytes: int
+    reusable_bytes: int
+    reserve_bytes: int
+    wanted_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFine(LogEvent):
+    """There is room again: producers go on."""
+
+    directory: str
+    free_bytes: int
+    reusable_bytes: int
+    reserve_bytes: int
+    wanted_bytes: int

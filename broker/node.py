@@ -1,7 +1,7 @@
 """A broker as a whole: owns all state, does no I/O.
 
 Fed by the driver (``wire.node.Node``), and by whoever has its disk: ``take_batch`` and ``on_committed``,
-``take_fetches`` and ``on_fetched``.
+``take_fetches`` and ``on_fetched``, and ``on_space`` now and then.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from broker.administration import Administration
 from broker.attaching import Attachments
 from broker.commit import Commits
 from broker.control import Control, ControlLink
-from broker.events import MessageUnreadable
+from broker.events import DiskFine, DiskLow, MessageUnreadable
 from broker.receiving import Gate
 from broker.shelf import Fetch, Shelf
+from broker.space import Space, Watermark
 from broker.stock import QueueSummary, Stock
 from broker.store.batch import Inventory, Unreadable, WriteBatch
 from broker.subscribers import Subscribers
@@ -46,6 +47,7 @@ class BrokerSnapshot:
     link_count: int
     unsynced_bytes: int
     pinned_bytes: int
+    is_disk_low: bool
 
 
 class BrokerNode:
@@ -76,6 +78,7 @@ class BrokerNode:
         addresses = BrokerAddresses(topology, name, AddressBook(topology))
         self._stock = Stock(self._commits, self._shelf, wall_offset_s, addresses.queue_policy)
         self._gate = Gate(self._commits, self._shelf)
+        self._watermark = Watermark(topology.brokers[name].disk_free_min_bytes)
         self._abandoned = Abandoned(self._stock, addresses.subscription_expiry_s, log)
         serials = itertools.count(1)
         self._attachments = Attachments(
@@ -116,6 +119,24 @@ class BrokerNode:
                 fetch.on_unreadable(now)
             else:
                 fetch.on_body(body, now)
+        self._settle_down(now)
+
+    def on_space(self, space: Space, now: float) -> None:
+        """There is so much room on the disk."""
+        if not self._watermark.on_space(space):
+            return
+        self._stock.now = now
+        self._gate.on_disk(is_low=self._watermark.is_low)
+        kind = DiskLow if self._watermark.is_low else DiskFine
+        self._log(
+            kind(
+                space.directory,
+                space.free_bytes,
+                space.reusable_bytes,
+                space.reserve_bytes,
+                self._watermark.wanted_of(space),
+            )
+        )
         self._settle_down(now)
 
     # The driver
@@ -211,6 +232,7 @@ class BrokerNode:
             self._attachments.count,
             self._commits.unsynced_bytes,
             self._shelf.pinned_bytes,
+            self._watermark.is_low,
         )
 
     # Within

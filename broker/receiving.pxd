@@ -7,12 +7,19 @@ from wire.proton cimport pn_delivery_t
 from wire.sections cimport Head
 
 
+cdef class Receiving(Producer)
+
+
 cdef class Gate:
     cdef Commits commits
     cdef Shelf shelf
     cdef dict waiting
+    cdef dict waiting_for_room
+    cdef bint is_disk_low
 
     cdef bint is_shut_now(self) noexcept
+    cdef bint holds_back(self, Receiving receiving) except? True
+    cdef int forget(self, Receiving receiving) except -1
 
 
 cdef class Receiving(Producer):
@@ -28,6 +35,7 @@ cdef class Receiving(Producer):
     cdef long credit
     cdef long room
     cdef bint is_over
+    cdef bint is_for_disk
     # Of a delivery of which a part is here. Once large, its pieces go to the store and only the size stays.
     cdef list pieces
     cdef long long large_id

@@ -38,16 +38,42 @@ cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
 
 
 cdef class Gate:
-    """Holds all producers back while what they sent waits for the disk, or for memory."""
+    """Holds all producers back while what they sent waits for the disk, or for memory.
+
+    While the disk is low it holds those back whose messages would be kept there; others go on, such as probes, up to
+    a large message.
+    """
 
     def __init__(self, Commits commits not None, Shelf shelf not None):
         self.commits, self.shelf = commits, shelf
-        self.waiting = {}
+        self.waiting, self.waiting_for_room = {}, {}
 
     cdef bint is_shut_now(self) noexcept:
         if self.commits.unsynced_bytes >= _UNSYNCED_LIMIT_BYTES:
             return True
         return self.shelf.pinned_bytes >= _PINNED_LIMIT_BYTES
+
+    cdef bint holds_back(self, Receiving receiving) except? True:
+        """It has to wait, and ``let_in`` will have it go on."""
+        if self.is_shut_now():
+            self.waiting[receiving] = None
+            return True
+        if self.is_disk_low and (receiving.is_for_disk or receiving.size_bytes > _LARGE_BYTES):
+            self.waiting_for_room[receiving] = None
+            return True
+        return False
+
+    cdef int forget(self, Receiving receiving) except -1:
+        self.waiting.pop(receiving, None)
+        self.waiting_for_room.pop(receiving, None)
+        return 0
+
+    def on_disk(self, *, bint is_low):
+        """Call ``let_in`` next."""
+        self.is_disk_low = is_low
+        if not is_low:
+            self.waiting.update(self.waiting_for_room)
+            self.waiting_for_room.clear()
 
     def let_in(self):
         """Have one that was held back go on; False while the gate is shut, or nobody waits."""
@@ -86,6 +112,8 @@ cdef class Receiving(Producer):
         self.queues, self.targets, self.fail = queues, targets, fail
         self.stock, self.commits, self.gate = stock, commits, gate
         self.limited = _blocking_one(queues)
+        # Where its messages go is not known before they are here: as likely as not to the disk.
+        self.is_for_disk = queues is None or any([(<HeldQueue>held).row is not None for held in queues])
         self.room = _LINK_CREDIT
         self.pieces = []
         self._forget_arriving()
@@ -96,7 +124,7 @@ cdef class Receiving(Producer):
     def end(self):
         """The link is gone: whatever was promised on it cannot be said any more."""
         self.is_over = True
-        self.gate.waiting.pop(self, None)
+        self.gate.forget(self)
         if self.limited is not None:
             self.limited.promised -= self.credit
             self.limited.held_back.pop(self, None)
@@ -124,9 +152,8 @@ cdef class Receiving(Producer):
             delivery = self.link.current_now()
             if delivery is NULL:
                 break
-            if self.gate.is_shut_now():
+            if self.gate.holds_back(self):
                 # What is not read stays in the session's window, which closes.
-                self.gate.waiting[self] = None
                 return 0
             if not self.credit:
                 what = f"{self.link.excess} deliveries beyond the credit"
@@ -166,7 +193,7 @@ cdef class Receiving(Producer):
                 self._store_piece(piece)
                 continue
             self.pieces.append(piece)
-            if self.size_bytes > _LARGE_BYTES:
+            if self.size_bytes > _LARGE_BYTES and not self.gate.is_disk_low:
                 self._become_large()
         return 0
 
@@ -328,8 +355,7 @@ cdef class Receiving(Producer):
         # A flow frame per delivery would double the frames. What is not synced yet calls again.
         if self.room * 2 < _LINK_CREDIT:
             return 0
-        if self.gate.is_shut_now():
-            self.gate.waiting[self] = None
+        if self.gate.holds_back(self):
             return 0
         granted = self.room if self.limited is None else self._grantable()
         if granted:

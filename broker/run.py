@@ -55,7 +55,9 @@ def _open_node(topology: Topology, name: str, files: NodeFiles, store: Store, lo
     for finding in inventory.damages:
         log(StoreDamaged(str(files.data), finding))
     offset_s = time.time() - now
-    return BrokerNode(name, topology, inventory, now=now, wall_offset_s=offset_s, secret=secrets.token_hex(8), log=log)
+    node = BrokerNode(name, topology, inventory, now=now, wall_offset_s=offset_s, secret=secrets.token_hex(8), log=log)
+    node.on_space(store.look(), now)
+    return node
 
 
 async def _serve(

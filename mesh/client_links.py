@@ -202,12 +202,14 @@ class Receiver:
         if not self._arrived and self._link.credit == 0:
             self._link.request_drain(self._credit if bound is None else min(self._credit, bound))
             self._waits.wake()
-        await self._waits.wait_for(
-            lambda: bool(self._arrived) or self.error is not None or not self._link.is_drain_pending
-        )
+        await self._waits.wait_for(lambda: bool(self._arrived) or self.error is not None or self._is_drained())
         if not self._arrived and self.error is None:
             return None
         return self._take()
+
+    def _is_drained(self) -> bool:
+        # The credit of a delivery is used when it begins to arrive.
+        return self._arrival is None and not self._link.is_drain_pending
 
     def _take(self) -> Received:
         if self._arrived:

@@ -87,6 +87,8 @@ class RunningMesh:
 
     def down(self) -> None:
         self.run("down")
+        for reserve in self.topology_file.parent.rglob("reserve"):
+            reserve.unlink()  # pytest keeps the directories of several runs
         for log in self._work_dir.root.glob("log/*"):
             assert "Traceback" not in log.read_text(errors="replace"), f"stack trace in {log}"
 

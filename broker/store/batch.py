@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from broker.cause import Cause
+from broker.space import Space
 
 
 class StoreError(OSError):
@@ -128,6 +129,9 @@ class Store(Protocol):
 
     def commit(self, batch: WriteBatch) -> None:
         """Write and sync; raises StoreError, and then nothing of the batch may be promised."""
+
+    def look(self) -> Space:
+        """What room there is now. From the thread of ``commit``; raises StoreError."""
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes | Unreadable]:
         """The bytes asked for, in order of ``ranges``; all of them, or why they cannot be had."""

@@ -12,11 +12,12 @@ class DamagedBody(ValueError):
 
 _PRIMARY = 0xFF
 """Bits of SQLite's extended error codes that have the primary one."""
+_READ = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 
 
 def is_damage(error: OSError | sqlite3.Error) -> bool:
     """Whether what was asked for is damaged, so that asking for something else may succeed."""
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", None)
-        return code is not None and code & _PRIMARY in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
+        return code is not None and (code & _PRIMARY == sqlite3.SQLITE_CORRUPT or code in _READ)
     return error.errno == errno.EIO

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from pathlib import Path
+from typing import Protocol, TypeVar
 
+from broker.store.batch import StoreError
 from broker.store.damage import DamagedBody
+
+T = TypeVar("T")
+
+
+class Lend(Protocol):
+    """``broker.store.reserve.Reserve.lend_to``."""
+
+    def __call__(self, work: Callable[[], T]) -> T: ...
 
 
 class LargeBodies:
-    """Files named by message id. One thread writes, one reads."""
+    """Files named by message id. One thread writes, one reads. What needs room gets it by ``lend``."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, lend: Lend) -> None:
         self._directory = directory
+        self._lend = lend
         self._unfinished: dict[int, int] = {}
         directory.mkdir(mode=0o700, exist_ok=True)
 
@@ -21,18 +33,17 @@ class LargeBodies:
         for message_id, piece in pieces:
             handle = self._unfinished.get(message_id)
             if handle is None:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-                handle = self._unfinished[message_id] = os.open(self._path(message_id), flags, 0o600)
+                handle = self._unfinished[message_id] = self._lend(partial(self._create, message_id))
             view = memoryview(piece)
             while view:
-                view = view[os.write(handle, view) :]
+                view = view[self._lend(partial(os.write, handle, view)) :]
 
     def seal(self, message_ids: Collection[int]) -> None:
         """Bring complete bodies to the disk, and then their names."""
         for message_id in message_ids:
             handle = self._unfinished.pop(message_id)
             try:
-                os.fsync(handle)
+                _sync(handle, self._path(message_id))
             finally:
                 os.close(handle)
         if message_ids:
@@ -48,7 +59,7 @@ class LargeBodies:
             handle = self._unfinished.pop(message_id, None)
             if handle is not None:
                 os.close(handle)
-            self._path(message_id).unlink(missing_ok=True)
+            self._lend(partial(self._path(message_id).unlink, missing_ok=True))
 
     def unlink_all_but(self, message_ids: Collection[int]) -> None:
         """After a crash: files whose row was never written, or is gone."""
@@ -74,6 +85,9 @@ class LargeBodies:
             os.close(handle)
         self._unfinished.clear()
 
+    def _create(self, message_id: int) -> int:
+        return os.open(self._path(message_id), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+
     def _size_bytes(self, message_id: int) -> int | None:
         try:
             return self._path(message_id).stat().st_size
@@ -87,6 +101,27 @@ class LargeBodies:
 def sync_directory(directory: Path) -> None:
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(handle)
+        _sync(handle, directory)
     finally:
         os.close(handle)
+
+
+def cut(path: Path, size_bytes: int) -> None:
+    """Give room of a file back to the disk; all of it, and its name, when nothing is to be left."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.ftruncate(handle, size_bytes)
+        # A file system with a journal gives room away again only when it has written down that it is free.
+        _sync(handle, path)
+    finally:
+        os.close(handle)
+    if not size_bytes:
+        path.unlink()
+
+
+def _sync(handle: int, path: Path) -> None:
+    """Raises StoreError, so that nobody takes it for anything that may be tried again."""
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        raise StoreError(f"cannot sync {path}: {error}") from error

@@ -24,8 +24,9 @@ class DirectoryLock:
             user = _user(self._handle)
             os.close(self._handle)
             raise StoreError(f"{directory} is in use by {user}") from None
-        os.ftruncate(self._handle, 0)
-        os.write(self._handle, f"{os.getpid()}\n".encode())
+        # Not emptied first: on a full disk somebody else would have its room.
+        length = os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
+        os.ftruncate(self._handle, length)
 
     def release(self) -> None:
         os.close(self._handle)
@@ -55,4 +56,4 @@ def _user(handle: int) -> str:
 
 
 def _holder(handle: int) -> str:
-    return os.pread(handle, 32, 0).decode("ascii", "replace").strip()
+    return os.pread(handle, 32, 0).decode("ascii", "replace").partition("\n")[0]

@@ -11,16 +11,19 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from broker.cause import Cause, Reason
+from broker.space import Space
 from broker.store.batch import BodyRange, EntryRow, Inventory, QueueKind, QueueRow, StoreError, Unreadable, WriteBatch
 from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
+from broker.store.reserve import Reserve, reserve_bytes
 from broker.store.segment_reader import SegmentReader
 from broker.store.segments import Rows, Segments, read_index, slot_bytes_of
 from broker.store.upgrade import marks_by_priority, rows_to_segments
@@ -33,6 +36,7 @@ REQUIRED_SQLITE = (3, 37, 0)
 
 CHECKPOINT_PAGES = 4000
 """16 MiB of log: what is deleted before that is never written to the tables at all."""
+PAGE_BYTES = 4096
 
 # Few sizes, so that few statements are compiled and all stay in the cache.
 ROWS_PER_STATEMENT = (200, 50, 10, 1)
@@ -103,11 +107,10 @@ class SqliteStore:
         try:
             with _blaming(f"cannot open the store in {directory}"):
                 self._directory = directory
-                self._large = LargeBodies(directory / "large")
-                self._segments = Segments()
                 self._damages: list[str] = []
-                self._writer = _connect(directory / "store.db")
-                self._prepare()
+                self._reserve = Reserve(directory / "reserve")
+                self._large = LargeBodies(directory / "large", self._reserve.lend_to)
+                self._writer = self._reserve.lend_to(self._open)
                 self._reader = _connect(directory / "store.db")
                 self._reader.execute("PRAGMA query_only=ON")
                 self._bodies = SegmentReader(self._reader)
@@ -116,9 +119,9 @@ class SqliteStore:
             raise
 
     def load(self) -> Inventory:
-        self._segments, self._damages = Segments(), []
+        self._damages = []
         with _blaming(f"cannot read the store in {self._directory}"):
-            self._recover()
+            self._reserve.lend_to(self._recover)
             self._passing(Failpoint.RECOVERY_COMMITTED)
             queues = [
                 QueueRow(queue_id, QueueKind(kind), address, container_id, link_name)
@@ -128,7 +131,9 @@ class SqliteStore:
             ]
             messages, entries = self._load_messages()
             large = {message_id: size for message_id, size, *_, is_large in messages if is_large}
-            self._large.unlink_all_but(large.keys())
+            if not self._damages:
+                # Else some may belong to messages whose index cannot be read.
+                self._large.unlink_all_but(large.keys())
             causes = self._load_causes()
             damages = self._damages + self._missing_of(large)
         return Inventory(queues, messages, entries, causes, self._segments.next_message_id, damages)
@@ -143,11 +148,26 @@ class SqliteStore:
                 self._passing(Failpoint.BODIES_SYNCED)
             self._large.finish(batch.finished)
             if batch.has_rows:
-                self._commit_rows(batch)
+                # Once: it counts them as written, and the transaction may have to be made twice.
+                rows = self._segments.apply(batch)
+                self._reserve.lend_to(partial(self._commit_rows, batch, rows))
                 self._passing(Failpoint.ROWS_COMMITTED)
             if batch.unlinked:
                 self._large.unlink(batch.unlinked)
                 self._passing(Failpoint.BODIES_UNLINKED)
+
+    def look(self) -> Space:
+        """Makes the reserve, too, where there is room for it."""
+        with _blaming(f"cannot use the disk of {self._directory}"):
+            self._reserve.make(*_room(self._directory))
+            total_bytes, free_bytes = _room(self._directory)
+            return Space(
+                str(self._directory),
+                total_bytes,
+                free_bytes,
+                reusable_bytes=self._value("freelist_count") * self._value("page_size"),
+                reserve_bytes=self._reserve.size_bytes,
+            )
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes | Unreadable]:
         with _blaming(f"cannot read bodies from the store in {self._directory}"):
@@ -176,10 +196,18 @@ class SqliteStore:
 
     # Opening
 
+    def _open(self) -> sqlite3.Connection:
+        self._writer = _connect(self._directory / "store.db")
+        try:
+            self._prepare()
+        except BaseException:
+            self._writer.close()
+            raise
+        return self._writer
+
     def _prepare(self) -> None:
         writer = self._writer
-        (version,) = writer.execute("PRAGMA user_version").fetchone()
-        (application,) = writer.execute("PRAGMA application_id").fetchone()
+        version, application = self._value("user_version"), self._value("application_id")
         (table_count,) = writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if version > FORMAT_VERSION and application == APPLICATION_ID:
             raise StoreError(
@@ -216,7 +244,8 @@ class SqliteStore:
 
     def _recover(self) -> None:
         """What the last process left behind: rows that nothing names, and messages that may have been seen."""
-        writer, segments = self._writer, self._segments
+        writer, segments = self._writer, Segments()
+        self._segments = segments
         with self._transaction():
             writer.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
             unneeded = "SELECT segment_id FROM segment WHERE segment_id NOT IN (SELECT segment_id FROM holding)"
@@ -288,19 +317,19 @@ class SqliteStore:
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._writer.execute("COMMIT")
         except BaseException:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
-        self._writer.execute("COMMIT")
 
-    def _commit_rows(self, batch: WriteBatch) -> None:
+    def _commit_rows(self, batch: WriteBatch, rows: Rows) -> None:
         with self._transaction():
             self._insert(
                 "INSERT INTO queue (queue_id, kind, address, container_id, link_name)",
                 [(row.queue_id, row.kind.value, row.address, row.container_id, row.link_name) for row in batch.queues],
             )
-            self._write_messages(self._segments.apply(batch))
+            self._write_messages(rows)
             self._insert(_PUT_MARK, [(*key, mark) for key, mark in batch.marks.items()])
             self._write_causes(batch)
             for table in _TABLES_OF_QUEUES if batch.dropped_queues else ():
@@ -331,6 +360,10 @@ class SqliteStore:
             for segment_id in segment_ids if len(segment_ids) > 1 else ():
                 self._drop_segments([segment_id])
 
+    def _value(self, pragma: str) -> int:
+        (value,) = self._writer.execute(f"PRAGMA {pragma}").fetchone()
+        return int(value)
+
     def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         for part in _parts(rows, ROWS_PER_STATEMENT):
             row = f"({','.join('?' * len(part[0]))})"
@@ -358,10 +391,21 @@ def _connect(path: Path) -> sqlite3.Connection:
     path.chmod(0o600)
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA cache_size=-8192")
-    connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
+    connection.execute(f"PRAGMA wal_autocheckpoint={_checkpoint_pages(path.parent)}")
     # Debian's SQLite overwrites what is deleted with zeros, and so writes every body twice.
     connection.execute("PRAGMA secure_delete=OFF")
     return connection
+
+
+def _checkpoint_pages(directory: Path) -> int:
+    """On a small disk fewer: the log, and what it brings into the tables, must fit where the reserve was."""
+    return min(CHECKPOINT_PAGES, reserve_bytes(_room(directory)[0]) // 4 // PAGE_BYTES)
+
+
+def _room(directory: Path) -> tuple[int, int]:
+    """Bytes of its file system, and those of them that are free."""
+    found = os.statvfs(directory)
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -1,9 +1,11 @@
 """A broker as a process that can be killed and started again on the same data."""
 
+import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from broker.store.failpoints import VARIABLE, Failpoint
 from mesh_tests.ports import free_port, is_listening
@@ -15,17 +17,19 @@ START_S = 20.0
 class BrokerProcess:
     """Plain text on its node port, so that a test may speak AMQP to it without a router."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, **options: object) -> None:
+        """``options`` of the broker in its topology."""
         self.port = free_port()
         self.log = directory / "b1.jsonl"
         self.data = directory / "data"
+        more = "".join(f", {key}: {value}" for key, value in options.items())
         self._topology = directory / "amqpmesh.yml"
         self._topology.write_text(
             f"""
 mesh: crash
 node_tls: false
 routers: {{r1: {{}}}}
-brokers: {{b1: {{data: {self.data}, port: {self.port}}}}}
+brokers: {{b1: {{data: {self.data}, port: {self.port}{more}}}}}
 addresses:
   orders: {{type: queue, dead_letter: dead, expiry: late}}
   dead: queue
@@ -70,6 +74,15 @@ addresses:
         """Its exit code, once it has ended by itself."""
         assert self._process is not None
         return self._process.wait(START_S)
+
+    @property
+    def is_running(self) -> bool:
+        return not self._has_died()
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """Those of that kind, so far."""
+        lines = [line for line in self.log.read_text().splitlines(keepends=True) if line.endswith("}\n")]
+        return [event for line in lines if (event := json.loads(line))["event"] == name]
 
     @property
     def was_killed(self) -> bool:

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -23,6 +21,7 @@ from mesh.failure import CommandFailed
 from mesh.server import Server
 from mesh_tests.crash.broker_process import BrokerProcess
 from mesh_tests.crash.ledger import Ledger
+from mesh_tests.crash.small_disk import SmallDisk, tmpfs
 from mesh_tests.crash.traffic import Traffic
 from mesh_tests.ports import free_port
 from wire.message import Message, encode
@@ -92,25 +91,18 @@ def _reason(client: Client) -> str:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MiB, as large as the write-ahead log wants to be."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to mount a small file system: sudo make test")
-    directory = tmp_path / "data"
-    directory.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", directory], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here ({mounted.stderr.strip()}): run outside of a container")
-    yield directory
-    subprocess.run(["umount", directory], check=True)
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """4 MiB, of which the broker's own messages take all."""
+    with tmpfs(tmp_path / "data", "4m") as made:
+        yield made
 
 
 @pytest.mark.timeout(60)
-def test_a_full_disk_ends_the_broker_and_nothing_accepted_is_lost(tmp_path: Path, small_disk: Path) -> None:
+def test_without_a_watermark_a_full_disk_ends_the_broker_and_nothing_accepted_is_lost(
+    tmp_path: Path, small_disk: SmallDisk
+) -> None:
     chance, queue, topic, numbers = random.Random(1), Ledger(), Ledger(), count(1)
-    process = BrokerProcess(tmp_path)
+    process = BrokerProcess(tmp_path, disk_free_min_bytes=0)
     process.start()
     traffic = Traffic(process.port, chance, queue, topic, numbers)
     traffic.run(until=lambda: False)
@@ -121,10 +113,10 @@ def test_a_full_disk_ends_the_broker_and_nothing_accepted_is_lost(tmp_path: Path
     events = [json.loads(line) for line in process.log.read_text().splitlines() if line.startswith("{")]
     (failed,) = [event for event in events if event["level"] == "error"]
     assert failed["event"] == "node_failed"
-    assert failed["reason"].startswith(f"cannot write to the store in {small_disk}: ")
+    assert failed["reason"].startswith(f"cannot write to the store in {small_disk.directory}: ")
     assert "Traceback" not in process.log.read_text()
 
-    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+    small_disk.grow("64m")
     process.start()
     Traffic(process.port, chance, queue, topic, numbers).empty()
     assert process.stop() == 0

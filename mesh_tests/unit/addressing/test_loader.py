@@ -199,6 +199,8 @@ EXAMPLES = [
     (R + "brokers: {b1: {url: 'amqp://h:x'}}", "3:21 AM302"),
     (R + "brokers: {b1: {url: 'amqp://h/queue'}}", "3:21 AM302"),
     (R + "brokers: {b1: {url: 'amqp://h', port: 5}}", "3:33 AM303"),
+    (R + "brokers: {b1: {url: 'amqp://h', disk_free_min_bytes: 0}}", "3:33 AM303"),
+    (R + "brokers: {b1: {data: x, disk_free_min_bytes: -1}}", "3:46 AM106"),
     (R + "brokers: {b1: {data: x, address_prefix: /q}}", "3:25 AM303"),
     (R + "brokers: {b1: {data: x}, b2: {data: ./x}}", "3:37 AM304"),
     (R + "addresses: {'a*': anycast}", "3:13 AM401"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import pytest
 
-from broker.disk import Disk
+import broker.disk
+from broker.disk import LOOK_WHILE_WRITING_S, Disk
 from broker.store.batch import StoreError, WriteBatch
 from mesh.polling import wait_until
 
@@ -25,6 +27,11 @@ class Node:
         self.bodies: list[bytes] = []
         self.at_close: list[WriteBatch] = []
         self.bug: Exception | None = None
+        self.seen: list[object] = []
+        """Spaces, and how many commits there had been before each."""
+
+    def on_space(self, space: object, now: float) -> None:
+        self.seen.append((space, self.committed))
 
     def take_batch(self) -> WriteBatch | None:
         return self.batches.pop(0) if self.batches else None
@@ -59,6 +66,11 @@ class Store:
             raise self.error
         self.written.append(batch)
 
+    def look(self) -> str:
+        if self.error is not None:
+            raise self.error
+        return "a look"
+
     def read(self, ranges: Sequence[str]) -> list[bytes]:
         return [wanted.encode() for wanted in ranges]
 
@@ -67,10 +79,10 @@ def batch() -> WriteBatch:
     return WriteBatch(dropped_messages=[1])
 
 
-def with_disk(test: Callable[[Node, Store, Disk], Any]) -> None:
+def with_disk(test: Callable[[Node, Store, Disk], Any], clock: Callable[[], float] = lambda: 0.0) -> None:
     async def run() -> None:
         node, store = Node(), Store()
-        disk = Disk(node, store, lambda: 0.0, lambda: disk.serve())  # type: ignore[arg-type]
+        disk = Disk(node, store, clock, lambda: disk.serve())  # type: ignore[arg-type]
         async with asyncio.timeout(SOON_S):
             await test(node, store, disk)
 
@@ -141,6 +153,50 @@ def test_what_the_store_refuses_is_heard_of(when: str) -> None:
             disk.serve()
         with pytest.raises(StoreError, match="full"):
             await (disk.wait_failed() if when == "running" else disk.finish())
+        disk.abandon()
+
+    with_disk(test)
+
+
+def test_it_looks_how_much_room_is_left_now_and_then_while_it_writes_before_producers_get_credit() -> None:
+    now = count(0.0, LOOK_WHILE_WRITING_S * 0.4)
+
+    async def test(node: Node, store: Store, disk: Disk) -> None:
+        for number in range(1, 9):
+            node.batches.append(batch())
+            disk.serve()
+            await until(lambda number=number: node.committed == number)
+        assert 2 <= len(node.seen) <= 7, "not after each"
+        assert all(committed < 8 for _, committed in node.seen)
+        await disk.finish()
+
+    with_disk(test, lambda: next(now))
+
+
+def test_it_looks_how_much_room_is_left_while_nothing_is_written_and_not_after_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broker.disk, "LOOK_WHILE_IDLE_S", 0.01)
+
+    async def test(node: Node, store: Store, disk: Disk) -> None:
+        loop, faults = asyncio.get_running_loop(), []
+        loop.set_exception_handler(lambda _, fault: faults.append(fault))
+        await until(lambda: len(node.seen) >= 3)
+        await disk.finish()
+        count_at_end, later = len(node.seen), loop.time() + 3 * broker.disk.LOOK_WHILE_IDLE_S
+        await until(lambda: loop.time() > later)
+        assert (len(node.seen), faults) == (count_at_end, [])
+
+    with_disk(test)
+
+
+def test_a_disk_that_cannot_be_looked_at_ends_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker.disk, "LOOK_WHILE_IDLE_S", 0.001)
+
+    async def test(node: Node, store: Store, disk: Disk) -> None:
+        store.error = StoreError("it is gone")
+        with pytest.raises(StoreError, match="it is gone"):
+            await disk.wait_failed()
         disk.abandon()
 
     with_disk(test)
