@@ -1,4 +1,4 @@
-"""May this user send to, or receive from, this address?
+"""May this user send to, or receive from, this address, and how often may it connect?
 
 Nobody is asked who they are in a mesh without users: all may use every declared address. Once there is a user, what no
 pattern of the user allows is denied; who did not say who they are is the user ``anonymous``. Nodes and operators,
@@ -25,6 +25,7 @@ class Permissions:
         self._is_open = not topology.users
         self._send = {name: _patterns(name, user.send) for name, user in topology.users.items()}
         self._receive = {name: _patterns(name, user.receive) for name, user in topology.users.items()}
+        self._most = {name: user.max_connections or 0 for name, user in topology.users.items()}
 
     def may_send(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
         """Say whether ``user`` may send to ``address``. To a dynamic address, which is as good as a secret, all may."""
@@ -39,6 +40,10 @@ class Permissions:
         that names it could read the replies of others.
         """
         return is_mesh or self._allows(self._receive, user, normalize(address))
+
+    def max_connections(self, user: str | None) -> int:
+        """To one router; 0 for any number."""
+        return self._most.get(ANONYMOUS if user is None else user, 0)
 
     def _allows(self, patterns: dict[str, PatternSet], user: str | None, address: str) -> bool:
         if is_internal(address):

@@ -299,6 +299,8 @@ class User(Part):
     """Patterns of addresses to send to; ${user} stands for the user's name."""
     receive: PermissionPatterns = ()
     """Patterns of addresses to receive from; ${user} stands for the user's name."""
+    max_connections: int | None = Field(default=None, ge=1)
+    """Most connections of this user to one router (default: any number); more are refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from addressing.book import AddressBook, AddressKind, AddressPolicy
 from addressing.permissions import Permissions
 from router.addresses import Addresses
 from router.connections import RouterConnection
+from router.crowding import Crowding
 from router.events import AttachRefused, LinkEnded
 from router.forwarding.address import AddressGroup
 from router.forwarding.anonymous import AnonymousProducer
@@ -42,6 +43,7 @@ class ClientServices:
     subscription_broker: str | None
     """Where a durable subscription is looked for by its name alone."""
     new_token: Callable[[], str]
+    crowding: Crowding
     emit: Emit
 
 
@@ -57,9 +59,18 @@ class ClientConnection(RouterConnection):
         self._max_message_bytes = max_message_bytes
         self._routes: set[IngressRoute] = set()
         self._dynamic: set[str] = set()
+        self._is_counted = False
 
     def on_opened(self) -> None:
+        peer = self.endpoint.peer
+        if not peer.is_mesh:
+            self._services.crowding.enter(peer.user)
+            self._is_counted = True
         self.endpoint.open()
+
+    def on_lost(self, reason: str) -> None:
+        if self._is_counted:
+            self._services.crowding.leave(self.endpoint.peer.user)
 
     def on_attached(self, link: Link) -> None:
         try:

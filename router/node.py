@@ -19,6 +19,7 @@ from router.brokers import BrokerConnection, Brokers, is_broker_connector
 from router.circuits import Circuits
 from router.clients import ClientConnection, ClientServices
 from router.connections import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
+from router.crowding import Crowding
 from router.edge_reach import EdgeReach
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
@@ -105,6 +106,7 @@ class RouterNode:
             timers=self._timers,
             subscription_broker=settings.subscription_broker,
             new_token=new_token,
+            crowding=Crowding(permissions.max_connections),
             emit=emit,
         )
 

@@ -47,6 +47,7 @@ users:
   alice: {{password: "{secret("alice's")}", send: ["${{user}}.#", live], receive: ["${{user}}.#"]}}
   bob: {{password: "{secret("bob's")}", send: ["alice.#"]}}
   carol: {{send: ["${{user}}.#"], receive: ["${{user}}.#"]}}
+  dave: {{password: "{secret("dave's")}", max_connections: 2}}
   anonymous: {{send: ["public.#"], receive: ["public.#"]}}
 """
 
@@ -106,6 +107,25 @@ def test_the_client_of_proton_logs_in_by_plain(mesh):
 def test_the_client_of_proton_is_told_of_a_wrong_password(mesh):
     with pytest.raises(ConnectionException, match=r"Authentication failed|unauthorized"):
         _connect(mesh, "alice:wrong", allowed_mechs="PLAIN", reconnect=False)
+
+
+# Crowds
+def test_a_user_with_as_many_connections_as_it_may_have_is_refused_another_and_nobody_else_is(mesh):
+    held = [_connect(mesh, "dave:dave's", allowed_mechs="PLAIN") for _ in range(2)]
+    with pytest.raises(ConnectionException, match="user 'dave': 2 connections to this router at most"):
+        _connect(mesh, "dave:dave's", allowed_mechs="PLAIN", reconnect=False)
+    assert _send(mesh, "alice:alice's", "alice.inbox").returncode == 0
+    held.pop().close()
+    wait_until(lambda: _gets_in(mesh, "dave:dave's"), LOGGED_S, "room for another")
+    held.pop().close()
+
+
+def _gets_in(mesh, login):
+    try:
+        _connect(mesh, login, allowed_mechs="PLAIN", reconnect=False).close()
+    except ConnectionException:
+        return False
+    return True
 
 
 # With and without a SASL layer
