@@ -136,8 +136,9 @@ class Administration:
             _refuse_deleted(held)
             wanted = min(left, STEP_MESSAGES)
             purged = self._stock.purge(held, wanted, before, self._stock.now)
-            left -= purged
-            has_more = left > 0 and purged == wanted
+            # Those that cannot be read go with the first step, beyond what was wanted.
+            left -= min(purged, wanted)
+            has_more = left > 0 and purged >= wanted
             yield Part({"messages": purged}, has_more or not is_last)
 
     def _move(
@@ -243,7 +244,8 @@ class Administration:
         return {**summary(held), "messages": [self._message(entry) for entry in held.queue.first(count)]}
 
     def _message(self, entry: Entry) -> dict[str, Any]:
-        expires_at_s = entry.message.expires_at_s
+        # Where nobody sent it, it never expires.
+        expires_at_s = entry.message.expires_at_s if entry.cause is None else None
         at = None if expires_at_s is None else datetime.fromtimestamp(expires_at_s + self._wall_offset_s, UTC)
         return {
             "number": entry.message_id,

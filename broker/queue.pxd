@@ -24,6 +24,7 @@ cdef class Queue:
     cdef unsigned int max_delivery_attempts
     cdef Line line
     cdef set unreadable
+    cdef long long unreadable_bytes
     cdef dict consumers
     cdef dict ready
     cdef dict browsers
@@ -49,6 +50,8 @@ cdef class Queue:
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1
     cdef bint is_hungry_now(self) noexcept
     cdef long long count_now(self) noexcept
+    cdef long long limited_count(self) noexcept
+    cdef long long limited_bytes(self) noexcept
     cdef double deadline_now(self) except? -1
     cpdef list on_time(self, double now)
 

@@ -133,6 +133,7 @@ cdef class Queue:
     cpdef list drop_unreadable(self, object departure):
         cdef list every = list(self.unreadable)
         self.unreadable.clear()
+        self.unreadable_bytes = 0
         self.available_count += len(every)
         return [self._archive(entry, departure) for entry in every]
 
@@ -150,6 +151,7 @@ cdef class Queue:
         del consumer.acquired[entry]
         self.acquired_count -= 1
         entry.standing = UNREADABLE
+        self.unreadable_bytes += entry.message.size_bytes
         self.unreadable.add(entry)
         self._dispatch(now, actions)
         return actions
@@ -251,6 +253,13 @@ cdef class Queue:
 
     cdef long long count_now(self) noexcept:
         return self.available_count + self.acquired_count + len(self.unreadable)
+
+    # A limit is for what somebody can be given: else damage would fill the queue for good.
+    cdef long long limited_count(self) noexcept:
+        return self.available_count + self.acquired_count
+
+    cdef long long limited_bytes(self) noexcept:
+        return self.size_bytes - self.unreadable_bytes
 
     @property
     def is_empty(self):

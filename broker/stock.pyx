@@ -105,16 +105,16 @@ cdef class HeldQueue:
         return self.row is not None or self.is_probe
 
     cdef bint is_over_limit(self) noexcept:
-        if self.max_messages and self.queue.count_now() > self.max_messages:
+        if self.max_messages and self.queue.limited_count() > self.max_messages:
             return True
-        return self.max_bytes and self.queue.size_bytes > self.max_bytes
+        return self.max_bytes and self.queue.limited_bytes() > self.max_bytes
 
     cdef bint has_room_for(self, size_t size_bytes) noexcept:
-        if self.max_messages and self.queue.count_now() + self.arriving_count >= self.max_messages:
+        if self.max_messages and self.queue.limited_count() + self.arriving_count >= self.max_messages:
             return False
         if not self.max_bytes:
             return True
-        return self.queue.size_bytes + self.arriving_bytes + <long long>size_bytes <= self.max_bytes
+        return self.queue.limited_bytes() + self.arriving_bytes + <long long>size_bytes <= self.max_bytes
 
     cdef long long room(self) noexcept:
         """For how many messages more there is room, those included that producers have credit for.
@@ -123,10 +123,11 @@ cdef class HeldQueue:
         """
         cdef long long room = UNLIMITED, free_bytes
         if self.max_messages:
-            room = self.max_messages - self.queue.count_now() - self.arriving_count
+            room = self.max_messages - self.queue.limited_count() - self.arriving_count
         if self.max_bytes:
-            free_bytes = self.max_bytes - self.queue.size_bytes - self.arriving_bytes
-            room = min(room, free_bytes // max(self.largest_bytes, <long long>USUAL_BYTES))
+            free_bytes = self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes
+            # What is left of the room is for one more, however large: else the last bytes would stop all.
+            room = min(room, max(free_bytes // max(self.largest_bytes, <long long>USUAL_BYTES), free_bytes > 0))
         return room
 
     @property
@@ -444,6 +445,8 @@ cdef class Stock:
             self._forget(held, entry)
         if held.held_back:
             self.with_room[held] = None
+        if held.is_limited and held.queue.count_now() == 0:
+            held.largest_bytes = 0
         return self.release(entry.message)
 
     cdef object cause_of(self, HeldQueue held, Entry entry, object reason):

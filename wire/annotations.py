@@ -19,19 +19,22 @@ def with_annotations(message: bytes, annotations: Mapping[str, str | int]) -> by
 
     As it was, where it has annotations that nobody can read.
     """
+    if not annotations:
+        return message
     head = scan(message)
     start, end = head.annotations_start, head.annotations_end
-    try:
-        said = _decode(message[start:end]) if end > start else {}
-    except ProtonException:
-        return message
-    for name, value in annotations.items():
-        said[symbol(name)] = value if isinstance(value, str) else ulong(value)
-    return message[:start] + _encode(said) + message[end:] if said else message
-
-
-def _decode(section: bytes) -> dict[object, object]:
+    # Its binaries are views: into memory that goes when it goes.
     data = Data()
+    try:
+        said = _decode(data, message[start:end]) if end > start else {}
+        for name, value in annotations.items():
+            said[symbol(name)] = value if isinstance(value, str) else ulong(value)
+        return message[:start] + _encode(said) + message[end:]
+    except (ProtonException, ValueError, TypeError, RecursionError):
+        return message
+
+
+def _decode(data: Data, section: bytes) -> dict[object, object]:
     data.decode(section)
     data.rewind()
     data.next()

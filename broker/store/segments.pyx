@@ -163,8 +163,10 @@ cdef class Segments:
     cdef dict by_first
     cdef list firsts
     cdef Segment latest
+    cdef long long floor
 
     def __init__(self):
+        self.floor = 1
         self.by_first = {}
         self.firsts = []
 
@@ -178,10 +180,18 @@ cdef class Segments:
     def next_message_id(self):
         """Beyond all segments: one that lies in two would be read from the wrong one."""
         cdef Segment segment
-        cdef long long beyond = 1
+        cdef long long beyond = self.floor
         for segment in self.by_first.values():
             beyond = max(beyond, segment.first + segment.slots)
         return beyond
+
+    def slots_of(self, long long first):
+        return (<Segment>self.by_first[first]).slots
+
+    def keep_clear_of(self, long long first):
+        """Of a segment that may be there, though nobody needs it: its numbers are not used again."""
+        if first and first not in self.by_first:
+            self.floor = first + MOST_SLOTS
 
     def load(self, long long first, int slots):
         """A segment that the store has; its holdings are next."""

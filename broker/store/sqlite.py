@@ -19,6 +19,7 @@ from typing import Any
 from broker.cause import Cause, Reason
 from broker.space import Space
 from broker.store.batch import BodyRange, EntryRow, Inventory, QueueKind, QueueRow, StoreError, Unreadable, WriteBatch
+from broker.store.counts import COUNT_BYTES
 from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
@@ -107,7 +108,8 @@ class SqliteStore:
         try:
             with _blaming(f"cannot open the store in {directory}"):
                 self._directory = directory
-                self._damages: list[str] = []
+                self._damages: dict[int, str] = {}
+                """Of segments, what is wrong."""
                 self._reserve = Reserve(directory / "reserve")
                 self._large = LargeBodies(directory / "large", self._reserve.lend_to)
                 self._writer = self._reserve.lend_to(self._open)
@@ -119,7 +121,7 @@ class SqliteStore:
             raise
 
     def load(self) -> Inventory:
-        self._damages = []
+        self._damages = {}
         with _blaming(f"cannot read the store in {self._directory}"):
             self._reserve.lend_to(self._recover)
             self._passing(Failpoint.RECOVERY_COMMITTED)
@@ -135,7 +137,7 @@ class SqliteStore:
                 # Else some may belong to messages whose index cannot be read.
                 self._large.unlink_all_but(large.keys())
             causes = self._load_causes()
-            damages = self._damages + self._missing_of(large)
+            damages = [*self._damages.values(), *self._missing_of(large)]
         return Inventory(queues, messages, entries, causes, self._segments.next_message_id, damages)
 
     def commit(self, batch: WriteBatch) -> None:
@@ -150,7 +152,7 @@ class SqliteStore:
             if batch.has_rows:
                 # Once: it counts them as written, and the transaction may have to be made twice.
                 rows = self._segments.apply(batch)
-                self._reserve.lend_to(partial(self._commit_rows, batch, rows))
+                self._commit_what_can_be(batch, rows)
                 self._passing(Failpoint.ROWS_COMMITTED)
             if batch.unlinked:
                 self._large.unlink(batch.unlinked)
@@ -244,35 +246,51 @@ class SqliteStore:
 
     def _recover(self) -> None:
         """What the last process left behind: rows that nothing names, and messages that may have been seen."""
-        writer, segments = self._writer, Segments()
-        self._segments = segments
+        # A page that turns out to be damaged while a transaction is open would end that.
+        unneeded = self._unneeded()
+        self._load_segments()
+        marked = self._marked()
         with self._transaction():
-            writer.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
-            unneeded = "SELECT segment_id FROM segment WHERE segment_id NOT IN (SELECT segment_id FROM holding)"
-            self._drop_segments([segment_id for (segment_id,) in writer.execute(unneeded)])
-            for segment_id, index_bytes, start in writer.execute(
-                "SELECT segment_id, length(message_index), substr(message_index, 1, 8) FROM segment"
-            ):
-                segments.load(segment_id, index_bytes // slot_bytes_of(start))
-            for holding in writer.execute("SELECT queue_id, segment_id, counts FROM holding"):
-                segments.load_holding(*holding)
-            self._count_what_was_seen()
+            self._writer.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
+            self._insert(_PUT_HOLDING, marked)
+            self._writer.execute("DELETE FROM mark")
             self._passing(Failpoint.RECOVERY_WRITTEN)
+        self._sweep(unneeded)
 
-    def _count_what_was_seen(self) -> None:
+    def _sweep(self, segment_ids: Sequence[int]) -> None:
+        """Delete them, but for those that are damaged: they are of no use, and do no harm."""
+        try:
+            with self._transaction():
+                self._delete("DELETE FROM segment WHERE segment_id", segment_ids)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            for segment_id in segment_ids if len(segment_ids) > 1 else ():
+                self._sweep([segment_id])
+
+    def _load_segments(self) -> None:
+        """From the holdings, how long each is, too: of a damaged one nothing else may be known."""
+        segments = self._segments = Segments()
+        of_queues = "FROM holding WHERE queue_id IN (SELECT queue_id FROM queue)"
+        for segment_id, slots in self._writer.execute(
+            f"SELECT segment_id, max(length(counts)) / {COUNT_BYTES} {of_queues} GROUP BY segment_id"
+        ):
+            segments.load(segment_id, slots)
+        segments.keep_clear_of(self._last_segment())
+        for holding in self._writer.execute(f"SELECT queue_id, segment_id, counts {of_queues}"):
+            segments.load_holding(*holding)
+
+    def _marked(self) -> list[tuple[int, int, bytes]]:
+        """Holdings in which messages may have been seen, with their counts raised."""
         marks: dict[int, dict[int, int]] = {}
         for queue_id, priority, mark in self._writer.execute("SELECT queue_id, priority, seen_mark FROM mark"):
             marks.setdefault(queue_id, {})[priority] = mark
-        if not marks:
-            return
         changed: list[tuple[int, int, bytes]] = []
-        highest = max(max(of_queue.values()) for of_queue in marks.values())
-        for segment_id, message_index in self._writer.execute(
-            "SELECT segment_id, message_index FROM segment WHERE segment_id <= ?", (highest,)
-        ):
-            changed += self._segments.raise_counts(segment_id, message_index, marks)
-        self._insert(_PUT_HOLDING, changed)
-        self._writer.execute("DELETE FROM mark")
+        for segment_id in self._segments.first_ids() if marks else ():
+            message_index = self._index_of(segment_id)
+            if message_index is not None:
+                changed += self._segments.raise_counts(segment_id, message_index, marks)
+        return changed
 
     def _load_causes(self) -> dict[tuple[int, int], Cause]:
         rows = self._writer.execute("SELECT queue_id, message_id, reason, origin, delivery_count, at_ms FROM cause")
@@ -280,7 +298,10 @@ class SqliteStore:
 
     def _load_messages(self) -> tuple[list[tuple[int, int, int, int | None, bool]], list[EntryRow]]:
         messages, entries = [], []
-        for segment_id, message_index in self._indexes():
+        for segment_id in self._segments.first_ids():
+            message_index = self._index_of(segment_id)
+            if message_index is None:
+                continue
             found = self._segments.entries(segment_id)
             entries += found
             needed = {message_id for _, message_id, _ in found}
@@ -289,20 +310,47 @@ class SqliteStore:
                     messages.append((message_id, *slot))
         return messages, entries
 
-    def _indexes(self) -> Iterator[tuple[int, bytes]]:
-        """(segment_id, message_index), one by one, since of a damaged one only its own messages are lost."""
-        for segment_id in self._segments.first_ids():
+    def _index_of(self, segment_id: int) -> bytes | None:
+        """None for a damaged one, of which nothing but its own messages is lost."""
+        try:
+            row = self._writer.execute(
+                "SELECT message_index FROM segment WHERE segment_id = ?", (segment_id,)
+            ).fetchone()
+            why = "it is not there" if row is None else "its index is damaged"
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            row, why = None, str(error)
+        slots = self._segments.slots_of(segment_id)
+        if row is not None and len(row[0]) == slots * slot_bytes_of(row[0]):
+            return bytes(row[0])
+        count = len({message_id for _, message_id, _ in self._segments.entries(segment_id)})
+        self._damages[segment_id] = f"segment {segment_id} cannot be read, {count} messages stay away: {why}"
+        return None
+
+    def _unneeded(self) -> list[int]:
+        """Segments without a holding; none where the table is too damaged to tell."""
+        try:
+            rows = self._writer.execute(
+                "SELECT segment_id FROM segment WHERE segment_id NOT IN "
+                "(SELECT segment_id FROM holding WHERE queue_id IN (SELECT queue_id FROM queue))"
+            ).fetchall()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            return []
+        return [segment_id for (segment_id,) in rows]
+
+    def _last_segment(self) -> int:
+        for table in ("segment", "holding"):
             try:
-                row = self._writer.execute(
-                    "SELECT segment_id, message_index FROM segment WHERE segment_id = ?", (segment_id,)
-                ).fetchone()
+                (last,) = self._writer.execute(f"SELECT max(segment_id) FROM {table}").fetchone()
             except sqlite3.Error as error:
                 if not is_damage(error):
                     raise
-                count = len(self._segments.entries(segment_id))
-                self._damages.append(f"segment {segment_id} cannot be read, {count} messages stay away: {error}")
             else:
-                yield row
+                return last or 0
+        return 0
 
     def _missing_of(self, sizes_bytes: dict[int, int]) -> list[str]:
         return [
@@ -322,6 +370,16 @@ class SqliteStore:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
+
+    def _commit_what_can_be(self, batch: WriteBatch, rows: Rows) -> None:
+        """A damaged segment cannot be deleted: then all that would be stay until the next start."""
+        try:
+            self._reserve.lend_to(partial(self._commit_rows, batch, rows))
+        except sqlite3.Error as error:
+            if not rows.gone_segments or not is_damage(error):
+                raise
+            rows.gone_segments.clear()
+            self._reserve.lend_to(partial(self._commit_rows, batch, rows))
 
     def _commit_rows(self, batch: WriteBatch, rows: Rows) -> None:
         with self._transaction():
@@ -347,18 +405,7 @@ class SqliteStore:
         self._insert(_PUT_HOLDING, rows.holdings)
         for queue_id, segment_ids in rows.gone_holdings.items():
             self._delete("DELETE FROM holding WHERE queue_id = ? AND segment_id", segment_ids, (queue_id,))
-        self._drop_segments(rows.gone_segments)
-
-    def _drop_segments(self, segment_ids: Sequence[int]) -> None:
-        """But for the damaged, which stay: they are of no use, and do no harm."""
-        try:
-            self._delete("DELETE FROM segment WHERE segment_id", segment_ids)
-        except sqlite3.Error as error:
-            # An error that ends the transaction, too, is none of one page.
-            if not is_damage(error) or not self._writer.in_transaction:
-                raise
-            for segment_id in segment_ids if len(segment_ids) > 1 else ():
-                self._drop_segments([segment_id])
+        self._delete("DELETE FROM segment WHERE segment_id", rows.gone_segments)
 
     def _value(self, pragma: str) -> int:
         (value,) = self._writer.execute(f"PRAGMA {pragma}").fetchone()
@@ -381,7 +428,7 @@ def _blaming(what: str) -> Iterator[None]:
         yield
     except StoreError:
         raise
-    except (OSError, sqlite3.Error, KeyError) as error:
+    except (OSError, sqlite3.Error, KeyError, ValueError) as error:
         raise StoreError(f"{what}: {error or type(error).__name__}") from error
 
 

@@ -61,10 +61,11 @@ class Rig:
 
     def _start(self) -> None:
         self.store = SqliteStore(self.data)
+        self.inventory = self.store.load()
         self.node = BrokerNode(
             "b1",
             self.topology,
-            self.store.load(),
+            self.inventory,
             now=self.now,
             wall_offset_s=WALL_OFFSET_S,
             secret="secret",
@@ -96,6 +97,12 @@ class Rig:
         if deadline is not None and deadline <= self.now:
             self.node.on_time(self.now)
         self.run()
+
+    def crash_damaged(self) -> None:
+        """Of a store that is not sound."""
+        self.clients.clear()
+        self.store.close()
+        self._start()
 
     def crash(self, meanwhile: Callable[[], object] | None = None) -> None:
         """As kill -9: what was not committed is gone, nobody is told. ``meanwhile`` something happens to the files."""

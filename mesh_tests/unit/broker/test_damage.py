@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from broker import administration
 from broker.events import MessageUnreadable
 from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
-from mesh_tests.unit.broker.rig import Rig
+from mesh_tests.unit.broker.operator import Operator
+from mesh_tests.unit.broker.rig import Producer, Rig, topology_with
 from wire.delivery import ACCEPTED
+from wire.message import Message, encode
 
 HALF = bytes(15_000)
 COUNT = 60
+QUEUE = {"type": "queue"}
 LARGE = bytes(600_000)
 
 
@@ -98,3 +104,103 @@ def test_a_large_body_that_is_cut_is_void_for_who_was_being_given_it(rig: Rig) -
     consumer = client.consumer("orders")
     assert consumer.bodies == ["small"]
     assert rig.queue("orders").queue.unreadable_count == 1
+
+
+def index_of(rig: Rig, *, first: int) -> bytes:
+    """Of the segment with this message, or the next."""
+    with closing(sqlite3.connect(rig.data / "store.db")) as database:
+        (index,) = database.execute(
+            "SELECT message_index FROM segment WHERE segment_id >= ? ORDER BY segment_id", (first,)
+        ).fetchone()
+    return bytes(index)
+
+
+def test_a_segment_whose_index_says_something_else_is_left_out(rig: Rig) -> None:
+    fill(rig)
+    rig.restart()
+    offset, _ = page_of(rig.data, index_of(rig, first=30))
+    rig.crash(lambda: spoil(rig.data, offset + 7, b"\x00"))
+    all_but_the_damaged_works(rig)
+
+
+@pytest.mark.parametrize("is_mark_open", [False, True])
+def test_a_segment_whose_index_cannot_be_read_is_left_out(rig: Rig, is_mark_open: bool) -> None:
+    rig.is_disk_held = True
+    send_one_segment(rig.client().producer("orders"))
+    rig.is_disk_held = False
+    rig.run()
+    fill(rig)
+    rig.restart()
+    if is_mark_open:
+        rig.client().consumer("orders", credit=1)
+    index = index_of(rig, first=1)
+    start, middle = page_of(rig.data, index[:100])[1], page_of(rig.data, index[1500:1600])[1]
+    assert start != middle, "all of it lies on one page"
+    rig.crash(lambda: spoil(rig.data, middle, b"\x7f\xff\xff\xff"))
+    all_but_the_damaged_works(rig)
+
+
+def send_one_segment(producer: Producer) -> None:
+    """Of such a length that its index begins on the page of its row, and goes on over two more."""
+    length = 256 * 24 + 20
+    for number in range(256):
+        message = encode(Message(body=f"m{number:04} {'x' * 50}"))
+        if number == 255:
+            # What SQLite leaves on the page of the row is then as little as it may be.
+            padding = -(length + len(message) + 300 - 489) % 4092 + 310
+            message = encode(Message(body=f"m{number:04} {'x' * (50 + padding)}"))
+        length += len(message)
+        producer.send_raw(message)
+
+
+def all_but_the_damaged_works(rig: Rig) -> None:
+    assert any("stay away" in damage for damage in rig.inventory.damages), rig.inventory.damages
+    consumer = rig.client().consumer("orders", credit=1000)
+    assert len(consumer.received) > COUNT // 4
+    producer = rig.client("other").producer("orders")
+    assert producer.outcomes[producer.send("new")] == ACCEPTED
+    assert consumer.bodies[-1] == "new"
+
+
+def test_a_purge_takes_what_cannot_be_read_and_all_else_too(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(administration, "STEP_MESSAGES", 5)
+    fill(rig)
+    rig.restart()
+    rig.crash(lambda: flip_a_byte(rig.data, b"needle 030"))
+    rig.client().consumer("orders", credit=31).close()
+    Operator(rig).count("purge", address="orders")
+    found = rig.queue("orders").queue
+    assert (found.available_count, found.unreadable_count) == (0, 0)
+
+
+@pytest.mark.parametrize("is_read_before", [True, False])
+def test_a_damaged_segment_that_nobody_needs_any_more_is_no_trouble(rig: Rig, is_read_before: bool) -> None:
+    fill(rig)
+    if is_read_before:
+        rig.restart()
+        rig.crash(lambda: break_the_chain(rig.data, b"needle 030"))
+        rig.client("reads").consumer("orders", credit=1000).close()
+        assert rig.queue("orders").queue.unreadable_count
+    else:
+        # In memory all bodies are still what they were.
+        rig.store._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        break_the_chain(rig.data, b"needle 030")
+    assert Operator(rig).count("purge", address="orders") == COUNT
+    rig.crash_damaged()
+    producer = rig.client().producer("orders")
+    assert producer.outcomes[producer.send("new")] == ACCEPTED
+    assert rig.client("reads").consumer("orders", credit=1000).bodies == ["new"]
+
+
+def test_what_cannot_be_read_takes_no_room_from_what_can(tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "data", topology_with({"orders": {**QUEUE, "max_messages": 2, "when_full": "drop-oldest"}}))
+    client = rig.client()
+    producer = client.producer("orders")
+    producer.send(LARGE), producer.send(LARGE)
+    for path in (rig.data / "large").iterdir():
+        path.write_bytes(b"")
+    client.consumer("orders", credit=5).close()
+    assert rig.queue("orders").queue.unreadable_count == 2
+    producer.send("new")
+    assert client.consumer("orders", credit=5, name="other").bodies == ["new"]
+    rig.store.close()

@@ -253,3 +253,37 @@ def test_show_says_why_a_message_is_where_it_is(rig: Rig) -> None:
     ((queue,),) = [part["queues"] for part in Operator(rig).do("show", address="dead")]
     (message,) = queue["messages"]
     assert (message["reason"], message["origin"]) == ("rejected", "orders")
+
+
+# Annotations of a sender that nobody can read
+def annotated(key: bytes, value: bytes) -> bytes:
+    said = key + value
+    return b"\x00\x53\x72\xc1" + bytes([len(said) + 1, 2]) + said + b"\x00\x53\x77\xa1\x01x"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        annotated(b"\xa3\x01a", b"\xa1\x02\xff\xfe"),
+        annotated(b"\xa3\x01\xff", b"\x40"),
+        annotated(b"\xc0\x03\x01\x54\x01", b"\x40"),
+        annotated(b"\xa3\x01a", b"\x73\x7f\xff\xff\xff"),
+    ],
+    ids=["text that is not UTF-8", "a name that is not ASCII", "a list as a name", "no character"],
+)
+def test_a_dead_letter_whose_annotations_nobody_can_read_is_what_it_was(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, message: bytes
+) -> None:
+    monkeypatch.setattr("mesh_tests.unit.broker.rig.decode", lambda data: None)
+    client = rig.client()
+    client.producer("orders").send_raw(message)
+    client.consumer("orders").received[0].give(REJECTED)
+    assert client.consumer("dead", name="dead").received[0].data.endswith(message)
+
+
+def test_binary_annotations_of_a_dead_letter_are_what_they_were(rig: Rig) -> None:
+    value = bytes(range(100, 164))
+    client = rig.client()
+    client.producer("orders").send_raw(annotated(b"\xa3\x01a", b"\xa0\x40" + value))
+    client.consumer("orders").received[0].give(REJECTED)
+    assert value in client.consumer("dead", name="dead").received[0].data

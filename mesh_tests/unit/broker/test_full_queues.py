@@ -203,3 +203,15 @@ def test_a_subscription_that_nobody_reads_keeps_the_newest_and_stops_nobody(rig:
     rig.run()
     assert slow.bodies == list(range(2 * LIMIT, 3 * LIMIT))
     assert len(fast.received) == 3 * LIMIT
+
+
+@pytest.mark.parametrize("most", [1, 1000, 20_000])
+def test_a_message_larger_than_all_the_room_stops_nobody_for_good(tmp_path: Path, most: int) -> None:
+    rig = Rig(tmp_path / "data", topology_with({"small": {"type": "queue", "max_bytes": most}}))
+    client = rig.client()
+    producer = client.producer("small")
+    producer.send(bytes(30_000))
+    assert rig.client("other").producer("small").link.credit == 0
+    accept(client.consumer("small"), 1)
+    assert producer.link.credit > 0
+    rig.store.close()
