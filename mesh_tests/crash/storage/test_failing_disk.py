@@ -13,8 +13,9 @@ from mesh_tests.crash.storage.plan import Plan
 from mesh_tests.crash.storage.recording import record
 from mesh_tests.crash.storage.workload import BATCHES, REFUSED
 
-NUMBERS = (2, 30, 70)
-"""Of the write or sync that fails."""
+NUMBERS = (2, 30, 58)
+"""Of the write or sync that fails. The syncs are those of commits: one that fails in a checkpoint is no error, because
+the next checkpoint writes all of it again."""
 
 
 @pytest.mark.parametrize("failing", [f"{kind}:{number}" for kind in ("sync", "write", "full") for number in NUMBERS])
