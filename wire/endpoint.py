@@ -253,8 +253,18 @@ class Endpoint(EndpointCore):
             link.owner.on_gone()
         link.session.link_count -= 1
         self._links.pop(link.address, None)
+        unread_bytes = lib.pn_session_incoming_bytes(link.session.pointer)
         lib.pn_link_free(link.pointer)
+        if lib.pn_session_incoming_bytes(link.session.pointer) < unread_bytes:
+            self._tell_window(link.session)
         self._free_if_over(link.session)
+
+    def _tell_window(self, session: Session) -> None:
+        """What went unread with its link made room: the engine says so only together with something of another link."""
+        for link in self._links.values():
+            if link.session is session and isinstance(link, IncomingLink):
+                link.grant(0)
+                return
 
     @staticmethod
     def _free_if_over(session: Session) -> None:

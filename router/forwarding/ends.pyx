@@ -416,7 +416,8 @@ cdef class Inlet(Head):
 
     cdef int top_up(self, int count) except -1:
         """Raise the sender's credit by ``count`` deliveries."""
-        self.set_promised(self.promised_count + count)
+        # What crossed a reduction waits here on credit that counted as taken back.
+        self.set_promised(max(self.promised_count, self.held_now()) + count)
         return self.link.grant_now(count)
 
     cdef bint needs_float(self) noexcept:

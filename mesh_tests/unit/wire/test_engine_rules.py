@@ -170,6 +170,27 @@ def test_nobody_may_write_while_the_window_of_the_peer_is_shut():
     assert sender.is_writable
 
 
+def test_what_went_unread_with_its_link_leaves_room_for_the_others_of_its_session():
+    pipe, sender, receiver = small_window()
+    other = sender.session.sender("other")
+    other.set_target(target("there"))
+    other.open()
+    pipe.run()
+    (attached,) = pipe.take(pipe.b, LinkAttached)
+    attached.link.accept_as_proposed()
+    attached.link.grant(10)
+    for index in range(WINDOW_FRAMES):
+        send(sender, bytes(FRAME_BYTES), b"%d" % index)
+        pipe.run()
+    assert not other.is_writable
+    receiver.close()
+    pipe.run()
+    sender.close()
+    pipe.run()
+    assert receiver.is_gone
+    assert other.is_writable
+
+
 def drain_behind_a_shut_window() -> tuple[Pipe, Any, Any]:
     """It is answered while the end of the last delivery is still in the engine."""
     pipe, sender, receiver = small_window()
