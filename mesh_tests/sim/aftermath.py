@@ -2,8 +2,8 @@
 
 Every producer that is still there sends a few messages more. What must hold: it has the credit for them and hears that
 they are accepted; every consumer of a multicast address or a topic gets a copy of each, and of each producer every
-consumer gets them in order; no drain is left without an answer. In all its life no consumer of a multicast address saw
-a message twice.
+consumer gets them in order, from a broker those of one priority; no drain is left without an answer. In all its life
+no consumer of a multicast address saw a message twice.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ PADDINGS = (50, 20_000, 150_000)
 """The last comes in parts, so it takes a circuit of its own."""
 COPIED_BYTES = 65536
 TO_ALL = ("prices", "news")
+BY_PRIORITY = ("orders", "news")
+"""A broker gives the most urgent first."""
 SHARDED = "sharded"
 """Between two brokers there is no order."""
 
@@ -103,10 +105,19 @@ class Aftermath:
         return [
             (address, seen)
             for address, _, receiver in self.receivers
-            for _, _, sender in self.senders
+            for expected in self._in_order(address)
             if address != SHARDED and not self._has_recalls(address)
-            if (seen := [number for number in self.walk.seen(receiver) if number in self.sent[sender]]) != sorted(seen)
+            if (seen := [number for number in self.walk.seen(receiver) if number in expected]) != sorted(seen)
         ]
+
+    def _in_order(self, address: str) -> list[set[int]]:
+        """Of what was sent, those of each producer that must not overtake each other."""
+        level_of = self.walk.priority_of if address in BY_PRIORITY else lambda _: 0
+        ordered: dict[tuple[Sender, int], set[int]] = {}
+        for sender, sent in self.sent.items():
+            for number in sent:
+                ordered.setdefault((sender, level_of(number)), set()).add(number)
+        return list(ordered.values())
 
     def _has_recalls(self, address: str) -> bool:
         """What waited at a consumer who rests comes behind what went to another meanwhile."""

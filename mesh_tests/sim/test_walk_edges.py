@@ -11,7 +11,7 @@ from mesh_tests.sim.fickle import FickleWalk
 from mesh_tests.sim.walk import RETRANSMITTED, WITH_EDGES, Walk
 from router.forwarding import ties
 
-SEEDS = seeds(4, 100, 104, 100_228, 100_237, 100_239, 100_300, 100_315)
+SEEDS = seeds(4, 100, 104, 100_228, 100_237, 100_239, 100_300, 100_315, 100_913)
 
 
 class EdgeWalk(Walk):

@@ -16,6 +16,7 @@ from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED
 
 PAUSES_S = (None, None, 0.0005, 0.001, 0.002, 0.01, 0.1)
 """None: the next act comes before any byte moved."""
+HIGHEST_PRIORITY = 9
 WINDOWS = ({}, {"max_frame_bytes": 4096, "window_frames": 8}, {"max_frame_bytes": 512, "window_frames": 4})
 
 
@@ -43,6 +44,11 @@ def addressed(address: str) -> bytes:
 def header(level: int) -> bytes:
     """The header section of a message of this priority."""
     return b"\x00\x53\x70\xc0\x04\x02\x40\x50%c" % level
+
+
+def _level(number: int) -> int:
+    """What message ``number`` says of its priority: one more than there are. [3.2.1]"""
+    return number % (HIGHEST_PRIORITY + 2)
 
 
 class VanishingWalk(Walk):
@@ -97,7 +103,10 @@ class VanishingWalk(Walk):
     def message(self, address: str, padding: int) -> bytes:
         to = address or self.random.choice(ADDRESSES)
         message = super().message(to, padding)
-        return header(self._count % 11) + (message if address else addressed(to) + message)
+        return header(_level(self._count)) + (message if address else addressed(to) + message)
+
+    def priority_of(self, number: int) -> int:
+        return min(_level(number), HIGHEST_PRIORITY)
 
     def can_begin(self, client: SimClient, sender: Sender) -> bool:
         return super().can_begin(client, sender) and all(part.sender is not sender for part in self.parts)

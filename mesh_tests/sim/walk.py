@@ -48,6 +48,7 @@ ADDRESSES = ("rpc", "prices", "orders", "sharded", "news")
 QUEUES = ("orders", "sharded")
 KEPT = (*QUEUES, "news")
 """By brokers."""
+NO_PRIORITY_SAID = 4
 OUTCOMES = (ACCEPTED, ACCEPTED, RELEASED, MODIFIED_FAILED, rejected("amqp:not-allowed", "no"))
 
 
@@ -157,6 +158,9 @@ class Walk:
         body = data_section(self._count, padding)
         self.sent[self._count] = Sent(address, body)
         return body
+
+    def priority_of(self, number: int) -> int:
+        return NO_PRIORITY_SAID
 
     def can_begin(self, client: SimClient, sender: Sender) -> bool:
         return not client.closed and sender.link.is_open and sender.link.credit > 0
