@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from statistics import median
 
 import pytest
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.quiet
 HELD = 1_000
 FLOWING = 60_000
 MOST = 1.10
-FEWEST_ROUNDS, MOST_ROUNDS = 4, 16
+FEWEST_ROUNDS, MOST_ROUNDS = 5, 15
 STALL_S = 20.0
 
 TOPOLOGY = """
@@ -47,14 +48,14 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 def test_a_thousand_unsettled_deliveries_do_not_make_those_of_another_address_dearer(
     mesh: RunningMesh, egress: str, record_testsuite_property: Callable[[str, object], None]
 ):
-    free: list[float] = []
-    held: list[float] = []
     cost_us(mesh, egress, Consumer)  # circuits are made, and memory is found
-    while len(free) < MOST_ROUNDS and (len(free) < FEWEST_ROUNDS or min(held) > MOST * min(free)):
-        free.append(cost_us(mesh, egress, Consumer))
-        held.append(cost_us(mesh, egress, HoldingConsumer))
-    record_testsuite_property(f"isolation over {BETWEEN[egress]}", f"{min(held) / min(free):.3f}")
-    assert min(held) <= MOST * min(free), f"{min(held):.2f} us, without them {min(free):.2f} us a message"
+    ratios: list[float] = []
+    # One after the other: what else the machine does changes from minute to minute, and both see it.
+    while len(ratios) < FEWEST_ROUNDS or (len(ratios) < MOST_ROUNDS and median(ratios) > MOST):
+        free_us, held_us = cost_us(mesh, egress, Consumer), cost_us(mesh, egress, HoldingConsumer)
+        ratios.append(held_us / free_us)
+    record_testsuite_property(f"isolation over {BETWEEN[egress]}", f"{median(ratios):.3f}")
+    assert median(ratios) <= MOST, f"a message costs so many times as much: {[f'{ratio:.3f}' for ratio in ratios]}"
 
 
 def cost_us(mesh: RunningMesh, egress: str, kind: type[Consumer]) -> float:
