@@ -1,20 +1,47 @@
 from broker.message cimport Entry
+from broker.packed cimport Packer
 
 
 cdef class Level:
+    cdef unsigned char priority
+    cdef Py_ssize_t front_entries
+    cdef Py_ssize_t pack_entries
+    cdef list made
+    cdef list spent
     cdef object fresh
     cdef list returned
+    # What came when ``fresh`` was long enough; None while there is none.
+    cdef object later
+    cdef object tail
+    cdef Packer restoring
 
+    cdef int append(self, Entry entry) except -1
+    cdef int restore(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
+                     unsigned int delivery_count) except -1
+    cdef int end_restoring(self) except -1
+    cdef int pack(self) except -1
     cdef Entry front(self)
     cdef Entry pop(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
+    cdef list in_order(self)
+    cdef list first(self, Py_ssize_t count)
+    cdef int _bring_forward(self) except -1
+    cdef int _flush(self, Packer packer) except -1
 
 
 cdef class Line:
+    cdef Py_ssize_t front_entries
+    cdef Py_ssize_t pack_entries
     cdef list levels
     cdef unsigned int used
+    cdef list made
+    cdef list spent
 
     cdef int append(self, Entry entry) except -1
+    cdef int restore(self, int priority, long long message_id, long long position, size_t size_bytes,
+                     double deadline_s, unsigned int delivery_count) except -1
+    cdef int end_restoring(self) except -1
+    cdef int pack(self, int priority) except -1
     cdef int put_back(self, Entry entry) except -1
     cdef Entry pop(self)
     cdef Entry pop_oldest(self)

@@ -1,21 +1,82 @@
-"""In which order do the messages of a queue go? The most urgent first, and of those in order of arrival. [3.2.1]"""
+"""In which order do the messages of a queue go? The most urgent first, and of those in order of arrival. [3.2.1]
 
-from broker.message cimport ARCHIVED, AVAILABLE, Entry
+A level, of one priority, from the front to the back; what came back goes between:
+
+    fresh      entries, up to FRONT_ENTRIES of them
+    later      packs, and entries that cannot be packed
+    tail       entries that wait to be packed
+"""
+
+from broker.message cimport ARCHIVED, AVAILABLE, PACKED, Entry
+from broker.packed cimport PACK_ENTRIES, Pack, Packer, can_be_packed
 
 import heapq
 from collections import deque
-from itertools import islice
 
 cdef enum:
     LEVELS = 10
 
 
 cdef class Level:
-    """Of one priority: what came, and what came back to its place."""
-
-    def __cinit__(self):
+    def __cinit__(self, unsigned char priority, Line line):
+        self.priority = priority
+        self.front_entries, self.pack_entries = line.front_entries, line.pack_entries
+        self.made, self.spent = line.made, line.spent
         self.fresh = deque()
         self.returned = []
+
+    cdef int append(self, Entry entry) except -1:
+        if self.restoring is not None:
+            self.end_restoring()
+            self.later.append(entry)
+        elif self.tail is not None:
+            self.tail.append(entry)
+        elif len(self.fresh) < self.front_entries:
+            self.fresh.append(entry)
+        else:
+            self.later, self.tail = deque(), deque((entry,))
+        return 0
+
+    cdef int restore(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
+                     unsigned int delivery_count) except -1:
+        """At the back, what the store holds."""
+        if self.tail is None:
+            self.later, self.tail = deque(), deque()
+        if self.tail:
+            self.later.extend(self.tail)
+            self.tail.clear()
+        if self.restoring is None:
+            self.restoring = Packer(self.priority)
+        self.restoring.add(message_id, position, size_bytes, deadline_s, delivery_count)
+        return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
+
+    cdef int end_restoring(self) except -1:
+        cdef Packer packer = self.restoring
+        self.restoring = None
+        return 0 if packer is None else self._flush(packer)
+
+    cdef int pack(self) except -1:
+        """The tail, where enough of it is cold."""
+        cdef Packer packer
+        cdef Entry entry
+        cdef int number
+        # What stays is what arrived last; bodies leave the memory in the same order.
+        while self.tail is not None and len(self.tail) >= 2 * self.pack_entries:
+            entry = self.tail[self.pack_entries - 1]
+            if entry.message.body is not None:
+                break
+            packer = Packer(self.priority)
+            for number in range(self.pack_entries):
+                entry = self.tail.popleft()
+                if can_be_packed(entry):
+                    packer.add(entry.message.message_id, entry.position, entry.message.size_bytes,
+                               entry.message.deadline_s, entry.delivery_count)
+                    entry.standing = PACKED
+                    continue
+                self._flush(packer)
+                self.later.append(entry)
+            self._flush(packer)
+        return 0
 
     cdef Entry front(self):
         """Without what was archived meanwhile; None when there is nothing."""
@@ -27,6 +88,8 @@ cdef class Level:
         return None
 
     cdef Entry pop(self):
+        if not self.fresh and self.tail is not None:
+            self._bring_forward()
         if not self.returned:
             return self.fresh.popleft() if self.fresh else None
         if self.fresh and (<Entry>self.fresh[0]).position < (<tuple>self.returned[0])[0]:
@@ -40,7 +103,58 @@ cdef class Level:
         for entry in self.fresh:
             if _is_for(entry, consumer_id, now):
                 return True
+        for each in self.later or ():
+            if (<Pack>each).has_available(now) if type(each) is Pack else _is_for(each, consumer_id, now):
+                return True
+        for entry in self.tail or ():
+            if _is_for(entry, consumer_id, now):
+                return True
         return False
+
+    cdef list in_order(self):
+        """Entries and packs."""
+        cdef list found = [entry for _, entry in self.returned if (<Entry>entry).standing == AVAILABLE]
+        found += [entry for entry in self.fresh if (<Entry>entry).standing == AVAILABLE]
+        # What came back was in front of all that is further behind.
+        found.sort(key=_position_of)
+        if self.tail is not None:
+            found += [each for each in self.later if type(each) is Pack or (<Entry>each).standing == AVAILABLE]
+            found += [entry for entry in self.tail if (<Entry>entry).standing == AVAILABLE]
+        return found
+
+    cdef list first(self, Py_ssize_t count):
+        """Up to ``count`` that go first."""
+        cdef list found = [], entries
+        for each in self.in_order():
+            entries = (<Pack>each).peek() if type(each) is Pack else [each]
+            found += [entry for entry in entries if (<Entry>entry).standing == AVAILABLE]
+            if len(found) >= count:
+                break
+        return found[:count]
+
+    cdef int _bring_forward(self) except -1:
+        cdef Pack pack
+        while not self.fresh and self.later:
+            each = self.later.popleft()
+            if type(each) is Pack:
+                pack = each
+                self.fresh.extend(pack.open())
+                pack.is_spent = True
+                self.spent.append(pack)
+            else:
+                self.fresh.append(each)
+        if not self.fresh:
+            self.fresh = self.tail
+            self.later = self.tail = None
+        return 0
+
+    cdef int _flush(self, Packer packer) except -1:
+        cdef Pack pack
+        if packer.count:
+            pack = packer.take()
+            self.later.append(pack)
+            self.made.append(pack)
+        return 0
 
 
 cdef class Line:
@@ -48,16 +162,33 @@ cdef class Line:
 
     Always: each is AVAILABLE or ARCHIVED; the latter are swept when they come to the front
     Always: bit p of ``used`` is set when there is something of priority p
+    ``made`` and ``spent`` are for who keeps deadlines: new packs, and those whose entries stand in the line again
     """
 
-    def __cinit__(self):
+    def __cinit__(self, Py_ssize_t front_entries, Py_ssize_t pack_entries):
+        self.front_entries, self.pack_entries = front_entries, min(pack_entries, <Py_ssize_t>PACK_ENTRIES)
         # Most queues know one priority; an empty deque has 600 bytes.
         self.levels = [None] * LEVELS
+        self.made, self.spent = [], []
 
     cdef int append(self, Entry entry) except -1:
         """It arrived."""
-        self._level(entry.message.priority).fresh.append(entry)
+        return self._level(entry.message.priority).append(entry)
+
+    cdef int restore(self, int priority, long long message_id, long long position, size_t size_bytes,
+                     double deadline_s, unsigned int delivery_count) except -1:
+        """As if it had arrived long ago; after the last of them, `end_restoring`."""
+        return self._level(priority).restore(message_id, position, size_bytes, deadline_s, delivery_count)
+
+    cdef int end_restoring(self) except -1:
+        for level in self.levels:
+            if level is not None:
+                (<Level>level).end_restoring()
         return 0
+
+    cdef int pack(self, int priority) except -1:
+        """What waits far behind."""
+        return (<Level>self.levels[priority]).pack()
 
     cdef int put_back(self, Entry entry) except -1:
         """To its place."""
@@ -98,30 +229,25 @@ cdef class Line:
         return False
 
     cdef list in_order(self):
-        """All that are AVAILABLE, as they would go."""
+        """All that are AVAILABLE, as they would go: entries, and packs."""
         cdef list found = []
-        cdef Level level
-        for level in self.levels:
+        for level in reversed(self.levels):
             if level is not None:
-                found += [entry for _, entry in level.returned if (<Entry>entry).standing == AVAILABLE]
-                found += [entry for entry in level.fresh if (<Entry>entry).standing == AVAILABLE]
-        return sorted(found, key=_place_of)
+                found += (<Level>level).in_order()
+        return found
 
     cdef list first(self, Py_ssize_t count):
-        """At least the ``count`` that go first, in no order."""
+        """Up to ``count`` that go first."""
         cdef list found = []
-        cdef Level level
-        for level in self.levels:
-            if level is not None:
-                found += [entry for _, entry in level.returned if (<Entry>entry).standing == AVAILABLE]
-                waiting = (entry for entry in level.fresh if (<Entry>entry).standing == AVAILABLE)
-                found += islice(waiting, count)
+        for level in reversed(self.levels):
+            if level is not None and len(found) < count:
+                found += (<Level>level).first(count - len(found))
         return found
 
     cdef Level _level(self, int priority):
         cdef Level level = self.levels[priority]
         if level is None:
-            level = self.levels[priority] = Level()
+            level = self.levels[priority] = Level(priority, self)
         self.used |= 1u << priority
         return level
 
@@ -130,5 +256,5 @@ cdef bint _is_for(Entry entry, long consumer_id, double now) except -1:
     return entry.standing == AVAILABLE and not entry.is_shunned_by(consumer_id) and not entry.is_past(now)
 
 
-def _place_of(Entry entry):
-    return -entry.message.priority, entry.position
+def _position_of(Entry entry):
+    return entry.position

@@ -4,6 +4,8 @@ cdef enum:
     ACQUIRED
     ARCHIVED
     UNREADABLE
+    # Its numbers are in a pack: who still has the entry, has nothing.
+    PACKED
 
 
 cdef class Message:

@@ -20,6 +20,7 @@ from broker.commit import Commits
 from broker.control import Control, ControlLink
 from broker.events import DiskFine, DiskLow, MessageUnreadable
 from broker.receiving import Gate
+from broker.restocking import restock
 from broker.shelf import Fetch, Shelf
 from broker.space import Space, Watermark
 from broker.stock import QueueSummary, Stock
@@ -93,7 +94,7 @@ class BrokerNode:
         )
         administration = Administration(addresses, self._stock, self._attachments.evict, wall_offset_s)
         self._control = Control(administration, self._stock, self._commits, log)
-        self._stock.stock(inventory, now)
+        restock(self._stock, inventory, now)
         self._abandoned.begin(now)
 
     # The disk

@@ -1,6 +1,7 @@
 from broker.action cimport Archive, Deliver
 from broker.line cimport Line
 from broker.message cimport Entry, Message
+from broker.packed cimport Pack
 
 
 cdef enum:
@@ -17,6 +18,11 @@ cdef class Browser:
     cdef long consumer_id
     cdef long credit
     cdef object ahead
+    cdef Pack viewed
+    cdef list left_open
+
+    cdef int open_next(self) except -1
+    cdef int leave(self) except -1
 
 
 cdef class Queue:
@@ -29,6 +35,8 @@ cdef class Queue:
     cdef dict ready
     cdef dict browsers
     cdef list deadlines
+    cdef Py_ssize_t next_sweep
+    cdef long long serial
     cdef long long next_position
     cdef long long available_count
     cdef long long acquired_count
@@ -40,7 +48,10 @@ cdef class Queue:
     cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=*, object cause=*)
     cpdef list settle(self, long consumer_id, Entry entry, object verdict, double now, bint shun=*)
     cpdef list on_mark(self, int priority, long long message_id, double now)
-    cpdef list drop_all(self)
+    cdef int restore(self, long long message_id, size_t size_bytes, int priority, double deadline_s,
+                     unsigned int delivery_count) except -1
+    cdef int end_restoring(self) except -1
+    cpdef list drop_some(self, long count)
     cpdef list shed(self)
     cpdef list set_aside(self, long consumer_id, Entry entry, double now)
     cpdef list drop_unreadable(self, object departure)
@@ -60,6 +71,13 @@ cdef class Queue:
     cdef Archive _archive(self, Entry entry, object departure)
     cdef int _dispatch(self, double now, list actions) except -1
     cdef int _give_what_waits(self, double now, list actions) except -1
+    cdef int _pack(self, int priority) except -1
+    cdef int _await_packs(self) except -1
+    cdef int _await_pack(self, Pack pack, double due_s) except -1
+    cdef int _push(self, double due_s, object each) except -1
+    cdef int _await_spent(self) except -1
+    cdef int _expire_in(self, Pack pack, double now, list actions) except -1
+    cdef Entry _pop(self)
     cdef Entry _pop_front(self, double now, list actions)
     cdef Consumer _choose(self, Entry entry)
     cdef Deliver _give(self, Entry entry, Consumer consumer)

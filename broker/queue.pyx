@@ -20,7 +20,8 @@ from libc.math cimport INFINITY
 
 from broker.action cimport Archive, Deliver, Recount, WantMark
 from broker.line cimport Line
-from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, UNREADABLE, Entry, Message
+from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, PACKED, UNREADABLE, Entry, Message
+from broker.packed cimport PACK_ENTRIES, Pack
 
 import heapq
 from collections import deque
@@ -31,6 +32,14 @@ from wire.errors import LocalStateError
 
 MARK_STRIDE = 1000
 cdef long long _STRIDE = MARK_STRIDE
+
+FRONT_ENTRIES = 4096
+"""Of each priority, what is not packed: more than a consumer is given at a time, and than waits where it keeps up."""
+
+cdef enum:
+    # What is due in a pack may wait for more, and is given to nobody meanwhile.
+    PATIENCE_S = 1
+    AT_ONCE = 1000
 
 # A member of an enum that is reached through its class costs as much as a call.
 cdef object _ACCEPTED = Verdict.ACCEPTED, _REJECTED = Verdict.REJECTED, _RELEASED = Verdict.RELEASED
@@ -49,9 +58,30 @@ cdef class Consumer:
 
 
 cdef class Browser:
+    """``ahead`` are entries and packs, as they would go; ``viewed`` the pack whose entries it is at."""
+
     def __cinit__(self, long consumer_id, ahead):
         self.consumer_id = consumer_id
         self.ahead = ahead
+        self.left_open = []
+
+    cdef int open_next(self) except -1:
+        """A pack is next."""
+        cdef Pack pack = self.ahead.popleft()
+        self.leave()
+        pack.viewers += 1
+        self.viewed = pack
+        self.ahead.extendleft(reversed(pack.open()))
+        return 0
+
+    cdef int leave(self) except -1:
+        """It has passed the pack, though what it was given of that may be on its way still."""
+        if self.viewed is not None:
+            self.viewed.viewers -= 1
+            self.left_open.append(self.viewed)
+            self.viewed = None
+        self.left_open = [pack for pack in self.left_open if not (<Pack>pack).close()]
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +103,10 @@ cdef class Queue:
     Always: ``ready`` holds exactly the consumers with credit, least recently served first
     """
 
-    def __init__(self, *, bint is_durable=True, unsigned int max_delivery_attempts=0):
+    def __init__(self, *, bint is_durable=True, unsigned int max_delivery_attempts=0, front_entries=FRONT_ENTRIES,
+                 pack_entries=PACK_ENTRIES):
         self.is_durable, self.max_delivery_attempts = is_durable, max_delivery_attempts
-        self.line = Line()
+        self.line = Line(front_entries, pack_entries)
         self.unreadable = set()
         self.consumers, self.ready, self.browsers = {}, {}, {}
         self.deadlines = []
@@ -92,11 +123,27 @@ cdef class Queue:
         self.size_bytes += message.size_bytes
         if message.deadline_s != INFINITY and cause is None:
             self._await_deadline(entry)
-        if self.browsers:
+        if not self.browsers:
+            self._pack(message.priority)
+        else:
+            # They have the entries themselves before them.
             for browser in self.browsers.values():
                 (<Browser>browser).ahead.append(entry)
         self._dispatch(now, actions)
         return actions
+
+    cdef int restore(self, long long message_id, size_t size_bytes, int priority, double deadline_s,
+                     unsigned int delivery_count) except -1:
+        """A small message of the store that lies in no other queue; after the last of them, `end_restoring`."""
+        self.line.restore(priority, message_id, self.next_position, size_bytes, deadline_s, delivery_count)
+        self.next_position += 1
+        self.available_count += 1
+        self.size_bytes += size_bytes
+        return 0
+
+    cdef int end_restoring(self) except -1:
+        self.line.end_restoring()
+        return self._await_packs()
 
     cpdef list settle(self, long consumer_id, Entry entry, object verdict, double now, bint shun=False):
         """Apply what the consumer said of an entry it was given; ``shun``: never to this consumer again. [3.4.5]"""
@@ -119,16 +166,23 @@ cdef class Queue:
             self._dispatch(now, actions)
         return actions
 
-    cpdef list drop_all(self):
-        """Archive everything, held or not: the queue is being deleted."""
-        cdef list every = self.line.in_order()
+    cpdef list drop_some(self, long count):
+        """Archive up to ``count``, whoever holds them: the queue is being deleted. Nothing when there is nothing."""
+        cdef list actions = self.drop_unreadable(_DROPPED)
         cdef Consumer consumer
+        cdef Entry entry
         for consumer in self.consumers.values():
-            every += consumer.acquired
-            self.acquired_count -= len(consumer.acquired)
-            self.available_count += len(consumer.acquired)
+            for entry in consumer.acquired:
+                self.acquired_count -= 1
+                self.available_count += 1
+                actions.append(self._archive(entry, _DROPPED))
             consumer.acquired.clear()
-        return [self._archive(entry, _DROPPED) for entry in every] + self.drop_unreadable(_DROPPED)
+        for _ in range(count):
+            entry = self._pop()
+            if entry is None:
+                break
+            actions.append(self._archive(entry, _DROPPED))
+        return actions
 
     cpdef list drop_unreadable(self, object departure):
         cdef list every = list(self.unreadable)
@@ -140,6 +194,7 @@ cdef class Queue:
     cpdef list shed(self):
         """Archive the oldest that no consumer holds, for want of room; nothing when all are held."""
         cdef Entry oldest = self.line.pop_oldest()
+        self._await_spent()
         return [] if oldest is None else [self._archive(oldest, _NO_ROOM)]
 
     cpdef list set_aside(self, long consumer_id, Entry entry, double now):
@@ -200,7 +255,9 @@ cdef class Queue:
         cdef list actions = []
         cdef Consumer consumer
         cdef set untouched
-        if self.browsers.pop(consumer_id, None) is not None:
+        browser = self.browsers.pop(consumer_id, None)
+        if browser is not None:
+            (<Browser>browser).leave()
             return actions
         consumer = self.consumers.pop(consumer_id)
         self.ready.pop(consumer_id, None)
@@ -231,10 +288,9 @@ cdef class Queue:
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1:
         """Nothing here that this consumer could be given: a drain may be answered. [2.6.7]"""
         cdef Browser browser = self.browsers.get(consumer_id)
-        cdef Entry entry
         if browser is not None:
-            for entry in browser.ahead:
-                if entry.standing == AVAILABLE:
+            for each in browser.ahead:
+                if (<Pack>each).has_available(now) if type(each) is Pack else (<Entry>each).standing == AVAILABLE:
                     return False
             return True
         return not self.line.has_for(consumer_id, now)
@@ -273,18 +329,22 @@ cdef class Queue:
         return None if deadline == INFINITY else deadline
 
     cdef double deadline_now(self) except? -1:
-        while self.deadlines and (<Entry>(<tuple>self.deadlines[0])[2]).standing == ARCHIVED:
+        while self.deadlines and _is_over((<tuple>self.deadlines[0])[2]):
             heapq.heappop(self.deadlines)
         return (<tuple>self.deadlines[0])[0] if self.deadlines else INFINITY
 
     cpdef list on_time(self, double now):
-        """Archive what is past its deadline. What a consumer holds is left to it, and looked at when it comes back."""
+        """Archive what is past its deadline, a thousand at a time: the next deadline tells whether there is more.
+
+        What a consumer holds is left to it, and looked at when it comes back.
+        """
         cdef list actions = []
-        cdef Entry entry
-        while self.deadlines and (<tuple>self.deadlines[0])[0] <= now:
-            entry = heapq.heappop(self.deadlines)[2]
-            if entry.standing == AVAILABLE:
-                actions.append(self._archive(entry, _EXPIRED))
+        while self.deadlines and (<tuple>self.deadlines[0])[0] <= now and len(actions) < AT_ONCE:
+            each = heapq.heappop(self.deadlines)[2]
+            if type(each) is Pack:
+                self._expire_in(each, now, actions)
+            elif (<Entry>each).standing == AVAILABLE:
+                actions.append(self._archive(each, _EXPIRED))
         return actions
 
     def snapshot(self):
@@ -306,12 +366,56 @@ cdef class Queue:
             raise LocalStateError(f"consumer {consumer_id} is attached already")
 
     cdef int _await_deadline(self, Entry entry) except -1:
-        heapq.heappush(self.deadlines, (entry.message.deadline_s, entry.position, entry))
+        self._push(entry.message.deadline_s, entry)
         # Messages consumed long before their deadline would otherwise stay here until it.
-        if len(self.deadlines) > 2 * (self.available_count + self.acquired_count) + _STRIDE:
-            self.deadlines = [due for due in self.deadlines if (<Entry>due[2]).standing != ARCHIVED]
+        if len(self.deadlines) > 2 * self.next_sweep + _STRIDE:
+            self.deadlines = [due for due in self.deadlines if not _is_over(due[2])]
             heapq.heapify(self.deadlines)
+            self.next_sweep = len(self.deadlines)
         return 0
+
+    # Packs
+
+    cdef int _pack(self, int priority) except -1:
+        self.line.pack(priority)
+        return self._await_packs() if self.line.made else 0
+
+    cdef int _await_packs(self) except -1:
+        cdef Pack pack
+        for pack in self.line.made:
+            self._await_pack(pack, pack.earliest_s)
+        self.line.made.clear()
+        return 0
+
+    cdef int _await_pack(self, Pack pack, double due_s) except -1:
+        return 0 if due_s == INFINITY else self._push(due_s, pack)
+
+    cdef int _push(self, double due_s, object each) except -1:
+        # What is due at the same time cannot be compared.
+        self.serial += 1
+        heapq.heappush(self.deadlines, (due_s, self.serial, each))
+        return 0
+
+    cdef int _await_spent(self) except -1:
+        """Packs were opened, and their entries have deadlines of their own again."""
+        cdef Pack pack
+        cdef Entry entry
+        for pack in self.line.spent:
+            for entry in pack.entries if pack.earliest_s != INFINITY else ():
+                if entry.standing == AVAILABLE and entry.message.deadline_s != INFINITY:
+                    self._await_deadline(entry)
+        self.line.spent.clear()
+        return 0
+
+    cdef int _expire_in(self, Pack pack, double now, list actions) except -1:
+        cdef Entry entry
+        if pack.is_spent:
+            return 0
+        for entry in pack.open():
+            if entry.standing == AVAILABLE and entry.message.deadline_s <= now:
+                actions.append(self._archive(entry, _EXPIRED))
+        pack.drop_archived()
+        return self._await_pack(pack, max(pack.earliest_s, now + PATIENCE_S))
 
     cdef int _conclude(self, Entry entry, object verdict, double now, list actions) except -1:
         """An acquired entry has left its consumer's hands."""
@@ -372,9 +476,15 @@ cdef class Queue:
             self.line.put_back(entry)
         return 0
 
+    cdef Entry _pop(self):
+        cdef Entry entry = self.line.pop()
+        if self.line.spent:
+            self._await_spent()
+        return entry
+
     cdef Entry _pop_front(self, double now, list actions):
         cdef Entry entry
-        while (entry := self.line.pop()) is not None:
+        while (entry := self._pop()) is not None:
             if not entry.is_past(now):
                 return entry
             actions.append(self._archive(entry, _EXPIRED))
@@ -415,11 +525,21 @@ cdef class Queue:
     cdef int _browse(self, Browser browser, double now, list actions) except -1:
         cdef Entry entry
         while browser.credit > 0 and browser.ahead:
+            if type(browser.ahead[0]) is Pack:
+                browser.open_next()
+                continue
             entry = browser.ahead.popleft()
             if entry.standing == AVAILABLE and not entry.is_past(now):
                 browser.credit -= 1
                 actions.append(Deliver(browser.consumer_id, entry))
         return 0
+
+
+cdef bint _is_over(object each) noexcept:
+    """Nobody needs its deadline any more."""
+    if type(each) is Pack:
+        return (<Pack>each).is_spent
+    return (<Entry>each).standing == ARCHIVED or (<Entry>each).standing == PACKED
 
 
 def _place_of(Entry entry):

@@ -50,12 +50,15 @@ async def run_broker(
 def _open_node(topology: Topology, name: str, files: NodeFiles, store: Store, log: Emit) -> BrokerNode:
     began = time.monotonic()
     inventory = store.load()
+    offset_s = time.time() - time.monotonic()
+    # It reads all of the inventory.
+    node = BrokerNode(
+        name, topology, inventory, now=began, wall_offset_s=offset_s, secret=secrets.token_hex(8), log=log
+    )
     now = time.monotonic()
-    log(StoreOpened(str(files.data), len(inventory.queues), len(inventory.messages), round(now - began, 3)))
+    log(StoreOpened(str(files.data), len(inventory.queues), inventory.message_count, round(now - began, 3)))
     for finding in inventory.damages:
         log(StoreDamaged(str(files.data), finding))
-    offset_s = time.time() - now
-    node = BrokerNode(name, topology, inventory, now=now, wall_offset_s=offset_s, secret=secrets.token_hex(8), log=log)
     node.on_space(store.look(), now)
     return node
 

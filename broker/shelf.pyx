@@ -10,6 +10,10 @@ from collections import OrderedDict
 
 CACHE_BYTES = 32 << 20
 
+cdef enum:
+    # What the message, its entry and its place here take beside the body.
+    BESIDE_BYTES = 384
+
 
 cdef class Fetch:
     """Bytes that somebody waits for; ``wanted`` is a BodyRange."""
@@ -50,11 +54,11 @@ cdef class Shelf:
         """The store holds it now."""
         cdef Message oldest
         self.pinned_bytes -= len(message.body)
-        self.cached_bytes += len(message.body)
+        self.cached_bytes += len(message.body) + BESIDE_BYTES
         self.cached[message] = None
         while self.cached_bytes > self.cache_bytes:
             oldest = self.cached.popitem(last=False)[0]
-            self.cached_bytes -= len(oldest.body)
+            self.cached_bytes -= len(oldest.body) + BESIDE_BYTES
             oldest.body = None
         return 0
 
@@ -64,7 +68,7 @@ cdef class Shelf:
         if self.cached.pop(message, self) is self:
             self.pinned_bytes -= len(message.body)
         else:
-            self.cached_bytes -= len(message.body)
+            self.cached_bytes -= len(message.body) + BESIDE_BYTES
         message.body = None
         return 0
 

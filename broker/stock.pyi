@@ -5,7 +5,7 @@ from addressing.queue_policy import QueuePolicy
 from broker.commit import Commits
 from broker.queue import Queue, QueueSnapshot
 from broker.shelf import Shelf
-from broker.store.batch import Inventory, QueueRow
+from broker.store.batch import QueueRow
 from broker.subscribers import SubscriptionKey
 from wire.core import DeliveryOwner
 
@@ -76,7 +76,6 @@ class Stock:
         wall_offset_s: float,
         policy_of: Callable[[str], QueuePolicy] | None = None,
     ) -> None: ...
-    def stock(self, inventory: Inventory, now: float) -> None: ...
     def close(self) -> None: ...
     def queue(self, address: str) -> HeldQueue: ...
     def temporary_queue(self, address: str, *, is_probe: bool = False) -> HeldQueue: ...

@@ -29,6 +29,10 @@ cdef object _PURGED = Departure.PURGED
 cdef enum:
     # Of a message before any was seen.
     USUAL_BYTES = 1024
+    # Archived, before what that asks for is carried out.
+    _AT_ONCE = 1000
+    # Expired, before anything else is looked at: some ten milliseconds.
+    _A_TURN = 10000
 
 cdef long long UNLIMITED = 1LL << 40
 
@@ -220,25 +224,7 @@ cdef class Stock:
         self.due = []
         self.next_message_id = self.next_queue_id = self.next_consumer_id = 1
 
-    # Opening and closing
-
-    def stock(self, inventory, double now):
-        """Take over what the store holds."""
-        by_id = {}
-        messages = {}
-        for row in inventory.queues:
-            by_id[row.queue_id] = self._add_from(row)
-            self.next_queue_id = row.queue_id + 1
-        for message_id, size_bytes, priority, expires_at_ms, is_large in inventory.messages:
-            expires_at_s = None if expires_at_ms is None else expires_at_ms / 1000 - self.wall_offset_s
-            messages[message_id] = Message(message_id, size_bytes, True, is_large, expires_at_s, priority)
-        self.next_message_id = inventory.next_message_id
-        for queue_id, message_id, delivery_count in inventory.entries:
-            (<Message>messages[message_id]).references += 1
-            cause = inventory.causes.get((queue_id, message_id))
-            if cause is not None:
-                (<HeldQueue>by_id[queue_id]).moved.add(message_id)
-            self._enqueue(by_id[queue_id], messages[message_id], now, delivery_count, cause)
+    # Closing
 
     def close(self):
         """After the last delivery: nothing will have been seen unknown to the store. Written with the open batch."""
@@ -313,7 +299,8 @@ cdef class Stock:
             del self.queues[held.address]
         if held.key is not None:
             del self.subscribers[held.key]
-        self.carry_out(held, held.queue.drop_all())
+        while actions := held.queue.drop_some(_AT_ONCE):
+            self.carry_out(held, actions)
         # What is under way to it is neither given nor kept: the row takes its entries along.
         if held.row is not None:
             for priority in range(LEVELS):
@@ -521,11 +508,16 @@ cdef class Stock:
         return self.due[0][0] if self.due else None
 
     def on_time(self, double now):
+        """What is due, and of millions of messages so many that others have their turn: the next deadline may be over."""
         cdef HeldQueue held
-        while (deadline := self.next_deadline()) is not None and deadline <= now:
+        cdef Py_ssize_t count = 0
+        cdef list actions
+        while (deadline := self.next_deadline()) is not None and deadline <= now and count < _A_TURN:
             held = heapq.heappop(self.due)[2]
             held.due_s = INFINITY
-            self.carry_out(held, held.queue.on_time(now))
+            actions = held.queue.on_time(now)
+            count += len(actions)
+            self.carry_out(held, actions)
             self._await_deadline(held, held.queue.deadline_now())
             if held.is_forsaken:
                 self.delete(held)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -107,19 +107,29 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredSegment:
+    """Messages ``first_id`` and on, as FORMAT.md has the bytes."""
+
+    first_id: int
+    message_index: bytes
+    holdings: list[tuple[int, bytes]]
+    """(queue_id, counts) of the queues that have something of it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
-    """All that the store holds but the bodies; entries in order of arrival."""
+    """All that the store holds but the bodies."""
 
     queues: list[QueueRow]
-    messages: list[tuple[int, int, int, int | None, bool]]
-    """(message_id, size_bytes, priority, expires_at_ms or None, is_large)."""
-    entries: list[EntryRow]
+    segments: Iterator[StoredSegment]
+    """In order of arrival. Read while they are asked for, all of them before the first commit."""
     causes: dict[tuple[int, int], Cause]
     """Of (queue_id, message_id)."""
+    message_count: int
     next_message_id: int
     """The first that the store never had, or has forgotten altogether."""
     damages: list[str] = field(default_factory=list)
-    """Sentences: what is left out, or will turn out to be unreadable."""
+    """Sentences: what is left out, or will turn out to be unreadable. Complete when all segments were read."""
 
 
 class Store(Protocol):

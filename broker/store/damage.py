@@ -10,6 +10,10 @@ class DamagedBody(ValueError):
     """It is not there, or not what was written."""
 
 
+class DamagedIndex(Exception):
+    """What messages a segment has cannot be known; says why."""
+
+
 _PRIMARY = 0xFF
 """Bits of SQLite's extended error codes that have the primary one."""
 _READ = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)

@@ -61,15 +61,15 @@ class LargeBodies:
                 os.close(handle)
             self._lend(partial(self._path(message_id).unlink, missing_ok=True))
 
-    def unlink_all_but(self, message_ids: Collection[int]) -> None:
+    def unlink_all_but(self, is_needed: Callable[[int], bool]) -> None:
         """After a crash: files whose row was never written, or is gone."""
         for path in self._directory.iterdir():
-            if not (path.name.isdecimal() and int(path.name) in message_ids):
+            if not (path.name.isdecimal() and is_needed(int(path.name))):
                 path.unlink()
 
-    def missing(self, sizes_bytes: dict[int, int]) -> list[int]:
-        """Those that are not here in full: a promise broken by somebody else."""
-        return [message_id for message_id, size in sizes_bytes.items() if self._size_bytes(message_id) != size]
+    def is_whole(self, message_id: int, size_bytes: int) -> bool:
+        """If it is not, somebody else broke a promise."""
+        return self._size_bytes(message_id) == size_bytes
 
     def read(self, message_id: int, offset: int, size_bytes: int) -> bytes:
         """Raises FileNotFoundError, or DamagedBody for a file that ends before."""

@@ -4,12 +4,13 @@
     holding   what one queue or subscription still has of a segment: a number for each message
 
 A message leaves a queue by a 0 in its holding; a holding goes when it is all zeros, a segment when none of its messages
-is needed any more. FORMAT.md shows the bytes. Kept in memory: the holdings, two bytes for each message, and no bodies.
+is needed any more. FORMAT.md shows the bytes. Kept in memory: no bodies, and of the holdings
+two bytes for each message where one of them was taken, or given in vain.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
@@ -36,10 +37,10 @@ cdef enum:
     USUAL_PRIORITY = 4
     MOST_COUNT = 65534
 
-ctypedef unsigned short Count
-ctypedef unsigned long long u64
-
 cdef long long _SEGMENT_BYTES = SEGMENT_BYTES
+cdef Count _ONES[MOST_SLOTS]
+for _slot in range(MOST_SLOTS):
+    _ONES[_slot] = 1
 
 
 @dataclass(slots=True)
@@ -56,7 +57,10 @@ class Rows:
 
 
 cdef class Holding:
-    """``counts``: 0 for a message that is not (any more) in this queue, else its delivery-count and 1."""
+    """``counts``: 0 for a message that is not (any more) in this queue, else its delivery-count and 1.
+
+    NULL while all are 1, as in most segments of a long queue.
+    """
 
     cdef object queue_id
     cdef Segment segment
@@ -67,15 +71,40 @@ cdef class Holding:
 
     def __cinit__(self, queue_id, Segment segment):
         self.queue_id, self.segment = queue_id, segment
-        self.counts = <Count *>calloc(segment.slots, sizeof(Count))
-        if self.counts is NULL:
-            raise MemoryError
+        self._allocate()
 
     def __dealloc__(self):
         free(self.counts)
 
+    cdef int _allocate(self) except -1:
+        self.counts = <Count *>calloc(self.segment.slots, sizeof(Count))
+        if self.counts is NULL:
+            raise MemoryError
+        return 0
+
+    cdef Count at(self, int slot) noexcept:
+        return 1 if self.counts is NULL else self.counts[slot]
+
+    cdef int set(self, int slot, Count count) except -1:
+        if self.counts is NULL:
+            self._allocate()
+            memcpy(self.counts, _ONES, self.segment.slots * sizeof(Count))
+        self.left += (count != 0) - (self.counts[slot] != 0)
+        self.counts[slot] = count
+        return 0
+
+    cdef int compact(self) except -1:
+        """It will not change for a while."""
+        if self.segment.slots > MOST_SLOTS:
+            return 0
+        if self.counts is not NULL and memcmp(self.counts, _ONES, self.segment.slots * sizeof(Count)) == 0:
+            free(self.counts)
+            self.counts = NULL
+        return 0
+
     cdef bytes blob(self):
-        return PyBytes_FromStringAndSize(<char *>self.counts, self.segment.slots * sizeof(Count))
+        cdef Count *counts = &_ONES[0] if self.counts is NULL else self.counts
+        return PyBytes_FromStringAndSize(<char *>counts, self.segment.slots * sizeof(Count))
 
 
 cdef class Segment:
@@ -206,22 +235,37 @@ cdef class Segments:
         memcpy(holding.counts, PyBytes_AS_STRING(counts), len(counts))
         for slot in range(segment.slots):
             holding.left += holding.counts[slot] != 0
+        holding.compact()
         holding.is_stored = True
 
-    def entries(self, long long first):
-        """(queue_id, message_id, delivery_count) of a segment, in order of arrival. Counts what is needed of it."""
+    def count_needed(self, long long first):
+        """Of a segment whose holdings are loaded, how many of its messages are in any queue. Counts them, too."""
         cdef Segment segment = self.by_first[first]
         cdef Holding holding
-        cdef list found = [], holdings = segment.holdings()
-        cdef int slot, before
+        cdef list holdings = segment.holdings()
+        cdef int slot
         segment.needed = 0
         for slot in range(segment.slots):
-            before = len(found)
             for holding in holdings:
-                if holding.counts[slot]:
-                    found.append((holding.queue_id, first + slot, holding.counts[slot] - 1))
-            segment.needed += len(found) > before
-        return found
+                if holding.at(slot):
+                    segment.needed += 1
+                    break
+        return segment.needed
+
+    def is_needed(self, long long message_id):
+        """Some queue has it."""
+        cdef Py_ssize_t place = bisect_right(self.firsts, message_id)
+        cdef Segment segment
+        if place == 0:
+            return False
+        segment = self.by_first[self.firsts[place - 1]]
+        slot = message_id - segment.first
+        return slot < segment.slots and any((<Holding>each).at(slot) for each in segment.holdings())
+
+    def holdings_of(self, long long first):
+        """(queue_id, counts) of all queues that have something of this segment."""
+        cdef Segment segment = self.by_first[first]
+        return [((<Holding>each).queue_id, (<Holding>each).blob()) for each in segment.holdings()]
 
     def raise_counts(self, long long first, bytes message_index, dict marks):
         """What lies at or below a mark of its queue and priority was perhaps seen. The holdings that changed.
@@ -243,8 +287,8 @@ cdef class Segments:
             is_changed = False
             for slot in range(segment.slots):
                 mark = of_queue.get(_priority_in(index[words * slot]), 0)
-                if 0 < holding.counts[slot] <= MOST_COUNT and first + slot <= mark:
-                    holding.counts[slot] += 1
+                if 0 < holding.at(slot) <= MOST_COUNT and first + slot <= mark:
+                    holding.set(slot, holding.at(slot) + 1)
                     is_changed = True
             if is_changed:
                 changed.append((holding.queue_id, first, holding.blob()))
@@ -310,8 +354,7 @@ cdef class Segments:
         cdef int slot = <int>(message_id - segment.first)
         if not 0 <= slot < segment.slots:
             raise KeyError(f"message {message_id} is in no segment")
-        holding.left += (count != 0) - (holding.counts[slot] != 0)
-        holding.counts[slot] = <Count>min(count, MOST_COUNT + 1)
+        holding.set(slot, <Count>min(count, MOST_COUNT + 1))
         if not holding.is_changed:
             holding.is_changed = True
             changed.append(holding)
@@ -325,7 +368,7 @@ cdef class Segments:
         if holding.left:
             holding.is_stored = True
             rows.holdings.append((holding.queue_id, segment.first, holding.blob()))
-            return 0
+            return holding.compact()
         segment.forget(holding.queue_id)
         if holding.is_stored:
             rows.gone_holdings.setdefault(holding.queue_id, []).append(segment.first)
@@ -348,17 +391,44 @@ cdef class Segments:
         return 0
 
 
+cdef class Slots:
+    """The slots of an index, one by one; size 0 where there is no message."""
+
+    def __cinit__(self, bytes message_index not None):
+        self.message_index = message_index
+        self.words = _words_of(message_index)
+        self.count = len(message_index) // (self.words * <Py_ssize_t>sizeof(u64))
+
+    cdef Slot at(self, Py_ssize_t number) noexcept:
+        cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(self.message_index) + self.words * number
+        cdef Slot slot
+        slot.size_bytes = at[0] & ((<u64>1 << PRIORITY_SHIFT) - 1)
+        slot.priority = _priority_in(at[0])
+        slot.is_large = at[0] >> LARGE_SHIFT != 0
+        slot.expires_at_ms = at[1]
+        return slot
+
+
 def read_index(bytes message_index):
     """(size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 where there is no message."""
-    cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
-    cdef int words = _words_of(message_index)
-    cdef Py_ssize_t slot
+    cdef Slots slots = Slots(message_index)
     cdef list found = []
-    for slot in range(len(message_index) // slot_bytes_of(message_index)):
-        size = at[words * slot]
-        is_large = size >> LARGE_SHIFT != 0
-        expires_at_ms = at[words * slot + 1]
-        found.append((size & ((<u64>1 << PRIORITY_SHIFT) - 1), _priority_in(size), expires_at_ms or None, is_large))
+    cdef Py_ssize_t number
+    cdef Slot slot
+    for number in range(slots.count):
+        slot = slots.at(number)
+        found.append((slot.size_bytes, slot.priority, slot.expires_at_ms or None, bool(slot.is_large)))
+    return found
+
+
+def large_in(bytes message_index):
+    """(slot, size_bytes) of those whose bodies lie in files of their own."""
+    cdef Slots slots = Slots(message_index)
+    cdef list found = []
+    cdef Py_ssize_t number
+    for number in range(slots.count):
+        if slots.at(number).is_large:
+            found.append((number, slots.at(number).size_bytes))
     return found
 
 

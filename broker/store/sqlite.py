@@ -10,23 +10,32 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any
 
 from broker.cause import Cause, Reason
 from broker.space import Space
-from broker.store.batch import BodyRange, EntryRow, Inventory, QueueKind, QueueRow, StoreError, Unreadable, WriteBatch
+from broker.store.batch import (
+    BodyRange,
+    Inventory,
+    QueueKind,
+    QueueRow,
+    StoredSegment,
+    StoreError,
+    Unreadable,
+    WriteBatch,
+)
 from broker.store.counts import COUNT_BYTES
-from broker.store.damage import DamagedBody, is_damage
+from broker.store.damage import DamagedBody, DamagedIndex, is_damage
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
 from broker.store.reserve import Reserve, reserve_bytes
 from broker.store.segment_reader import SegmentReader
-from broker.store.segments import Rows, Segments, read_index, slot_bytes_of
+from broker.store.segments import Rows, Segments, large_in, slot_bytes_of
 from broker.store.upgrade import marks_by_priority, rows_to_segments
 
 FORMAT_VERSION = 3
@@ -108,8 +117,7 @@ class SqliteStore:
         try:
             with _blaming(f"cannot open the store in {directory}"):
                 self._directory = directory
-                self._damages: dict[int, str] = {}
-                """Of segments, what is wrong."""
+                self._damages: list[str] = []
                 self._reserve = Reserve(directory / "reserve")
                 self._large = LargeBodies(directory / "large", self._reserve.lend_to)
                 self._writer = self._reserve.lend_to(self._open)
@@ -121,7 +129,7 @@ class SqliteStore:
             raise
 
     def load(self) -> Inventory:
-        self._damages = {}
+        self._damages = []
         with _blaming(f"cannot read the store in {self._directory}"):
             self._reserve.lend_to(self._recover)
             self._passing(Failpoint.RECOVERY_COMMITTED)
@@ -131,14 +139,10 @@ class SqliteStore:
                     "SELECT queue_id, kind, address, container_id, link_name FROM queue ORDER BY queue_id"
                 )
             ]
-            messages, entries = self._load_messages()
-            large = {message_id: size for message_id, size, *_, is_large in messages if is_large}
-            if not self._damages:
-                # Else some may belong to messages whose index cannot be read.
-                self._large.unlink_all_but(large.keys())
+            self._large.unlink_all_but(self._segments.is_needed)
             causes = self._load_causes()
-            damages = [*self._damages.values(), *self._missing_of(large)]
-        return Inventory(queues, messages, entries, causes, self._segments.next_message_id, damages)
+            count = sum(map(self._segments.count_needed, self._segments.first_ids()))
+        return Inventory(queues, self._read_segments(), causes, count, self._segments.next_message_id, self._damages)
 
     def commit(self, batch: WriteBatch) -> None:
         with _blaming(f"cannot write to the store in {self._directory}"):
@@ -286,47 +290,49 @@ class SqliteStore:
         for queue_id, priority, mark in self._writer.execute("SELECT queue_id, priority, seen_mark FROM mark"):
             marks.setdefault(queue_id, {})[priority] = mark
         changed: list[tuple[int, int, bytes]] = []
-        for segment_id in self._segments.first_ids() if marks else ():
-            message_index = self._index_of(segment_id)
-            if message_index is not None:
-                changed += self._segments.raise_counts(segment_id, message_index, marks)
+        highest = max((mark for of_queue in marks.values() for mark in of_queue.values()), default=0)
+        for segment_id in takewhile(lambda first: first <= highest, self._segments.first_ids()):
+            with suppress(DamagedIndex):
+                changed += self._segments.raise_counts(segment_id, self._index_of(segment_id), marks)
         return changed
 
     def _load_causes(self) -> dict[tuple[int, int], Cause]:
         rows = self._writer.execute("SELECT queue_id, message_id, reason, origin, delivery_count, at_ms FROM cause")
         return {(queue_id, message_id): Cause(Reason(why), *rest) for queue_id, message_id, why, *rest in rows}
 
-    def _load_messages(self) -> tuple[list[tuple[int, int, int, int | None, bool]], list[EntryRow]]:
-        messages, entries = [], []
+    def _read_segments(self) -> Iterator[StoredSegment]:
         for segment_id in self._segments.first_ids():
-            message_index = self._index_of(segment_id)
-            if message_index is None:
-                continue
-            found = self._segments.entries(segment_id)
-            entries += found
-            needed = {message_id for _, message_id, _ in found}
-            for message_id, slot in enumerate(read_index(message_index), segment_id):
-                if message_id in needed:
-                    messages.append((message_id, *slot))
-        return messages, entries
+            with _blaming(f"cannot read the store in {self._directory}"):
+                try:
+                    message_index = self._index_of(segment_id)
+                except DamagedIndex as damage:
+                    count = self._segments.count_needed(segment_id)
+                    self._damages.append(f"segment {segment_id} cannot be read, {count} messages stay away: {damage}")
+                    continue
+                self._find_missing(segment_id, message_index)
+            yield StoredSegment(segment_id, message_index, self._segments.holdings_of(segment_id))
 
-    def _index_of(self, segment_id: int) -> bytes | None:
-        """None for a damaged one, of which nothing but its own messages is lost."""
+    def _find_missing(self, segment_id: int, message_index: bytes) -> None:
+        for slot, size_bytes in large_in(message_index):
+            message_id = segment_id + slot
+            if self._segments.is_needed(message_id) and not self._large.is_whole(message_id, size_bytes):
+                self._damages.append(f"message {message_id} is not whole in {self._directory / 'large'}")
+
+    def _index_of(self, segment_id: int) -> bytes:
+        """Raises DamagedIndex: nothing but its own messages is lost then."""
         try:
             row = self._writer.execute(
                 "SELECT message_index FROM segment WHERE segment_id = ?", (segment_id,)
             ).fetchone()
-            why = "it is not there" if row is None else "its index is damaged"
         except sqlite3.Error as error:
             if not is_damage(error):
                 raise
-            row, why = None, str(error)
-        slots = self._segments.slots_of(segment_id)
-        if row is not None and len(row[0]) == slots * slot_bytes_of(row[0]):
-            return bytes(row[0])
-        count = len({message_id for _, message_id, _ in self._segments.entries(segment_id)})
-        self._damages[segment_id] = f"segment {segment_id} cannot be read, {count} messages stay away: {why}"
-        return None
+            raise DamagedIndex(str(error)) from error
+        if row is None:
+            raise DamagedIndex("it is not there")
+        if len(row[0]) != self._segments.slots_of(segment_id) * slot_bytes_of(row[0]):
+            raise DamagedIndex("its index is damaged")
+        return bytes(row[0])
 
     def _unneeded(self) -> list[int]:
         """Segments without a holding; none where the table is too damaged to tell."""
@@ -351,12 +357,6 @@ class SqliteStore:
             else:
                 return last or 0
         return 0
-
-    def _missing_of(self, sizes_bytes: dict[int, int]) -> list[str]:
-        return [
-            f"message {message_id} is not whole in {self._directory / 'large'}"
-            for message_id in self._large.missing(sizes_bytes)
-        ]
 
     # Writing
 

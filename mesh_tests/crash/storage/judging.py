@@ -8,6 +8,7 @@ from broker.store.batch import BodyRange
 from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
 from mesh_tests.crash.storage.plan import Plan
+from mesh_tests.inventories import held_by
 
 
 def look_at(files: dict[str, bytes], directory: Path, plan: Plan, promised: int) -> None:
@@ -18,7 +19,7 @@ def look_at(files: dict[str, bytes], directory: Path, plan: Plan, promised: int)
     if promised:
         assert check(directory).findings == []
     store = SqliteStore(directory)
-    inventory = store.load()
+    inventory = held_by(store.load())
     states = [plan.states[number].loaded() for number in (promised, min(promised + 1, len(plan.batches)))]
     assert set(inventory.entries) in states
     large = {message_id for message_id, *_, is_large in inventory.messages if is_large}

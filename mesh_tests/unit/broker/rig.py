@@ -151,7 +151,7 @@ class Client:
     """One connection with one session."""
 
     def __init__(self, rig: Rig, container_id: str, peer: Peer) -> None:
-        self._rig = rig
+        self.rig = rig
         self.near = Endpoint(EndpointSettings(container_id, max_frame_bytes=32768))
         self.far = rig.node.on_accepted("nodes", peer, rig.now)
         self.near.open()
@@ -163,9 +163,9 @@ class Client:
         sent = b"".join(iter(near.output, b""))
         if sent:
             far.receive(sent)
-            self._rig.node.on_input(far, self._rig.now)
+            self.rig.node.on_input(far, self.rig.now)
         elif far.has_waiters:
-            self._rig.node.on_writable(far, self._rig.now)
+            self.rig.node.on_writable(far, self.rig.now)
         answered = b"".join(iter(far.output, b""))
         if answered:
             near.receive(answered)
@@ -174,17 +174,17 @@ class Client:
 
     def vanish(self) -> None:
         """As a broken connection."""
-        self._rig.clients.remove(self)
-        self._rig.node.on_disconnected(self.far, "broken", self._rig.now)
+        self.rig.clients.remove(self)
+        self.rig.node.on_disconnected(self.far, "broken", self.rig.now)
         self.far.free()
-        self._rig.run()
+        self.rig.run()
 
     def producer(self, address: str | None, name: str = "producer", **fields: Any) -> Producer:
-        producer = Producer(self._rig, self.session.sender(name))
+        producer = Producer(self.rig, self.session.sender(name))
         producer.link.set_source(terminus.source("here"))
         producer.link.set_target(terminus.target(address, **fields))
         producer.link.open()
-        self._rig.run()
+        self.rig.run()
         return producer
 
     def consumer(
@@ -197,7 +197,7 @@ class Client:
         is_null: bool = False,
         **fields: Any,
     ) -> Consumer:
-        consumer = Consumer(self._rig, self.session.receiver(name))
+        consumer = Consumer(self.rig, self.session.receiver(name))
         consumer.link.set_source(terminus.NULL_TERMINUS if is_null else terminus.source(address, **fields))
         consumer.link.set_target(terminus.target("here"))
         if settle_modes is not None:
@@ -205,7 +205,7 @@ class Client:
         consumer.link.open()
         if credit:
             consumer.link.grant(credit)
-        self._rig.run()
+        self.rig.run()
         return consumer
 
     def _on_events(self) -> None:
@@ -237,22 +237,25 @@ class Producer:
         self._numbers: dict[Pointer, int] = {}
         link.owner = self
 
-    def send(self, body: Any = "x", *, is_settled: bool = False, **fields: Any) -> int:
+    def send(self, body: Any = "x", *, is_settled: bool = False, runs: bool = True, **fields: Any) -> int:
         """Send a message; its number, under which ``outcomes`` has what came back."""
-        return self.send_raw(encode(Message(body=body, **fields)), is_settled=is_settled)
+        return self.send_raw(encode(Message(body=body, **fields)), is_settled=is_settled, runs=runs)
 
-    def send_raw(self, data: bytes, *, is_settled: bool = False) -> int:
+    def send_raw(self, data: bytes, *, is_settled: bool = False, runs: bool = True) -> int:
+        """``runs`` false: nothing moves before the next input."""
         number = len(self._numbers) + len(self.outcomes)
         delivery = self.start(str(number).encode())
         for start in range(0, len(data), 65536):
             self.link.send(data[start : start + 65536])
-            self._rig.run()
+            if runs:
+                self._rig.run()
         self.link.finish()
         if is_settled:
             deliveries.settle(delivery)
         else:
             self._numbers[delivery] = number
-        self._rig.run()
+        if runs:
+            self._rig.run()
         return number
 
     def start(self, tag: bytes) -> Pointer:
@@ -276,14 +279,15 @@ class Received:
         self.is_confirmed = False
         self.consumer = consumer
 
-    def give(self, outcome: Outcome | None, *, settles: bool = True) -> None:
+    def give(self, outcome: Outcome | None, *, settles: bool = True, runs: bool = True) -> None:
         self.is_given = True
         if outcome is not None:
             deliveries.set_outcome(self.delivery, outcome)
         if settles:
             deliveries.settle(self.delivery)
         self.consumer.link.endpoint.mark_dirty()
-        self.consumer.rig.run()
+        if runs:
+            self.consumer.rig.run()
 
 
 class Consumer:

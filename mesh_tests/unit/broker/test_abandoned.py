@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from broker.events import SubscriptionExpired
+from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Rig
 from wire.delivery import ACCEPTED
 from wire.terminus import Durability, Expiry
@@ -19,7 +20,7 @@ def _expired(rig: Rig) -> list[SubscriptionExpired]:
 
 
 def _are_kept(rig: Rig) -> list[str]:
-    return [row.address for row in rig.store.load().queues]
+    return [row.address for row in held_by(rig.store.load()).queues]
 
 
 @pytest.mark.parametrize("kind", [{}, SHARED], ids=["of one link", "shared"])
@@ -33,8 +34,8 @@ def test_a_durable_subscription_without_a_consumer_is_deleted_with_its_messages_
     rig.advance(EXPIRY_S - 2)
     assert _are_kept(rig) == ["alerts.#"]
     rig.advance(3)
-    assert rig.store.load().queues == []
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).queues == []
+    assert held_by(rig.store.load()).messages == []
     (event,) = _expired(rig)
     subscriber = "app|reader (shared)" if kind else "app|reader"
     assert (event.address, event.subscriber, event.message_count) == ("alerts.#", subscriber, 1)
@@ -145,8 +146,8 @@ def test_what_others_still_need_survives_the_subscription_that_expires(rig: Rig)
     reader = client.consumer("alerts.#", name="reader", credit=0, **KEPT)
     client.producer("alerts.water").send("rising")
     rig.advance(EXPIRY_S + 1)
-    assert [row.link_name for row in rig.store.load().queues] == ["reader"]
+    assert [row.link_name for row in held_by(rig.store.load()).queues] == ["reader"]
     reader.link.grant(1)
     rig.run()
     reader.received[0].give(ACCEPTED)
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).messages == []

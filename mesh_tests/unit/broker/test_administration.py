@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from broker import administration
+from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Consumer, Rig
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, Kind
@@ -200,8 +201,8 @@ def test_by_force_everybody_is_detached_and_told_why(rig: Rig) -> None:
     assert producer.detached is not None
     assert producer.detached[1] is not None
     assert producer.detached[1].condition == "amqp:resource-deleted"
-    assert rig.store.load().messages == []
-    assert rig.store.load().queues == []
+    assert held_by(rig.store.load()).messages == []
+    assert held_by(rig.store.load()).queues == []
 
 
 def test_nobody_is_told_of_a_deletion_before_it_is_on_disk(rig: Rig) -> None:

@@ -11,6 +11,7 @@ import pytest
 from broker.store.batch import StoreError
 from broker.store.failpoints import VARIABLE, Failpoint, when_passing
 from broker.store.sqlite import SqliteStore
+from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.format_1 import store_of_format_1
 
 OPEN = "import sys, pathlib; from broker.store.sqlite import SqliteStore; SqliteStore(pathlib.Path(sys.argv[1])).load()"
@@ -27,7 +28,7 @@ def open_and_crash(directory: Path, failpoint: Failpoint) -> None:
 def test_a_store_whose_making_was_cut_short_is_an_empty_one(tmp_path: Path, failpoint: Failpoint) -> None:
     open_and_crash(tmp_path, failpoint)
     store = SqliteStore(tmp_path)
-    assert store.load().messages == []
+    assert held_by(store.load()).messages == []
     store.close()
 
 
@@ -36,7 +37,7 @@ def test_a_store_that_was_being_taken_over_is_whole(tmp_path: Path, failpoint: F
     store_of_format_1(tmp_path, 600)
     open_and_crash(tmp_path, failpoint)
     store = SqliteStore(tmp_path)
-    assert len(store.load().messages) == 598
+    assert len(held_by(store.load()).messages) == 598
     store.close()
 
 

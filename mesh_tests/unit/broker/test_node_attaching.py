@@ -2,6 +2,7 @@
 
 import pytest
 
+from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Producer, Rig
 from wire import terminus
 from wire.delivery import ACCEPTED, Kind
@@ -111,7 +112,7 @@ def test_a_probe_queue_is_made_by_use_and_goes_when_unused(rig: Rig) -> None:
     producer.link.close()
     rig.run()
     assert rig.snapshot().queues == ()
-    assert rig.store.load().queues == []
+    assert held_by(rig.store.load()).queues == []
 
 
 def test_a_probe_is_accepted_and_given_only_after_a_sync_and_is_forgotten_by_a_crash(rig: Rig) -> None:
@@ -130,7 +131,7 @@ def test_a_probe_is_accepted_and_given_only_after_a_sync_and_is_forgotten_by_a_c
     rig.run()
     assert (producer.outcomes, consumer.bodies) == ({number: ACCEPTED}, ["ping"])
     rig.crash()
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).messages == []
 
 
 def test_what_is_left_in_a_probe_queue_expires_and_the_queue_goes(rig: Rig) -> None:

@@ -5,6 +5,7 @@ import pytest
 from broker.commit import PATIENCE_S
 from broker.queue import MARK_STRIDE
 from broker.receiving import LINK_CREDIT, UNSYNCED_LIMIT_BYTES
+from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Producer, Rig
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
 from wire.link import RECEIVE_SECOND, SEND_UNSETTLED
@@ -152,7 +153,7 @@ def test_a_confirmed_settlement_is_never_seen_again(rig: Rig) -> None:
     assert received.is_confirmed
     rig.crash()
     assert rig.client().consumer("orders").bodies == []
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).messages == []
 
 
 def test_an_unconfirmed_settlement_may_come_again_counted(rig: Rig) -> None:

@@ -5,6 +5,7 @@ import pytest
 from broker.events import DiskFine, DiskLow
 from broker.receiving import LARGE_BYTES, LINK_CREDIT
 from broker.space import Space
+from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Producer, Rig
 from wire.delivery import ACCEPTED
 
@@ -76,7 +77,7 @@ def test_messages_expire_while_the_disk_is_low(rig: Rig) -> None:
     rig.client().producer("orders").send("short", ttl_s=2)
     make_low(rig)
     rig.advance(3)
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).messages == []
 
 
 def test_probes_and_messages_that_are_kept_nowhere_go_on(rig: Rig) -> None:

@@ -16,6 +16,7 @@ from broker.store.checking import check
 from broker.store.copying import back_up
 from broker.store.reserve import PIECES, RESERVE_BYTES, Reserve, is_full
 from broker.store.sqlite import SqliteStore
+from mesh_tests.inventories import held_by
 from wire.message import Message, encode
 
 ORDERS = QueueRow(1, QueueKind.QUEUE, "orders")
@@ -203,7 +204,7 @@ def test_a_commit_that_meets_the_end_of_the_disk_is_made_again_and_whole(
     assert (tmp_path / "reserve").stat().st_size == SIZE - SIZE // PIECES
     assert check(tmp_path).findings == []
     store = SqliteStore(tmp_path)
-    assert store.load().entries == [(1, 3, 0), (1, 4, 0)]
+    assert held_by(store.load()).entries == [(1, 3, 0), (1, 4, 0)]
     assert store.read([BodyRange(3, False, 0, 10_000)]) == [body_of(3)]
     store.close()
 
@@ -219,7 +220,7 @@ def test_a_commit_without_room_even_so_fails_and_leaves_what_was_there(
     store.close()
     assert not (tmp_path / "reserve").exists()
     store = SqliteStore(tmp_path)
-    assert store.load().entries == [(1, 1, 0)]
+    assert held_by(store.load()).entries == [(1, 1, 0)]
     store.close()
 
 

@@ -102,7 +102,7 @@ def test_a_queue_that_is_dropped_leaves_no_holding_behind() -> None:
     segments.apply(batch_of(1, queues=(1, 2)))
     rows = segments.apply(WriteBatch(dropped_queues=[1], archived={1: [1]}))
     assert (rows.holdings, rows.gone_holdings) == ([], {})
-    assert segments.entries(1) == [(2, 1, 0)]
+    assert [(queue_id, counts_of(counts)) for queue_id, counts in segments.holdings_of(1)] == [(2, [1])]
 
 
 def test_delivery_counts_are_kept_up_to_what_two_bytes_hold() -> None:
@@ -137,7 +137,9 @@ def test_what_was_written_is_what_is_loaded() -> None:
         after.load(first, len(message_index) // SLOT_BYTES)
     for holding in rows.holdings:
         after.load_holding(*holding)
-    assert after.entries(4) == [(queue_id, message_id, 0) for message_id in (4, 5, 6) for queue_id in (1, 2)]
+    assert after.holdings_of(4) == before.holdings_of(4)
+    assert after.count_needed(4) == 3
+    assert [after.is_needed(message_id) for message_id in (3, 4, 6, 7)] == [False, True, True, False]
     assert after.apply(gone(5)).gone_segments == []
 
 

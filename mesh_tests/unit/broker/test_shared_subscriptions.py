@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import TOPOLOGY, Client, Consumer, Rig
 from wire import routed_name
 from wire.delivery import ACCEPTED
@@ -176,7 +177,7 @@ def test_another_topic_replaces_the_old_one_when_nobody_is_there(rig: Rig) -> No
     _publish(rig, 1)
     assert client.consumer("news.art", name="work|2", **SHARED, **KEPT).bodies == []
     assert [queue.address for queue in rig.snapshot().queues] == ["news.art"]
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).messages == []
 
 
 @pytest.mark.parametrize("is_active", [True, False])
@@ -207,7 +208,7 @@ def test_closing_ends_a_shared_durable_subscription_only_with_its_last_consumer(
     _publish(rig, 1)
     assert two.bodies == [0]
     two.close()
-    assert rig.store.load().queues == []
+    assert held_by(rig.store.load()).queues == []
 
 
 RECALLS = [
@@ -226,7 +227,7 @@ def test_a_shared_durable_subscription_is_unsubscribed_as_jms_does(
     looked_up = rig.client(container_id).consumer(None, name=recalled, credit=0, is_null=True)
     assert looked_up.link.remote_source.address == "news.#"
     looked_up.close()
-    assert rig.store.load().queues == []
+    assert held_by(rig.store.load()).queues == []
 
 
 def test_a_global_subscription_is_not_ended_by_a_client_of_its_name_that_has_one_called_global(rig: Rig) -> None:

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from broker.cause import Cause, Reason
 from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, Unreadable, WriteBatch
 from broker.store.sqlite import FORMAT_VERSION, SqliteStore
+from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.format_1 import store_of_format_1
 from mesh_tests.unit.broker.format_2 import as_format_2
 
@@ -33,7 +34,7 @@ def _with_one_message(directory: Path, *, is_large: bool = False) -> SqliteStore
 def test_what_was_committed_is_there_after_reopening(tmp_path: Path) -> None:
     _with_one_message(tmp_path / "data").close()
     store = SqliteStore(tmp_path / "data")
-    inventory = store.load()
+    inventory = held_by(store.load())
     assert inventory.queues == [ORDERS]
     assert inventory.messages == [(7, 5, 6, None, False)]
     assert inventory.entries == [(1, 7, 0)]
@@ -87,7 +88,7 @@ def test_messages_below_the_seen_mark_are_counted_when_the_store_was_not_closed_
     store.close()
     for _ in range(2):
         store = SqliteStore(tmp_path)
-        assert store.load().entries == [(1, 7, 1), (1, 8, 0)]
+        assert held_by(store.load()).entries == [(1, 7, 1), (1, 8, 0)]
         store.close()
 
 
@@ -114,7 +115,7 @@ def test_a_large_body_that_went_missing_is_said(tmp_path: Path) -> None:
     _with_one_message(tmp_path, is_large=True).close()
     (tmp_path / "large" / "7").unlink()
     store = SqliteStore(tmp_path)
-    inventory = store.load()
+    inventory = held_by(store.load())
     assert inventory.entries == [(1, 7, 0)]
     assert inventory.damages == [f"message 7 is not whole in {tmp_path / 'large'}"]
     (found,) = store.read([BodyRange(7, True, 0, 5)])
@@ -127,7 +128,7 @@ def test_a_message_without_entries_is_forgotten(tmp_path: Path) -> None:
     store.commit(WriteBatch(dropped_queues=[1]))
     store.close()
     store = SqliteStore(tmp_path)
-    inventory = store.load()
+    inventory = held_by(store.load())
     assert (inventory.queues, inventory.messages, inventory.entries) == ([], [], [])
     store.close()
 
@@ -140,7 +141,7 @@ def test_a_store_of_the_format_before_is_taken_over_whole(tmp_path: Path) -> Non
     entries |= {(2, message_id, message_id % 3) for message_id in ids if message_id % 2 == 0}
     for _ in range(2):
         store = SqliteStore(tmp_path)
-        inventory = store.load()
+        inventory = held_by(store.load())
         assert [(queue.queue_id, queue.address) for queue in inventory.queues] == [(1, "orders"), (2, "news.#")]
         assert [message[0] for message in inventory.messages] == ids
         assert inventory.messages[6] == (7, 6, 4, 1_700_000_000_000, False)
@@ -161,7 +162,7 @@ def test_a_store_of_format_2_has_its_mark_and_the_usual_priority(tmp_path: Path)
     as_format_2(tmp_path)
     for _ in range(2):
         store = SqliteStore(tmp_path)
-        inventory = store.load()
+        inventory = held_by(store.load())
         assert inventory.entries == [(1, 1, 1), (1, 2, 1), (1, 3, 0)]
         assert {priority for _, _, priority, *_ in inventory.messages} == {4}
         store.close()
@@ -174,12 +175,12 @@ def test_a_cause_is_there_until_its_message_goes(tmp_path: Path) -> None:
     store.commit(WriteBatch(queues=[dead], entries=[(2, 7, 0)], causes=[(2, 7, cause)], archived={1: [7]}))
     store.close()
     store = SqliteStore(tmp_path)
-    inventory = store.load()
+    inventory = held_by(store.load())
     assert (inventory.entries, inventory.causes) == ([(2, 7, 0)], {(2, 7): cause})
     store.commit(WriteBatch(archived={2: [7]}, forgotten_causes={2: [7]}, dropped_messages=[7]))
     store.close()
     store = SqliteStore(tmp_path)
-    assert store.load().causes == {}
+    assert held_by(store.load()).causes == {}
     store.close()
 
 
@@ -205,7 +206,7 @@ def test_a_store_that_could_not_be_taken_over_is_what_it_was(tmp_path: Path, mon
         SqliteStore(tmp_path)
     monkeypatch.undo()
     store = SqliteStore(tmp_path)
-    assert len(store.load().messages) == 10
+    assert len(held_by(store.load()).messages) == 10
     store.close()
 
 
@@ -298,7 +299,7 @@ class StoreWalk(RuleBasedStateMachine):
             self.entries[queue_id, message_id] += message_id <= mark
         self.marks = {}
         self.store = SqliteStore(self.root / str(self.life))
-        inventory = self.store.load()
+        inventory = held_by(self.store.load())
         assert {(queue_id, message_id): count for queue_id, message_id, count in inventory.entries} == self.entries
         assert {message_id: (priority, is_large) for message_id, _, priority, _, is_large in inventory.messages} == {
             message_id: (priority_of(message_id), is_large) for message_id, (_, is_large) in self.bodies.items()

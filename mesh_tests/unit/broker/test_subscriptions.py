@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Consumer, Rig
 from wire.delivery import ACCEPTED
 from wire.terminus import Durability, Expiry
@@ -57,12 +58,12 @@ def test_two_durable_subscriptions_share_one_stored_body(rig: Rig) -> None:
     for name in ("one", "two"):
         client.consumer("news.#", name=name, **DURABLE).detach()
     client.producer("news.sport").send("shared")
-    inventory = rig.store.load()
+    inventory = held_by(rig.store.load())
     assert (len(inventory.messages), len(inventory.entries)) == (1, 2)
     client.consumer("news.#", name="one", **DURABLE).received[0].give(ACCEPTED)
-    assert len(rig.store.load().messages) == 1
+    assert len(held_by(rig.store.load()).messages) == 1
     client.consumer("news.#", name="two", **DURABLE).received[0].give(ACCEPTED)
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).messages == []
 
 
 def test_closing_a_durable_subscription_deletes_it_and_then_answers(rig: Rig) -> None:
@@ -74,8 +75,8 @@ def test_closing_a_durable_subscription_deletes_it_and_then_answers(rig: Rig) ->
     assert not consumer.link.is_gone
     rig.is_disk_held = False
     rig.run()
-    assert rig.store.load().queues == []
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).queues == []
+    assert held_by(rig.store.load()).messages == []
 
 
 def test_a_durable_subscription_outlives_the_session_of_its_subscriber(rig: Rig) -> None:
@@ -92,7 +93,7 @@ def test_a_subscription_is_ended_by_looking_it_up_and_closing_as_jms_does(rig: R
     looked_up = client.consumer(None, name="reader", credit=0, is_null=True)
     assert looked_up.link.remote_source.address == "news.#"
     looked_up.close()
-    assert rig.store.load().queues == []
+    assert held_by(rig.store.load()).queues == []
     again = client.consumer(None, name="reader", credit=0, is_null=True)
     assert again.detached is not None
     assert again.detached[1] is not None
@@ -122,7 +123,7 @@ def test_a_copy_for_a_subscription_that_ends_with_its_link_is_not_written(rig: R
     subscriber = client.consumer("news.sport", name="here only")
     client.producer("news.sport").send("goal", durable=True)
     assert subscriber.bodies == ["goal"]
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).messages == []
 
 
 def test_a_large_copy_for_a_subscription_that_ends_with_its_link_goes_with_it(rig: Rig) -> None:
@@ -201,8 +202,8 @@ def test_a_subscription_can_be_ended_though_an_old_link_of_it_still_seems_alive(
     looked_up = rig.client("mesh").consumer(None, name="app|reader", credit=0, is_null=True)
     assert _condition(old) == "amqp:link:stolen"
     looked_up.close()
-    assert rig.store.load().queues == []
-    assert rig.store.load().messages == []
+    assert held_by(rig.store.load()).queues == []
+    assert held_by(rig.store.load()).messages == []
 
 
 def test_a_subscription_that_is_looked_up_and_left_is_kept(rig: Rig) -> None:

@@ -1,0 +1,44 @@
+from broker.message cimport Entry
+
+
+cdef enum:
+    # Messages of one pack, at most.
+    PACK_ENTRIES = 256
+
+
+cdef class Pack:
+    cdef bytes data
+    cdef list entries
+    cdef int count
+    cdef unsigned char priority
+    # Of the deadlines of its messages.
+    cdef double earliest_s
+    cdef double latest_s
+    cdef int viewers
+    cdef readonly bint is_spent
+
+    cdef list open(self)
+    cdef list peek(self)
+    cdef bint close(self) except -1
+    cdef int drop_archived(self) except -1
+    cdef bint has_available(self, double now) except -1
+
+
+cdef class Packer:
+    cdef unsigned char priority
+    cdef unsigned char *at
+    cdef unsigned char *buffer
+    cdef int count
+    cdef long long last_position
+    cdef long long last_id
+    cdef long long last_ms
+    cdef double earliest_s
+    cdef double latest_s
+
+    cdef int add(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
+                 unsigned int delivery_count) except -1
+    cdef Pack take(self)
+    cdef int _begin(self) except -1
+
+
+cdef bint can_be_packed(Entry entry) noexcept

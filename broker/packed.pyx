@@ -1,0 +1,197 @@
+"""What waits far behind the front of a queue: ten bytes for each message instead of two hundred.
+
+A pack has up to PACK_ENTRIES messages of one queue and priority, one after the other. Only what can be made again from
+its numbers is packed: a small message in the store, in this queue alone, that nobody was told of and that has its body
+nowhere in memory. A pack is opened when it comes to the front, when a browser comes to it, or when something in it is
+past its deadline.
+
+    message_id       from the one before, zigzag
+    position         from the one before
+    size in bytes    twice, and 1 more when a delivery-count follows
+    delivery_count
+    deadline         0 for none, else 1 more than: ms from the one before that has one, zigzag
+
+All are varints, seven bits in each byte, the lowest first.
+"""
+
+from libc.math cimport INFINITY, ceil
+from libc.stdlib cimport free, malloc
+
+from broker.message cimport AVAILABLE, PACKED, Entry, Message
+
+cdef enum:
+    MOST_ENTRY_BYTES = 50
+
+ctypedef unsigned long long u64
+
+
+cdef class Pack:
+    """``entries`` is what was made of it, None while it is closed; then ``data`` says it all.
+
+    ``viewers`` browsers have its entries before them. Of one that ``is_spent``, the entries stand in the line instead.
+    """
+
+    cdef list open(self):
+        if self.entries is None:
+            self.entries = self.peek()
+        return self.entries
+
+    cdef list peek(self):
+        """Its entries, for who does not keep them."""
+        cdef list found = self.entries
+        if found is None:
+            found = _unpack(self)
+        return found
+
+    cdef bint close(self) except -1:
+        """As it was, unless somebody has something of it. False: it is still open."""
+        cdef Entry entry
+        if self.is_spent or self.entries is None:
+            return True
+        if self.viewers:
+            return False
+        for entry in self.entries:
+            if not can_be_packed(entry):
+                return False
+        self.entries = None
+        return True
+
+    cdef int drop_archived(self) except -1:
+        """What is left of an open one becomes all it has; its deadlines are known again."""
+        cdef Packer packer = Packer(self.priority)
+        cdef Pack left
+        cdef Entry entry
+        cdef list every = self.entries
+        self.entries = []
+        for entry in every:
+            if entry.standing == AVAILABLE:
+                self.entries.append(entry)
+                packer.add(entry.message.message_id, entry.position, entry.message.size_bytes,
+                           entry.message.deadline_s, entry.delivery_count)
+        left = packer.take()
+        self.data, self.count = left.data, left.count
+        self.earliest_s, self.latest_s = left.earliest_s, left.latest_s
+        self.close()
+        return 0
+
+    cdef bint has_available(self, double now) except -1:
+        cdef Entry entry
+        if self.entries is None:
+            return self.count > 0 and self.latest_s > now
+        for entry in self.entries:
+            if entry.standing == AVAILABLE and not entry.is_past(now):
+                return True
+        return False
+
+
+cdef class Packer:
+    """Fills one pack after the other."""
+
+    def __cinit__(self, unsigned char priority):
+        self.priority = priority
+        self.buffer = <unsigned char *>malloc(PACK_ENTRIES * MOST_ENTRY_BYTES)
+        if self.buffer is NULL:
+            raise MemoryError
+        self._begin()
+
+    def __dealloc__(self):
+        free(self.buffer)
+
+    cdef int _begin(self) except -1:
+        self.at = self.buffer
+        self.count = 0
+        self.last_position = self.last_id = self.last_ms = 0
+        self.earliest_s, self.latest_s = INFINITY, -INFINITY
+        return 0
+
+    cdef int add(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
+                 unsigned int delivery_count) except -1:
+        """Positions only go up. Not more than PACK_ENTRIES of them."""
+        cdef long long at_ms
+        self.at = _put(self.at, _zigzag(message_id - self.last_id))
+        self.at = _put(self.at, <u64>(position - self.last_position))
+        self.at = _put(self.at, <u64>size_bytes << 1 | (delivery_count > 0))
+        if delivery_count:
+            self.at = _put(self.at, delivery_count)
+        if deadline_s == INFINITY:
+            self.at = _put(self.at, 0)
+        else:
+            # Never earlier than it was said.
+            at_ms = <long long>ceil(deadline_s * 1000)
+            self.at = _put(self.at, _zigzag(at_ms - self.last_ms) + 1)
+            self.last_ms = at_ms
+        self.last_id, self.last_position = message_id, position
+        self.earliest_s, self.latest_s = min(self.earliest_s, deadline_s), max(self.latest_s, deadline_s)
+        self.count += 1
+        return 0
+
+    cdef Pack take(self):
+        """What was added, closed."""
+        cdef Pack pack = Pack.__new__(Pack)
+        pack.data = (<char *>self.buffer)[:self.at - self.buffer]
+        pack.count, pack.priority = self.count, self.priority
+        pack.earliest_s, pack.latest_s = self.earliest_s, self.latest_s
+        self._begin()
+        return pack
+
+
+cdef bint can_be_packed(Entry entry) noexcept:
+    cdef Message message = entry.message
+    if entry.standing != AVAILABLE or entry.cause is not None or entry.shunned_by is not None:
+        return False
+    return message.is_stored and not message.is_large and message.references == 1 and message.body is None
+
+
+cdef list _unpack(Pack pack):
+    cdef const unsigned char *at = pack.data
+    cdef list found = []
+    cdef Message message
+    cdef Entry entry
+    cdef long long message_id = 0, position = 0, at_ms = 0
+    cdef u64 size_bytes, deadline
+    cdef int number
+    for number in range(pack.count):
+        message, entry = Message.__new__(Message), Entry.__new__(Entry)
+        message_id += _unzigzag(_next(&at))
+        position += <long long>_next(&at)
+        size_bytes = _next(&at)
+        entry.delivery_count = <unsigned int>_next(&at) if size_bytes & 1 else 0
+        deadline = _next(&at)
+        if deadline:
+            at_ms += _unzigzag(deadline - 1)
+        message.message_id, message.size_bytes, message.priority = message_id, size_bytes >> 1, pack.priority
+        message.is_stored = True
+        message.deadline_s = at_ms / 1000.0 if deadline else INFINITY
+        message.references = 1
+        entry.message, entry.position, entry.standing = message, position, AVAILABLE
+        found.append(entry)
+    return found
+
+
+cdef u64 _zigzag(long long number) noexcept:
+    return (<u64>number << 1) ^ <u64>(number >> 63)
+
+
+cdef long long _unzigzag(u64 number) noexcept:
+    return <long long>(number >> 1) ^ -<long long>(number & 1)
+
+
+cdef unsigned char *_put(unsigned char *at, u64 number) noexcept:
+    while number >= 0x80:
+        at[0] = <unsigned char>(number | 0x80)
+        number >>= 7
+        at += 1
+    at[0] = <unsigned char>number
+    return at + 1
+
+
+cdef u64 _next(const unsigned char **at) noexcept:
+    cdef u64 number = 0
+    cdef int shift = 0
+    while at[0][0] & 0x80:
+        number |= <u64>(at[0][0] & 0x7F) << shift
+        shift += 7
+        at[0] += 1
+    number |= <u64>at[0][0] << shift
+    at[0] += 1
+    return number

@@ -1,0 +1,84 @@
+"""What the store holds gets into its queues again, when a broker starts.
+
+Millions wait in some queues: what can be packed is packed at once, from the bytes that the store has of it.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.math cimport INFINITY
+
+from broker.message cimport Message
+from broker.stock cimport HeldQueue, Stock
+from broker.store.segments cimport Count, Slot, Slots
+
+
+def restock(Stock stock not None, inventory, double now):
+    """Take over all of ``inventory``, whose segments are read meanwhile."""
+    cdef dict by_id = {row.queue_id: stock._add_from(row) for row in inventory.queues}
+    cdef HeldQueue held
+    stock.next_queue_id = max(by_id, default=0) + 1
+    stock.next_message_id = inventory.next_message_id
+    restocking = _Restocking(stock, by_id, inventory.causes, now)
+    for segment in inventory.segments:
+        restocking.take(segment)
+    for held in by_id.values():
+        held.queue.end_restoring()
+        stock._await_deadline(held, held.queue.deadline_now())
+
+
+cdef class _Restocking:
+    cdef Stock stock
+    cdef dict by_id
+    cdef dict causes
+    cdef double now
+
+    def __cinit__(self, Stock stock, dict by_id, dict causes, double now):
+        self.stock, self.by_id, self.causes, self.now = stock, by_id, causes, now
+
+    def take(self, segment):
+        cdef Slots slots = Slots(segment.message_index)
+        cdef long long first = segment.first_id
+        cdef list holders = [(self.by_id[queue_id], counts) for queue_id, counts in segment.holdings]
+        cdef Py_ssize_t number
+        if len(holders) == 1 and not self.causes:
+            held, counts = holders[0]
+            self._take_over(held, first, slots, counts)
+            return
+        for number in range(slots.count):
+            having = [
+                (held, counts) for held, counts in holders if (<const Count *>PyBytes_AS_STRING(counts))[number]
+            ]
+            if having:
+                self._let_in(first + number, slots.at(number), having, number)
+
+    cdef int _take_over(self, HeldQueue held, long long first, Slots slots, bytes counts) except -1:
+        """All of it lies in one queue, and nothing was moved there."""
+        cdef const Count *count = <const Count *>PyBytes_AS_STRING(counts)
+        cdef Py_ssize_t number
+        cdef Slot slot
+        for number in range(slots.count):
+            if count[number]:
+                slot = slots.at(number)
+                if slot.is_large:
+                    self._let_in(first + number, slot, [(held, counts)], number)
+                else:
+                    held.queue.restore(first + number, slot.size_bytes, slot.priority, self._deadline_s(slot),
+                                       count[number] - 1)
+        return 0
+
+    cdef int _let_in(self, long long message_id, Slot slot, list having, Py_ssize_t number) except -1:
+        """One message, into all queues that have it."""
+        cdef Message message = Message(message_id, slot.size_bytes, True, slot.is_large, None, slot.priority)
+        cdef HeldQueue held
+        cdef bytes counts
+        message.deadline_s = self._deadline_s(slot)
+        message.references = len(having)
+        for held, counts in having:
+            cause = self.causes.get((held.queue_id, message_id))
+            if cause is not None:
+                held.moved.add(message_id)
+            delivery_count = (<const Count *>PyBytes_AS_STRING(counts))[number] - 1
+            self.stock._enqueue(held, message, self.now, delivery_count, cause)
+        return 0
+
+    cdef double _deadline_s(self, Slot slot) noexcept:
+        return slot.expires_at_ms / 1000.0 - self.stock.wall_offset_s if slot.expires_at_ms else INFINITY

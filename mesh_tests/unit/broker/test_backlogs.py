@@ -1,0 +1,140 @@
+"""What becomes of thousands of messages that wait, most of them packed (`broker.packed`)?"""
+
+import gc
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.message import Entry
+from broker.queue import FRONT_ENTRIES
+from broker.shelf import Shelf
+from mesh_tests.inventories import held_by
+from mesh_tests.unit.broker.rig import Client, Consumer, Rig
+from wire.delivery import ACCEPTED
+from wire.terminus import DistributionMode
+
+MANY = FRONT_ENTRIES + 4000
+AT_ONCE = 100
+TTL_S = 50.0
+
+
+@pytest.fixture
+def short_of_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rig:
+    """Bodies leave the memory soon."""
+    monkeypatch.setattr("broker.node.Shelf", partial(Shelf, 100_000))
+    return Rig(tmp_path)
+
+
+def fill(client: Client, count: int, fields_of: Callable[[int], dict[str, Any]] = lambda number: {}) -> None:
+    """Messages whose bodies are their numbers, unless ``fields_of`` says something else of it."""
+    producer = client.producer("orders")
+    for number in range(count):
+        producer.send(**{"body": number, **fields_of(number)}, runs=False)
+        if producer.link.credit < AT_ONCE:
+            client.rig.run()
+    client.rig.run()
+    producer.link.close()
+    client.rig.run()
+
+
+def take(consumer: Consumer, count: int) -> list[Any]:
+    """The bodies of the next so many."""
+    taken: list[Any] = []
+    while len(taken) < count:
+        consumer.link.set_credit(min(AT_ONCE, count - len(taken)))
+        consumer.rig.run()
+        received, consumer.received = consumer.received, []
+        assert received, f"{len(taken)} of {count} came"
+        for each in received:
+            each.give(ACCEPTED, runs=False)
+        consumer.rig.run()
+        taken += [each.message.body for each in received]
+    return taken
+
+
+def entry_count() -> int:
+    gc.collect()
+    return sum(type(each) is Entry for each in gc.get_objects())
+
+
+def test_what_waits_far_behind_takes_little_memory_and_comes_in_order(short_of_memory: Rig) -> None:
+    client = short_of_memory.client()
+    before = entry_count()
+    fill(client, MANY)
+    assert entry_count() - before < MANY - 3000
+    assert take(client.consumer("orders", credit=0), MANY) == list(range(MANY))
+    assert held_by(short_of_memory.store.load()).entries == []
+
+
+def test_what_was_packed_expires(short_of_memory: Rig) -> None:
+    client = short_of_memory.client()
+    fill(client, MANY, lambda number: {"ttl_s": TTL_S if number % 3 else 0})
+    short_of_memory.advance(TTL_S + 1)
+    short_of_memory.advance(1.0)
+    left = [number for number in range(MANY) if not number % 3]
+    assert short_of_memory.queue("orders").queue.available_count == len(left)
+    assert take(client.consumer("orders", credit=0), len(left)) == left
+
+
+def test_when_thousands_expire_at_once_others_have_their_turn(rig: Rig) -> None:
+    count = 15_000
+    fill(rig.client(), count, lambda number: {"ttl_s": TTL_S})
+    rig.now += TTL_S + 1
+    rig.node.on_time(rig.now)
+    assert count - 12_000 < rig.queue("orders").queue.available_count < count - 9_000
+    rig.run()
+    assert rig.queue("orders").queue.available_count == 0
+    assert held_by(rig.store.load()).entries == []
+
+
+def test_after_a_crash_the_most_urgent_come_first_and_only_what_was_given_is_counted(rig: Rig) -> None:
+    client = rig.client()
+    fill(client, 3000, lambda number: {"priority": number % 4})
+    in_order = sorted(range(3000), key=lambda number: -(number % 4))
+    assert take(client.consumer("orders", credit=0), 200) == in_order[:200]
+    rig.crash()
+    consumer = rig.client().consumer("orders", credit=2800)
+    assert consumer.bodies == in_order[200:]
+    seen = {priority: sum(each.message.delivery_count for each in group) for priority, group in by_priority(consumer)}
+    assert seen[3] > 0
+    assert seen[0] == 0
+
+
+def by_priority(consumer: Consumer) -> Any:
+    return groupby(consumer.received, key=lambda each: each.message.priority)
+
+
+def test_after_a_crash_large_ones_are_where_they_were_and_deadlines_hold(rig: Rig) -> None:
+    client = rig.client()
+    large = "x" * 100_000
+    fill(client, 999, lambda number: {700: {"body": large}, 5: {"ttl_s": TTL_S}}.get(number, {}))
+    rig.crash()
+    rig.advance(TTL_S + 1)
+    bodies = take(rig.client().consumer("orders", credit=0), 998)
+    assert bodies == [large if number == 700 else number for number in range(999) if number != 5]
+
+
+def test_a_browser_sees_what_is_packed_and_takes_nothing_of_it(rig: Rig) -> None:
+    fill(rig.client(), 1500)
+    rig.crash()
+    client = rig.client()
+    before = entry_count()
+    browser = client.consumer("orders", credit=0, name="browser", distribution_mode=DistributionMode.COPY)
+    assert take(browser, 1500) == list(range(1500))
+    assert entry_count() - before < 500, "what it has passed is packed again"
+    assert take(client.consumer("orders", credit=0), 1500) == list(range(1500))
+
+
+def test_what_is_taken_while_a_browser_looks_is_not_shown_any_more(rig: Rig) -> None:
+    fill(rig.client(), 1500)
+    rig.crash()
+    client = rig.client()
+    browser = client.consumer("orders", credit=300, name="browser", distribution_mode=DistributionMode.COPY)
+    take(client.consumer("orders", credit=0), 1000)
+    browser.link.grant(1500)
+    rig.run()
+    assert browser.bodies == [*range(300), *range(1000, 1500)]
