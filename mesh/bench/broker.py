@@ -45,6 +45,10 @@ class Work:
     is_durable: bool = True
     is_apart: bool = False
     """All is sent before anything is received."""
+    is_lasting: bool = False
+    """The consumers are durable subscriptions."""
+    is_ordered: bool = True
+    """Else nobody promises that messages arrive in order."""
 
     @property
     def mode(self) -> str:
@@ -62,9 +66,11 @@ WORKS = (
     Work("backlog", "1 to 1", is_apart=True, in_flight=0),
     Work("pair", "1 to 1", is_durable=False),
     *(Work("topic", f"topic to {count}, per copy", consumers=count, is_durable=False) for count in (1, 10, 100)),
+    Work("topic", "topic to 100 durable subscriptions, per copy", consumers=100, is_lasting=True),
 )
 KINDS = tuple(dict.fromkeys(work.kind for work in WORKS))
 ROUTED = tuple(work for work in WORKS if work.kind == "pair")
+SPREAD_QUEUE = Work("pair", "1 to 1", is_ordered=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +95,13 @@ class Run:
 
 
 def measure_ours(kinds: Sequence[str], order: Order, out: Output) -> Iterator[Row]:
-    """On a broker of our own: itself, then through a router that stands before it."""
-    with running_broker(out) as (direct, routed):
+    """On a broker of our own: itself, then through a router before it, then a queue that it shares with another."""
+    with running_broker(out) as (direct, routed, spread):
         yield from measure(direct, "1 broker", works_of(kinds), order, out)
         through = [work for work in ROUTED if work.kind in kinds]
         yield from measure(routed, "1 broker behind 1 router", through, order, out)
+        both = [SPREAD_QUEUE] if SPREAD_QUEUE.kind in kinds else []
+        yield from measure(spread, "a queue on 2 brokers behind 1 router", both, order, out)
 
 
 def works_of(kinds: Sequence[str]) -> list[Work]:
@@ -121,7 +129,7 @@ def run(target: Target, work: Work, order: Order) -> list[Run]:
         stall_s=order.stall_s,
         in_flight=order.in_flight if work.in_flight is None else work.in_flight,
     )
-    plan["addresses"] = addresses_of(target, work)
+    plan |= {"addresses": addresses_of(target, work), "is_lasting": work.is_lasting}
     arrivals = count * work.pairs * work.copies
     return apart(target, plan, arrivals) if work.is_apart else [at_once(target, work, plan, arrivals)]
 
@@ -156,7 +164,7 @@ def at_once(target: Target, work: Work, plan: dict[str, Any], arrivals: int) -> 
     seconds = max(sent["ended_at"], received["ended_at"]) - sent["started_at"]
     figures |= told_by_sender(sent, arrivals) | told_by_receiver(received, arrivals)
     figures["messages_per_s"] = rate(received["received"], seconds)
-    return Run("", figures, wrongs_of(sent, received))
+    return Run("", figures, wrongs_of(sent, received if work.is_ordered else {**received, "reordered": 0}))
 
 
 def apart(target: Target, plan: dict[str, Any], arrivals: int) -> list[Run]:

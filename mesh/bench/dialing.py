@@ -7,13 +7,13 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from mesh.bench.carrier import Carrier
 from mesh.bench.handshake import Attached, Handshake, LinkPlan, NoSaslLayer, PeerOpen, Welcome
-from mesh.bench.performatives import CLOSE_FRAME
+from mesh.bench.performatives import CLOSE_FRAME, detach_frame
 from mesh.failure import TimedOut, Unreachable
 from wire.os_errors import describe_os_error
 from wire.sasl import SaslClientSettings
@@ -63,11 +63,14 @@ class Dialed:
         with self.socket:
             try:
                 self.socket.settimeout(CLOSE_TIMEOUT_S)
-                self.socket.sendall(CLOSE_FRAME)
+                self.socket.sendall(b"".join(self._unsubscribing()) + CLOSE_FRAME)
                 while self.socket.recv(READ_BYTES):
                     pass
             except OSError:
                 return
+
+    def _unsubscribing(self) -> Iterator[bytes]:
+        yield from (detach_frame(link.channel) for link in self.attached if link.plan.is_lasting)
 
 
 def beat_s(peer: PeerOpen) -> float:

@@ -27,6 +27,8 @@ class LinkPlan:
     address: str
     is_receiver: bool
     settle_mode: int = performatives.SEND_MIXED
+    is_lasting: bool = False
+    """A durable subscription; it ends when the connection is closed in order."""
 
     @property
     def what(self) -> str:
@@ -114,7 +116,12 @@ class Handshake:
             name = f"{container_id}-{channel}"
             frames += performatives.begin_frame(channel)
             frames += performatives.attach_frame(
-                channel, name, is_receiver=link.is_receiver, address=link.address, settle_mode=link.settle_mode
+                channel,
+                name,
+                is_receiver=link.is_receiver,
+                address=link.address,
+                settle_mode=link.settle_mode,
+                is_lasting=link.is_lasting,
             )
         return bytes(frames)
 

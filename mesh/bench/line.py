@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,7 @@ STOP_GRACE_S = 15.0
 LOG_LINES = 40
 ADDRESSES = Addresses("bench.anycast", "bench.multicast")
 KEPT = Addresses("bench.queue", "bench.topic")
+SPREAD = Addresses("bench.spread", "bench.topic")
 """Those of the broker."""
 HOST = "127.0.0.1"
 
@@ -62,7 +63,7 @@ class LinePlan:
     @property
     def name(self) -> str:
         if self.has_broker:
-            return "1 router and 1 broker"
+            return "1 router and 2 brokers"
         records = ", records on" if self.has_records else ""
         if self.routers == 1:
             return "1 router" + (", TLS" if self.is_client_tls else "") + records
@@ -79,14 +80,14 @@ def running_line(plan: LinePlan, out: Output) -> Iterator[Target]:
 
 
 @contextmanager
-def running_broker(out: Output) -> Iterator[tuple[Target, Target]]:
-    """The broker itself, and the same through a router."""
+def running_broker(out: Output) -> Iterator[tuple[Target, Target, Target]]:
+    """The broker itself, the same through a router, and that router before a queue of two brokers."""
     plan = LinePlan(1, has_broker=True)
     with scratch_folder("amqpmesh-bench-") as folder:
         line = Line(plan, folder, out)
         out.say(f"starting {plan.name}")
         with line.started():
-            yield line.broker_target(), line.routed_target()
+            yield line.broker_target(), line.routed_target(KEPT, ["b1"]), line.routed_target(SPREAD, ["b1", "b2"])
 
 
 class Line:
@@ -129,9 +130,9 @@ class Line:
         place = Place(HOST, self._topology.brokers["b1"].port)
         return Target(place, place, Meter([self._processes["b1"].pid]), 1, KEPT)
 
-    def routed_target(self) -> Target:
+    def routed_target(self, addresses: Addresses, brokers: Sequence[str]) -> Target:
         place = self._place("r1")
-        return Target(place, place, Meter([process.pid for process in self._processes.values()]), 1, KEPT)
+        return Target(place, place, Meter([self._processes[name].pid for name in ("r1", *brokers)]), 1, addresses)
 
     def _place(self, router: str) -> Place:
         return Place(HOST, self._topology.routers[router].listeners[0].port, is_tls=self._is_client_tls)
@@ -235,6 +236,11 @@ def topology_of(plan: LinePlan) -> dict[str, Any]:
         "addresses": {f"{ADDRESSES.anycast}.#": "anycast", f"{ADDRESSES.multicast}.#": "multicast"},
     }
     if plan.has_broker:
-        topology["brokers"] = {"b1": {"port": next(ports), "data": "b1", "routers": ["r1"]}}
-        topology["addresses"] |= {f"{KEPT.anycast}.#": "queue", f"{KEPT.multicast}.#": "topic"}
+        brokers = {name: {"port": next(ports), "data": name, "routers": ["r1"]} for name in ("b1", "b2")}
+        topology["brokers"] = brokers
+        topology["addresses"] |= {
+            f"{KEPT.anycast}.#": {"type": "queue", "broker": "b1"},
+            f"{KEPT.multicast}.#": {"type": "topic", "broker": "b1"},
+            f"{SPREAD.anycast}.#": {"type": "queue", "brokers": list(brokers)},
+        }
     return topology

@@ -25,6 +25,7 @@ HANDLE_MAX = 65535
 WINDOW_FRAMES = 0x7FFFFFFF
 IDLE_TIMEOUT_S = 60.0
 SEND_UNSETTLED, SEND_SETTLED, SEND_MIXED = range(3)
+UNSETTLED_STATE = 2
 _NAMES = {OPEN: "open", BEGIN: "begin", ATTACH: "attach", FLOW: "flow", TRANSFER: "transfer"}
 _NAMES |= {DISPOSITION: "disposition", DETACH: "detach", END: "end", CLOSE: "close"}
 
@@ -95,10 +96,22 @@ def begin_frame(channel: int, peer_channel: int | None = None) -> bytes:
 
 
 def attach_frame(
-    channel: int, name: str, *, is_receiver: bool, address: str, settle_mode: int = SEND_MIXED, handle: int = 0
+    channel: int,
+    name: str,
+    *,
+    is_receiver: bool,
+    address: str,
+    settle_mode: int = SEND_MIXED,
+    handle: int = 0,
+    is_lasting: bool = False,
 ) -> bytes:
-    """What it is attached to stands at the peer's end; our own end has no address."""
+    """What it is attached to stands at the peer's end; our own end has no address.
+
+    ``is_lasting``: a durable subscription, which outlives its link. [3.5.3, 3.5.5, 3.5.6]
+    """
     there = [values.string(address)]
+    if is_lasting:
+        there += [values.uint(UNSETTLED_STATE), values.symbol("never")]
     source, target = (there, []) if is_receiver else ([], there)
     fields = [
         values.string(name),

@@ -10,6 +10,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mesh.bench.carrier import Carrier, Link, run
@@ -81,7 +82,8 @@ def count_sent(producers: Sequence[Producer]) -> dict[str, Any]:
 def consume(plan: Mapping[str, Any]) -> Iterator[Step]:
     """As many receivers for each address as ``connections``, each of which wants all messages."""
     place = Place(**plan["place"])
-    links = [LinkPlan(address, True, SEND_MIXED) for address in plan["addresses"] for _ in range(plan["connections"])]
+    link_of = partial(LinkPlan, is_receiver=True, settle_mode=SEND_MIXED, is_lasting=plan.get("is_lasting", False))
+    links = [link_of(address) for address in plan["addresses"] for _ in range(plan["connections"])]
     yield from receive([dial(place, [link]) for link in links], plan)
 
 

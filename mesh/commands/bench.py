@@ -214,11 +214,12 @@ def broker_command(
 
     `pair`: a producer and a consumer at once, durable and not. `pairs`: four of them, on four queues. `await`: the
     producer waits for each accept. `backlog`: fill a queue, then drain it; the producer sends what it has credit for.
-    `topic`: to 1, 10 and 100 consumers, per copy, not durable.
+    `topic`: to 1, 10 and 100 consumers, per copy, not durable, and to 100 durable subscriptions.
 
-    Without URL, a broker of its own is measured, directly and through a router, with its store in a temporary folder
-    (TMPDIR). With amqp://[user[:password]@]host[:port]/address, any AMQP 1.0 broker: `pairs` takes ADDRESS.1 to
-    ADDRESS.4, all must exist or be made by who attaches, and be empty; `topic` takes --topic.
+    Without URL, a broker of its own is measured, directly and through a router, then a queue that it shares with
+    another, with their stores in a temporary folder (TMPDIR). With amqp://[user[:password]@]host[:port]/address, any
+    AMQP 1.0 broker: `pairs` takes ADDRESS.1 to ADDRESS.4, all must exist or be made by who attaches, and be empty;
+    `topic` takes --topic.
 
     ACCEPT is how long a producer waits for an outcome, IN FLIGHT how many it had sent without one, on the average.
     WRITTEN is what the broker's processes sent to the disk. Exit code 1 if a message was lost, doubled, reordered,

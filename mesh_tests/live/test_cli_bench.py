@@ -33,8 +33,12 @@ addresses:
   load.#: anycast
   alone: anycast
   kept.#: queue
+  news: topic
 users:
-  alice: {{password: "{make_secret("alice's", iterations=4096)}", send: &mine [load.#, alone, kept.#], receive: *mine}}
+  alice:
+    password: "{make_secret("alice's", iterations=4096)}"
+    send: &mine [load.#, alone, kept.#, news]
+    receive: *mine
 """
 
 
@@ -123,7 +127,8 @@ def test_a_broker_is_measured_at_all_that_it_does() -> None:
     assert fill["resident_bytes"] > 0
     assert fill["work"].endswith("fill")
     assert drain["work"].endswith("drain")
-    assert found[-1]["work"] == "1 broker behind 1 router, 1 to 1, 1 KB"
+    assert found[-2]["work"] == "1 broker behind 1 router, 1 to 1, 1 KB"
+    assert found[-1]["work"] == "a queue on 2 brokers behind 1 router, 1 to 1, 1 KB"
 
 
 def test_a_running_broker_is_measured_behind_its_router(mesh: RunningMesh) -> None:
@@ -131,6 +136,16 @@ def test_a_running_broker_is_measured_behind_its_router(mesh: RunningMesh) -> No
     assert pair["work"] == "kept.a at 127.0.0.1, 1 to 1, 1 KB"
     assert pair["lost"] == 0
     assert "cpu_us_per_message" not in pair
+
+
+def test_durable_subscriptions_end_with_the_measurement(mesh: RunningMesh) -> None:
+    where = at(mesh, address="kept.b")
+    *_, lasting = rows("broker", where, "--work", "topic", "--topic", "news", "-c", "500", "-n", "1")
+    assert (lasting["work"], lasting["mode"]) == (
+        "kept.b at 127.0.0.1, topic to 100 durable subscriptions, per copy, 1 KB",
+        "durable",
+    )
+    wait_until(lambda: "news" not in mesh.run("broker", "list", "--json"), STOPPED_S, "no subscription")
 
 
 def test_links_are_attached_kept_and_detached() -> None:

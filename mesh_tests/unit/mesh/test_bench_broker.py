@@ -34,12 +34,12 @@ def run_of(part: str = "", wrongs: dict[str, int] | None = None, **figures: floa
 def test_the_command_offers_what_can_be_measured() -> None:
     assert BROKER_WORKS == KINDS
     assert [each.mode for each in works_of(["pair"])] == ["durable", "non-durable"]
-    assert [each.consumers for each in works_of(["topic"])] == [1, 10, 100]
+    assert [each.consumers for each in works_of(["topic"])] == [1, 10, 100, 100]
 
 
 def test_messages_are_shared_out_among_producers_and_copies() -> None:
     assert [count_of(work(kind), ORDER) for kind in ("pair", "pairs", "backlog")] == [1000, 250, 1000]
-    assert [count_of(each, ORDER) for each in works_of(["topic"])] == [1000, 100, 10]
+    assert [count_of(each, ORDER) for each in works_of(["topic"])] == [1000, 100, 10, 10]
     assert count_of(work("await"), ORDER) == 20
 
 
@@ -51,10 +51,11 @@ def test_each_pair_has_a_queue_of_its_own() -> None:
 
 def test_the_broker_of_its_own_keeps_every_address_that_is_used() -> None:
     topology = Topology.model_validate(topology_of(LinePlan(1, has_broker=True)))
-    assert list(topology.brokers) == ["b1"]
+    assert list(topology.brokers) == ["b1", "b2"]
     kinds = {pattern: str(entry.type) for pattern, entry in topology.addresses.items()}
     assert kinds["bench.queue.#"] == "queue"
     assert kinds["bench.topic.#"] == "topic"
+    assert topology.addresses["bench.spread.#"].brokers == ("b1", "b2")
 
 
 def test_what_is_in_flight_is_the_sum_of_all_waits_over_time() -> None:
