@@ -19,6 +19,18 @@ class StoreOpened(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class ClockWasSet(LogEvent):
+    """The machine's clock was set while the broker did not run: deadlines go on as if it had not been.
+
+    They follow the clock again after a reboot, or once the file `clock` in the directory was deleted.
+    """
+
+    level: ClassVar[Level] = "warning"
+    directory: str
+    by_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class SubscriptionExpired(LogEvent):
     """Nobody took from a durable subscription for so long that it was deleted, with its messages."""
 

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable
 
 from addressing.topology import Topology
 from broker.disk import Disk
-from broker.events import StoreDamaged, StoreOpened
+from broker.events import ClockWasSet, StoreDamaged, StoreOpened
 from broker.node import BrokerNode
 from broker.store.batch import Store, StoreError
 from broker.store.sqlite import SqliteStore
+from broker.wall_clock import read_clocks, settle_wall_time_s
 from wire.driver import Driver
 from wire.errors import AmqpError
 from wire.log import Emit, emit
@@ -50,7 +51,11 @@ async def run_broker(
 def _open_node(topology: Topology, name: str, files: NodeFiles, store: Store, log: Emit) -> BrokerNode:
     began = time.monotonic()
     inventory = store.load()
-    offset_s = time.time() - time.monotonic()
+    clocks = read_clocks()
+    wall_s = settle_wall_time_s(files.data, clocks)
+    offset_s = wall_s - time.monotonic()
+    if clocks.wall_s != wall_s:
+        log(ClockWasSet(str(files.data), round(clocks.wall_s - wall_s, 1)))
     # It reads all of the inventory.
     node = BrokerNode(
         name, topology, inventory, now=began, wall_offset_s=offset_s, secret=secrets.token_hex(8), log=log
