@@ -24,7 +24,7 @@ class LargeBodies:
     """Files named by message id. One thread writes, one reads. What needs room gets it by ``lend``."""
 
     def __init__(self, directory: Path, lend: Lend) -> None:
-        self._directory = directory
+        self.directory = directory
         self._lend = lend
         self._unfinished: dict[int, int] = {}
         directory.mkdir(mode=0o700, exist_ok=True)
@@ -47,7 +47,7 @@ class LargeBodies:
             finally:
                 os.close(handle)
         if message_ids:
-            sync_directory(self._directory)
+            sync_directory(self.directory)
 
     def finish(self, message_ids: Iterable[int]) -> None:
         """Complete, and of no use after a restart."""
@@ -63,7 +63,7 @@ class LargeBodies:
 
     def unlink_all_but(self, is_needed: Callable[[int], bool]) -> None:
         """After a crash: files whose row was never written, or is gone."""
-        for path in self._directory.iterdir():
+        for path in self.directory.iterdir():
             if not (path.name.isdecimal() and is_needed(int(path.name))):
                 path.unlink()
 
@@ -95,7 +95,7 @@ class LargeBodies:
             return None
 
     def _path(self, message_id: int) -> Path:
-        return self._directory / str(message_id)
+        return self.directory / str(message_id)
 
 
 def sync_directory(directory: Path) -> None:

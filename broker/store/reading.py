@@ -18,8 +18,8 @@ from broker.cause import Cause, Reason
 from broker.store.batch import QueueKind, QueueRow, StoreError
 from broker.store.counts import needed_in
 from broker.store.lock import HeldBy, hold_shared
+from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
 from broker.store.segments import read_index
-from broker.store.sqlite import APPLICATION_ID, FORMAT_VERSION
 
 DATABASE, LOG, SHARED_MEMORY = "store.db", "store.db-wal", "store.db-shm"
 LARGE = "large"

@@ -3,7 +3,8 @@
 import sqlite3
 from pathlib import Path
 
-from broker.store.sqlite import APPLICATION_ID, SqliteStore
+from broker.store.schema import APPLICATION_ID
+from broker.store.sqlite import SqliteStore
 
 FORMAT_1 = """
 CREATE TABLE queue (queue_id INTEGER PRIMARY KEY, kind TEXT NOT NULL, address TEXT NOT NULL, container_id TEXT NOT NULL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -11,6 +12,7 @@ import pytest
 
 from broker import administration
 from broker.events import MessageUnreadable
+from broker.store.batch import MessageRow, WriteBatch
 from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
 from mesh_tests.unit.broker.operator import Operator
@@ -204,3 +206,83 @@ def test_what_cannot_be_read_takes_no_room_from_what_can(tmp_path: Path) -> None
     producer.send("new")
     assert client.consumer("orders", credit=5, name="other").bodies == ["new"]
     rig.store.close()
+
+
+SEGMENT, SEGMENTS = 256, 40
+
+
+def test_a_damaged_page_of_holdings_takes_the_messages_away_that_it_has(rig: Rig) -> None:
+    fill_with_segments(rig)
+    rig.crash(lambda: spoil_a_page_of_holdings(rig.data))
+    assert_all_but_a_page_works(rig)
+    rig.crash_damaged()
+    assert not any("table" in damage for damage in rig.inventory.damages)
+    assert segment_count(rig) >= SEGMENTS, "what a queue may have had is swept"
+    assert check_says_so(rig)
+
+
+def fill_with_segments(rig: Rig) -> None:
+    rig.client().producer("orders").send("the first")
+    rig.restart()
+    rig.store.close()
+    store = SqliteStore(rig.data)
+    list((inventory := store.load()).segments)
+    (queue_id,) = [row.queue_id for row in inventory.queues if row.address == "orders"]
+    first = inventory.next_message_id
+    ids = range(first, first + SEGMENT * SEGMENTS)
+    messages: list[MessageRow] = []
+    for message_id in ids:
+        body = encode(Message(body=message_id))
+        messages.append((message_id, len(body), 4, None, body))
+    store.commit(WriteBatch(messages=messages, entries=[(queue_id, message_id, 0) for message_id in ids]))
+    rig.store = store
+
+
+def spoil_a_page_of_holdings(directory: Path) -> None:
+    """One of several that have nothing else."""
+    with closing(sqlite3.connect(directory / "store.db")) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = (directory / "store.db").read_bytes()
+    counts = b"\x01\x00" * SEGMENT
+    pages = sorted({found.start() // 4096 * 4096 for found in re.finditer(re.escape(counts), content)})
+    assert len(pages) > 3
+    spoil(directory, pages[len(pages) // 2], bytes(8))
+
+
+def assert_all_but_a_page_works(rig: Rig) -> None:
+    (damage,) = rig.inventory.damages
+    assert "table holding was damaged" in damage
+    client = rig.client()
+    producer = client.producer("orders")
+    assert producer.outcomes[producer.send("the last")] == ACCEPTED
+    consumer = client.consumer("orders", credit=SEGMENT * SEGMENTS + 2)
+    assert (consumer.bodies[0], consumer.bodies[-1]) == ("the first", "the last")
+    numbers = consumer.bodies[1:-1]
+    assert numbers == sorted(set(numbers))
+    lost = SEGMENT * SEGMENTS - len(numbers)
+    # Seven of the page, and the one above that leads to the next.
+    assert 0 < lost <= 8 * SEGMENT
+    assert lost % SEGMENT == 0
+
+
+def segment_count(rig: Rig) -> int:
+    with closing(sqlite3.connect(rig.data / "store.db")) as database:
+        (count,) = database.execute("SELECT count(*) FROM segment").fetchone()
+    return int(count)
+
+
+def test_where_marks_are_damaged_every_message_counts_as_seen(rig: Rig) -> None:
+    fill(rig)
+    rig.client().consumer("orders", credit=1)
+    rig.crash(lambda: spoil_the_marks(rig.data))
+    consumer = rig.client().consumer("orders", credit=COUNT)
+    assert len(consumer.received) == COUNT
+    assert set(consumer.counts) == {1}
+    assert ["table mark was damaged" in damage for damage in rig.inventory.damages] == [True]
+
+
+def spoil_the_marks(directory: Path) -> None:
+    with closing(sqlite3.connect(directory / "store.db")) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page,) = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'mark'").fetchone()
+    spoil(directory, (page - 1) * 4096, bytes(8))

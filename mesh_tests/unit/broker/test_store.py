@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from broker.cause import Cause, Reason
 from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, Unreadable, WriteBatch
-from broker.store.sqlite import FORMAT_VERSION, SqliteStore
+from broker.store.schema import FORMAT_VERSION
+from broker.store.sqlite import SqliteStore
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.format_1 import store_of_format_1
 from mesh_tests.unit.broker.format_2 import as_format_2

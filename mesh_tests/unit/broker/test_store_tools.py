@@ -19,7 +19,8 @@ from broker.store.compacting import compact
 from broker.store.copying import back_up, restore
 from broker.store.dumping import stored_messages
 from broker.store.reading import reading
-from broker.store.sqlite import FORMAT_VERSION, SqliteStore
+from broker.store.schema import FORMAT_VERSION
+from broker.store.sqlite import SqliteStore
 from mesh_tests.unit.broker.store_of_orders import COUNT, LARGE_BYTES, LARGE_ID, body_of, write_store
 
 CRASH = """

@@ -1,0 +1,160 @@
+"""What does a store hold when it is opened? Whatever the last process left half done is put in order first.
+
+    tables that are damaged          put aside, and what can be read of them into new ones (`broker.store.salvage`)
+    holdings of queues that are gone, segments that nobody holds          deleted
+    messages that somebody may have seen          their counts raised, and the marks that say so deleted
+    large bodies that nobody needs          unlinked
+
+A damaged page met inside a transaction would end that, so all is read before.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import takewhile
+
+from broker.cause import Cause, Reason
+from broker.store.batch import Inventory, QueueKind, QueueRow, StoredSegment
+from broker.store.counts import COUNT_BYTES
+from broker.store.damage import DamagedIndex, is_damage
+from broker.store.failpoints import Failpoint
+from broker.store.large import LargeBodies
+from broker.store.salvage import put_damaged_aside, something_is_aside
+from broker.store.schema import PUT_HOLDING
+from broker.store.segments import Segments, large_in, slot_bytes_of
+from broker.store.statements import Statements
+
+_HELD = "FROM holding WHERE queue_id IN (SELECT queue_id FROM queue)"
+
+
+class Recovery:
+    """Of one start. Raises sqlite3.Error, ValueError and KeyError for what is not as it should be."""
+
+    def __init__(self, statements: Statements, large: LargeBodies, passing: Callable[[Failpoint], None]) -> None:
+        self._statements = statements
+        self._connection = statements.connection
+        self._large = large
+        self._passing = passing
+        self._damages: list[str] = []
+        self.segments = Segments()
+
+    def recover(self) -> None:
+        self._damages += put_damaged_aside(self._statements)
+        unneeded = self._unneeded()
+        self._load_segments()
+        marked = self._marked()
+        with self._statements.transaction():
+            self._connection.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
+            self._statements.insert(PUT_HOLDING, marked)
+            self._connection.execute("DELETE FROM mark")
+            self._passing(Failpoint.RECOVERY_WRITTEN)
+        self._sweep(unneeded)
+
+    def inventory(self) -> Inventory:
+        self._large.unlink_all_but(self.segments.is_needed)
+        count = sum(map(self.segments.count_needed, self.segments.first_ids()))
+        following = self.segments.next_message_id
+        return Inventory(self._queues(), self._read_segments(), self._causes(), count, following, self._damages)
+
+    def _queues(self) -> list[QueueRow]:
+        rows = self._connection.execute(
+            "SELECT queue_id, kind, address, container_id, link_name FROM queue ORDER BY queue_id"
+        )
+        return [QueueRow(queue_id, QueueKind(kind), *names) for queue_id, kind, *names in rows]
+
+    def _causes(self) -> dict[tuple[int, int], Cause]:
+        rows = self._connection.execute("SELECT queue_id, message_id, reason, origin, delivery_count, at_ms FROM cause")
+        return {(queue_id, message_id): Cause(Reason(why), *rest) for queue_id, message_id, why, *rest in rows}
+
+    def _load_segments(self) -> None:
+        """From the holdings, how long each is, too: of a damaged one nothing else may be known."""
+        for segment_id, slots in self._connection.execute(
+            f"SELECT segment_id, max(length(counts)) / {COUNT_BYTES} {_HELD} GROUP BY segment_id"
+        ):
+            self.segments.load(segment_id, slots)
+        self.segments.keep_clear_of(self._last_segment())
+        for holding in self._connection.execute(f"SELECT queue_id, segment_id, counts {_HELD}"):
+            self.segments.load_holding(*holding)
+
+    def _marked(self) -> list[tuple[int, int, bytes]]:
+        """Holdings in which messages may have been seen, with their counts raised."""
+        marks: dict[int, dict[int, int]] = {}
+        for queue_id, priority, mark in self._connection.execute("SELECT queue_id, priority, seen_mark FROM mark"):
+            marks.setdefault(queue_id, {})[priority] = mark
+        changed: list[tuple[int, int, bytes]] = []
+        highest = max((mark for of_queue in marks.values() for mark in of_queue.values()), default=0)
+        for segment_id in takewhile(lambda first: first <= highest, self.segments.first_ids()):
+            with suppress(DamagedIndex):
+                changed += self.segments.raise_counts(segment_id, self._index_of(segment_id), marks)
+        return changed
+
+    # Segments
+
+    def _read_segments(self) -> Iterator[StoredSegment]:
+        for segment_id in self.segments.first_ids():
+            try:
+                message_index = self._index_of(segment_id)
+            except DamagedIndex as damage:
+                count = self.segments.count_needed(segment_id)
+                self._damages.append(f"segment {segment_id} cannot be read, {count} messages stay away: {damage}")
+                continue
+            self._find_missing(segment_id, message_index)
+            yield StoredSegment(segment_id, message_index, self.segments.holdings_of(segment_id))
+
+    def _find_missing(self, segment_id: int, message_index: bytes) -> None:
+        for slot, size_bytes in large_in(message_index):
+            message_id = segment_id + slot
+            if self.segments.is_needed(message_id) and not self._large.is_whole(message_id, size_bytes):
+                self._damages.append(f"message {message_id} is not whole in {self._large.directory}")
+
+    def _index_of(self, segment_id: int) -> bytes:
+        """Raises DamagedIndex: nothing but its own messages is lost then."""
+        try:
+            row = self._connection.execute(
+                "SELECT message_index FROM segment WHERE segment_id = ?", (segment_id,)
+            ).fetchone()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            raise DamagedIndex(str(error)) from error
+        if row is None:
+            raise DamagedIndex("it is not there")
+        if len(row[0]) != self.segments.slots_of(segment_id) * slot_bytes_of(row[0]):
+            raise DamagedIndex("its index is damaged")
+        return bytes(row[0])
+
+    def _unneeded(self) -> list[int]:
+        """Segments that nobody holds; none where it cannot be told."""
+        if something_is_aside(self._connection):
+            return []
+        try:
+            rows = self._connection.execute(
+                f"SELECT segment_id FROM segment WHERE segment_id NOT IN (SELECT segment_id {_HELD})"
+            ).fetchall()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            return []
+        return [segment_id for (segment_id,) in rows]
+
+    def _sweep(self, segment_ids: Sequence[int]) -> None:
+        """Delete them, but for those that are damaged: they are of no use, and do no harm."""
+        try:
+            with self._statements.transaction():
+                self._statements.delete("DELETE FROM segment WHERE segment_id", segment_ids)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            for segment_id in segment_ids if len(segment_ids) > 1 else ():
+                self._sweep([segment_id])
+
+    def _last_segment(self) -> int:
+        try:
+            (last,) = self._connection.execute("SELECT max(segment_id) FROM segment").fetchone()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            (last,) = self._connection.execute("SELECT max(segment_id) FROM holding").fetchone()
+        return last or 0

@@ -1,0 +1,127 @@
+"""A table with a damaged page is put aside, and what can be read of it goes into a new one.
+
+Of the holdings a page has those of a few segments: their messages are then in no queue, but stay in the file, since
+nothing is deleted any more for want of a holding once a table was put aside. Of the marks it has those of many queues:
+each of their messages counts as seen then. Causes and queues cannot be done without, nor made up.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import product
+
+from broker.store.damage import is_damage
+from broker.store.schema import HOLDING, MARK, PUT_HOLDING, PUT_MARK
+from broker.store.statements import Statements
+
+_ASIDE = "damaged"
+PRIORITIES = range(10)
+ALL_SEEN = (1 << 62) - 1
+
+Key = tuple[int, int]
+Row = tuple[int, int, bytes | int]
+
+
+def something_is_aside(connection: sqlite3.Connection) -> bool:
+    return bool(_aside(connection))
+
+
+def put_damaged_aside(statements: Statements) -> list[str]:
+    """Sentences: what is lost."""
+    found = []
+    if not _is_whole(statements.connection, "holding", "counts"):
+        found.append(_salvage_holdings(statements))
+    if not _is_whole(statements.connection, "mark", "seen_mark"):
+        found.append(_salvage_marks(statements))
+    return found
+
+
+def _salvage_holdings(statements: Statements) -> str:
+    connection = statements.connection
+    keys = product(_ids(connection, "queue"), _ids(connection, "segment"))
+    rows = list(_readable(connection, "holding", ("queue_id", "segment_id", "counts"), keys))
+    aside = _replace(statements, "holding", HOLDING, PUT_HOLDING, rows)
+    lost = len(set(_ids(connection, "segment")) - {segment_id for _, segment_id, _ in rows})
+    return f"table holding was damaged, and is kept as {aside}: of {lost} segments all messages stay away"
+
+
+def _salvage_marks(statements: Statements) -> str:
+    rows: list[Row] = [(*key, ALL_SEEN) for key in product(_ids(statements.connection, "queue"), PRIORITIES)]
+    aside = _replace(statements, "mark", MARK, PUT_MARK, rows)
+    return f"table mark was damaged, and is kept as {aside}: every message counts as one that may have been seen"
+
+
+def _is_whole(connection: sqlite3.Connection, table: str, column: str) -> bool:
+    try:
+        connection.execute(f"SELECT count({column}), total(length({column})) FROM {table}").fetchone()
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
+        return False
+    return True
+
+
+def _readable(
+    connection: sqlite3.Connection, table: str, columns: tuple[str, str, str], keys: Iterator[Key]
+) -> Iterator[Row]:
+    """All rows that can be read; ``keys``, going up, are those that may be there.
+
+    A scan ends at the first page that is damaged, and without the row before that, which Python has not given out yet.
+    """
+    select, ids = f"SELECT {', '.join(columns)} FROM {table} WHERE", f"({columns[0]}, {columns[1]})"
+    last: Key | None = (-(1 << 62), 0)
+    while last is not None:
+        try:
+            for row in connection.execute(f"{select} {ids} > (?, ?) ORDER BY {columns[0]}, {columns[1]}", last):
+                last = row[0], row[1]
+                yield row
+            return
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+        last, found = _first_readable(connection, f"{select} {ids} = (?, ?)", last, keys)
+        yield from found
+
+
+def _first_readable(
+    connection: sqlite3.Connection, select: str, last: Key, keys: Iterator[Key]
+) -> tuple[Key | None, list[Row]]:
+    """Of the ``keys`` after ``last``, the first whose place can be looked at, with its row if there is one."""
+    for key in keys:
+        if key <= last:
+            continue
+        try:
+            return key, connection.execute(select, key).fetchall()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+    return None, []
+
+
+def _ids(connection: sqlite3.Connection, table: str) -> list[int]:
+    """As far as they can be read."""
+    found: list[int] = []
+    try:
+        for (number,) in connection.execute(f"SELECT {table}_id FROM {table} ORDER BY {table}_id"):
+            found.append(number)
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
+    return found
+
+
+def _replace(statements: Statements, table: str, create: str, put: str, rows: list[Row]) -> str:
+    """The new name of the old table."""
+    connection = statements.connection
+    aside = f"{table}_{_ASIDE}_{len(_aside(connection)) + 1}"
+    with statements.transaction():
+        connection.execute(f"ALTER TABLE {table} RENAME TO {aside}")
+        connection.execute(create)
+        statements.insert(put, rows)
+    return aside
+
+
+def _aside(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute(r"SELECT name FROM sqlite_schema WHERE name LIKE ? ESCAPE '\'", (rf"%\_{_ASIDE}\_%",))
+    return [name for (name,) in rows]

@@ -1,0 +1,56 @@
+"""The tables of a store, and by what its file is known. FORMAT.md says what is in them."""
+
+from __future__ import annotations
+
+FORMAT_VERSION = 3
+APPLICATION_ID = int.from_bytes(b"AMQm", "big")
+
+QUEUE = """
+CREATE TABLE queue (
+    queue_id     INTEGER PRIMARY KEY,
+    kind         TEXT    NOT NULL,
+    address      TEXT    NOT NULL,
+    container_id TEXT    NOT NULL,
+    link_name    TEXT    NOT NULL
+) STRICT
+"""
+MARK = """
+CREATE TABLE mark (
+    queue_id  INTEGER NOT NULL,
+    priority  INTEGER NOT NULL,
+    seen_mark INTEGER NOT NULL,
+    PRIMARY KEY (queue_id, priority)
+) STRICT, WITHOUT ROWID
+"""
+CAUSE = """
+CREATE TABLE cause (
+    queue_id       INTEGER NOT NULL,
+    message_id     INTEGER NOT NULL,
+    reason         TEXT    NOT NULL,
+    origin         TEXT    NOT NULL,
+    delivery_count INTEGER NOT NULL,
+    at_ms          INTEGER NOT NULL,
+    PRIMARY KEY (queue_id, message_id)
+) STRICT, WITHOUT ROWID
+"""
+SEGMENT = """
+CREATE TABLE segment (
+    segment_id    INTEGER PRIMARY KEY,
+    message_index BLOB NOT NULL,
+    bodies        BLOB NOT NULL
+) STRICT
+"""
+HOLDING = """
+CREATE TABLE holding (
+    queue_id   INTEGER NOT NULL,
+    segment_id INTEGER NOT NULL,
+    counts     BLOB NOT NULL,
+    PRIMARY KEY (queue_id, segment_id)
+) STRICT, WITHOUT ROWID
+"""
+TABLES = (QUEUE, MARK, CAUSE, SEGMENT, HOLDING)
+TABLES_OF_QUEUES = ("holding", "mark", "cause", "queue")
+
+PUT_MARK = "REPLACE INTO mark (queue_id, priority, seen_mark)"
+PUT_CAUSE = "REPLACE INTO cause (queue_id, message_id, reason, origin, delivery_count, at_ms)"
+PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts)"

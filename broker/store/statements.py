@@ -1,0 +1,53 @@
+"""Many rows in few statements, of few sizes: they are compiled once, and all stay in the connection's cache."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+ROWS_PER_STATEMENT = (200, 50, 10, 1)
+IDS_PER_STATEMENT = (500, 100, 20, 1)
+
+
+class Statements:
+    """Of one connection, in which nothing begins a transaction by itself. Raises sqlite3.Error."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+
+    def value(self, pragma: str) -> int:
+        (value,) = self.connection.execute(f"PRAGMA {pragma}").fetchone()
+        return int(value)
+
+    def insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        for part in _parts(rows, ROWS_PER_STATEMENT):
+            row = f"({','.join('?' * len(part[0]))})"
+            places = ",".join([row] * len(part))
+            self.connection.execute(f"{statement} VALUES {places}", list(chain.from_iterable(part)))
+
+    def delete(self, statement: str, ids: Sequence[int], first: Iterable[int] = ()) -> None:
+        for part in _parts(ids, IDS_PER_STATEMENT):
+            self.connection.execute(f"{statement} IN ({','.join('?' * len(part))})", [*first, *part])
+
+
+def _parts(items: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sequence[Any]]:
+    """Cut into runs of the given sizes, largest first."""
+    start = 0
+    for size in sizes:
+        while len(items) - start >= size:
+            yield items[start : start + size]
+            start += size
