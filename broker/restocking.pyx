@@ -10,6 +10,8 @@ from broker.message cimport Message
 from broker.stock cimport HeldQueue, Stock
 from broker.store.segments cimport Count, Slot, Slots
 
+from bisect import bisect_left
+
 
 def restock(Stock stock not None, inventory, double now):
     """Take over all of ``inventory``, whose segments are read meanwhile."""
@@ -29,17 +31,19 @@ cdef class _Restocking:
     cdef Stock stock
     cdef dict by_id
     cdef dict causes
+    cdef list caused
     cdef double now
 
     def __cinit__(self, Stock stock, dict by_id, dict causes, double now):
         self.stock, self.by_id, self.causes, self.now = stock, by_id, causes, now
+        self.caused = sorted({message_id for _, message_id in causes})
 
     def take(self, segment):
         cdef Slots slots = Slots(segment.message_index)
         cdef long long first = segment.first_id
         cdef list holders = [(self.by_id[queue_id], counts) for queue_id, counts in segment.holdings]
         cdef Py_ssize_t number
-        if len(holders) == 1 and not self.causes:
+        if len(holders) == 1 and not self._has_moved(first, slots.count):
             held, counts = holders[0]
             self._take_over(held, first, slots, counts)
             return
@@ -49,6 +53,11 @@ cdef class _Restocking:
             ]
             if having:
                 self._let_in(first + number, slots.at(number), having, number)
+
+    cdef bint _has_moved(self, long long first, Py_ssize_t count) except -1:
+        """Something of these was taken from one queue to another."""
+        cdef Py_ssize_t place = bisect_left(self.caused, first)
+        return place < len(self.caused) and <long long>self.caused[place] < first + count
 
     cdef int _take_over(self, HeldQueue held, long long first, Slots slots, bytes counts) except -1:
         """All of it lies in one queue, and nothing was moved there."""
@@ -61,15 +70,21 @@ cdef class _Restocking:
                 if slot.is_large:
                     self._let_in(first + number, slot, [(held, counts)], number)
                 else:
-                    held.queue.restore(first + number, slot.size_bytes, slot.priority, self._deadline_s(slot),
-                                       count[number] - 1)
+                    self._restore(held, first + number, slot, count[number] - 1)
         return 0
+
+    cdef int _restore(self, HeldQueue held, long long message_id, Slot slot, unsigned int delivery_count) except -1:
+        return held.queue.restore(message_id, slot.size_bytes, slot.priority, self._deadline_s(slot), delivery_count)
 
     cdef int _let_in(self, long long message_id, Slot slot, list having, Py_ssize_t number) except -1:
         """One message, into all queues that have it."""
-        cdef Message message = Message(message_id, slot.size_bytes, True, slot.is_large, None, slot.priority)
+        cdef Message message
         cdef HeldQueue held
         cdef bytes counts
+        held, counts = having[0]
+        if len(having) == 1 and not slot.is_large and (held.queue_id, message_id) not in self.causes:
+            return self._restore(held, message_id, slot, (<const Count *>PyBytes_AS_STRING(counts))[number] - 1)
+        message = Message(message_id, slot.size_bytes, True, slot.is_large, None, slot.priority)
         message.deadline_s = self._deadline_s(slot)
         message.references = len(having)
         for held, counts in having:

@@ -13,8 +13,8 @@ from broker.message import Entry
 from broker.queue import FRONT_ENTRIES
 from broker.shelf import Shelf
 from mesh_tests.inventories import held_by
-from mesh_tests.unit.broker.rig import Client, Consumer, Rig
-from wire.delivery import ACCEPTED
+from mesh_tests.unit.broker.rig import Client, Consumer, Rig, topology_with
+from wire.delivery import ACCEPTED, rejected
 from wire.terminus import DistributionMode
 
 MANY = FRONT_ENTRIES + 4000
@@ -116,6 +116,22 @@ def test_after_a_crash_large_ones_are_where_they_were_and_deadlines_hold(rig: Ri
     rig.advance(TTL_S + 1)
     bodies = take(rig.client().consumer("orders", credit=0), 998)
     assert bodies == [large if number == 700 else number for number in range(999) if number != 5]
+
+
+def test_dead_letters_do_not_keep_others_from_being_packed(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, topology_with({"orders": {"type": "queue", "dead_letter": "dead"}, "dead": {"type": "queue"}}))
+    client = rig.client()
+    fill(client, 1500)
+    consumer = client.consumer("orders", credit=100)
+    for received in consumer.received[::10]:
+        received.give(rejected("amqp:decode-error", "not wanted"))
+    rig.restart()
+    assert entry_count() <= 10
+    assert [rig.queue(name).queue.available_count for name in ("orders", "dead")] == [1490, 10]
+    client = rig.client()
+    dead = take(client.consumer("dead", credit=0, name="dead"), 10)
+    assert dead == list(range(0, 100, 10))
+    assert sorted([*dead, *take(client.consumer("orders", credit=0), 1490)]) == list(range(1500))
 
 
 def test_a_browser_sees_what_is_packed_and_takes_nothing_of_it(rig: Rig) -> None:
