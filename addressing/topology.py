@@ -39,6 +39,7 @@ from addressing.queue_policy import WhenFull
 FIRST_ROUTER_PORT = 26671
 FIRST_BROKER_PORT = 27671
 MAX_COST = 1_000_000
+MAX_LIMIT = 10**15
 
 
 def _checked(check: Callable[[str], Any]) -> AfterValidator:
@@ -270,13 +271,15 @@ class Address(Part):
     """Whose deliveries go first where a connection is short of room: 9 before 0."""
     dead_letter: str | None = None
     """queue, topic: the queue, on the same broker, for what consumers reject, or fail to settle too often."""
-    max_delivery_attempts: int | None = Field(default=None, ge=1, le=65_534, json_schema_extra={"default": None})
+    max_delivery_attempts: int | None = Field(
+        default=None, ge=1, le=65_534, strict=True, json_schema_extra={"default": None}
+    )
     """With dead_letter: how often a message is given to consumers that fail (default: 10)."""
     expiry: str | None = None
     """queue, topic: the queue, on the same broker, for messages whose time to live is over (default: none has them)."""
-    max_messages: int | None = Field(default=None, ge=1)
+    max_messages: int | None = Field(default=None, ge=1, le=MAX_LIMIT, strict=True)
     """queue, topic: most messages that the queue, or a subscription, holds (default: what the disk has room for)."""
-    max_bytes: int | None = Field(default=None, ge=1)
+    max_bytes: int | None = Field(default=None, ge=1, le=MAX_LIMIT, strict=True)
     """queue, topic: most bytes of messages that the queue, or a subscription, holds."""
     when_full: WhenFull | None = None
     """What a full queue does: block producers (default), reject, drop-oldest (default of a topic), or dead-letter."""

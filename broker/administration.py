@@ -14,6 +14,8 @@ from typing import Any
 
 from addressing.pattern import PatternSet, is_pattern
 from broker.addresses import BrokerAddresses, Holding
+from broker.cause import Reason
+from broker.goals import Goals
 from broker.message import Entry
 from broker.moving import move
 from broker.stock import HeldQueue, Stock
@@ -111,20 +113,22 @@ class Administration:
         goal = self._target(target)
         if goal is held:
             raise AdministrationError(f"{source!r} is source and target")
-        yield from self._move(held, count, goal, lambda entry: goal)
+        yield from self._move(held, count, goal, Goals(lambda entry: goal))
 
     def redrive(self, address: str, to: str | None = None, count: int | None = None) -> Parts:
-        """Dead letters go back to where they come from, or all to one queue."""
+        """Dead letters go back to where they come from, or all that waits to one queue."""
         held = self._source(address, None)
         _refuse_count(count)
         goal = None if to is None else self._target(to)
         if goal is held:
             raise AdministrationError(f"{address!r} is source and target")
-        if goal is None and (first := held.queue.first(1)) and origin_of(first[0]) is None:
-            raise AdministrationError(
-                f"where the messages in {address!r} come from is not known: say which queue they go to"
-            )
-        yield from self._move(held, count, goal, lambda entry: goal or self._origin_queue(entry, held))
+        goals = Goals(lambda entry: goal or self._origin_queue(entry, held))
+        for part in self._move(held, count, goal, goals, is_back=True):
+            if not part.has_more and part.fields["messages"] == 0 and "without_queue" in part.fields:
+                raise AdministrationError(
+                    f"the messages in {address!r} come from no queue that is here: say which one they go to"
+                )
+            yield part
 
     # Step by step
 
@@ -146,7 +150,9 @@ class Administration:
         held: HeldQueue,
         count: int | None,
         goal: HeldQueue | None,
-        choose: Callable[[Entry], HeldQueue | None],
+        goals: Goals,
+        *,
+        is_back: bool = False,
     ) -> Parts:
         snapshot = held.queue.snapshot()
         waiting, before = snapshot.available_count, snapshot.enqueued_total
@@ -157,10 +163,16 @@ class Administration:
             if goal is not None:
                 _refuse_deleted(goal)
             wanted = min(left, STEP_MESSAGES)
-            moved = move(self._stock, held, choose, wanted, before, self._stock.now)
+            goals.begin_step()
+            if goal is not None:
+                wanted = min(wanted, goal.free_count)
+            # What was sent here, and waits far behind, is no dead letter.
+            are_packed = goal is not None or not is_back
+            moved = move(self._stock, held, goals.choose, wanted, before, self._stock.now, is_back, are_packed)
             left -= moved
-            has_more = left > 0 and moved == wanted
-            yield Part({"messages": moved, "not_moved": 0 if has_more else left}, has_more)
+            has_more = left > 0 and moved == wanted > 0
+            fields = {"messages": moved, "not_moved": 0 if has_more else left}
+            yield Part(fields if has_more else fields | goals.left_out(left, goal), has_more)
 
     # Which queue
 
@@ -207,9 +219,9 @@ class Administration:
         return held
 
     def _origin_queue(self, entry: Entry, held: HeldQueue) -> HeldQueue | None:
-        """None for what has to stay: nobody knows where it was, or that is no queue (any more)."""
+        """None for what has to stay: it is no dead letter, or what it comes from is no queue (any more)."""
         origin = origin_of(entry)
-        if origin is None:
+        if origin is None or (entry.cause is not None and entry.cause.reason is Reason.MOVED):
             return None
         try:
             goal = self._target(origin)

@@ -20,6 +20,7 @@ cdef class Level:
                      unsigned int delivery_count) except -1
     cdef int end_restoring(self) except -1
     cdef int pack(self) except -1
+    cdef int sweep(self) except -1
     cdef Entry front(self)
     cdef Entry pop(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
@@ -42,6 +43,7 @@ cdef class Line:
                      double deadline_s, unsigned int delivery_count) except -1
     cdef int end_restoring(self) except -1
     cdef int pack(self, int priority) except -1
+    cdef int sweep(self) except -1
     cdef int put_back(self, Entry entry) except -1
     cdef Entry pop(self)
     cdef Entry pop_oldest(self)

@@ -78,6 +78,15 @@ cdef class Level:
             self._flush(packer)
         return 0
 
+    cdef int sweep(self) except -1:
+        self.fresh = _waiting(self.fresh)
+        self.returned = [place for place in self.returned if (<Entry>(<tuple>place)[1]).standing == AVAILABLE]
+        heapq.heapify(self.returned)
+        if self.tail is not None:
+            self.later = _waiting(self.later)
+            self.tail = _waiting(self.tail)
+        return 0
+
     cdef Entry front(self):
         """Without what was archived meanwhile; None when there is nothing."""
         cdef Entry entry
@@ -190,6 +199,13 @@ cdef class Line:
         """What waits far behind."""
         return (<Level>self.levels[priority]).pack()
 
+    cdef int sweep(self) except -1:
+        """Forget what was archived, wherever it stands."""
+        for level in self.levels:
+            if level is not None:
+                (<Level>level).sweep()
+        return 0
+
     cdef int put_back(self, Entry entry) except -1:
         """To its place."""
         heapq.heappush(self._level(entry.message.priority).returned, (entry.position, entry))
@@ -245,11 +261,20 @@ cdef class Line:
         return found
 
     cdef Level _level(self, int priority):
+        assert 0 <= priority < LEVELS, priority
         cdef Level level = self.levels[priority]
         if level is None:
             level = self.levels[priority] = Level(priority, self)
         self.used |= 1u << priority
         return level
+
+
+cdef object _waiting(object line):
+    return deque([each for each in line if _is_waiting(each)])
+
+
+cdef bint _is_waiting(object each) noexcept:
+    return (<Pack>each).count > 0 if type(each) is Pack else (<Entry>each).standing == AVAILABLE
 
 
 cdef bint _is_for(Entry entry, long consumer_id, double now) except -1:

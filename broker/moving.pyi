@@ -10,4 +10,6 @@ def move(
     limit: int,
     before: int,
     now: float,
+    is_back: bool = False,
+    are_packed: bool = True,
 ) -> int: ...

@@ -10,6 +10,7 @@ cdef class Pack:
     cdef bytes data
     cdef list entries
     cdef int count
+    cdef long long first_position
     cdef unsigned char priority
     # Of the deadlines of its messages.
     cdef double earliest_s
@@ -29,6 +30,7 @@ cdef class Packer:
     cdef unsigned char *at
     cdef unsigned char *buffer
     cdef int count
+    cdef long long first_position
     cdef long long last_position
     cdef long long last_id
     cdef long long last_ms

@@ -100,7 +100,7 @@ cdef class Packer:
     cdef int _begin(self) except -1:
         self.at = self.buffer
         self.count = 0
-        self.last_position = self.last_id = self.last_ms = 0
+        self.first_position = self.last_position = self.last_id = self.last_ms = 0
         self.earliest_s, self.latest_s = INFINITY, -INFINITY
         return 0
 
@@ -108,6 +108,8 @@ cdef class Packer:
                  unsigned int delivery_count) except -1:
         """Positions only go up. Not more than PACK_ENTRIES of them."""
         cdef long long at_ms
+        if self.count == 0:
+            self.first_position = position
         self.at = _put(self.at, _zigzag(message_id - self.last_id))
         self.at = _put(self.at, <u64>(position - self.last_position))
         self.at = _put(self.at, <u64>size_bytes << 1 | (delivery_count > 0))
@@ -129,7 +131,7 @@ cdef class Packer:
         """What was added, closed."""
         cdef Pack pack = Pack.__new__(Pack)
         pack.data = (<char *>self.buffer)[:self.at - self.buffer]
-        pack.count, pack.priority = self.count, self.priority
+        pack.count, pack.priority, pack.first_position = self.count, self.priority, self.first_position
         pack.earliest_s, pack.latest_s = self.earliest_s, self.latest_s
         self._begin()
         return pack

@@ -22,7 +22,9 @@ cdef class Browser:
     cdef list left_open
 
     cdef int open_next(self) except -1
-    cdef int leave(self) except -1
+    cdef int pass_viewed(self) except -1
+    cdef int close_passed(self) except -1
+    cdef int expect(self, Entry entry, long long there_count) except -1
 
 
 cdef class Queue:
@@ -37,6 +39,8 @@ cdef class Queue:
     cdef list deadlines
     cdef Py_ssize_t next_sweep
     cdef long long serial
+    # In the line, since the last sweep.
+    cdef long long archived_count
     cdef long long next_position
     cdef long long available_count
     cdef long long acquired_count
@@ -55,7 +59,8 @@ cdef class Queue:
     cpdef list shed(self)
     cpdef list set_aside(self, long consumer_id, Entry entry, double now)
     cpdef list drop_unreadable(self, object departure)
-    cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=*)
+    cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=*,
+                              bint are_packed=*)
     cpdef list detach(self, long consumer_id, object unwritten, double now)
     cpdef list set_credit(self, long consumer_id, long credit, double now)
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1
@@ -71,6 +76,11 @@ cdef class Queue:
     cdef Archive _archive(self, Entry entry, object departure)
     cdef int _dispatch(self, double now, list actions) except -1
     cdef int _give_what_waits(self, double now, list actions) except -1
+    cdef long _take_from(self, Pack pack, long limit, long long before, object departure, double now, object wants,
+                         list actions) except? -1
+    cdef bint _take_if(self, Entry entry, long long before, object departure, double now, object wants,
+                       list actions) except -1
+    cdef int _sweep(self) except -1
     cdef int _pack(self, int priority) except -1
     cdef int _await_packs(self) except -1
     cdef int _await_pack(self, Pack pack, double due_s) except -1

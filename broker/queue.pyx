@@ -68,19 +68,30 @@ cdef class Browser:
     cdef int open_next(self) except -1:
         """A pack is next."""
         cdef Pack pack = self.ahead.popleft()
-        self.leave()
+        self.pass_viewed()
         pack.viewers += 1
         self.viewed = pack
         self.ahead.extendleft(reversed(pack.open()))
         return 0
 
-    cdef int leave(self) except -1:
-        """It has passed the pack, though what it was given of that may be on its way still."""
+    cdef int pass_viewed(self) except -1:
         if self.viewed is not None:
             self.viewed.viewers -= 1
             self.left_open.append(self.viewed)
             self.viewed = None
-        self.left_open = [pack for pack in self.left_open if not (<Pack>pack).close()]
+        return 0
+
+    cdef int close_passed(self) except -1:
+        """Packs that it has passed, but for those of which something is on its way. That must be counted already."""
+        if self.left_open:
+            self.left_open = [pack for pack in self.left_open if not (<Pack>pack).close()]
+        return 0
+
+    cdef int expect(self, Entry entry, long long there_count) except -1:
+        """It arrived. Of those that were taken meanwhile none is kept for long."""
+        self.ahead.append(entry)
+        if len(self.ahead) > 2 * there_count + _STRIDE:
+            self.ahead = deque([each for each in self.ahead if not _is_gone(each)])
         return 0
 
 
@@ -128,7 +139,7 @@ cdef class Queue:
         else:
             # They have the entries themselves before them.
             for browser in self.browsers.values():
-                (<Browser>browser).ahead.append(entry)
+                (<Browser>browser).expect(entry, self.count_now())
         self._dispatch(now, actions)
         return actions
 
@@ -211,25 +222,46 @@ cdef class Queue:
         self._dispatch(now, actions)
         return actions
 
-    cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=None):
+    cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=None,
+                              bint are_packed=True):
         """Archive up to ``limit`` that wait, first to last, of those that came before position ``before``.
 
-        ``wants`` is asked of each Entry, where it is given: what it does not want stays in its place.
+        ``wants`` is asked of each Entry, where it is given: what it does not want stays in its place. Without
+        ``are_packed`` it wants nothing that is packed, and is not asked.
         """
-        cdef list actions = [], left = []
-        cdef Entry entry
-        while limit > 0:
-            entry = self._pop_front(now, actions)
-            if entry is None:
+        cdef list actions = []
+        for each in self.line.in_order():
+            if limit <= 0:
                 break
-            if entry.position < before and (wants is None or wants(entry)):
-                actions.append(self._archive(entry, departure))
-                limit -= 1
-            else:
-                left.append(entry)
-        for entry in left:
-            self.line.put_back(entry)
+            if type(each) is not Pack:
+                limit -= self._take_if(each, before, departure, now, wants, actions)
+            elif are_packed:
+                limit = self._take_from(each, limit, before, departure, now, wants, actions)
+        self._sweep()
         return actions
+
+    cdef long _take_from(self, Pack pack, long limit, long long before, object departure, double now, object wants,
+                         list actions) except? -1:
+        """What is left of the limit."""
+        cdef long taken = 0
+        if pack.first_position >= before:
+            return limit
+        for entry in pack.open():
+            if taken >= limit:
+                break
+            taken += self._take_if(entry, before, departure, now, wants, actions)
+        pack.drop_archived()
+        return limit - taken
+
+    cdef bint _take_if(self, Entry entry, long long before, object departure, double now, object wants,
+                       list actions) except -1:
+        if entry.standing != AVAILABLE or entry.position >= before or entry.is_past(now):
+            return False
+        if wants is not None and not wants(entry):
+            return False
+        self.archived_count += 1
+        actions.append(self._archive(entry, departure))
+        return True
 
     def first(self, long count):
         """Up to ``count`` entries from the front, with a consumer or not."""
@@ -257,7 +289,8 @@ cdef class Queue:
         cdef set untouched
         browser = self.browsers.pop(consumer_id, None)
         if browser is not None:
-            (<Browser>browser).leave()
+            (<Browser>browser).pass_viewed()
+            (<Browser>browser).close_passed()
             return actions
         consumer = self.consumers.pop(consumer_id)
         self.ready.pop(consumer_id, None)
@@ -273,6 +306,7 @@ cdef class Queue:
         cdef Browser browser = self.browsers.get(consumer_id) if self.browsers else None
         cdef Consumer consumer
         if browser is not None:
+            browser.close_passed()
             browser.credit = credit
             self._browse(browser, now, actions)
             return actions
@@ -344,7 +378,9 @@ cdef class Queue:
             if type(each) is Pack:
                 self._expire_in(each, now, actions)
             elif (<Entry>each).standing == AVAILABLE:
+                self.archived_count += 1
                 actions.append(self._archive(each, _EXPIRED))
+        self._sweep()
         return actions
 
     def snapshot(self):
@@ -372,6 +408,13 @@ cdef class Queue:
             self.deadlines = [due for due in self.deadlines if not _is_over(due[2])]
             heapq.heapify(self.deadlines)
             self.next_sweep = len(self.deadlines)
+        return 0
+
+    cdef int _sweep(self) except -1:
+        """What was archived where it stands would else be kept until it comes to the front."""
+        if self.archived_count > self.available_count + _STRIDE:
+            self.line.sweep()
+            self.archived_count = 0
         return 0
 
     # Packs
@@ -404,6 +447,9 @@ cdef class Queue:
             for entry in pack.entries if pack.earliest_s != INFINITY else ():
                 if entry.standing == AVAILABLE and entry.message.deadline_s != INFINITY:
                     self._await_deadline(entry)
+            # It may stand among the deadlines for long. A browser may have it before it.
+            if not self.browsers:
+                pack.entries = []
         self.line.spent.clear()
         return 0
 
@@ -413,6 +459,7 @@ cdef class Queue:
             return 0
         for entry in pack.open():
             if entry.standing == AVAILABLE and entry.message.deadline_s <= now:
+                self.archived_count += 1
                 actions.append(self._archive(entry, _EXPIRED))
         pack.drop_archived()
         return self._await_pack(pack, max(pack.earliest_s, now + PATIENCE_S))
@@ -513,7 +560,7 @@ cdef class Queue:
     cdef bint _is_unmarked(self, Entry entry) noexcept:
         if not self.is_durable or not entry.message.is_stored:
             return False
-        return entry.message.message_id > self.marks[entry.message.priority] and entry.delivery_count == 0
+        return entry.message.message_id > self.marks[entry.message.priority]
 
     cdef int _want_mark(self, Entry entry, list actions) except -1:
         cdef int priority = entry.message.priority
@@ -533,6 +580,10 @@ cdef class Queue:
                 browser.credit -= 1
                 actions.append(Deliver(browser.consumer_id, entry))
         return 0
+
+
+cdef bint _is_gone(object each) noexcept:
+    return type(each) is not Pack and (<Entry>each).standing == ARCHIVED
 
 
 cdef bint _is_over(object each) noexcept:

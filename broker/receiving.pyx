@@ -280,7 +280,10 @@ cdef class Receiving(Producer):
             return 0
         if held.policy.when_full in _SHEDDING:
             return 0
-        what = f"queue {held.address!r} is full: {held.queue.count_now()} messages, {held.queue.size_bytes} bytes"
+        what = (
+            f"queue {held.address!r} is full: {held.queue.limited_count() + held.arriving_count} messages, "
+            f"{held.queue.limited_bytes() + held.arriving_bytes} bytes, of at most {_limits_of(held)}"
+        )
         raise AmqpError("amqp:resource-limit-exceeded", what)
 
     cdef int _spend(self) except -1:
@@ -387,3 +390,8 @@ cdef HeldQueue _blocking_one(list queues):
     if held is None or not held.is_limited:
         return None
     return held if held.policy.when_full is WhenFull.BLOCK else None
+
+
+def _limits_of(HeldQueue held):
+    limits = [f"{held.max_messages} messages"] if held.max_messages else []
+    return " and ".join(limits + ([f"{held.max_bytes} bytes"] if held.max_bytes else []))

@@ -158,6 +158,8 @@ cdef class Sending(Taker):
         self._tell_credit(now)
         if self.credit > 0 and pn.link_get_drain(self.link.raw) and self._is_dry(now):
             self.link.drained()
+            self.credit = 0
+            self._tell_credit(now)
         return 0
 
     # wire.core.DeliveryOwner

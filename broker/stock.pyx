@@ -135,6 +135,20 @@ cdef class HeldQueue:
         return room
 
     @property
+    def free_count(self):
+        """For how many messages more its limit has room."""
+        if not self.max_messages:
+            return UNLIMITED
+        return max(0, self.max_messages - self.queue.limited_count() - self.arriving_count)
+
+    @property
+    def free_bytes(self):
+        """For how many bytes more its limit has room."""
+        if not self.max_bytes:
+            return UNLIMITED
+        return max(0, self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes)
+
+    @property
     def coming_count(self):
         """Messages that are not in the queue yet, and will be when the disk has them."""
         return self.arriving_count

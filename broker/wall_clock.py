@@ -3,7 +3,7 @@
 Deadlines on disk are wall time. While a broker runs it looks at the wall clock once, at its start, and then at one
 that nobody sets. What it went by is noted beside the store, so that the next start of the same boot can tell whether
 the clock was set meanwhile: then all deadlines would be over at once, or hold for years. After a reboot nobody knows
-for how long the machine was off; only a clock that went back is wrong for sure.
+for how long the machine was off: the clock is gone by, unless it is one that was never set.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from pathlib import Path
 TOLERANCE_S = 60.0
 """A clock may be put right by less: no deadline is worth a sentence then."""
 NOTE = "clock"
+NEVER_SET_S = 1_700_000_000.0
+"""Before there was this program: what a machine without a battery says."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """``up_s`` is the time since the boot, in which the machine may have slept."""
+    """``up_s`` is the time since the boot, in which the machine may have slept; ``boot`` is empty if it has no name."""
 
     wall_s: float
     up_s: float
@@ -32,15 +34,20 @@ class Reading:
 
 
 def read_clocks() -> Reading:
-    return Reading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), BOOT_ID.read_text().strip())
+    try:
+        boot = BOOT_ID.read_text().strip()
+    except OSError:
+        boot = ""
+    return Reading(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), boot)
 
 
 def wall_time_s(now: Reading, before: Reading | None) -> float:
     """The time to go by. ``before`` is what an earlier start went by, None if it is not known."""
     if before is None:
         return now.wall_s
-    passed_s = now.up_s - before.up_s
-    expected_s = before.wall_s + passed_s if before.boot == now.boot else max(now.wall_s, before.wall_s)
+    if not now.boot or before.boot != now.boot:
+        return max(now.wall_s, before.wall_s) if now.wall_s < NEVER_SET_S else now.wall_s
+    expected_s = before.wall_s + now.up_s - before.up_s
     return now.wall_s if abs(now.wall_s - expected_s) <= TOLERANCE_S else expected_s
 
 

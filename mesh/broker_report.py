@@ -38,6 +38,14 @@ MESSAGES = {
 }
 
 
+STAYED = {
+    "without_queue": "they come from no queue that is here; --to names one",
+    "for_full_queue": "the queue that they go to is full",
+}
+"""Why messages were not moved."""
+NOT_MOVED = ("not_moved", *STAYED)
+
+
 def tell_queues(found: Found, out: Output, *, with_messages: bool) -> None:
     """Tables; the mesh's own queues are in --json only. Raises what kept brokers from answering."""
     found.raise_failures(are_all=True)
@@ -56,7 +64,7 @@ def tell_queues(found: Found, out: Output, *, with_messages: bool) -> None:
 def tell_totals(found: Found, out: Output, fields: Mapping[str, Any], done: Callable[[str], str]) -> None:
     """How many messages it was, at each broker; ``done`` makes a sentence of that."""
     found.raise_failures(are_all=True)
-    totals = totals_in(found, ("messages", "not_moved") if "target" in fields else ("messages",))
+    totals = totals_in(found, ("messages", *NOT_MOVED) if "target" in fields else ("messages",))
     if out.is_json:
         out.document({**fields, "messages": sum(total["messages"] for total in totals), "brokers": totals})
     else:
@@ -68,10 +76,13 @@ def tell_totals(found: Found, out: Output, fields: Mapping[str, Any], done: Call
 def _say_total(total: Mapping[str, Any], out: Output, done: Callable[[str], str]) -> None:
     count = total["messages"]
     out.say(f"{total['broker']}: {done(f'{count:,} messages' if count != 1 else '1 message')}")
-    if total.get("not_moved"):
-        out.say(
-            f"{total['broker']}: {total['not_moved']:,} stay or are gone: there already, taken, or expired meanwhile"
-        )
+    others = total.get("not_moved", 0)
+    for name, why in STAYED.items():
+        if stayed := min(total.get(name, 0), others):
+            others -= stayed
+            out.say(f"{total['broker']}: {stayed:,} stay: {why}")
+    if others:
+        out.say(f"{total['broker']}: {others:,} stay or are gone: there already, taken, or expired meanwhile")
 
 
 def departed(queue: Mapping[str, Any]) -> str | None:

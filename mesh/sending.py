@@ -203,7 +203,8 @@ class Shipment:
         waited = f"within {self._order.timeout_s:g} s"
         if self._sender.unsettled:
             return f"no outcome for {self._sender.unsettled} messages {waited}"
-        return f"no credit for {self._sender.address or 'the anonymous terminus'} {waited}: nobody receives there"
+        where = self._sender.address or "the anonymous terminus"
+        return f"no credit for {where} {waited}: nobody receives there, or a queue there is full"
 
     def _on_outcome(self, outcome: asyncio.Future[Outcome | None]) -> None:
         self._outcomes.discard(outcome)

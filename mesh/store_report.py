@@ -76,6 +76,7 @@ def message_map(stored: StoredMessage) -> dict[str, Any]:
         "size_bytes": stored.size_bytes,
         "expires_at": None if expires_at is None else expires_at.isoformat(timespec="milliseconds"),
         **_content(stored.body),
+        **({"damaged": True} if stored.is_damaged else {}),
         "delivery_count": stored.delivery_count,
         "cause": None if stored.cause is None else _cause_map(stored.cause),
     }

@@ -17,7 +17,7 @@ from zlib import crc32
 from broker.store.batch import QueueKind, QueueRow
 from broker.store.counts import COUNT_BYTES, counts_in
 from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
-from broker.store.segments import SEGMENT_MESSAGES, checksums_in, read_index, slot_bytes_of
+from broker.store.segments import SEGMENT_MESSAGES, checksums_in, has_strange_priority, read_index, slot_bytes_of
 from wire.errors import AmqpError
 from wire.sections import Incomplete, scan
 
@@ -153,6 +153,8 @@ class _Check:
         if bounds[-1] != len(segment.bodies):
             report.find(f"{where}: {len(segment.bodies)} bytes of bodies, {bounds[-1]} by its index")
             return count
+        if has_strange_priority(segment.message_index):
+            report.find(f"{where}: its index says priorities that there are not")
         sums = checksums_in(segment.message_index)
         needed = self._needed(where, slots, holdings)
         report.segments += 1

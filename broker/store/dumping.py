@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from zlib import crc32
 
 from broker.cause import Cause
 from broker.store.batch import QueueRow
 from broker.store.counts import counts_in
 from broker.store.reading import ReadStore
-from broker.store.segments import read_index
+from broker.store.segments import checksums_in, read_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class StoredMessage:
     expires_at_ms: int | None
     cause: Cause | None
     body: bytes | Path
+    is_damaged: bool
+    """Its bytes are not those that were written, or not all there."""
 
 
 def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[StoredMessage]:
@@ -44,6 +47,7 @@ def _messages_of(store: ReadStore, row: QueueRow, causes: dict[tuple[int, int], 
     )
     for segment_id, message_index, bodies, counts in held:
         slots = read_index(message_index)
+        sums = checksums_in(message_index)
         ends = accumulate(0 if is_large else size for size, _, _, is_large in slots)
         for slot, (end, count) in enumerate(zip(ends, counts_in(counts), strict=True)):
             size, priority, expires_at_ms, is_large = slots[slot]
@@ -51,4 +55,11 @@ def _messages_of(store: ReadStore, row: QueueRow, causes: dict[tuple[int, int], 
                 message_id = segment_id + slot
                 body = store.large_path(message_id) if is_large else bodies[end - size : end]
                 cause = causes.get((row.queue_id, message_id))
-                yield StoredMessage(row, message_id, count - 1, size, priority, expires_at_ms, cause, body)
+                is_damaged = _is_damaged(body, size, sums[slot] if sums else None)
+                yield StoredMessage(row, message_id, count - 1, size, priority, expires_at_ms, cause, body, is_damaged)
+
+
+def _is_damaged(body: bytes | Path, size_bytes: int, checksum: int | None) -> bool:
+    if isinstance(body, Path):
+        return not body.is_file() or body.stat().st_size != size_bytes
+    return checksum is not None and crc32(body) != checksum

@@ -23,7 +23,7 @@ from broker.store.failpoints import Failpoint
 from broker.store.large import LargeBodies
 from broker.store.salvage import put_damaged_aside, something_is_aside
 from broker.store.schema import PUT_HOLDING
-from broker.store.segments import Segments, large_in, slot_bytes_of
+from broker.store.segments import Segments, has_strange_priority, large_in, slot_bytes_of
 from broker.store.statements import Statements
 
 _HELD = "FROM holding WHERE queue_id IN (SELECT queue_id FROM queue)"
@@ -75,8 +75,12 @@ class Recovery:
         ):
             self.segments.load(segment_id, slots)
         self.segments.keep_clear_of(self._last_segment())
-        for holding in self._connection.execute(f"SELECT queue_id, segment_id, counts {_HELD}"):
-            self.segments.load_holding(*holding)
+        for queue_id, segment_id, counts in self._connection.execute(f"SELECT queue_id, segment_id, counts {_HELD}"):
+            try:
+                self.segments.load_holding(queue_id, segment_id, counts)
+            except KeyError:
+                what = f"what queue {queue_id} has of segment {segment_id}"
+                self._damages.append(f"{what} cannot be read, and stays away: {len(counts)} bytes of counts")
 
     def _marked(self) -> list[tuple[int, int, bytes]]:
         """Holdings in which messages may have been seen, with their counts raised."""
@@ -123,6 +127,8 @@ class Recovery:
             raise DamagedIndex("it is not there")
         if len(row[0]) != self.segments.slots_of(segment_id) * slot_bytes_of(row[0]):
             raise DamagedIndex("its index is damaged")
+        if has_strange_priority(row[0]):
+            raise DamagedIndex("its index says priorities that there are not")
         return bytes(row[0])
 
     def _unneeded(self) -> list[int]:

@@ -35,6 +35,7 @@ cdef enum:
     PRIORITY_SHIFT = 56
     PRIORITY_BITS = 0xF
     USUAL_PRIORITY = 4
+    HIGHEST_PRIORITY = 9
     MOST_COUNT = 65534
 
 cdef long long _SEGMENT_BYTES = SEGMENT_BYTES
@@ -232,6 +233,9 @@ cdef class Segments:
         cdef int slot
         if len(counts) != segment.slots * <Py_ssize_t>sizeof(Count):
             raise KeyError(f"holding {queue_id}, {first}: {len(counts)} bytes for {segment.slots} messages")
+        if holding.counts is NULL:
+            holding._allocate()
+        holding.left = 0
         memcpy(holding.counts, PyBytes_AS_STRING(counts), len(counts))
         for slot in range(segment.slots):
             holding.left += holding.counts[slot] != 0
@@ -419,6 +423,16 @@ def read_index(bytes message_index):
         slot = slots.at(number)
         found.append((slot.size_bytes, slot.priority, slot.expires_at_ms or None, bool(slot.is_large)))
     return found
+
+
+def has_strange_priority(bytes message_index):
+    """Some slot says a priority that there is not."""
+    cdef Slots slots = Slots(message_index)
+    cdef Py_ssize_t number
+    for number in range(slots.count):
+        if slots.at(number).priority > HIGHEST_PRIORITY:
+            return True
+    return False
 
 
 def large_in(bytes message_index):

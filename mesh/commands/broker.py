@@ -55,7 +55,8 @@ def list_all(only: str | None, topology_path: Path | None, out: Output) -> None:
       CONSUMERS  links that take from it
       PRODUCERS  links that bring messages to this queue only
       ENQUEUED   messages that came since the broker started, and those it found in its store
-      DEPARTED   what became of them since then
+      DEPARTED   what became of them since then: accepted, rejected, expired, given up (too many attempts), no room
+                 (dropped, or dead letters, as when_full says), moved and purged (by operators), dropped with the queue
 
     \b
     Examples:

@@ -45,7 +45,7 @@ OUTCOMES = ("accepted", "released", "rejected", "modified")
     "--priority",
     type=click.IntRange(0, 255),
     default=4,
-    help="In the header: higher goes first where a router holds it; embedded queues do not look at it yet.",
+    help="In the header, 0 to 9: higher goes first in a queue, and where a router holds it.",
 )
 @click.option(
     "--durable",

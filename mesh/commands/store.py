@@ -49,7 +49,7 @@ def check_all(directory: Path, out: Output) -> None:
 def dump_all(directory: Path, address: str | None, out: Output) -> None:
     """Print the messages of a store that no broker uses, one JSON document a line, as `receive --json` does.
 
-    Of a body above 64 KiB the file is told. Nothing is written.
+    Of a body above 64 KiB the file is told. What is not as it was written has `"damaged": true`. Nothing is written.
 
     \b
     Example:

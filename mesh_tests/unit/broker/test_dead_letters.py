@@ -12,7 +12,7 @@ from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import WALL_OFFSET_S, Rig, topology_with
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, rejected
-from wire.terminus import Durability, Expiry
+from wire.terminus import DistributionMode, Durability, Expiry
 
 REJECTED = rejected("amqp:decode-error", "no")
 ADDRESSES = {
@@ -222,7 +222,7 @@ def test_dead_letters_go_back_to_the_queues_that_they_come_from(rig: Rig) -> Non
     assert operator.do("redrive", address="dead") == [{"messages": 1, "not_moved": 0}]
     (again,) = client.consumer("orders", name="again").received
     assert (again.message.body, again.message.annotations) == ("bad", {})
-    assert "not known" in operator.refusal("redrive", address="late")
+    assert "come from no queue" in operator.refusal("redrive", address="late")
 
 
 def test_what_expired_and_was_sent_back_does_not_expire_again(rig: Rig) -> None:
@@ -288,3 +288,25 @@ def test_binary_annotations_of_a_dead_letter_are_what_they_were(rig: Rig) -> Non
     client.producer("orders").send_raw(annotated(b"\xa3\x01a", b"\xa0\x40" + value))
     client.consumer("orders").received[0].give(REJECTED)
     assert value in client.consumer("dead", name="dead").received[0].data
+
+
+def test_each_crash_while_a_consumer_has_it_counts_as_an_attempt(rig: Rig) -> None:
+    rig.client().producer("orders").send("poison")
+    seen = []
+    for _ in range(3):
+        seen += rig.client().consumer("orders", credit=1).counts
+        rig.crash()
+    assert seen == [0, 1, 2]
+
+
+def test_a_browser_that_was_drained_is_shown_nothing_until_it_has_credit(rig: Rig) -> None:
+    client = rig.client()
+    browser = client.consumer("plain", credit=0, name="browser", distribution_mode=DistributionMode.COPY)
+    browser.link.request_drain(10)
+    rig.run()
+    assert not browser.link.is_drain_pending
+    client.producer("plain").send("gone")
+    client.consumer("plain").received[0].give(ACCEPTED)
+    browser.link.grant(1)
+    rig.run()
+    assert browser.bodies == []

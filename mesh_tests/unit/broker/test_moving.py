@@ -11,9 +11,9 @@ from broker.message import Entry
 from broker.store.checking import check
 from broker.store.failpoints import Failpoint
 from mesh_tests.unit.broker.operator import Operator
-from mesh_tests.unit.broker.rig import Rig
+from mesh_tests.unit.broker.rig import Rig, topology_with
 from mesh_tests.unit.broker.test_administration import DURABLE, fill, left, subscribe
-from wire.delivery import ACCEPTED, MODIFIED_FAILED
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, rejected
 
 THERE = "its-name-here"
 
@@ -228,7 +228,7 @@ def test_dead_letters_whose_origin_nobody_knows_go_where_the_operator_says(rig: 
     fill(rig, 2, THERE)
     operator = Operator(rig)
     reason = operator.refusal("redrive", address=THERE)
-    assert reason == f"where the messages in {THERE!r} come from is not known: say which queue they go to"
+    assert reason == f"the messages in {THERE!r} come from no queue that is here: say which one they go to"
     assert operator.do("redrive", address=THERE, to="orders") == [{"messages": 2, "not_moved": 0}]
     assert left(rig) == [0, 1]
 
@@ -241,9 +241,82 @@ def test_dead_letters_go_back_to_where_they_come_from(rig: Rig, monkeypatch: pyt
 
     monkeypatch.setattr(administration, "origin_of", origin_of)
     fill(rig, 4, THERE)
-    assert Operator(rig).do("redrive", address=THERE) == [{"messages": 2, "not_moved": 2}]
+    assert Operator(rig).do("redrive", address=THERE) == [{"messages": 2, "not_moved": 2, "without_queue": 2}]
     assert left(rig) == [0, 3]
     assert left(rig, THERE) == [1, 2]
+
+
+DEAD = {"orders": {"type": "queue", "dead_letter": "dead"}, "dead": {"type": "queue"}, "parked": {"type": "queue"}}
+
+
+@pytest.fixture
+def with_dead_letters(tmp_path: Path) -> Rig:
+    """Three messages that a consumer of orders rejected."""
+    rig = Rig(tmp_path, topology_with(DEAD))
+    fill(rig, 3)
+    client = rig.client()
+    consumer = client.consumer("orders")
+    for received in consumer.received:
+        received.give(rejected("amqp:decode-error", "no"))
+    client.vanish()
+    return rig
+
+
+def test_dead_letters_that_were_parked_say_why_still_and_go_back_to_where_they_come_from(
+    with_dead_letters: Rig,
+) -> None:
+    rig, operator = with_dead_letters, Operator(with_dead_letters)
+    assert operator.do("move", source="dead", target="parked") == [{"messages": 3, "not_moved": 0}]
+    rig.restart()
+    operator = Operator(rig)
+    (shown,) = operator.do("show", address="parked")[0]["queues"]
+    assert [(each["reason"], each["origin"]) for each in shown["messages"]] == [("rejected", "orders")] * 3
+    assert operator.do("redrive", address="parked") == [{"messages": 3, "not_moved": 0}]
+    assert left(rig) == [0, 1, 2]
+
+
+def test_what_was_moved_is_no_dead_letter(with_dead_letters: Rig) -> None:
+    operator = Operator(with_dead_letters)
+    operator.do("redrive", address="dead")
+    assert "come from no queue" in operator.refusal("redrive", address="orders")
+    assert left(with_dead_letters) == [0, 1, 2]
+
+
+def test_one_that_was_sent_there_keeps_no_dead_letter_from_going_back(with_dead_letters: Rig) -> None:
+    operator = Operator(with_dead_letters)
+    operator.do("move", source="dead", target="parked")
+    fill(with_dead_letters, 1, "dead")
+    operator.do("move", source="parked", target="dead")
+    assert operator.do("redrive", address="dead") == [{"messages": 3, "not_moved": 1, "without_queue": 1}]
+
+
+@pytest.mark.parametrize("when_full", ["block", "reject", "drop-oldest", "dead-letter"])
+@pytest.mark.parametrize("limit", [{"max_messages": 4}, {"max_bytes": 60}])
+def test_a_full_queue_takes_no_more_whatever_it_does_when_it_is_full(
+    tmp_path: Path, when_full: str, limit: dict[str, int], small_steps: None
+) -> None:
+    small = {"type": "queue", "when_full": when_full, **limit, "dead_letter": "dead"}
+    rig = Rig(tmp_path, topology_with({**DEAD, "small": small}))
+    fill(rig, 9)
+    *_, last = Operator(rig).do("move", source="orders", target="small")
+    moved = rig.queue("small").queue.available_count
+    assert 2 <= moved <= 6
+    assert last == {"messages": last["messages"], "not_moved": 9 - moved, "for_full_queue": 9 - moved}
+    assert left(rig) == list(range(moved, 9))
+
+
+def test_dead_letters_for_a_full_queue_stay(tmp_path: Path) -> None:
+    small = {"type": "queue", "when_full": "reject", "max_messages": 1, "dead_letter": "dead"}
+    rig = Rig(tmp_path, topology_with({**DEAD, "small": small}))
+    client = rig.client()
+    consumer = client.consumer("small")
+    producer = client.producer("small")
+    for number in range(3):
+        producer.send(number)
+        consumer.received[-1].give(rejected("amqp:decode-error", "no"))
+    consumer.close()
+    rig.run()
+    assert Operator(rig).do("redrive", address="dead") == [{"messages": 1, "not_moved": 2, "for_full_queue": 2}]
 
 
 def test_the_files_of_a_store_say_of_a_moved_message_what_they_say_of_any_other(tmp_path: Path) -> None:

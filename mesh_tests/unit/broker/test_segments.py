@@ -143,6 +143,17 @@ def test_what_was_written_is_what_is_loaded() -> None:
     assert after.apply(gone(5)).gone_segments == []
 
 
+def test_a_holding_that_is_there_twice_is_the_later_one() -> None:
+    before, after = Segments(), Segments()
+    before.apply(batch_of(4, 5, 6))
+    after.load(4, 3)
+    for _ in range(2):
+        for queue_id, counts in before.holdings_of(4):
+            after.load_holding(queue_id, 4, counts)
+    assert after.holdings_of(4) == before.holdings_of(4)
+    assert after.apply(gone(4)).gone_holdings == {}
+
+
 def test_the_next_message_comes_after_all_that_a_segment_ever_had() -> None:
     segments = Segments()
     assert segments.next_message_id == 1

@@ -25,8 +25,20 @@ def test_after_a_reboot_the_clock_may_have_gone_on_for_any_time() -> None:
     assert wall_time_s(Reading(BEFORE.wall_s + YEAR_S, 5.0, ANOTHER), BEFORE) == BEFORE.wall_s + YEAR_S
 
 
-def test_after_a_reboot_the_clock_cannot_have_gone_back() -> None:
+def test_after_a_reboot_a_clock_that_nobody_has_set_is_not_gone_by() -> None:
     assert wall_time_s(Reading(0.0, 5.0, ANOTHER), BEFORE) == BEFORE.wall_s
+
+
+def test_after_a_reboot_a_clock_that_was_ahead_may_be_right_again() -> None:
+    ahead = Reading(BEFORE.wall_s + YEAR_S, 50.0, BOOT)
+    assert wall_time_s(Reading(BEFORE.wall_s + 100.0, 5.0, ANOTHER), ahead) == BEFORE.wall_s + 100.0
+
+
+def test_where_a_boot_has_no_name_the_clock_is_gone_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("broker.wall_clock.BOOT_ID", tmp_path / "none")
+    now = read_clocks()
+    assert now.boot == ""
+    assert wall_time_s(now, Reading(now.wall_s - YEAR_S, now.up_s, "")) == now.wall_s
 
 
 def test_the_first_start_goes_by_the_clock(tmp_path: Path) -> None:

@@ -160,6 +160,15 @@ def test_what_was_not_moved_is_told(brokers: Brokers) -> None:
     )
 
 
+def test_why_messages_were_not_moved_is_told(brokers: Brokers) -> None:
+    brokers.parts = {"b1": [{"messages": 3, "not_moved": 9, "without_queue": 4, "for_full_queue": 2}]}
+    assert run("redrive", "orders.dead").stderr.splitlines()[1:] == [
+        "b1: 4 stay: they come from no queue that is here; --to names one",
+        "b1: 2 stay: the queue that they go to is full",
+        "b1: 3 stay or are gone: there already, taken, or expired meanwhile",
+    ]
+
+
 def test_a_broker_that_is_lost_midway_leaves_what_is_known_and_the_others(brokers: Brokers) -> None:
     brokers.parts = {"b1": [{"messages": 10_000}], "b2": [{"messages": 5}]}
     brokers.failures = {"b1": Unreachable("connection lost: gone")}
