@@ -66,6 +66,7 @@ cdef class Stock:
     cdef dict subscribers
     cdef dict every
     cdef list due
+    cdef object dropping
     cdef long long next_message_id
     cdef long long last_passing_id
     cdef long next_queue_id
@@ -77,6 +78,7 @@ cdef class Stock:
     cdef long new_consumer_id(self) noexcept
     cdef int write(self, Message message, bytes body, list targets) except -1
     cdef int on_written(self, Message message, list targets, double now) except -1
+    cdef int _drop_some(self) except -1
     cdef int discard_large(self, long long message_id) except -1
     cdef int release(self, Message message) except -1
     cdef int carry_out(self, HeldQueue held, list actions) except -1

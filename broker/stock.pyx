@@ -13,6 +13,7 @@ from broker.queue cimport LEVELS, Queue
 from broker.shelf cimport Shelf
 
 import heapq
+from collections import deque
 from dataclasses import dataclass
 
 from addressing.queue_policy import NO_POLICY, WhenFull
@@ -236,6 +237,7 @@ cdef class Stock:
         self.queues, self.subscribers, self.every = {}, {}, {}
         self.subscriptions = SubscriptionTree()
         self.due = []
+        self.dropping = deque()
         self.next_message_id = self.next_queue_id = self.next_consumer_id = 1
 
     # Closing
@@ -303,7 +305,7 @@ cdef class Stock:
         return self.subscriptions.matching(address)
 
     def delete(self, HeldQueue held not None):
-        """With all its messages, held by consumers or not."""
+        """With all its messages, held by consumers or not. Of millions the last are forgotten later."""
         cdef int priority
         held.is_deleted = True
         del self.every[held]
@@ -313,13 +315,21 @@ cdef class Stock:
             del self.queues[held.address]
         if held.key is not None:
             del self.subscribers[held.key]
-        while actions := held.queue.drop_some(_AT_ONCE):
-            self.carry_out(held, actions)
+        self.dropping.append(held)
+        self._drop_some()
         # What is under way to it is neither given nor kept: the row takes its entries along.
         if held.row is not None:
             for priority in range(LEVELS):
                 self.commits.write.marks.pop((held.queue_id, priority), None)
             self.commits.write.dropped_queues.append(held.row.queue_id)
+
+    cdef int _drop_some(self) except -1:
+        """Of what was deleted. The store has forgotten the queue: what a crash leaves, no start finds in any."""
+        cdef HeldQueue held = self.dropping[0]
+        self.carry_out(held, held.queue.drop_some(_AT_ONCE))
+        if held.queue.count_now() == 0:
+            self.dropping.popleft()
+        return 0
 
     # Messages
 
@@ -437,7 +447,7 @@ cdef class Stock:
 
     cdef int _leave(self, HeldQueue held, Entry entry, object departure) except -1:
         """For good, or for where the queue's policy says."""
-        cdef bint is_kept = held.row is not None and entry.message.is_stored
+        cdef bint is_kept = held.row is not None and entry.message.is_stored and not held.is_deleted
         if is_kept and held.policy is not NO_POLICY:
             target = self._way_out(held, departure)
             if target is not None:
@@ -517,6 +527,9 @@ cdef class Stock:
     # Time
 
     def next_deadline(self):
+        return self.now if self.dropping else self._next_due()
+
+    def _next_due(self):
         while self.due and (self.due[0][2].is_deleted or (<HeldQueue>self.due[0][2]).due_s != self.due[0][0]):
             heapq.heappop(self.due)
         return self.due[0][0] if self.due else None
@@ -526,7 +539,9 @@ cdef class Stock:
         cdef HeldQueue held
         cdef Py_ssize_t count = 0
         cdef list actions
-        while (deadline := self.next_deadline()) is not None and deadline <= now and count < _A_TURN:
+        if self.dropping:
+            self._drop_some()
+        while (deadline := self._next_due()) is not None and deadline <= now and count < _A_TURN:
             held = heapq.heappop(self.due)[2]
             held.due_s = INFINITY
             actions = held.queue.on_time(now)

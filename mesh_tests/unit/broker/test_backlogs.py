@@ -14,6 +14,7 @@ from broker.queue import FRONT_ENTRIES
 from broker.shelf import Shelf
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Client, Consumer, Rig, topology_with
+from mesh_tests.unit.broker.test_administration import DURABLE, subscribe
 from wire.delivery import ACCEPTED, rejected
 from wire.terminus import DistributionMode
 
@@ -29,9 +30,11 @@ def short_of_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Rig:
     return Rig(tmp_path)
 
 
-def fill(client: Client, count: int, fields_of: Callable[[int], dict[str, Any]] = lambda number: {}) -> None:
+def fill(
+    client: Client, count: int, fields_of: Callable[[int], dict[str, Any]] = lambda number: {}, address: str = "orders"
+) -> None:
     """Messages whose bodies are their numbers, unless ``fields_of`` says something else of it."""
-    producer = client.producer("orders")
+    producer = client.producer(address)
     for number in range(count):
         producer.send(**{"body": number, **fields_of(number)}, runs=False)
         if producer.link.credit < AT_ONCE:
@@ -154,3 +157,28 @@ def test_what_is_taken_while_a_browser_looks_is_not_shown_any_more(rig: Rig) -> 
     browser.link.grant(1500)
     rig.run()
     assert browser.bodies == [*range(300), *range(1000, 1500)]
+
+
+def test_a_backlog_that_is_deleted_goes_step_by_step(rig: Rig) -> None:
+    subscribe(rig, "mine")
+    fill(rig.client(), 5000, address="news.today")
+    rig.is_disk_held = True
+    rig.client("reader").consumer("news.#", credit=0, name="mine", **DURABLE).close()
+    rig.commit()
+    rig.run_now()
+    assert rig.node.next_deadline() == rig.now, "there is more to forget"
+    rig.is_disk_held = False
+    rig.run()
+    held = held_by(rig.store.load())
+    assert (held.messages, [row for row in held.queues if row.address == "news.#"]) == ([], [])
+
+
+def test_a_crash_while_a_backlog_is_deleted_leaves_nothing_of_it(rig: Rig) -> None:
+    subscribe(rig, "mine")
+    fill(rig.client(), 5000, address="news.today")
+    rig.is_disk_held = True
+    rig.client("reader").consumer("news.#", credit=0, name="mine", **DURABLE).close()
+    rig.commit()
+    rig.crash()
+    held = held_by(rig.store.load())
+    assert (held.messages, [row for row in held.queues if row.address == "news.#"]) == ([], [])
