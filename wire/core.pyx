@@ -545,6 +545,13 @@ cdef class IncomingCore(LinkCore):
             pn.link_drain(self.raw, deliveries)
             self.endpoint.mark()
 
+    def say_flow_again(self):
+        """With what else the session has to say; a drain that is not answered stays one."""
+        if self.is_drain_pending:
+            self.request_drain(0)
+        else:
+            self.grant_now(0)
+
     def end_drain(self):
         if not self.is_gone:
             pn.link_set_drain(self.raw, False)

@@ -263,7 +263,7 @@ class Endpoint(EndpointCore):
         """What went unread with its link made room: the engine says so only together with something of another link."""
         for link in self._links.values():
             if link.session is session and isinstance(link, IncomingLink):
-                link.grant(0)
+                link.say_flow_again()
                 return
 
     @staticmethod

@@ -14,7 +14,7 @@ from router.forwarding import ties
 from wire import delivery as deliveries
 from wire.delivery import Kind
 
-SEEDS = seeds(40, 90, 250, 1016, 5217, 9006, 12031, 100_092, 100_431, 101_272, 101_437, 102_149)
+SEEDS = seeds(40, 90, 250, 1016, 5217, 9006, 12031, 100_092, 100_431, 101_272, 101_437, 102_149, 102_320)
 
 
 class RetransmittingWalk(VanishingWalk):

@@ -170,7 +170,8 @@ def test_nobody_may_write_while_the_window_of_the_peer_is_shut():
     assert sender.is_writable
 
 
-def test_what_went_unread_with_its_link_leaves_room_for_the_others_of_its_session():
+@pytest.mark.parametrize("is_draining", [False, True])
+def test_what_went_unread_with_its_link_leaves_room_for_the_others_of_its_session(is_draining: bool):
     pipe, sender, receiver = small_window()
     other = sender.session.sender("other")
     other.set_target(target("there"))
@@ -178,7 +179,10 @@ def test_what_went_unread_with_its_link_leaves_room_for_the_others_of_its_sessio
     pipe.run()
     (attached,) = pipe.take(pipe.b, LinkAttached)
     attached.link.accept_as_proposed()
-    attached.link.grant(10)
+    if is_draining:
+        attached.link.request_drain(10)
+    else:
+        attached.link.grant(10)
     for index in range(WINDOW_FRAMES):
         send(sender, bytes(FRAME_BYTES), b"%d" % index)
         pipe.run()
@@ -189,6 +193,11 @@ def test_what_went_unread_with_its_link_leaves_room_for_the_others_of_its_sessio
     pipe.run()
     assert receiver.is_gone
     assert other.is_writable
+    assert (other.credit, attached.link.is_drain_pending) == (10, is_draining)
+    if is_draining:
+        other.drained()
+        pipe.run()
+        assert (attached.link.credit, attached.link.is_drain_pending) == (0, False)
 
 
 def drain_behind_a_shut_window() -> tuple[Pipe, Any, Any]:
