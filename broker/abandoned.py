@@ -12,7 +12,8 @@ from collections.abc import Callable
 from math import inf
 
 from broker.events import SubscriptionExpired
-from broker.stock import HeldQueue, Stock
+from broker.held_queue import HeldQueue
+from broker.stock import Stock
 from wire.log import Emit
 
 _SPARE = 100

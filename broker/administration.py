@@ -16,9 +16,10 @@ from addressing.pattern import PatternSet, is_pattern
 from broker.addresses import BrokerAddresses, Holding
 from broker.cause import Reason
 from broker.goals import Goals
+from broker.held_queue import HeldQueue
 from broker.message import Entry
 from broker.moving import move
-from broker.stock import HeldQueue, Stock
+from broker.stock import Stock
 
 STEP_MESSAGES = 10_000
 STEP_QUEUES = 500

@@ -17,10 +17,11 @@ from addressing.pattern import is_pattern
 from broker.addresses import BrokerAddresses, Holding, Place
 from broker.commit import Commits
 from broker.events import LinkRefused, LinkStolen
+from broker.held_queue import HeldQueue
 from broker.receiving import Gate, Receiving
 from broker.sending import Sending
 from broker.shelf import Shelf
-from broker.stock import HeldQueue, Stock
+from broker.stock import Stock
 from broker.subscriptions import Subscriptions, timeout_s
 from wire import terminus
 from wire.errors import AmqpError, LinkError

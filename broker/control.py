@@ -22,7 +22,8 @@ from addressing.address import CONTROL_ADDRESS, normalize
 from broker.administration import Administration, AdministrationError, Part, Parts
 from broker.commit import Commits
 from broker.events import LinkRefused
-from broker.stock import HeldQueue, Stock
+from broker.held_queue import HeldQueue
+from broker.stock import Stock
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, Outcome, rejected
 from wire.errors import AmqpError, LinkError

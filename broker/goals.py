@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker.held_queue import HeldQueue
 from broker.message import Entry
-from broker.stock import HeldQueue
 
 Find = Callable[[Entry], HeldQueue | None]
 

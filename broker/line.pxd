@@ -24,8 +24,6 @@ cdef class Level:
     cdef Entry front(self)
     cdef Entry pop(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
-    cdef list in_order(self)
-    cdef list first(self, Py_ssize_t count)
     cdef int _bring_forward(self) except -1
     cdef int _flush(self, Packer packer) except -1
 
@@ -48,6 +46,5 @@ cdef class Line:
     cdef Entry pop(self)
     cdef Entry pop_oldest(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
-    cdef list in_order(self)
     cdef list first(self, Py_ssize_t count)
     cdef Level _level(self, int priority)

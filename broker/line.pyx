@@ -68,6 +68,8 @@ cdef class Level:
             packer = Packer(self.priority)
             for number in range(self.pack_entries):
                 entry = self.tail.popleft()
+                if entry.standing == ARCHIVED:
+                    continue
                 if can_be_packed(entry):
                     packer.add(entry.message.message_id, entry.position, entry.message.size_bytes,
                                entry.message.deadline_s, entry.delivery_count)
@@ -120,26 +122,17 @@ cdef class Level:
                 return True
         return False
 
-    cdef list in_order(self):
-        """Entries and packs."""
-        cdef list found = [entry for _, entry in self.returned if (<Entry>entry).standing == AVAILABLE]
-        found += [entry for entry in self.fresh if (<Entry>entry).standing == AVAILABLE]
+    def in_order(self):
+        """Entries and packs, one by one."""
+        cdef list front = [entry for _, entry in self.returned if (<Entry>entry).standing == AVAILABLE]
+        front += [entry for entry in self.fresh if (<Entry>entry).standing == AVAILABLE]
         # What came back was in front of all that is further behind.
-        found.sort(key=_position_of)
-        if self.tail is not None:
-            found += [each for each in self.later if type(each) is Pack or (<Entry>each).standing == AVAILABLE]
-            found += [entry for entry in self.tail if (<Entry>entry).standing == AVAILABLE]
-        return found
-
-    cdef list first(self, Py_ssize_t count):
-        """Up to ``count`` that go first."""
-        cdef list found = [], entries
-        for each in self.in_order():
-            entries = (<Pack>each).peek() if type(each) is Pack else [each]
-            found += [entry for entry in entries if (<Entry>entry).standing == AVAILABLE]
-            if len(found) >= count:
-                break
-        return found[:count]
+        front.sort(key=_position_of)
+        yield from front
+        for part in (self.later, self.tail):
+            for each in part or ():
+                if _is_waiting(each):
+                    yield each
 
     cdef int _bring_forward(self) except -1:
         cdef Pack pack
@@ -244,21 +237,21 @@ cdef class Line:
                 return True
         return False
 
-    cdef list in_order(self):
-        """All that are AVAILABLE, as they would go: entries, and packs."""
-        cdef list found = []
+    def in_order(self):
+        """All that are AVAILABLE, as they would go: entries, and packs. Nothing may come or go meanwhile."""
         for level in reversed(self.levels):
             if level is not None:
-                found += (<Level>level).in_order()
-        return found
+                yield from (<Level>level).in_order()
 
     cdef list first(self, Py_ssize_t count):
         """Up to ``count`` that go first."""
-        cdef list found = []
-        for level in reversed(self.levels):
-            if level is not None and len(found) < count:
-                found += (<Level>level).first(count - len(found))
-        return found
+        cdef list found = [], entries
+        for each in self.in_order():
+            if len(found) >= count:
+                break
+            entries = (<Pack>each).peek() if type(each) is Pack else [each]
+            found += [entry for entry in entries if (<Entry>entry).standing == AVAILABLE]
+        return found[:count]
 
     cdef Level _level(self, int priority):
         assert 0 <= priority < LEVELS, priority

@@ -1,7 +1,8 @@
 from collections.abc import Callable
 
+from broker.held_queue import HeldQueue
 from broker.message import Entry
-from broker.stock import HeldQueue, Stock
+from broker.stock import Stock
 
 def move(
     stock: Stock,

@@ -5,7 +5,8 @@ As dead letters do: `Stock` takes them out of the one and puts them into the oth
 
 from broker.action cimport Archive
 from broker.message cimport Entry
-from broker.stock cimport HeldQueue, Stock
+from broker.held_queue cimport HeldQueue
+from broker.stock cimport Stock
 
 from broker.action import Departure
 from broker.cause import Reason

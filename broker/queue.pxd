@@ -1,4 +1,6 @@
 from broker.action cimport Archive, Deliver
+from broker.browser cimport Browser
+from broker.deadlines cimport Deadlines
 from broker.line cimport Line
 from broker.message cimport Entry, Message
 from broker.packed cimport Pack
@@ -14,19 +16,6 @@ cdef class Consumer:
     cdef dict acquired
 
 
-cdef class Browser:
-    cdef long consumer_id
-    cdef long credit
-    cdef object ahead
-    cdef Pack viewed
-    cdef list left_open
-
-    cdef int open_next(self) except -1
-    cdef int pass_viewed(self) except -1
-    cdef int close_passed(self) except -1
-    cdef int expect(self, Entry entry, long long there_count) except -1
-
-
 cdef class Queue:
     cdef bint is_durable
     cdef unsigned int max_delivery_attempts
@@ -36,9 +25,7 @@ cdef class Queue:
     cdef dict consumers
     cdef dict ready
     cdef dict browsers
-    cdef list deadlines
-    cdef Py_ssize_t next_sweep
-    cdef long long serial
+    cdef Deadlines deadlines
     # In the line, since the last sweep.
     cdef long long archived_count
     cdef long long next_position
@@ -71,7 +58,6 @@ cdef class Queue:
     cdef double deadline_now(self) except? -1
     cpdef list on_time(self, double now)
 
-    cdef int _await_deadline(self, Entry entry) except -1
     cdef int _conclude(self, Entry entry, object verdict, double now, list actions) except -1
     cdef Archive _archive(self, Entry entry, object departure)
     cdef int _dispatch(self, double now, list actions) except -1
@@ -80,11 +66,10 @@ cdef class Queue:
                          list actions) except? -1
     cdef bint _take_if(self, Entry entry, long long before, object departure, double now, object wants,
                        list actions) except -1
+    cdef int _archive_there(self, Entry entry, object departure, list actions) except -1
     cdef int _sweep(self) except -1
     cdef int _pack(self, int priority) except -1
     cdef int _await_packs(self) except -1
-    cdef int _await_pack(self, Pack pack, double due_s) except -1
-    cdef int _push(self, double due_s, object each) except -1
     cdef int _await_spent(self) except -1
     cdef int _expire_in(self, Pack pack, double now, list actions) except -1
     cdef Entry _pop(self)

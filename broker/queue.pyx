@@ -19,12 +19,13 @@ Each priority has one of its own: an urgent message may have been seen though th
 from libc.math cimport INFINITY
 
 from broker.action cimport Archive, Deliver, Recount, WantMark
+from broker.browser cimport Browser
+from broker.deadlines cimport Deadlines
 from broker.line cimport Line
-from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, PACKED, UNREADABLE, Entry, Message
+from broker.message cimport ACQUIRED, ARCHIVED, AVAILABLE, UNREADABLE, Entry, Message
 from broker.packed cimport PACK_ENTRIES, Pack
 
 import heapq
-from collections import deque
 from dataclasses import dataclass
 
 from broker.action import Departure, Verdict
@@ -57,44 +58,6 @@ cdef class Consumer:
         self.acquired = {}
 
 
-cdef class Browser:
-    """``ahead`` are entries and packs, as they would go; ``viewed`` the pack whose entries it is at."""
-
-    def __cinit__(self, long consumer_id, ahead):
-        self.consumer_id = consumer_id
-        self.ahead = ahead
-        self.left_open = []
-
-    cdef int open_next(self) except -1:
-        """A pack is next."""
-        cdef Pack pack = self.ahead.popleft()
-        self.pass_viewed()
-        pack.viewers += 1
-        self.viewed = pack
-        self.ahead.extendleft(reversed(pack.open()))
-        return 0
-
-    cdef int pass_viewed(self) except -1:
-        if self.viewed is not None:
-            self.viewed.viewers -= 1
-            self.left_open.append(self.viewed)
-            self.viewed = None
-        return 0
-
-    cdef int close_passed(self) except -1:
-        """Packs that it has passed, but for those of which something is on its way. That must be counted already."""
-        if self.left_open:
-            self.left_open = [pack for pack in self.left_open if not (<Pack>pack).close()]
-        return 0
-
-    cdef int expect(self, Entry entry, long long there_count) except -1:
-        """It arrived. Of those that were taken meanwhile none is kept for long."""
-        self.ahead.append(entry)
-        if len(self.ahead) > 2 * there_count + _STRIDE:
-            self.ahead = deque([each for each in self.ahead if not _is_gone(each)])
-        return 0
-
-
 @dataclass(frozen=True, slots=True)
 class QueueSnapshot:
     available_count: int
@@ -120,7 +83,7 @@ cdef class Queue:
         self.line = Line(front_entries, pack_entries)
         self.unreadable = set()
         self.consumers, self.ready, self.browsers = {}, {}, {}
-        self.deadlines = []
+        self.deadlines = Deadlines()
         self.departed = dict.fromkeys(Departure, 0)
 
     # Messages
@@ -132,8 +95,8 @@ cdef class Queue:
         self.line.append(entry)
         self.available_count += 1
         self.size_bytes += message.size_bytes
-        if message.deadline_s != INFINITY and cause is None:
-            self._await_deadline(entry)
+        if cause is None:
+            self.deadlines.add(message.deadline_s, entry)
         if not self.browsers:
             self._pack(message.priority)
         else:
@@ -259,8 +222,7 @@ cdef class Queue:
             return False
         if wants is not None and not wants(entry):
             return False
-        self.archived_count += 1
-        actions.append(self._archive(entry, departure))
+        self._archive_there(entry, departure, actions)
         return True
 
     def first(self, long count):
@@ -280,7 +242,7 @@ cdef class Queue:
     def attach_browser(self, long consumer_id):
         """It will see what is here now and what comes while it stays, but take nothing."""
         self._refuse_twice(consumer_id)
-        self.browsers[consumer_id] = Browser(consumer_id, deque(self.line.in_order()))
+        self.browsers[consumer_id] = Browser(consumer_id, self.line.in_order())
 
     cpdef list detach(self, long consumer_id, object unwritten, double now):
         """The consumer is gone: the unwritten comes back unchanged, the rest with delivery-count raised."""
@@ -289,8 +251,7 @@ cdef class Queue:
         cdef set untouched
         browser = self.browsers.pop(consumer_id, None)
         if browser is not None:
-            (<Browser>browser).pass_viewed()
-            (<Browser>browser).close_passed()
+            (<Browser>browser).leave()
             return actions
         consumer = self.consumers.pop(consumer_id)
         self.ready.pop(consumer_id, None)
@@ -323,10 +284,7 @@ cdef class Queue:
         """Nothing here that this consumer could be given: a drain may be answered. [2.6.7]"""
         cdef Browser browser = self.browsers.get(consumer_id)
         if browser is not None:
-            for each in browser.ahead:
-                if (<Pack>each).has_available(now) if type(each) is Pack else (<Entry>each).standing == AVAILABLE:
-                    return False
-            return True
+            return browser.is_dry(now)
         return not self.line.has_for(consumer_id, now)
 
     @property
@@ -363,9 +321,7 @@ cdef class Queue:
         return None if deadline == INFINITY else deadline
 
     cdef double deadline_now(self) except? -1:
-        while self.deadlines and _is_over((<tuple>self.deadlines[0])[2]):
-            heapq.heappop(self.deadlines)
-        return (<tuple>self.deadlines[0])[0] if self.deadlines else INFINITY
+        return self.deadlines.next_now()
 
     cpdef list on_time(self, double now):
         """Archive what is past its deadline, a thousand at a time: the next deadline tells whether there is more.
@@ -373,13 +329,11 @@ cdef class Queue:
         What a consumer holds is left to it, and looked at when it comes back.
         """
         cdef list actions = []
-        while self.deadlines and (<tuple>self.deadlines[0])[0] <= now and len(actions) < AT_ONCE:
-            each = heapq.heappop(self.deadlines)[2]
+        while len(actions) < AT_ONCE and (each := self.deadlines.pop_due(now)) is not None:
             if type(each) is Pack:
                 self._expire_in(each, now, actions)
             elif (<Entry>each).standing == AVAILABLE:
-                self.archived_count += 1
-                actions.append(self._archive(each, _EXPIRED))
+                self._archive_there(each, _EXPIRED, actions)
         self._sweep()
         return actions
 
@@ -401,17 +355,13 @@ cdef class Queue:
         if consumer_id in self.consumers or consumer_id in self.browsers:
             raise LocalStateError(f"consumer {consumer_id} is attached already")
 
-    cdef int _await_deadline(self, Entry entry) except -1:
-        self._push(entry.message.deadline_s, entry)
-        # Messages consumed long before their deadline would otherwise stay here until it.
-        if len(self.deadlines) > 2 * self.next_sweep + _STRIDE:
-            self.deadlines = [due for due in self.deadlines if not _is_over(due[2])]
-            heapq.heapify(self.deadlines)
-            self.next_sweep = len(self.deadlines)
+    cdef int _archive_there(self, Entry entry, object departure, list actions) except -1:
+        """Where it stands in the line: it is forgotten when it comes to the front, or by `_sweep`."""
+        self.archived_count += 1
+        actions.append(self._archive(entry, departure))
         return 0
 
     cdef int _sweep(self) except -1:
-        """What was archived where it stands would else be kept until it comes to the front."""
         if self.archived_count > self.available_count + _STRIDE:
             self.line.sweep()
             self.archived_count = 0
@@ -426,17 +376,8 @@ cdef class Queue:
     cdef int _await_packs(self) except -1:
         cdef Pack pack
         for pack in self.line.made:
-            self._await_pack(pack, pack.earliest_s)
+            self.deadlines.add(pack.earliest_s, pack)
         self.line.made.clear()
-        return 0
-
-    cdef int _await_pack(self, Pack pack, double due_s) except -1:
-        return 0 if due_s == INFINITY else self._push(due_s, pack)
-
-    cdef int _push(self, double due_s, object each) except -1:
-        # What is due at the same time cannot be compared.
-        self.serial += 1
-        heapq.heappush(self.deadlines, (due_s, self.serial, each))
         return 0
 
     cdef int _await_spent(self) except -1:
@@ -445,8 +386,8 @@ cdef class Queue:
         cdef Entry entry
         for pack in self.line.spent:
             for entry in pack.entries if pack.earliest_s != INFINITY else ():
-                if entry.standing == AVAILABLE and entry.message.deadline_s != INFINITY:
-                    self._await_deadline(entry)
+                if entry.standing == AVAILABLE:
+                    self.deadlines.add(entry.message.deadline_s, entry)
             # It may stand among the deadlines for long. A browser may have it before it.
             if not self.browsers:
                 pack.entries = []
@@ -459,10 +400,9 @@ cdef class Queue:
             return 0
         for entry in pack.open():
             if entry.standing == AVAILABLE and entry.message.deadline_s <= now:
-                self.archived_count += 1
-                actions.append(self._archive(entry, _EXPIRED))
+                self._archive_there(entry, _EXPIRED, actions)
         pack.drop_archived()
-        return self._await_pack(pack, max(pack.earliest_s, now + PATIENCE_S))
+        return self.deadlines.add(max(pack.earliest_s, now + PATIENCE_S), pack)
 
     cdef int _conclude(self, Entry entry, object verdict, double now, list actions) except -1:
         """An acquired entry has left its consumer's hands."""
@@ -571,26 +511,10 @@ cdef class Queue:
 
     cdef int _browse(self, Browser browser, double now, list actions) except -1:
         cdef Entry entry
-        while browser.credit > 0 and browser.ahead:
-            if type(browser.ahead[0]) is Pack:
-                browser.open_next()
-                continue
-            entry = browser.ahead.popleft()
-            if entry.standing == AVAILABLE and not entry.is_past(now):
-                browser.credit -= 1
-                actions.append(Deliver(browser.consumer_id, entry))
+        while browser.credit > 0 and (entry := browser.pop(now)) is not None:
+            browser.credit -= 1
+            actions.append(Deliver(browser.consumer_id, entry))
         return 0
-
-
-cdef bint _is_gone(object each) noexcept:
-    return type(each) is not Pack and (<Entry>each).standing == ARCHIVED
-
-
-cdef bint _is_over(object each) noexcept:
-    """Nobody needs its deadline any more."""
-    if type(each) is Pack:
-        return (<Pack>each).is_spent
-    return (<Entry>each).standing == ARCHIVED or (<Entry>each).standing == PACKED
 
 
 def _place_of(Entry entry):

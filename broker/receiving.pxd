@@ -1,7 +1,8 @@
 from broker.commit cimport Commits
 from broker.message cimport Message
 from broker.shelf cimport Shelf
-from broker.stock cimport HeldQueue, Producer, Stock
+from broker.held_queue cimport HeldQueue, Producer
+from broker.stock cimport Stock
 from wire.core cimport IncomingCore
 from wire.proton cimport pn_delivery_t
 from wire.sections cimport Head

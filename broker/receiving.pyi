@@ -1,8 +1,9 @@
 from collections.abc import Callable
 
 from broker.commit import Commits
+from broker.held_queue import HeldQueue, Producer
 from broker.shelf import Shelf
-from broker.stock import HeldQueue, Producer, Stock
+from broker.stock import Stock
 from wire.engine import Pointer
 from wire.errors import LinkError
 from wire.link import IncomingLink, Link

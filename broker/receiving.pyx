@@ -8,7 +8,8 @@ from libc.math cimport INFINITY
 
 from broker.commit cimport Commits, Promise
 from broker.message cimport Message
-from broker.stock cimport HeldQueue, Producer, Stock
+from broker.held_queue cimport HeldQueue, Producer
+from broker.stock cimport Stock
 from wire.core cimport IncomingCore
 from wire.delivery cimport pending_now
 from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t

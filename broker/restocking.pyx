@@ -7,7 +7,8 @@ from cpython.bytes cimport PyBytes_AS_STRING
 from libc.math cimport INFINITY
 
 from broker.message cimport Message
-from broker.stock cimport HeldQueue, Stock
+from broker.held_queue cimport HeldQueue
+from broker.stock cimport Stock
 from broker.store.segments cimport Count, Slot, Slots
 
 from bisect import bisect_left

@@ -1,7 +1,8 @@
 from broker.commit cimport Commits
 from broker.message cimport Entry
 from broker.shelf cimport Fetch, Shelf
-from broker.stock cimport HeldQueue, Stock, Taker
+from broker.held_queue cimport HeldQueue, Taker
+from broker.stock cimport Stock
 from wire.core cimport OutgoingCore
 from wire.proton cimport pn_delivery_t
 

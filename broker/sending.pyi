@@ -1,6 +1,7 @@
 from broker.commit import Commits
+from broker.held_queue import HeldQueue, Taker
 from broker.shelf import Shelf
-from broker.stock import HeldQueue, Stock, Taker
+from broker.stock import Stock
 from wire.link import OutgoingLink
 
 class Sending(Taker):

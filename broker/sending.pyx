@@ -13,7 +13,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from broker.commit cimport Promise
 from broker.message cimport Entry, Message
 from broker.shelf cimport Fetch
-from broker.stock cimport Taker
+from broker.held_queue cimport Taker
 from wire.delivery cimport copy_state, is_terminal
 from wire.proton cimport ACCEPTED_STATE, pn
 

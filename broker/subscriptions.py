@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import inf
 
 from broker.abandoned import Abandoned
-from broker.stock import HeldQueue, Stock
+from broker.held_queue import HeldQueue
+from broker.stock import Stock
 from broker.subscribers import Subscribers, SubscriptionKey
 from wire.errors import LinkError
 from wire.terminus import Expiry, Terminus

@@ -159,26 +159,30 @@ def test_what_is_taken_while_a_browser_looks_is_not_shown_any_more(rig: Rig) -> 
     assert browser.bodies == [*range(300), *range(1000, 1500)]
 
 
-def test_a_backlog_that_is_deleted_goes_step_by_step(rig: Rig) -> None:
+def begin_to_delete(rig: Rig) -> None:
+    """A subscription with a backlog ends, and the disk has not said yet that it has that."""
     subscribe(rig, "mine")
     fill(rig.client(), 5000, address="news.today")
     rig.is_disk_held = True
     rig.client("reader").consumer("news.#", credit=0, name="mine", **DURABLE).close()
     rig.commit()
+
+
+def assert_nothing_is_left(rig: Rig) -> None:
+    held = held_by(rig.store.load())
+    assert (held.messages, [row for row in held.queues if row.address == "news.#"]) == ([], [])
+
+
+def test_a_backlog_that_is_deleted_goes_step_by_step(rig: Rig) -> None:
+    begin_to_delete(rig)
     rig.run_now()
     assert rig.node.next_deadline() == rig.now, "there is more to forget"
     rig.is_disk_held = False
     rig.run()
-    held = held_by(rig.store.load())
-    assert (held.messages, [row for row in held.queues if row.address == "news.#"]) == ([], [])
+    assert_nothing_is_left(rig)
 
 
 def test_a_crash_while_a_backlog_is_deleted_leaves_nothing_of_it(rig: Rig) -> None:
-    subscribe(rig, "mine")
-    fill(rig.client(), 5000, address="news.today")
-    rig.is_disk_held = True
-    rig.client("reader").consumer("news.#", credit=0, name="mine", **DURABLE).close()
-    rig.commit()
+    begin_to_delete(rig)
     rig.crash()
-    held = held_by(rig.store.load())
-    assert (held.messages, [row for row in held.queues if row.address == "news.#"]) == ([], [])
+    assert_nothing_is_left(rig)

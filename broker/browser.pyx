@@ -1,0 +1,72 @@
+"""What does a browser see of a queue? What is there when it comes, and what comes while it stays; it takes nothing."""
+
+from broker.message cimport ARCHIVED, AVAILABLE, Entry
+from broker.packed cimport Pack
+
+from collections import deque
+
+cdef enum:
+    SLACK = 1000
+
+
+cdef class Browser:
+    """``ahead`` are entries and packs, as they would go; ``viewed`` the pack whose entries it is at."""
+
+    def __cinit__(self, long consumer_id, ahead):
+        self.consumer_id = consumer_id
+        self.ahead = deque(ahead)
+        self.left_open = []
+
+    cdef int expect(self, Entry entry, long long there_count) except -1:
+        """It arrived. Of those that were taken meanwhile none is kept for long."""
+        self.ahead.append(entry)
+        if len(self.ahead) > 2 * there_count + SLACK:
+            self.ahead = deque([each for each in self.ahead if not _is_gone(each)])
+        return 0
+
+    cdef Entry pop(self, double now):
+        """The next one that it is shown; None when there is none."""
+        cdef Entry entry
+        while self.ahead:
+            if type(self.ahead[0]) is Pack:
+                self._open_next()
+                continue
+            entry = self.ahead.popleft()
+            if entry.standing == AVAILABLE and not entry.is_past(now):
+                return entry
+        return None
+
+    cdef bint is_dry(self, double now) except -1:
+        for each in self.ahead:
+            if (<Pack>each).has_available(now) if type(each) is Pack else (<Entry>each).standing == AVAILABLE:
+                return False
+        return True
+
+    cdef int close_passed(self) except -1:
+        """Packs that it has passed, but for those of which something is on its way. That must be counted already."""
+        if self.left_open:
+            self.left_open = [pack for pack in self.left_open if not (<Pack>pack).close()]
+        return 0
+
+    cdef int leave(self) except -1:
+        self._pass_viewed()
+        return self.close_passed()
+
+    cdef int _open_next(self) except -1:
+        cdef Pack pack = self.ahead.popleft()
+        self._pass_viewed()
+        pack.viewers += 1
+        self.viewed = pack
+        self.ahead.extendleft(reversed(pack.open()))
+        return 0
+
+    cdef int _pass_viewed(self) except -1:
+        if self.viewed is not None:
+            self.viewed.viewers -= 1
+            self.left_open.append(self.viewed)
+            self.viewed = None
+        return 0
+
+
+cdef bint _is_gone(object each) noexcept:
+    return type(each) is not Pack and (<Entry>each).standing == ARCHIVED

@@ -1,0 +1,51 @@
+from broker.message cimport Entry
+from broker.queue cimport LEVELS, Queue
+from wire.core cimport DeliveryOwner
+
+
+cdef class Taker(DeliveryOwner):
+    """An outgoing link that takes from a queue."""
+
+    cdef readonly long consumer_id
+
+    cdef int take(self, Entry entry) except -1
+    cdef int pump(self, double now) except -1
+
+
+cdef class Producer(DeliveryOwner):
+    """An incoming link that puts into a queue."""
+
+    cdef int on_room_in_queue(self) except -1
+
+
+cdef class HeldQueue:
+    cdef readonly str address
+    cdef readonly Queue queue
+    cdef readonly object row
+    cdef readonly object key
+    cdef readonly bint is_subscription
+    cdef readonly bint is_probe
+    cdef dict consumers
+    cdef public long producer_count
+    cdef public long taker_count
+    cdef double due_s
+    cdef long long written_marks[LEVELS]
+    cdef readonly object policy
+    cdef readonly bint is_limited
+    cdef long long max_messages
+    cdef long long max_bytes
+    cdef set moved
+    # What is accepted, and not in the queue yet; and what its producers may still send.
+    cdef long long arriving_count
+    cdef long long arriving_bytes
+    cdef long long promised
+    cdef long long largest_bytes
+    cdef dict held_back
+    cdef readonly bint is_deleted
+    # Messages that are on their way to the disk for it; those among them that lie in other queues already.
+    cdef object queue_id
+
+    cdef bint is_written_now(self) noexcept
+    cdef bint is_over_limit(self) noexcept
+    cdef bint has_room_for(self, size_t size_bytes) noexcept
+    cdef long long room(self) noexcept
