@@ -1,7 +1,8 @@
 """A sender without an address: every message says where it goes. [ANONYMOUS-RELAY]
 
 It always has credit. Complete messages are read out and wait per `to`, so others overtake them; order holds per `to`.
-They count among the copies that this node keeps (`copies`), and what is beyond that is RELEASED.
+They count among the copies that this node keeps (`copies`), and what is beyond that is RELEASED. So is what waits for an
+address that stands still (`stalls`): it would use up the credit for others.
 One that is not complete at 64 KiB streams from the link, and those behind it wait.
 """
 
@@ -15,6 +16,7 @@ from router.forwarding.ends cimport Carrier, Inlet, carrier_at
 from router.forwarding.guard cimport Guard
 from router.forwarding.head cimport Returned, insert_returned, release, returned_at
 from router.forwarding.records cimport ABORTED, record_untaken
+from router.forwarding.stalls cimport Part, Stalls
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
@@ -32,7 +34,7 @@ cdef enum:
     LONG_SPELLING_BYTES = 1024
 
 
-cdef class AnonymousInlet(Inlet):
+cdef class AnonymousInlet(Part):
     """What one anonymous sender has for one address: messages read already, the last perhaps not to its end."""
 
     cdef AnonymousProducer producer
@@ -56,6 +58,9 @@ cdef class AnonymousInlet(Inlet):
 
     cdef bint needs_float(self) noexcept:
         return False
+
+    cdef int waiting_now(self) noexcept:
+        return len(self.held)
 
     cdef bint is_from_client(self) noexcept:
         return True
@@ -128,6 +133,15 @@ cdef class AnonymousInlet(Inlet):
         producer.top_up_now()
         return True
 
+    cdef int give_back(self, int most) except -1:
+        cdef int count = 0
+        # One whose end has not come stops all that follow it, whatever their address.
+        if self.partial is not NULL:
+            most = 0
+        while len(self.held) > most and self.release_head():
+            count += 1
+        return count
+
     cdef int turn_away(self, pn_delivery_t *delivery, size_t size) except -1:
         """This node keeps no more."""
         cdef AddressGroup group = self.group
@@ -170,6 +184,7 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef readonly IncomingCore link
     cdef readonly int capacity
     cdef dict inlets  # by group
+    cdef Stalls stalls
     cdef dict known  # the same, by `to` as it was spelled
     cdef size_t many_inlets
     cdef int outstanding  # deliveries that were read, or begun, and are not settled
@@ -183,6 +198,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.guard = guard
         self.capacity = capacity
         self.inlets = {}
+        self.stalls = Stalls(capacity, self.inlets)
         self.known = {}
         self.many_inlets = MANY_INLETS
         self.find = find
@@ -260,14 +276,15 @@ cdef class AnonymousProducer(DeliveryOwner):
             return 0
         if is_partial:
             inlet.budget.used_bytes += PyBytes_GET_SIZE(message)
-        elif not inlet.budget.take(PyBytes_GET_SIZE(message)):
+        elif self.stalls.has_enough(inlet) or not inlet.budget.take(PyBytes_GET_SIZE(message)):
             return inlet.turn_away(delivery, PyBytes_GET_SIZE(message))
         inlet.held.append((<size_t>delivery, message))
         self.outstanding += 1
         if is_partial:
             inlet.partial = delivery
             self.streaming = inlet
-        return inlet.group.pump(inlet)
+        inlet.group.pump(inlet)
+        return self.stalls.on_waiting(inlet) if inlet.held else 0
 
     cdef AnonymousInlet _inlet_for(self, bytes message):
         cdef const unsigned char *raw = <const unsigned char *>PyBytes_AS_STRING(message)
@@ -362,7 +379,9 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     def on_left(self, closed, error):
         cdef AnonymousInlet inlet
-        inlets, self.inlets = self.inlets, {}
+        self.stalls.stop()
+        inlets = dict(self.inlets)
+        self.inlets.clear()
         self.known.clear()
         for group, inlet in inlets.items():
             inlet.abandon()

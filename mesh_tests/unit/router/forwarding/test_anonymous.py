@@ -13,12 +13,16 @@ from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
 from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Taker
 from router.forwarding.guard import Guard
+from router.forwarding.settings import ForwardingSettings
 from wire.delivery import ACCEPTED, RELEASED, Kind
 from wire.errors import AmqpError
 
 
 def to(address: str | None, body: str = "x", **fields: Any) -> bytes:
     return bytes(Message(address=address, body=body, **fields).encode())
+
+
+PATIENCE_S = ForwardingSettings().stall_timeout_s
 
 
 @dataclass
@@ -203,6 +207,91 @@ def test_what_was_read_of_a_large_message_is_not_lost_when_its_circuit_takes_the
     circuit.link.grant(1)
     rig.run()
     assert stream.messages == [message]
+
+
+def released(sender: Producer) -> int:
+    return [told(outcome) for _, outcome in sender.outcomes].count(told(RELEASED))
+
+
+def held_up(post: Post) -> tuple[Consumer, Consumer, Producer]:
+    """A sender that has used up its credit on an address that takes nothing, and would send to another one."""
+    stuck, quick, sender = (
+        post.consumer("stuck", credit=0),
+        post.consumer("quick", credit=100),
+        post.sender(capacity=40),
+    )
+    sender.send(to("quick", "first"), *[to("stuck", str(number)) for number in range(39)])
+    post.rig.run()
+    quick.answer()
+    post.rig.run()
+    assert sender.link.credit < 20
+    return stuck, quick, sender
+
+
+def test_an_address_that_takes_nothing_does_not_use_up_what_others_need(post: Post) -> None:
+    stuck, quick, sender = held_up(post)
+    post.rig.advance(2 * PATIENCE_S)
+    assert released(sender) == 29
+    for number in range(100):
+        sender.send(to("stuck", "more"), to("quick", str(number)))
+        post.rig.run()
+        quick.answer()
+        post.rig.run()
+        assert sender.link.credit >= 10
+    assert released(sender) == 129
+    stuck.link.grant(100)
+    post.rig.run()
+    assert stuck.messages == [to("stuck", str(number)) for number in range(29, 39)]
+    sender.send(*[to("stuck", "taken")] * 20)
+    post.rig.run()
+    assert len(stuck.messages) == 30, "it takes again, and waits as others do"
+
+
+def test_many_addresses_that_take_nothing_share_what_may_wait(post: Post) -> None:
+    sender = post.sender(capacity=40)
+    for number in range(20):
+        post.consumer(f"stuck-{number}", credit=0)
+        sender.send(to(f"stuck-{number}", "1"), to(f"stuck-{number}", "2"))
+    post.rig.run()
+    assert sender.link.credit == 0
+    post.rig.advance(2 * PATIENCE_S)
+    assert sender.link.credit >= 30
+
+
+def test_who_takes_slowly_holds_its_sender_back(post: Post) -> None:
+    stuck, _, sender = held_up(post)
+    for _ in range(39):
+        post.rig.advance(PATIENCE_S * 0.9)
+        stuck.link.grant(1)
+        post.rig.run()
+        stuck.answer()
+        post.rig.run()
+    assert released(sender) == 0
+    assert stuck.messages == [to("stuck", str(number)) for number in range(39)]
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_a_large_message_for_who_takes_nothing_stops_the_others_only_for_a_while(post: Post, before: int) -> None:
+    post.consumer("stuck", credit=0)
+    quick, sender = post.consumer("quick"), post.sender(capacity=40)
+    sender.send(*[to("stuck")] * before)
+    delivery = sender.begin(to("stuck", "x" * 200_000)[:150_000])
+    post.rig.run()
+    post.rig.advance(2 * PATIENCE_S)
+    assert released(sender) == before
+    sender.link.send(to("stuck", "x" * 200_000)[150_000:])
+    sender.link.finish()
+    sender.send(to("quick"))
+    post.rig.run()
+    assert delivery not in sender.open
+    assert quick.messages == [to("quick")]
+
+
+def test_a_sender_that_leaves_while_an_address_stands_still_leaves_no_timer(post: Post) -> None:
+    _, _, sender = held_up(post)
+    sender.link.close()
+    post.rig.run()
+    assert post.rig.timers.next_deadline() is None
 
 
 def test_of_a_sender_whose_link_was_ended_nothing_more_is_looked_at(post: Post):

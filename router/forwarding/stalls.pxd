@@ -1,0 +1,20 @@
+from router.forwarding.ends cimport Inlet
+
+
+cdef class Part(Inlet):
+    """What a sender has for one of its addresses."""
+
+    cdef int give_back(self, int most) except -1
+
+
+cdef class Stalls:
+    cdef int capacity
+    cdef dict inlets
+    cdef dict seen
+    cdef dict stalled
+    cdef object timer
+
+    cdef int on_waiting(self, Part inlet) except -1
+    cdef bint has_enough(self, Part inlet) except -1
+    cdef int stop(self) except -1
+    cdef int _share(self) except -1
