@@ -63,7 +63,7 @@ cdef class Level:
         # What stays is what arrived last; bodies leave the memory in the same order.
         while self.tail is not None and len(self.tail) >= 2 * self.pack_entries:
             entry = self.tail[self.pack_entries - 1]
-            if entry.message.body is not None:
+            if entry.message.body is not None and entry.message.references == 1:
                 break
             packer = Packer(self.priority)
             for number in range(self.pack_entries):
@@ -71,8 +71,7 @@ cdef class Level:
                 if entry.standing == ARCHIVED:
                     continue
                 if can_be_packed(entry):
-                    packer.add(entry.message.message_id, entry.position, entry.message.size_bytes,
-                               entry.message.deadline_s, entry.delivery_count)
+                    packer.add_entry(entry)
                     entry.standing = PACKED
                     continue
                 self._flush(packer)

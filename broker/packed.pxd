@@ -8,6 +8,8 @@ cdef enum:
 
 cdef class Pack:
     cdef bytes data
+    # Messages that others have, too, by their number in the pack; None for those that only it has. None: there are none.
+    cdef tuple shared
     cdef list entries
     cdef int count
     cdef long long first_position
@@ -23,6 +25,7 @@ cdef class Pack:
     cdef bint close(self) except -1
     cdef int drop_archived(self) except -1
     cdef bint has_available(self, double now) except -1
+    cdef bint _has_kept(self, int number) noexcept
 
 
 cdef class Packer:
@@ -36,7 +39,9 @@ cdef class Packer:
     cdef long long last_ms
     cdef double earliest_s
     cdef double latest_s
+    cdef list shared
 
+    cdef int add_entry(self, Entry entry) except -1
     cdef int add(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
                  unsigned int delivery_count) except -1
     cdef Pack take(self)

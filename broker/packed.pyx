@@ -1,9 +1,9 @@
 """What waits far behind the front of a queue: ten bytes for each message instead of two hundred.
 
-A pack has up to PACK_ENTRIES messages of one queue and priority, one after the other. Only what can be made again from
-its numbers is packed: a small message in the store, in this queue alone, that nobody was told of and that has its body
-nowhere in memory. A pack is opened when it comes to the front, when a browser comes to it, or when something in it is
-past its deadline.
+A pack has up to PACK_ENTRIES messages of one queue and priority, one after the other, that nobody was told of. One that lies in
+other queues, too, is one message for all of them: the pack refers to it. Of the others only those are packed that can be made
+again from their numbers: small ones in the store, that have their body nowhere in memory. A pack is opened when it comes
+to the front, when a browser comes to it, or when something in it is past its deadline.
 
     message_id       from the one before, zigzag
     position         from the one before
@@ -46,15 +46,19 @@ cdef class Pack:
     cdef bint close(self) except -1:
         """As it was, unless somebody has something of it. False: it is still open."""
         cdef Entry entry
+        cdef int number
         if self.is_spent or self.entries is None:
             return True
         if self.viewers:
             return False
-        for entry in self.entries:
-            if not can_be_packed(entry):
+        for number, entry in enumerate(self.entries):
+            if not _is_plain(entry) or not (self._has_kept(number) or _can_be_made_again(entry.message)):
                 return False
         self.entries = None
         return True
+
+    cdef bint _has_kept(self, int number) noexcept:
+        return self.shared is not None and number < len(self.shared) and self.shared[number] is not None
 
     cdef int drop_archived(self) except -1:
         """What is left of an open one becomes all it has; its deadlines are known again."""
@@ -66,10 +70,9 @@ cdef class Pack:
         for entry in every:
             if entry.standing == AVAILABLE:
                 self.entries.append(entry)
-                packer.add(entry.message.message_id, entry.position, entry.message.size_bytes,
-                           entry.message.deadline_s, entry.delivery_count)
+                packer.add_entry(entry)
         left = packer.take()
-        self.data, self.count = left.data, left.count
+        self.data, self.count, self.shared = left.data, left.count, left.shared
         self.earliest_s, self.latest_s = left.earliest_s, left.latest_s
         self.close()
         return 0
@@ -102,6 +105,17 @@ cdef class Packer:
         self.count = 0
         self.first_position = self.last_position = self.last_id = self.last_ms = 0
         self.earliest_s, self.latest_s = INFINITY, -INFINITY
+        self.shared = None
+        return 0
+
+    cdef int add_entry(self, Entry entry) except -1:
+        cdef Message message = entry.message
+        self.add(message.message_id, entry.position, message.size_bytes, message.deadline_s, entry.delivery_count)
+        if message.references > 1:
+            if self.shared is None:
+                self.shared = []
+            self.shared.extend([None] * (self.count - 1 - len(self.shared)))
+            self.shared.append(message)
         return 0
 
     cdef int add(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
@@ -133,14 +147,20 @@ cdef class Packer:
         pack.data = (<char *>self.buffer)[:self.at - self.buffer]
         pack.count, pack.priority, pack.first_position = self.count, self.priority, self.first_position
         pack.earliest_s, pack.latest_s = self.earliest_s, self.latest_s
+        pack.shared = None if self.shared is None else tuple(self.shared)
         self._begin()
         return pack
 
 
 cdef bint can_be_packed(Entry entry) noexcept:
-    cdef Message message = entry.message
-    if entry.standing != AVAILABLE or entry.cause is not None or entry.shunned_by is not None:
-        return False
+    return _is_plain(entry) and (entry.message.references > 1 or _can_be_made_again(entry.message))
+
+
+cdef bint _is_plain(Entry entry) noexcept:
+    return entry.standing == AVAILABLE and entry.cause is None and entry.shunned_by is None
+
+
+cdef bint _can_be_made_again(Message message) noexcept:
     return message.is_stored and not message.is_large and message.references == 1 and message.body is None
 
 
@@ -153,7 +173,7 @@ cdef list _unpack(Pack pack):
     cdef u64 size_bytes, deadline
     cdef int number
     for number in range(pack.count):
-        message, entry = Message.__new__(Message), Entry.__new__(Entry)
+        entry = Entry.__new__(Entry)
         message_id += _unzigzag(_next(&at))
         position += <long long>_next(&at)
         size_bytes = _next(&at)
@@ -161,10 +181,14 @@ cdef list _unpack(Pack pack):
         deadline = _next(&at)
         if deadline:
             at_ms += _unzigzag(deadline - 1)
-        message.message_id, message.size_bytes, message.priority = message_id, size_bytes >> 1, pack.priority
-        message.is_stored = True
-        message.deadline_s = at_ms / 1000.0 if deadline else INFINITY
-        message.references = 1
+        if pack._has_kept(number):
+            message = pack.shared[number]
+        else:
+            message = Message.__new__(Message)
+            message.message_id, message.size_bytes, message.priority = message_id, size_bytes >> 1, pack.priority
+            message.is_stored = True
+            message.deadline_s = at_ms / 1000.0 if deadline else INFINITY
+            message.references = 1
         entry.message, entry.position, entry.standing = message, position, AVAILABLE
         found.append(entry)
     return found

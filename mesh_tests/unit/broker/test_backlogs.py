@@ -159,6 +159,20 @@ def test_what_is_taken_while_a_browser_looks_is_not_shown_any_more(rig: Rig) -> 
     assert browser.bodies == [*range(300), *range(1000, 1500)]
 
 
+def test_a_backlog_of_many_subscriptions_takes_little_memory_and_each_gets_all(short_of_memory: Rig) -> None:
+    rig, count = short_of_memory, 10
+    for number in range(count):
+        subscribe(rig, f"sub-{number}")
+    before = entry_count()
+    fill(rig.client(), MANY, address="news.today")
+    assert entry_count() - before < count * (MANY - 3000)
+    for name in ("sub-0", "sub-1"):
+        consumer = rig.client("reader").consumer("news.#", credit=0, name=name, **DURABLE)
+        assert take(consumer, MANY) == list(range(MANY))
+        rig.restart()
+    assert take(rig.client("reader").consumer("news.#", credit=0, name="sub-9", **DURABLE), MANY) == list(range(MANY))
+
+
 def begin_to_delete(rig: Rig) -> None:
     """A subscription with a backlog ends, and the disk has not said yet that it has that."""
     subscribe(rig, "mine")

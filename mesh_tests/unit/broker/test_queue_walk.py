@@ -28,6 +28,8 @@ class QueueWalk(RuleBasedStateMachine):
         self.credit: dict[int, int] = {}
         self.held: dict[int, dict[int, Entry]] = {}
         self.live: dict[int, Message] = {}
+        self.shared: dict[int, Message] = {}
+        """Those that lie in another queue, too."""
         self.ahead: dict[int, list[Message]] = {}
         """Of browsers: what they have not been given yet."""
         self.on_the_way: list[Message] = []
@@ -64,6 +66,7 @@ class QueueWalk(RuleBasedStateMachine):
                     assert not any(entry.message_id in held for held in self.held.values()), "given twice"
                     assert (consumer_id, entry.message_id) not in self.shunned
                     assert not entry.message.is_expired(self.now)
+                    assert entry.message is self.shared.get(entry.message_id, entry.message)
                     assert (
                         not entry.message.is_stored
                         or entry.was_seen
@@ -97,17 +100,32 @@ class QueueWalk(RuleBasedStateMachine):
         message.references += 1
         self.on_the_way.append(message)
 
+    @precondition(lambda self: self.shared)
+    @rule(where=st.integers(0, 1000))
+    def take_elsewhere(self, where: int) -> None:
+        """The other queue has done with one of them."""
+        self.shared.pop(list(self.shared)[where % len(self.shared)]).references -= 1
+
     @precondition(lambda self: self.on_the_way)
     @rule()
     def write(self) -> None:
         self.on_the_way.pop(0).references -= 1
 
-    @rule(count=st.integers(1, 9), is_stored=st.booleans(), ttl_s=st.none() | st.integers(1, 5), priority=PRIORITIES)
-    def enqueue(self, count: int, is_stored: bool, ttl_s: int | None, priority: int) -> None:
+    @rule(
+        count=st.integers(1, 9),
+        is_stored=st.booleans(),
+        is_shared=st.booleans(),
+        ttl_s=st.none() | st.integers(1, 5),
+        priority=PRIORITIES,
+    )
+    def enqueue(self, count: int, is_stored: bool, is_shared: bool, ttl_s: int | None, priority: int) -> None:
         for number in range(count):
             expires_at_s = None if ttl_s is None else self.now + ttl_s + number / 7
             message = new_message(self.next_id, is_stored=is_stored, expires_at_s=expires_at_s, priority=priority)
             message.references = 1
+            if is_shared:
+                message.references = 2
+                self.shared[self.next_id] = message
             self.live[self.next_id] = message
             self.next_id += 1
             for ahead in self.ahead.values():
