@@ -8,8 +8,9 @@ from itertools import accumulate
 from pathlib import Path
 from zlib import crc32
 
+from addressing.problem import hint_for
 from broker.cause import Cause
-from broker.store.batch import QueueRow
+from broker.store.batch import QueueRow, StoreError
 from broker.store.counts import counts_in
 from broker.store.reading import ReadStore
 from broker.store.segments import checksums_in, read_index
@@ -32,11 +33,18 @@ class StoredMessage:
 
 
 def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[StoredMessage]:
-    """Of the queues and subscriptions at ``address``, or of all: one queue after the other."""
+    """Of the queues and subscriptions at ``address``, or of all: one queue after the other.
+
+    Raises StoreError when there is none at ``address``.
+    """
     causes = store.causes()
-    for row, _ in store.queues():
-        if address is None or row.address == address:
-            yield from _messages_of(store, row, causes)
+    rows = [row for row, _ in store.queues()]
+    wanted = [row for row in rows if address in (None, row.address)]
+    if address is not None and not wanted:
+        has = hint_for(address, dict.fromkeys(row.address for row in rows), title="it has")
+        raise StoreError(f"there is no queue or topic filter {address!r} in {store.directory}: {has}")
+    for row in wanted:
+        yield from _messages_of(store, row, causes)
 
 
 def _messages_of(store: ReadStore, row: QueueRow, causes: dict[tuple[int, int], Cause]) -> Iterator[StoredMessage]:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from broker.store.batch import QueueKind, QueueRow
+from broker.store.batch import QueueKind, QueueRow, WriteBatch
+from broker.store.sqlite import SqliteStore
 from mesh.cli import cli
 from mesh.exit_codes import ExitCode
 from mesh.store_report import subscriber
@@ -62,6 +63,25 @@ def test_dump_prints_each_message_as_json(directory: Path) -> None:
     assert documents[-1]["file"] == str(directory / "large" / str(LARGE_ID))
     everything = [json.loads(line) for line in run("dump", directory).stdout.splitlines()]
     assert {document["subscriber"] for document in everything} == {None, "reader|mine"}
+
+
+def test_dump_of_an_unknown_queue_says_what_there_is(directory: Path) -> None:
+    result = run("dump", directory, "-a", "ordres")
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stdout == ""
+    assert result.stderr == (
+        f"error: there is no queue or topic filter 'ordres' in {directory}: "
+        "did you mean 'orders'?  it has: orders, news.#\n"
+    )
+
+
+def test_dump_of_a_queue_without_messages_prints_nothing(directory: Path) -> None:
+    store = SqliteStore(directory)
+    store.load()
+    store.commit(WriteBatch(queues=[QueueRow(9, QueueKind.QUEUE, "empty")]))
+    store.close()
+    result = run("dump", directory, "-a", "empty")
+    assert (result.exit_code, result.output) == (ExitCode.OK, "")
 
 
 def test_a_store_goes_to_a_backup_and_back(directory: Path, tmp_path: Path) -> None:
