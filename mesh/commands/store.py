@@ -27,7 +27,12 @@ def check_all(directory: Path, out: Output) -> None:
     """Prove every message, index and total of a store that no broker uses. Nothing is written.
 
     \b
-    DELIVERED  messages that somebody was given before
+    Columns:
+      ADDRESS    name of the queue, or the topic of a subscription
+      SUBSCRIBER whose subscription it is: container-id and link name, or the name that is shared
+      MESSAGES   messages that wait, those that were with a consumer too
+      BYTES      size of all of them
+      DELIVERED  messages that somebody was given before
 
     \b
     Examples:

@@ -178,6 +178,12 @@ def test_the_reference_is_current() -> None:
     assert written.read_text() == reference(), "make it anew: python -m mesh.reference > docs/reference/cli.md"
 
 
+def test_no_block_of_the_reference_is_empty() -> None:
+    blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```$", reference(), re.DOTALL | re.MULTILINE)
+    assert len(blocks) > len(ALL) / 2
+    assert all(blocks)
+
+
 def test_schema_is_the_json_schema_of_topologies() -> None:
     plain = json.loads(run("schema").stdout)
     wrapped = json.loads(run("schema", "--json").stdout)
