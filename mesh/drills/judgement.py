@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mesh.drills import checks, plots
+from mesh.drills import checks, plots, words
 from mesh.drills.detection import Notice
 from mesh.drills.model import Drill
 from mesh.drills.observed import Seen, address_report, baseline_of, fault_report, seen, with_verdict
@@ -127,10 +127,10 @@ def conclude(
     Else a failure weighs more than a fault that did not bite.
     """
     unsound = list(_unsound(record, baseline))
-    failed = [f"{check.text}: observed {check.observed} ({check.scope})" for check in rest if check.passed is False]
+    failed = [words.not_held(check) for check in rest if check.passed is False]
     failed += [f"{fault.label} could not be healed" for fault in faults if not fault.was_healed]
-    toothless = [f"{fault.label} was not shown to bite" for fault in faults if not fault.did_bite]
-    unknown = [f"{check.text}: could not be measured" for check in (*baseline, *rest) if check.passed is None]
+    toothless = [words.not_shown(fault) for fault in faults if not fault.did_bite]
+    unknown = [words.not_measured(check) for check in (*baseline, *rest) if check.passed is None]
     if not (baseline or rest):
         unknown.append("nothing is expected of it: no key 'expect' has an entry")
     unknown += filter(None, [record.ended_early])
@@ -158,4 +158,4 @@ def _unsound(record: Record, baseline: Sequence[Check]) -> Iterator[str]:
             yield f"the load was not reached before the first fault: {load}"
     for check in baseline:
         if check.passed is False:
-            yield f"not steady before the first fault: {check.text}, observed {check.observed} ({check.scope})"
+            yield words.not_steady(check)

@@ -1,7 +1,8 @@
 """The JUnit XML of a drill, for those who look at CI: one test case for the verdict, each check and each fault.
 
-FAIL is a failure, INVALID and UNKNOWN are errors. The case of the verdict says so even where every other one passed:
-a drill that proves nothing is not green.
+FAIL is a failure, INVALID and UNKNOWN are errors. Each reason counts once: the case of the verdict has those that no
+other case has, and is skipped where there are none. It is not green even where every other one passed: a drill that
+proves nothing is not.
 """
 
 from __future__ import annotations
@@ -61,9 +62,23 @@ def _verdict_case(report: Report) -> xml.Element:
     case = _case(report, "verdict", report.title or report.drill)
     case.set("time", f"{report.took_s:.3f}")
     if report.verdict is not Verdict.PASS:
-        reasons = "; ".join(report.reasons) or str(report.verdict)
-        _end(case, OUTCOMES[report.verdict], reasons, words.Headline.of(report).sentence(report))
+        own = _reasons_without_case(report)
+        tag = OUTCOMES[report.verdict] if own else "skipped"
+        reasons = "; ".join(own) or f"{report.verdict}, as the cases that did not pass say"
+        _end(case, tag, reasons, words.Headline.of(report).sentence(report))
     return case
+
+
+def _reasons_without_case(report: Report) -> list[str]:
+    """Why it is not green; all of it where no other case says so."""
+    failed = [check for check in report.checks if check.passed is False]
+    toothless = [fault for fault in report.faults if not fault.did_bite]
+    if not failed and not toothless:
+        return [*report.reasons] or [str(report.verdict)]
+    told = {words.not_measured(check) for check in report.checks if check.passed is None}
+    told.update(*((words.not_held(check), words.not_steady(check)) for check in failed))
+    told.update(map(words.not_shown, toothless))
+    return [reason for reason in report.reasons if reason not in told]
 
 
 def _check_case(report: Report, check: Check) -> xml.Element:
@@ -72,14 +87,15 @@ def _check_case(report: Report, check: Check) -> xml.Element:
         _end(case, "skipped", f"could not be measured: {check.text}", check.advice)
     elif not check.passed:
         margin = f", {check.margin}" if check.margin else ""
-        _end(case, "failure", f"{check.text}: observed {check.observed}{margin} ({check.scope})", check.advice)
+        tag = OUTCOMES[Verdict.INVALID if words.not_steady(check) in report.reasons else Verdict.FAIL]
+        _end(case, tag, f"{check.text}: observed {check.observed}{margin} ({check.scope})", check.advice)
     return case
 
 
 def _fault_case(report: Report, fault: FaultReport) -> xml.Element:
     case = _case(report, "fault", f"{fault.id}: {fault.label} bites")
     if not fault.did_bite:
-        _end(case, "error", f"{fault.label} was not shown to bite", "\n".join(fault.evidence))
+        _end(case, "error", words.not_shown(fault), "\n".join(fault.evidence))
     return case
 
 

@@ -1,11 +1,11 @@
-"""How figures of a drill read: `18 ms`, `1.23 s`, `12,034`. And the few of them that say how it went."""
+"""How figures and findings of a drill read: `18 ms`, `12,034`, `kill r2 was not shown to bite`. And the headline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mesh.drills.report import Counts, Report, Result
+from mesh.drills.report import Check, Counts, FaultReport, Report, Result
 
 NONE = "-"
 """Not measured, or nothing to measure."""
@@ -33,6 +33,22 @@ def count(value: int | None) -> str:
 
 def not_accepted(counts: Counts) -> int:
     return counts.rejected + counts.released + counts.modified + counts.unknown
+
+
+def not_held(check: Check) -> str:
+    return f"{check.text}: observed {check.observed} ({check.scope})"
+
+
+def not_steady(check: Check) -> str:
+    return f"not steady before the first fault: {check.text}, observed {check.observed} ({check.scope})"
+
+
+def not_measured(check: Check) -> str:
+    return f"{check.text}: could not be measured"
+
+
+def not_shown(fault: FaultReport) -> str:
+    return f"{fault.label} was not shown to bite"
 
 
 def fault_labels(report: Report) -> dict[str, str]:

@@ -36,8 +36,32 @@ def test_a_check_that_failed_is_a_failure_with_its_advice() -> None:
     assert isinstance(failure, Failure)
     assert "observed 2.4 s, 4.8x above" in failure.message
     assert "`connect`" in failure.text
-    # Two checks, and the verdict.
-    assert (suite.failures, suite.errors, suite.skipped) == (3, 0, 1)
+
+
+def test_a_check_that_failed_counts_once() -> None:
+    suite = read(drill_reports.failing())
+    verdict = next(iter(suite))
+    # Two failed, one was not measured, and there is no more to say for the verdict.
+    assert (suite.failures, suite.errors, suite.skipped) == (2, 0, 2)
+    assert verdict.result[0].message == "FAIL, as the cases that did not pass say"
+    assert verdict.result[0].text.startswith("FAIL: lose-a-router: worst outage 2.4 s")
+
+
+def test_the_verdict_has_the_reasons_that_no_other_case_has() -> None:
+    failing = drill_reports.failing()
+    verdict = next(iter(read(replace(failing, reasons=(*failing.reasons, "kill r2 could not be healed")))))
+    assert [type(each) for each in verdict.result] == [Failure]
+    assert verdict.result[0].message == "kill r2 could not be healed"
+
+
+def test_what_was_not_steady_from_the_start_is_one_error() -> None:
+    report = drill_reports.passing()
+    check = replace(report.checks[-1], passed=False, observed="60 ms")
+    reason = "not steady before the first fault: p99 < 50ms, observed 60 ms (before, orders)"
+    report = replace(report, verdict=Verdict.INVALID, reasons=(reason,), checks=(*report.checks[:-1], check))
+    suite = read(report)
+    assert (suite.failures, suite.errors, suite.skipped) == (0, 1, 1)
+    assert outcomes(suite)["p99 < 50ms (before, orders)"] == [Error]
 
 
 def test_a_check_without_a_measurement_is_skipped() -> None:
@@ -55,8 +79,10 @@ def test_the_verdict_shows_even_where_all_else_is_well(verdict: Verdict, kind: t
     assert not any(case.result for case in others)
 
 
-def test_a_fault_that_did_not_bite_is_an_error() -> None:
-    assert outcomes(read(drill_reports.invalid()))["2: cut r3-r4 bites"] == [Error]
+def test_a_fault_that_did_not_bite_is_one_error() -> None:
+    suite = read(drill_reports.invalid())
+    assert outcomes(suite)["2: cut r3-r4 bites"] == [Error]
+    assert (suite.failures, suite.errors, suite.skipped) == (0, 1, 1)
 
 
 def test_properties_say_how_to_repeat_it() -> None:
