@@ -276,7 +276,7 @@ _ALL = (
         "dead letters or expired messages that cannot go there",
         "'dead_letter' and 'expiry' name a queue that the same broker keeps: the message moves in one step. It is "
         "declared, is no pattern, and lies on every broker of the address.",
-        "name such a queue, or declare one.",
+        "name such a queue, declare one, or have the one that is named be on the other brokers of the address too.",
     ),
     Code(
         "AM411",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 from addressing.book import AddressKind
 from addressing.declared import Declared
@@ -66,9 +67,9 @@ def _check_way(
     if name is None:
         return
     here, subject = (*path, way), f"address {path[1]!r}: '{way}: {name}'"
+    wanted = _brokers_of(address, topology)
 
-    def cannot(what: str, *relies_on: Path, known: Sequence[str] = ()) -> Problem:
-        fix = f"declare a queue on the same broker, '{name}: queue', or name another."
+    def cannot(what: str, fix: str, *relies_on: Path, known: Sequence[str] = ()) -> Problem:
         hint = hint_for(name, known, title="queues") if known else ""
         return Problem(
             here, "AM410", f"{subject} {what}", hint, fix, suggestion=nearest(name, known), relies_on=relies_on
@@ -81,17 +82,40 @@ def _check_way(
     if target is None:
         if declared.addresses is not None:
             queues = [queue for queue in _plain_queues(topology) if queue != path[1]]
-            yield cannot("is no address of this mesh", known=queues)
+            fix = f"declare it, '{_declared(name, wanted, topology)}', or name another queue."
+            yield cannot("is no address of this mesh", fix, known=queues)
         return
     other, place = topology.addresses[target], ("addresses", target)
     if other.type is not AddressKind.QUEUE:
-        yield cannot(f"is of type {other.type}, expected a queue", (*place, "type"))
+        new = name if target != name else _new_queue(f"{name}.kept", topology)
+        fix = f"declare a queue, '{_declared(new, wanted, topology)}'{', and name that' if new != name else ''}."
+        yield cannot(f"is of type {other.type}, expected a queue", fix, (*place, "type"))
         return
-    missing = [broker for broker in _brokers_of(address, topology) if broker not in topology.brokers_of(other)]
-    if missing:
-        what = f"is not on broker {missing[0]!r}, where the address is"
+    has = _brokers_of(other, topology)
+    missing = [broker for broker in wanted if broker not in has]
+    # Where it is on none, that is reported as what it is.
+    if has and missing:
+        what = f"is on {_names(has)}, but not on {_names(missing)}, where the address is"
+        fix = f"have {target!r} be there too, 'brokers: [{', '.join([*has, *missing])}]', or name a queue that is."
         relies_on = tuple((*part, key) for part in (path, place) for key in ("broker", "brokers"))
-        yield cannot(what, *relies_on, ("default_broker",), ("brokers",))
+        yield cannot(what, fix, *relies_on, ("default_broker",), ("brokers",))
+
+
+def _declared(name: str, brokers: Sequence[str], topology: Topology) -> str:
+    """The entry of a queue on these brokers."""
+    if list(brokers) in ([], [topology.fallback_broker]):
+        return f"{name}: queue"
+    where = f"broker: {brokers[0]}" if len(brokers) == 1 else f"brokers: [{', '.join(brokers)}]"
+    return f"{name}: {{type: queue, {where}}}"
+
+
+def _new_queue(name: str, topology: Topology) -> str:
+    names = (name if i == 1 else f"{name}{i}" for i in count(1))
+    return next(each for each in names if each not in topology.addresses)
+
+
+def _names(brokers: Sequence[str]) -> str:
+    return f"broker{'s' if len(brokers) > 1 else ''} {' and '.join(map(repr, brokers))}"
 
 
 def _plain_queues(topology: Topology) -> list[str]:

@@ -319,6 +319,61 @@ def test_an_address_without_a_broker_is_mended_as_what_it_is(kind: str) -> None:
     assert error.fix == f"name the broker: {{type: {kind}, broker: NAME}}, or set default_broker."
 
 
+DEAD_LETTERS = TWO + "addresses:\n  orders: {type: queue, %s, dead_letter: dead}\n  %s\n"
+
+
+@pytest.mark.parametrize(
+    ("where", "other", "what", "fix", "mended"),
+    [
+        (
+            "broker: b1",
+            "dead: {type: queue, broker: b2}",
+            "is on broker 'b2', but not on broker 'b1', where the address is",
+            "have 'dead' be there too, 'brokers: [b2, b1]', or name a queue that is.",
+            "dead: {type: queue, brokers: [b2, b1]}",
+        ),
+        (
+            "brokers: [b1, b2]",
+            "'dead.#': {type: queue, broker: b2}\n  dead: {type: queue, broker: b1}",
+            "is on broker 'b1', but not on broker 'b2', where the address is",
+            "have 'dead' be there too, 'brokers: [b1, b2]', or name a queue that is.",
+            "dead: {type: queue, brokers: [b1, b2]}",
+        ),
+        (
+            "brokers: [b1, b2]",
+            "rpc: anycast",
+            "is no address of this mesh",
+            "declare it, 'dead: {type: queue, brokers: [b1, b2]}', or name another queue.",
+            "dead: {type: queue, brokers: [b1, b2]}",
+        ),
+        (
+            "broker: b2",
+            "'#': multicast",
+            "is of type multicast, expected a queue",
+            "declare a queue, 'dead: {type: queue, broker: b2}'.",
+            "dead: {type: queue, broker: b2}",
+        ),
+    ],
+    ids=["elsewhere", "on one of two", "undeclared", "no queue"],
+)
+def test_a_queue_for_dead_letters_is_mended_where_the_address_is(
+    where: str, other: str, what: str, fix: str, mended: str
+) -> None:
+    (error,) = errors_of(DEAD_LETTERS % (where, other))
+    assert (error.message, error.fix) == (f"address 'orders': 'dead_letter: dead' {what}", fix)
+    parse_topology(DEAD_LETTERS % (where, mended), file="mesh.yml")
+
+
+def test_a_name_that_is_taken_is_not_offered_to_a_queue_for_dead_letters() -> None:
+    (error,) = errors_of(ONE + "addresses: {a: {type: queue, expiry: late}, late: topic, late.kept: topic}")
+    assert error.fix == "declare a queue, 'late.kept2: queue', and name that."
+
+
+def test_a_queue_for_dead_letters_without_a_broker_is_one_mistake() -> None:
+    places = found_in(TWO + "addresses: {a: {type: queue, broker: b1, dead_letter: d}, d: queue}")
+    assert [place[-5:] for place in places] == ["AM403"]
+
+
 def test_a_password_is_never_repeated_in_a_message() -> None:
     (error,) = errors_of(R + "users:\n  a:\n    password: >-\n      hunter2\n")
     assert "hunter2" not in str(error)
