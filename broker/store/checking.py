@@ -35,7 +35,7 @@ class QueueTotals:
     delivered: int = 0
     """Messages that somebody was given before."""
     is_mark_open: bool = False
-    """It was not closed in order: at the next start up to 1,000 more count as delivered."""
+    """Its broker did not close it: at the next start up to 1,000 more count as delivered."""
 
 
 @dataclass(slots=True)

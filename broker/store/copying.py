@@ -11,7 +11,7 @@ from shutil import copyfile, rmtree
 
 from broker.store.batch import StoreError
 from broker.store.checking import CheckReport, check
-from broker.store.counts import counts_in, counts_of, needed_in
+from broker.store.counts import counts_in, counts_of, needed_in, raised
 from broker.store.large import sync_directory
 from broker.store.reading import DATABASE, LARGE, ReadStore, reading
 from broker.store.segments import read_index
@@ -36,7 +36,7 @@ def restore(copy: Path, directory: Path) -> CheckReport:
 
 
 def _copy_to(directory: Path, source: Path) -> CheckReport:
-    """It has its name when it is whole."""
+    """It has its name when it is whole, and is closed in order."""
     partial = directory.with_name(f"{directory.name}.partial")
     with reading(source, may_be_used=True) as store, _made(partial):
         try:
@@ -44,6 +44,7 @@ def _copy_to(directory: Path, source: Path) -> CheckReport:
                 # In one go: in steps it would begin anew whenever the broker writes.
                 store.database.backup(database)
                 _forget(database, _copy_large(store, database, partial))
+                _close(database)
         except sqlite3.Error as error:
             raise StoreError(f"cannot copy {source} to {directory}: {error}") from error
         _sync(partial)
@@ -99,6 +100,34 @@ def _forget(database: sqlite3.Connection, gone: set[int]) -> None:
             database.execute("DELETE FROM holding WHERE queue_id = ? AND segment_id = ?", (queue_id, segment_id))
     for message_id in gone:
         database.execute("DELETE FROM cause WHERE message_id = ?", (message_id,))
+    database.execute("COMMIT")
+
+
+def _close(database: sqlite3.Connection) -> None:
+    """What consumers may have seen counts as given to them, as at the start of a broker that was killed."""
+    marks = {
+        (queue_id, priority): mark
+        for queue_id, priority, mark in database.execute("SELECT queue_id, priority, seen_mark FROM mark")
+    }
+    places = database.execute(
+        "SELECT queue_id, segment_id FROM holding JOIN queue USING (queue_id) JOIN segment USING (segment_id) "
+        "WHERE segment_id <= (SELECT max(seen_mark) FROM mark WHERE mark.queue_id = holding.queue_id)"
+    ).fetchall()
+    database.execute("BEGIN")
+    for place in places:
+        counts, message_index = database.execute(
+            "SELECT counts, message_index FROM holding JOIN segment USING (segment_id) "
+            "WHERE queue_id = ? AND segment_id = ?",
+            place,
+        ).fetchone()
+        seen = [
+            message_id <= marks.get((place[0], priority), 0)
+            for message_id, (_, priority, _, _) in enumerate(read_index(message_index), place[1])
+        ]
+        database.execute(
+            "UPDATE holding SET counts = ? WHERE queue_id = ? AND segment_id = ?", (raised(counts, seen), *place)
+        )
+    database.execute("DELETE FROM mark")
     database.execute("COMMIT")
 
 

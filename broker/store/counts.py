@@ -7,6 +7,7 @@ import struct
 from collections.abc import Sequence
 
 COUNT_BYTES = 2
+MOST_COUNT = 0xFFFF
 
 _COUNTS = "SELECT counts FROM holding WHERE segment_id = ? AND queue_id IN (SELECT queue_id FROM queue)"
 
@@ -20,6 +21,12 @@ def counts_in(counts: bytes) -> tuple[int, ...]:
 
 def counts_of(numbers: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(numbers)}H", *numbers)
+
+
+def raised(counts: bytes, seen: Sequence[bool]) -> bytes:
+    """With those counts one higher whose message is there and was seen."""
+    pairs = zip(counts_in(counts), seen, strict=True)
+    return counts_of([count + (is_seen and 0 < count < MOST_COUNT) for count, is_seen in pairs])
 
 
 def needed_in(database: sqlite3.Connection, segment_id: int, slots: int) -> list[bool]:

@@ -273,6 +273,27 @@ def test_a_backup_of_a_store_in_use_is_restored_whole(directory: Path, tmp_path:
     store.close()
 
 
+def test_a_backup_of_a_store_in_use_counts_as_seen_what_a_start_after_a_crash_does(
+    directory: Path, tmp_path: Path
+) -> None:
+    store = SqliteStore(directory)
+    store.load()
+    high = [(number, len(body_of(number)), 9, None, body_of(number)) for number in (302, 303)]
+    store.commit(WriteBatch(messages=high, entries=[(1, 302, 0), (1, 303, 0)]))
+    store.commit(WriteBatch(marks={(1, 4): 22, (1, 9): 302, (2, 4): 4}))
+    report = back_up(directory, tmp_path / "copy")
+    crashed = tmp_path / "crashed"
+    shutil.copytree(directory, crashed)
+    store.close()
+    assert not any(queue.is_mark_open for queue in report.queues.values())
+    started = SqliteStore(crashed)
+    started.load()
+    started.close()
+    assert totals(report) == totals(check(crashed)) == [("orders", 293, 13), ("news.#", 145, 2)]
+    with reading(crashed) as one, reading(tmp_path / "copy") as other:
+        assert list(one.holdings()) == list(other.holdings())
+
+
 def test_a_large_message_that_is_settled_meanwhile_is_not_in_the_backup(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

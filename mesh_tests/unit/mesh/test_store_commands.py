@@ -1,6 +1,7 @@
 """What does `amqpmesh store` say, and with which exit code?"""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,22 @@ def test_a_store_goes_to_a_backup_and_back(directory: Path, tmp_path: Path) -> N
     assert run("backup", directory, tmp_path / "copy").exit_code == ExitCode.OK
     assert run("restore", tmp_path / "copy", tmp_path / "again").exit_code == ExitCode.OK
     assert run("dump", tmp_path / "again").stdout.replace("/again/", "/data/") == run("dump", directory).stdout
+
+
+def test_nothing_is_said_of_closing_where_a_running_broker_was_backed_up(directory: Path, tmp_path: Path) -> None:
+    store = SqliteStore(directory)
+    store.load()
+    store.commit(WriteBatch(marks={(1, 4): 50}))
+    shutil.copytree(directory, tmp_path / "killed")
+    copied = run("backup", directory, tmp_path / "copy")
+    store.close()
+    told = "its broker did not close it: at the next start up to 1,000 more in a queue count as delivered"
+    assert told in run("check", tmp_path / "killed").stderr
+    for result in (copied, run("check", tmp_path / "copy"), run("restore", tmp_path / "copy", tmp_path / "again")):
+        assert result.exit_code == ExitCode.OK
+        assert result.stderr.splitlines() == [
+            "291 messages of 111,966 bytes in 2 segments; 360 bytes that nobody needs (`amqpmesh store compact`)"
+        ]
 
 
 def test_compact_says_how_much_room_it_gave_back(directory: Path) -> None:
