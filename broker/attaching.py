@@ -185,15 +185,10 @@ class Attachments:
             return
         else:
             place = self._place(wanted.address)
-        # Filters are not supported, so none is claimed.
-        link.set_source(
-            replace(
-                wanted,
-                type=TerminusType.SOURCE,
-                address=place.address if wanted.is_dynamic else wanted.address,
-                filter={},
-            )
-        )
+        address = place.address if wanted.is_dynamic else wanted.address
+        # Filters are not supported, so none is claimed. [3.5.3]
+        answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter={})
+        link.set_source(answered if place.holding is Holding.TOPIC else _with_its_link(answered))
         if place.holding is Holding.TOPIC:
             self._subscribe(link, place, wanted, now)
         else:
@@ -326,6 +321,11 @@ def _refuse_unsupported(wanted: Terminus) -> None:
     for name, value in wanted.filter.items():
         if name in SELECTORS or getattr(value, "descriptor", None) in SELECTORS:
             raise LinkError("amqp:not-implemented", f"filter {name!r}: selectors are not supported")
+
+
+def _with_its_link(wanted: Terminus) -> Terminus:
+    """Of a queue: its messages stay, but nothing of who took them."""
+    return replace(wanted, durability=Durability.NONE, expiry=Expiry.LINK_DETACH) if wanted.outlives_link else wanted
 
 
 def _container_id(link: Link) -> str:

@@ -7,7 +7,7 @@ from mesh_tests.unit.broker.rig import Producer, Rig
 from wire import terminus
 from wire.delivery import ACCEPTED, Kind
 from wire.message import selector_filter
-from wire.terminus import TerminusType
+from wire.terminus import Durability, Expiry, TerminusType
 
 
 def test_an_anonymous_producer_names_the_address_in_each_message(rig: Rig) -> None:
@@ -45,6 +45,13 @@ def test_a_selector_is_refused_and_not_ignored(rig: Rig) -> None:
     assert consumer.detached is not None
     assert consumer.detached[1] is not None
     assert consumer.detached[1].condition == "amqp:not-implemented"
+
+
+@pytest.mark.parametrize(("address", "is_kept"), [("orders", False), ("news.#", True)])
+def test_only_a_topic_is_said_to_keep_a_source_beyond_its_link(rig: Rig, address: str, is_kept: bool) -> None:
+    consumer = rig.client().consumer(address, durability=Durability.UNSETTLED_STATE, expiry=Expiry.NEVER)
+    assert consumer.link.remote_source.address == address
+    assert consumer.link.remote_source.outlives_link is is_kept
 
 
 def test_a_coordinator_is_refused(rig: Rig) -> None:
