@@ -21,7 +21,7 @@ from wire.events import Closed, Event, LinkDetached, LinkEstablished, Opened
 from wire.link import RECEIVE_FIRST, SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink, Session
 from wire.message import selector_filter
 from wire.node import Command, DropConnector
-from wire.terminus import DistributionMode, Terminus
+from wire.terminus import DistributionMode, Durability, Expiry, Terminus
 
 Ends = Sender | Receiver
 CONNECTOR = "server"
@@ -71,18 +71,38 @@ class Client:
         credit: int = 100,
         is_browsing: bool = False,
         selector: str | None = None,
+        subscription: str | None = None,
         keep_body: Callable[[], BodyKeeper] = HeldBody,
         timeout_s: float = ATTACH_TIMEOUT_S,
     ) -> Receiver:
-        """Attach a receiver; None asks the peer for a dynamic address. Raises LinkRefused, TimedOut."""
-        link = self._ready_session().receiver(self._link_name())
-        link.set_source(source_of(address, is_browsing, selector))
+        """Attach a receiver; None asks the peer for a dynamic address. Raises LinkRefused, TimedOut.
+
+        ``subscription``: the durable one of this name and our container-id; it stays when the receiver is closed.
+        """
+        source = source_of(address, is_browsing, selector, is_durable=subscription is not None)
+        link = self._ready_session().receiver(subscription or self._link_name())
+        receiver = Receiver(self, link, address, credit, keep_body, is_kept=subscription is not None)
+        await self._attach(link, receiver, source, timeout_s)
+        return receiver
+
+    async def recall(self, subscription: str, address: str, *, timeout_s: float = ATTACH_TIMEOUT_S) -> Receiver:
+        """Attach to a durable subscription as it is, by its name alone: to see it, and to end it. [2.6.3]
+
+        ``address`` is what it should be to. Raises LinkRefused, TimedOut.
+        """
+        link = self._ready_session().receiver(subscription)
+        receiver = Receiver(self, link, address, credit=0, is_kept=True)
+        receiver.purpose = f"cannot end the subscription {subscription}"
+        await self._attach(link, receiver, terminus.NULL_TERMINUS, timeout_s)
+        return receiver
+
+    async def _attach(self, link: IncomingLink, receiver: Receiver, source: Terminus, timeout_s: float) -> None:
+        link.owner = receiver
+        link.set_source(source)
         link.set_target(terminus.target(None))
         link.set_settle_modes(SEND_UNSETTLED, RECEIVE_FIRST)
-        receiver = link.owner = Receiver(self, link, address, credit, keep_body)
         link.open()
         await self._wait_established(link, timeout_s)
-        return receiver
 
     # For its links
     async def wait_for(self, holds: Callable[[], bool]) -> None:
@@ -206,9 +226,11 @@ class Client:
         """Credit and windows are looked at by those who wait for them."""
 
 
-def source_of(address: str | None, is_browsing: bool, selector: str | None) -> Terminus:
+def source_of(address: str | None, is_browsing: bool, selector: str | None, *, is_durable: bool = False) -> Terminus:
+    lasting = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER, "capabilities": ("topic",)}
     return terminus.source(
         address,
+        **(lasting if is_durable else {}),
         is_dynamic=address is None,
         distribution_mode=DistributionMode.COPY if is_browsing else DistributionMode.UNSPECIFIED,
         filter=selector_filter(selector) if selector else {},

@@ -166,11 +166,15 @@ class Receiver:
         address: str | None,
         credit: int,
         keep_body: Callable[[], BodyKeeper] = HeldBody,
+        *,
+        is_kept: bool = False,
     ) -> None:
+        """``is_kept``: what it receives from outlives it."""
         self._waits = waits
         self._link = link
         self.address = address
         self.purpose = f"cannot receive from {address or 'a dynamic address'}"
+        self._is_kept = is_kept
         self._credit = credit
         self._keep_body = keep_body
         self._arrival: Arrival | None = None
@@ -268,6 +272,11 @@ class Receiver:
     def fail(self, error: CommandFailed) -> None:
         self.error = self.error or error
 
+    @property
+    def is_durable(self) -> bool:
+        """The peer says that it keeps what this receives from."""
+        return self._link.remote_source.outlives_link
+
     def close(self) -> None:
         """What arrived and was not taken is forgotten; the peer has it still."""
         self.discard()
@@ -275,5 +284,16 @@ class Receiver:
             if isinstance(received.body, Path):
                 received.body.unlink(missing_ok=True)
         self._arrived.clear()
+        if self._is_kept:
+            self._link.detach()
+        else:
+            self._link.close()
+        self._waits.wake()
+
+    async def end(self) -> None:
+        """Close the link, and with it the durable subscription; returns when the peer says that it is done."""
         self._link.close()
         self._waits.wake()
+        await self._waits.wait_for(lambda: self._link.is_gone or self.error is not None)
+        if self.error is not None:
+            raise self.error

@@ -9,11 +9,13 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
+from addressing.address import normalize
 from mesh.arrival import BodyFiles, BodyKeeper, DroppedBody, FiledBody, HeldBody, cannot_write
-from mesh.client_links import Received, Receiver
+from mesh.client_links import LinkRefused, Received, Receiver
 from mesh.connect import connected
 from mesh.connection_options import Request
 from mesh.exit_codes import ExitCode
+from mesh.failure import CommandFailed
 from mesh.message_format import Shown, body_text, format_message, message_map, shows_body
 from mesh.output import Output
 from mesh.server import Server, find_server, tell_warning
@@ -27,6 +29,8 @@ OUTCOMES: dict[str, Outcome] = {
     "modify": MODIFIED_FAILED,
 }
 CONNECT_TIMEOUT_S = 10.0
+CLIENT_ID = "amqpmesh"
+"""Whose durable subscriptions are, unless an id is given: without one they would not be found again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,13 @@ class ReceiveOrder:
     outcome: str = "accept"
     template: str = "%b\n"
     folder: Path | None = None
+    subscription: str | None = None
+    """The durable one of this name; it is there for the next time."""
+    client_id: str | None = None
+
+    @property
+    def container_id(self) -> str | None:
+        return self.client_id or (None if self.subscription is None else CLIENT_ID)
 
 
 def run(request: Request, order: ReceiveOrder, out: Output) -> int:
@@ -54,21 +65,55 @@ def run(request: Request, order: ReceiveOrder, out: Output) -> int:
     return ExitCode.OK
 
 
+def run_unsubscribe(request: Request, order: ReceiveOrder, out: Output) -> int:
+    server = find_server(request)
+    tell_warning(server, out)
+    asyncio.run(unsubscribe(server, request.url.address, order))
+    out.say(f"ended the subscription {order.subscription} to {request.url.address}")
+    return ExitCode.OK
+
+
+async def unsubscribe(server: Server, address: str, order: ReceiveOrder) -> None:
+    """Raises CommandFailed when there is none of that name, or it is to another address."""
+    assert order.subscription is not None
+    async with connected(server, CONNECT_TIMEOUT_S, container_id=order.container_id) as client:
+        try:
+            receiver = await client.recall(order.subscription, address)
+        except LinkRefused as refused:
+            refused.fix = (
+                "`amqpmesh broker list` shows all subscriptions, and `amqpmesh broker delete` ends any of them."
+            )
+            raise
+        found = receiver.answered_address
+        if found not in (None, normalize(address)):
+            receiver.close()
+            raise CommandFailed(
+                f"cannot end the subscription {order.subscription} to {address}: it is to {found}",
+                fix=f"name {found} if it is that which is to end.",
+            )
+        await receiver.end()
+
+
 async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Output) -> int:
     number = 0
     files = None if order.folder is None else BodyFiles.behind(order.folder)
-    async with connected(server, CONNECT_TIMEOUT_S) as client:
+    async with connected(server, CONNECT_TIMEOUT_S, container_id=order.container_id) as client:
         receiver = await client.receiver(
             address or None,
             credit=order.credit,
             is_browsing=order.is_browsing,
             selector=order.selector,
+            subscription=order.subscription,
             keep_body=body_keeper(files, is_printed=out.is_json or shows_body(order.template)),
         )
         if not address:
             out.say(f"receiving from {receiver.answered_address}")
         shown_address = address or receiver.answered_address or ""
         try:
+            if order.subscription is not None and not receiver.is_durable:
+                raise CommandFailed(
+                    f"{address} has no durable subscriptions", fix="they are of a topic; leave out --durable."
+                )
             async for received in incoming(receiver, order):
                 number += 1
                 shown = Shown(read(received), shown_address, number, datetime.now().astimezone())

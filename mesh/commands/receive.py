@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from mesh.connection_options import address_arguments, connection_options, make_
 from mesh.options import AliasedOption, output_options
 from mesh.output import Output
 from mesh.units import DURATION
+
+if TYPE_CHECKING:
+    from mesh.receiving import ReceiveOrder
 
 
 def checked_format(_ctx: click.Context, _option: click.Parameter, template: str) -> str:
@@ -40,6 +43,18 @@ def checked_format(_ctx: click.Context, _option: click.Parameter, template: str)
 @click.option("-e", "--exit-when-empty", "is_until_empty", is_flag=True, help="Stop when there is nothing more now.")
 @click.option("--browse", "is_browsing", is_flag=True, help="Look at the messages of a queue and leave them there.")
 @click.option("--selector", metavar="SQL92", help="Only messages for which this holds.")
+@click.option(
+    "--durable",
+    "subscription",
+    metavar="NAME",
+    help="Take from the durable subscription NAME of a topic. It collects on when this ends, for the next time.",
+)
+@click.option(
+    "--client-id",
+    metavar="ID",
+    help="The container-id: whose subscription NAME is. [default: amqpmesh with --durable, else a new one]",
+)
+@click.option("--unsubscribe", is_flag=True, help="End the subscription of --durable and what it has; receive nothing.")
 @click.option("--credit", type=click.IntRange(1, 100_000), default=100, help="Messages on their way at once.")
 @click.option(
     "--outcome",
@@ -64,7 +79,7 @@ def checked_format(_ctx: click.Context, _option: click.Parameter, template: str)
 )
 @connection_options
 @output_options
-def command(out: Output, **options: Any) -> int:
+def command(out: Output, unsubscribe: bool, **options: Any) -> int:
     """Receive messages from an address and print them.
 
     URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
@@ -82,8 +97,24 @@ def command(out: Output, **options: Any) -> int:
       amqpmesh receive orders -c 10 -W 30s --json
       amqpmesh receive amqp://broker.example/orders -e -F '%t %k %b\\n'
       amqpmesh receive orders --browse -e
+      amqpmesh receive 'news.#' --durable laptop -e
+      amqpmesh receive 'news.#' --durable laptop --unsubscribe
     """
     from mesh import receiving
 
     order = receiving.ReceiveOrder(**{field.name: options[field.name] for field in fields(receiving.ReceiveOrder)})
-    return receiving.run(make_request(options), order, out)
+    request = make_request(options)
+    check_subscription(order, request.url.address, unsubscribe=unsubscribe)
+    return receiving.run_unsubscribe(request, order, out) if unsubscribe else receiving.run(request, order, out)
+
+
+def check_subscription(order: ReceiveOrder, address: str, *, unsubscribe: bool) -> None:
+    if order.subscription is None:
+        if unsubscribe:
+            raise click.UsageError("--unsubscribe ends a durable subscription: name it with --durable NAME")
+    elif not order.subscription:
+        raise click.UsageError("--durable needs a name, by which the subscription is found again")
+    elif not address:
+        raise click.UsageError("--durable needs an address: one that is made up ends with its receiver")
+    elif order.is_browsing:
+        raise click.UsageError("--browse looks at a queue, and --durable takes from a topic: use one of them")

@@ -263,6 +263,70 @@ def test_what_is_not_accepted_comes_back(mesh: RunningMesh) -> None:
     assert run(mesh, "receive", "orders.d", "-c", "1", "-W", "30s").stdout == "again\n"
 
 
+def subscribers(mesh: RunningMesh) -> list[tuple[str, str | None, int]]:
+    """Address, subscriber and messages of each subscription."""
+    queues = json.loads(run(mesh, "broker", "list", "--json").stdout)["queues"]
+    return [
+        (one["address"], one["subscriber"], one["available_count"]) for one in queues if one["kind"] == "subscription"
+    ]
+
+
+def test_a_durable_subscription_collects_until_it_is_ended(mesh: RunningMesh) -> None:
+    mine = ("receive", "news.#", "--durable", "laptop")
+    first = run(mesh, *mine, "-e")
+    assert (first.returncode, first.stdout) == (ExitCode.OK, "")
+    assert subscribers(mesh) == [("news.#", "cli|amqpmesh|laptop", 0)]
+    run(mesh, "send", "news.tea", "-m", "one", "-c", "3")
+    assert subscribers(mesh) == [("news.#", "cli|amqpmesh|laptop", 3)]
+    again = run(mesh, "receive", f"{mesh.url('r3')}/news.%23", "--durable", "laptop", "-c", "2", "-W", "30s")
+    assert again.stdout == "one\none\n"
+    assert subscribers(mesh) == [("news.#", "cli|amqpmesh|laptop", 1)]
+    other = run(mesh, "receive", "news.tea", "--durable", "laptop", "--unsubscribe")
+    assert other.returncode == ExitCode.FAILED
+    assert other.stderr == (
+        "error: cannot end the subscription laptop to news.tea: it is to news.#\n"
+        "fix: name news.# if it is that which is to end.\n"
+    )
+    ended = run(mesh, *mine, "--unsubscribe")
+    assert (ended.returncode, ended.stderr) == (ExitCode.OK, "ended the subscription laptop to news.#\n")
+    assert subscribers(mesh) == []
+    gone = run(mesh, *mine, "--unsubscribe")
+    assert gone.returncode == ExitCode.FAILED
+    assert gone.stderr == (
+        "error: cannot end the subscription laptop: no subscription is known as 'amqpmesh|laptop'\n"
+        "fix: `amqpmesh broker list` shows all subscriptions, and `amqpmesh broker delete` ends any of them.\n"
+    )
+
+
+def test_subscriptions_of_one_name_are_told_apart_by_the_client_id(mesh: RunningMesh) -> None:
+    for client_id in ("one", "two"):
+        run(mesh, "receive", "news.#", "--durable", "laptop", "--client-id", client_id, "-e")
+    assert [subscriber for _, subscriber, _ in subscribers(mesh)] == ["cli|one|laptop", "cli|two|laptop"]
+    for client_id in ("one", "two"):
+        run(mesh, "receive", "news.#", "--durable", "laptop", "--client-id", client_id, "--unsubscribe")
+    assert subscribers(mesh) == []
+
+
+def test_ctrl_c_leaves_a_durable_subscription_with_what_it_did_not_settle(mesh: RunningMesh) -> None:
+    receiver = receive_later(mesh, "news.#", "--durable", "laptop")
+    wait_until(lambda: subscribers(mesh) == [("news.#", "cli|amqpmesh|laptop", 0)], COMMAND_S, "attach")
+    receiver.send_signal(signal.SIGINT)
+    receiver.communicate(timeout=COMMAND_S)
+    run(mesh, "send", "news.tea", "-m", "missed")
+    assert subscribers(mesh) == [("news.#", "cli|amqpmesh|laptop", 1)]
+    run(mesh, "receive", "news.#", "--durable", "laptop", "--unsubscribe")
+    assert subscribers(mesh) == []
+
+
+@pytest.mark.parametrize("address", ["orders.kept", "rpc.kept", "prices.kept"])
+def test_what_is_no_topic_has_no_durable_subscription(mesh: RunningMesh, address: str) -> None:
+    refused = run(mesh, "receive", address, "--durable", "laptop")
+    assert refused.returncode == ExitCode.FAILED
+    assert refused.stderr == (
+        f"error: {address} has no durable subscriptions\nfix: they are of a topic; leave out --durable.\n"
+    )
+
+
 def test_an_outcome_that_was_not_expected_exits_1(mesh: RunningMesh) -> None:
     receiver = receive_later(mesh, f"{mesh.url('r3')}/rpc.b", "-c", "2", "-W", "30s", "--outcome", "reject")
     sent = run(mesh, "send", "rpc.b", "-m", "x", "--timeout", "30s")

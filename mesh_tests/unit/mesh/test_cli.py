@@ -178,6 +178,24 @@ def test_the_reference_is_current() -> None:
     assert written.read_text() == reference(), "make it anew: python -m mesh.reference > docs/reference/cli.md"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["news", "--unsubscribe"], "--unsubscribe ends a durable subscription: name it with --durable NAME"),
+        (["news", "--durable", ""], "--durable needs a name, by which the subscription is found again"),
+        (
+            ["//localhost/", "--durable", "mine"],
+            "--durable needs an address: one that is made up ends with its receiver",
+        ),
+        (["news", "--durable", "mine", "--browse"], "--browse looks at a queue, and --durable takes from a topic"),
+    ],
+)
+def test_a_durable_subscription_has_a_name_and_is_to_a_topic(arguments: list[str], what: str) -> None:
+    result = run("receive", *arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert what in result.stderr
+
+
 def test_no_block_of_the_reference_is_empty() -> None:
     blocks = re.findall(r"^```(?:sh|text)\n(.*?)^```$", reference(), re.DOTALL | re.MULTILINE)
     assert len(blocks) > len(ALL) / 2
