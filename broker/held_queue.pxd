@@ -15,6 +15,9 @@ cdef class Taker(DeliveryOwner):
 cdef class Producer(DeliveryOwner):
     """An incoming link that puts into a queue."""
 
+    # It has no credit, for want of room there; INFINITY while it has some.
+    cdef double waiting_since_s
+
     cdef int on_room_in_queue(self) except -1
 
 

@@ -22,6 +22,9 @@ cdef class Taker(DeliveryOwner):
 
 
 cdef class Producer(DeliveryOwner):
+    def __cinit__(self):
+        self.waiting_since_s = INFINITY
+
     cdef int on_room_in_queue(self) except -1:
         raise NotImplementedError
 
@@ -111,6 +114,11 @@ cdef class HeldQueue:
         if not self.max_bytes:
             return UNLIMITED
         return max(0, self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes)
+
+    def waits_of_producers(self, double now):
+        """Of each producer that has no credit, for how long the queue has had no room for it."""
+        cdef Producer producer
+        return [now - producer.waiting_since_s for producer in self.held_back if producer.waiting_since_s <= now]
 
     @property
     def coming_count(self):

@@ -124,9 +124,9 @@ class BrokerNode:
 
     def on_space(self, space: Space, now: float) -> None:
         """There is so much room on the disk."""
+        self._stock.now = now
         if not self._watermark.on_space(space):
             return
-        self._stock.now = now
         self._gate.on_disk(is_low=self._watermark.is_low)
         kind = DiskLow if self._watermark.is_low else DiskFine
         self._log(

@@ -377,7 +377,10 @@ cdef class Receiving(Producer):
             granted = 1
         if granted == 0:
             held.held_back[self] = None
+            if self.credit == 0:
+                self.waiting_since_s = min(self.waiting_since_s, self.stock.now)
             return 0
+        self.waiting_since_s = INFINITY
         # A frame for each message would be many; what is left of the credit brings this about again.
         if granted < self.credit:
             return 0

@@ -15,6 +15,10 @@ class QueueSummary:
     is_durable: bool
     subscriber: str | None
     queue: QueueSnapshot
+    waiting_count: int
+    """Producers without credit, for want of room in it."""
+    waiting_s: float
+    """The longest of them."""
 
 class Stock:
     now: float

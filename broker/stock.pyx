@@ -54,6 +54,10 @@ class QueueSummary:
     is_durable: bool
     subscriber: str | None
     queue: QueueSnapshot
+    waiting_count: int
+    """Producers without credit, for want of room in it."""
+    waiting_s: float
+    """The longest of them."""
 
 
 cdef class _Marked(Promise):
@@ -432,12 +436,21 @@ cdef class Stock:
                 self.delete(held)
 
     def summaries(self):
-        return tuple(
-            QueueSummary(held.address, held.is_subscription, held.is_durable, held.subscriber, held.queue.snapshot())
-            for held in self.every
-        )
+        return tuple(map(self._summary, self.every))
 
     # Within
+
+    def _summary(self, HeldQueue held):
+        waits = held.waits_of_producers(self.now)
+        return QueueSummary(
+            held.address,
+            held.is_subscription,
+            held.is_durable,
+            held.subscriber,
+            held.queue.snapshot(),
+            len(waits),
+            max(waits, default=0.0),
+        )
 
     def _add(self, held):
         self.every[held] = None

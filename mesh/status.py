@@ -20,6 +20,8 @@ from mesh.running import change_note, is_supervisor_lost, node_pid, other_meshes
 from mesh.workdir import SUPERVISOR, WorkDir
 
 Snapshot = Mapping[str, Any]
+WORTH_TELLING_S = 1.0
+"""A full queue that is emptied lets its producers go on sooner."""
 NODE_COLUMNS = ("NODE", "KIND", "STATE", "PID", "RESTARTS", "NEIGHBORS", "BROKERS", "CLIENTS", "DETAIL")
 
 
@@ -48,10 +50,13 @@ def run(topology: Topology, tables: Sequence[Table], out: Output) -> int:
     note = change_note(topology)
     snapshots = {found.name: found.snapshot for found in views if found.kind == "router"}
     missing, costs = list(missing_links(topology, snapshots)), list(changed_costs(topology, snapshots))
+    full = [sentence for found in views if found.kind == "broker" for sentence in full_queues(found)]
     if out.is_json:
-        out.document(to_map(topology, workdir, supervised, views, missing, costs, is_changed=note is not None))
+        out.document(to_map(topology, workdir, supervised, views, missing, costs, full, is_changed=note is not None))
     else:
         show(out, views, missing, tables)
+        for sentence in full:
+            out.say(sentence)
     is_lost = is_supervisor_lost(workdir)
     if is_lost:
         out.say("no supervisor: nothing restarts nodes that die; run `amqpmesh up`")
@@ -106,6 +111,19 @@ def ask_node(workdir: WorkDir, name: str) -> Snapshot | None:
     return snapshot
 
 
+def full_queues(found: NodeView) -> Iterator[str]:
+    """Of a broker: those that producers wait for."""
+    for held in (found.snapshot or {}).get("queues", ()):
+        count, longest_s = held.get("waiting_count", 0), held.get("waiting_s", 0.0)
+        if count and longest_s >= WORTH_TELLING_S:
+            who = f"{count:,} producers wait" if count > 1 else "a producer waits"
+            queue = held["queue"]
+            yield (
+                f"{who} for credit for {longest_s:.0f} s: queue {held['address']} on broker {found.name} is full "
+                f"({queue['available_count'] + queue['acquired_count']:,} messages, {queue['size_bytes']:,} bytes)"
+            )
+
+
 def to_map(
     topology: Topology,
     workdir: WorkDir,
@@ -113,6 +131,7 @@ def to_map(
     views: list[NodeView],
     missing: list[str],
     costs: list[str],
+    full: list[str],
     *,
     is_changed: bool,
 ) -> dict[str, Any]:
@@ -124,6 +143,7 @@ def to_map(
         "topology_changed": is_changed,
         "missing": missing,
         "changed_costs": costs,
+        "full_queues": full,
         "nodes": [
             {
                 "name": found.name,
@@ -222,5 +242,6 @@ QUEUES = Table(
         "ACQUIRED": "acquired_count",
         "BYTES": "size_bytes",
         "CONSUMERS": "consumer_count",
+        "WAITING": "waiting_count",
     },
 )

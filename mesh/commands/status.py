@@ -19,6 +19,8 @@ from mesh.output import Output
 def command(topology_path: Path | None, connections: bool, addresses: bool, queues: bool, out: Output) -> int:
     """Show the nodes of a running mesh. With --json: the whole snapshot of each.
 
+    Below the tables: connections that are missing, and full queues that producers wait for.
+
     Exit code 1 when a node is not up, or when `up` crashed and nothing restarts nodes; 69 when none runs.
 
     \b
@@ -60,6 +62,7 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
       ACQUIRED   messages that are with a consumer, without an outcome yet
       BYTES      size of all of them
       CONSUMERS  links that take from it
+      WAITING    producers without credit, because it is full
 
     \b
     Examples:

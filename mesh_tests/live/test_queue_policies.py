@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from wire.delivery import ACCEPTED, MODIFIED_FAILED, Kind, rejected
 from wire.message import Message, decode, encode
 
 LIMIT = 100
+BUSY_S = 30.0
 TOPOLOGY = f"""
 mesh: policies
 routers:
@@ -29,6 +31,7 @@ addresses:
   spread: {{type: queue, brokers: [b1, b2], dead_letter: spread.dead}}
   spread.dead: {{type: queue, brokers: [b1, b2]}}
   blocks: {{type: queue, max_messages: {LIMIT}}}
+  full: {{type: queue, max_messages: 3}}
   refuses: {{type: queue, max_messages: {LIMIT}, when_full: reject}}
 """
 
@@ -65,6 +68,26 @@ def send(client: WireClient, address: str, *bodies: object, **fields: Any) -> No
 def take(client: WireClient, address: str, count: int) -> list[Arrived]:
     client.receiver(address, credit=count)
     return client.wait_arrived(count)
+
+
+def test_status_tells_that_a_producer_waits_for_a_full_queue(mesh, near):
+    sender = near.sender("full")
+    for number in range(3):
+        near.wait(lambda: sender.credit > 0, "credit")
+        assert near.wait_outcome(near.send_bytes(sender, encode(Message(body=number)))) == ACCEPTED
+
+    def told() -> list[str]:
+        return json.loads(mesh.run("status", "--json"))["full_queues"]
+
+    (sentence,) = wait_until(told, BUSY_S, "somebody to wait")
+    assert re.fullmatch(
+        r"a producer waits for credit for \d+ s: queue full on broker b1 is full \(3 messages, \d+ bytes\)", sentence
+    )
+    rows = [line.split() for line in mesh.run("status", "-q").splitlines()]
+    assert ["b1", "full", "-", "yes", "3", "0", "1"] in [[*row[:6], row[-1]] for row in rows if row]
+    take(near, "full", 3)[0].settle(ACCEPTED)
+    near.wait(lambda: sender.credit > 0, "credit")
+    assert told() == []
 
 
 @pytest.mark.parametrize("address", ["orders", "spread"])

@@ -70,6 +70,29 @@ def test_producers_go_on_as_soon_as_there_is_room(rig: Rig) -> None:
     assert rig.queue("blocks").queue.available_count == LIMIT
 
 
+def test_a_snapshot_tells_who_waits_for_room_and_for_how_long(rig: Rig) -> None:
+    client = rig.client()
+    producer = client.producer("blocks", name="first")
+
+    def waits() -> tuple[int, float]:
+        rig.node.on_space(rig.store.look(), rig.now)  # as each second
+        found = rig.queue("blocks")
+        return found.waiting_count, found.waiting_s
+
+    send_while_there_is_credit(producer)
+    assert waits() == (1, 0.0)
+    rig.advance(5)
+    late = client.producer("blocks", name="late")
+    rig.advance(7)
+    assert waits() == (2, 12.0)
+    producer.link.close()
+    rig.run()
+    assert waits() == (1, 7.0)
+    assert late.link.credit == 0
+    accept(client.consumer("blocks"), LIMIT)
+    assert waits() == (0, 0.0)
+
+
 def test_every_producer_of_a_full_queue_gets_its_turn(rig: Rig) -> None:
     client = rig.client()
     producers = [client.producer("blocks", name=str(number)) for number in range(3)]
