@@ -18,8 +18,7 @@ def restock(Stock stock not None, inventory, double now):
     """Take over all of ``inventory``, whose segments are read meanwhile."""
     cdef dict by_id = {row.queue_id: stock._add_from(row) for row in inventory.queues}
     cdef HeldQueue held
-    stock.next_queue_id = max(by_id, default=0) + 1
-    stock.next_message_id = inventory.next_message_id
+    stock.next_queue_id, stock.next_message_id = inventory.next_queue_id, inventory.next_message_id
     restocking = _Restocking(stock, by_id, inventory.causes, now)
     for segment in inventory.segments:
         restocking.take(segment)

@@ -11,7 +11,7 @@ from typing import Any
 
 from broker.cause import Cause
 from broker.store.batch import QueueKind, QueueRow, StoreError
-from broker.store.checking import CheckReport, QueueTotals
+from broker.store.check_report import CheckReport, QueueTotals
 from broker.store.dumping import StoredMessage
 from broker.subscribers import SubscriptionKey
 from mesh.failure import CommandFailed

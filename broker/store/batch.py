@@ -126,6 +126,7 @@ class Inventory:
     causes: dict[tuple[int, int], Cause]
     """Of (queue_id, message_id)."""
     message_count: int
+    next_queue_id: int
     next_message_id: int
     """The first that the store never had, or has forgotten altogether."""
     damages: list[str] = field(default_factory=list)

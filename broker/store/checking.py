@@ -7,60 +7,25 @@ start clears away, is no fault and only counted.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
 from zlib import crc32
 
-from broker.store.batch import QueueKind, QueueRow
+from broker.store.aside import aside_of, has_lost_queues
+from broker.store.batch import QueueKind
+from broker.store.check_report import MOST_FINDINGS, CheckReport, QueueTotals
 from broker.store.counts import COUNT_BYTES, counts_in
 from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
+from broker.store.rows import queue_of
 from broker.store.segments import SEGMENT_MESSAGES, checksums_in, has_strange_priority, read_index, slot_bytes_of
 from wire.errors import AmqpError
 from wire.sections import Incomplete, scan
 
-MOST_FINDINGS = 100
-
 Slot = tuple[int, int, int | None, bool]
 """As `read_index` gives them."""
-
-
-@dataclass(slots=True)
-class QueueTotals:
-    row: QueueRow
-    messages: int = 0
-    size_bytes: int = 0
-    delivered: int = 0
-    """Messages that somebody was given before."""
-    is_mark_open: bool = False
-    """Its broker did not close it: at the next start up to 1,000 more count as delivered."""
-
-
-@dataclass(slots=True)
-class CheckReport:
-    directory: Path
-    queues: dict[int, QueueTotals] = field(default_factory=dict)
-    messages: int = 0
-    size_bytes: int = 0
-    segments: int = 0
-    unneeded_bytes: int = 0
-    """Of bodies that nobody needs any more, beside others in their segment."""
-    leftovers: int = 0
-    """Segments, holdings and files that the next start deletes."""
-    findings: list[str] = field(default_factory=list)
-    findings_left_out: int = 0
-
-    @property
-    def is_sound(self) -> bool:
-        return not self.findings
-
-    def find(self, what: str) -> None:
-        if len(self.findings) < MOST_FINDINGS:
-            self.findings.append(what)
-        else:
-            self.findings_left_out += 1
 
 
 def check(directory: Path) -> CheckReport:
@@ -77,6 +42,10 @@ class _Check:
         self._report = report
         self._large: dict[int, int] = {}
         """Sizes of the large bodies that are needed."""
+        self._are_some_lost = False
+        """Of the queues: their rows cannot be read, what they have is needed."""
+        self._lost: Counter[int] = Counter()
+        """How many messages they have."""
         self._causes: set[tuple[int, int]] = set()
         """Those whose message was not come across yet."""
 
@@ -85,8 +54,12 @@ class _Check:
             for (found,) in self._store.database.execute(f"PRAGMA integrity_check({MOST_FINDINGS})"):
                 if found != "ok":
                     self._report.find(f"store.db: {found}")
+        for table in aside_of(self._store.database):
+            self._report.find(f"store.db: {table} was found damaged when a broker started, and put aside")
         with self._blaming("its queues"):
             self._read_queues()
+        with self._blaming("its seen marks"):
+            self._read_marks()
         with self._blaming("its causes"):
             self._causes.update(self._store.causes())
         with self._blaming("its messages"):
@@ -102,12 +75,27 @@ class _Check:
 
     def _read_queues(self) -> None:
         names: set[tuple[QueueKind, str, str, str]] = set()
-        for row, mark in self._store.queues():
-            self._report.queues[row.queue_id] = QueueTotals(row, is_mark_open=mark != 0)
+        found = self._store.readable_queues()
+        if found.gap is not None:
+            self._report.find("store.db: some of its queues are on pages that cannot be read")
+        for number, *rest in found.rows:
+            try:
+                row = queue_of((number, *rest))
+            except ValueError as error:
+                self._report.find(f"queue {number}: its row is damaged: {error}")
+                self._are_some_lost = True
+                continue
+            self._report.queues[row.queue_id] = QueueTotals(row)
             name = (row.kind, row.address, row.container_id, row.link_name)
             if name in names:
                 self._report.find(f"queue {row.queue_id}: there is another {row.kind.value} {row.address!r} like it")
             names.add(name)
+        self._are_some_lost |= found.gap is not None or has_lost_queues(self._store.database)
+
+    def _read_marks(self) -> None:
+        for queue_id in self._store.marked_queues():
+            if queue_id in self._report.queues:
+                self._report.queues[queue_id].is_mark_open = True
 
     def _read_messages(self) -> None:
         holdings = self._store.holdings()
@@ -127,11 +115,14 @@ class _Check:
         while next_holding is not None:
             self._on_homeless(next_holding)
             next_holding = next(holdings, None)
+        for queue_id, count in sorted(self._lost.items()):
+            what = "message is" if count == 1 else f"{count} messages are"
+            self._report.find(f"queue {queue_id} is lost, and its {what} out of reach")
         for queue_id, message_id in sorted(self._causes):
             self._report.find(f"queue {queue_id}: it has no message {message_id}, but says what brought that there")
 
     def _on_homeless(self, holding: HoldingRow) -> None:
-        if holding.queue_id not in self._report.queues:
+        if holding.queue_id not in self._report.queues and not self._are_some_lost:
             self._report.leftovers += 1
         else:
             self._report.find(
@@ -177,7 +168,7 @@ class _Check:
         needed: set[int] = set()
         for holding in holdings:
             totals = self._report.queues.get(holding.queue_id)
-            if totals is None:
+            if totals is None and not self._are_some_lost:
                 self._report.leftovers += 1
                 continue
             if len(holding.counts) != COUNT_BYTES * len(slots):
@@ -189,10 +180,13 @@ class _Check:
             for slot, count in enumerate(counts_in(holding.counts)):
                 if count:
                     needed.add(slot)
+                    self._causes.discard((holding.queue_id, holding.segment_id + slot))
+                if count and totals is None:
+                    self._lost[holding.queue_id] += 1
+                elif count and totals is not None:
                     totals.messages += 1
                     totals.size_bytes += slots[slot][0]
                     totals.delivered += count > 1
-                    self._causes.discard((holding.queue_id, holding.segment_id + slot))
         return needed
 
     def _look_at_body(self, message_id: int, body: bytes, checksum: int | None) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from shutil import copyfile, rmtree
 
 from broker.store.batch import StoreError
-from broker.store.checking import CheckReport, check
+from broker.store.check_report import CheckReport
+from broker.store.checking import check
 from broker.store.counts import counts_in, counts_of, needed_in, raised
 from broker.store.large import sync_directory
 from broker.store.reading import DATABASE, LARGE, ReadStore, reading

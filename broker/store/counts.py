@@ -9,7 +9,7 @@ from collections.abc import Sequence
 COUNT_BYTES = 2
 MOST_COUNT = 0xFFFF
 
-_COUNTS = "SELECT counts FROM holding WHERE segment_id = ? AND queue_id IN (SELECT queue_id FROM queue)"
+_COUNTS = "SELECT counts FROM holding WHERE segment_id = ?"
 
 
 def counts_in(counts: bytes) -> tuple[int, ...]:

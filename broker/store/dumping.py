@@ -38,7 +38,7 @@ def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[St
     Raises StoreError when there is none at ``address``.
     """
     causes = store.causes()
-    rows = [row for row, _ in store.queues()]
+    rows = list(store.queues())
     wanted = [row for row in rows if address in (None, row.address)]
     if address is not None and not wanted:
         has = hint_for(address, dict.fromkeys(row.address for row in rows), title="it has")

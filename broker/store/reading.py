@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfile
@@ -15,9 +15,11 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from broker.cause import Cause, Reason
-from broker.store.batch import QueueKind, QueueRow, StoreError
+from broker.store.batch import QueueRow, StoreError
 from broker.store.counts import needed_in
 from broker.store.lock import HeldBy, hold_shared
+from broker.store.readable import Readable, read_what_can_be
+from broker.store.rows import QUEUE_COLUMNS, queue_of
 from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
 from broker.store.segments import read_index
 
@@ -40,7 +42,7 @@ class HoldingRow:
 
 
 class ReadStore:
-    """All that the tables have, of one moment. Every method raises sqlite3.Error for what cannot be read."""
+    """All that the tables have, of one moment. A method that reads rows raises sqlite3.Error for what it cannot."""
 
     def __init__(self, directory: Path, database: sqlite3.Connection, *, is_used: bool) -> None:
         self.directory = directory
@@ -48,13 +50,22 @@ class ReadStore:
         self.is_used = is_used
         """By a broker: what was read is of a moment that is over."""
 
-    def queues(self) -> list[tuple[QueueRow, int]]:
-        """Each with its highest seen mark, 0 for none."""
-        rows = self.database.execute(
-            "SELECT queue_id, kind, address, container_id, link_name, "
-            "(SELECT max(seen_mark) FROM mark WHERE mark.queue_id = queue.queue_id) FROM queue ORDER BY queue_id"
-        )
-        return [(QueueRow(number, QueueKind(kind), *names), mark or 0) for number, kind, *names, mark in rows]
+    def queues(self) -> list[QueueRow]:
+        """Those whose rows can be read."""
+        found = []
+        for row in self.readable_queues().rows:
+            with suppress(ValueError):
+                found.append(queue_of(row))
+        return found
+
+    def readable_queues(self) -> Readable:
+        """Rows for `queue_of`."""
+        return read_what_can_be(self.database, "queue", QUEUE_COLUMNS, ("queue_id",))
+
+    def marked_queues(self) -> list[int]:
+        """Those that were not closed in order."""
+        rows = self.database.execute("SELECT DISTINCT queue_id FROM mark WHERE seen_mark <> 0")
+        return [queue_id for (queue_id,) in rows]
 
     def causes(self) -> dict[tuple[int, int], Cause]:
         """By (queue_id, message_id). Raises ValueError for a reason that is none."""

@@ -16,17 +16,20 @@ from contextlib import suppress
 from itertools import takewhile
 
 from broker.cause import Cause, Reason
-from broker.store.batch import Inventory, QueueKind, QueueRow, StoredSegment
+from broker.store.aside import has_lost_queues, may_be_needed
+from broker.store.batch import Inventory, StoredSegment
 from broker.store.counts import COUNT_BYTES
 from broker.store.damage import DamagedIndex, is_damage
 from broker.store.failpoints import Failpoint
 from broker.store.large import LargeBodies
-from broker.store.salvage import put_damaged_aside, something_is_aside
+from broker.store.lost_queues import lost_queues, next_queue_id, stored_queues
+from broker.store.salvage import put_damaged_aside
 from broker.store.schema import PUT_HOLDING
 from broker.store.segments import Segments, has_strange_priority, large_in, slot_bytes_of
 from broker.store.statements import Statements
 
 _HELD = "FROM holding WHERE queue_id IN (SELECT queue_id FROM queue)"
+_ALL_HELD = "FROM holding"
 
 
 class Recovery:
@@ -38,15 +41,20 @@ class Recovery:
         self._large = large
         self._passing = passing
         self._damages: list[str] = []
+        self._held = _HELD
+        self._lost: dict[int, int] = {}
+        """Queues that have messages, and no row any more."""
         self.segments = Segments()
 
     def recover(self) -> None:
         self._damages += put_damaged_aside(self._statements)
+        self._find_lost_queues()
         unneeded = self._unneeded()
         self._load_segments()
         marked = self._marked()
         with self._statements.transaction():
-            self._connection.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
+            if self._held is _HELD:
+                self._connection.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
             self._statements.insert(PUT_HOLDING, marked)
             self._connection.execute("DELETE FROM mark")
             self._passing(Failpoint.RECOVERY_WRITTEN)
@@ -54,15 +62,23 @@ class Recovery:
 
     def inventory(self) -> Inventory:
         self._large.unlink_all_but(self.segments.is_needed)
-        count = sum(map(self.segments.count_needed, self.segments.first_ids()))
-        following = self.segments.next_message_id
-        return Inventory(self._queues(), self._read_segments(), self._causes(), count, following, self._damages)
-
-    def _queues(self) -> list[QueueRow]:
-        rows = self._connection.execute(
-            "SELECT queue_id, kind, address, container_id, link_name FROM queue ORDER BY queue_id"
+        return Inventory(
+            stored_queues(self._connection),
+            self._read_segments(),
+            self._causes(),
+            sum(map(self.segments.count_needed, self.segments.first_ids())),
+            next_queue_id(self._connection),
+            self.segments.next_message_id,
+            self._damages,
         )
-        return [QueueRow(queue_id, QueueKind(kind), *names) for queue_id, kind, *names in rows]
+
+    def _find_lost_queues(self) -> None:
+        self._lost = lost_queues(self._connection)
+        if has_lost_queues(self._connection):
+            self._held = _ALL_HELD
+        for queue_id, count in self._lost.items():
+            what = f"its {count} messages stay" if count != 1 else "its message stays"
+            self._damages.append(f"queue {queue_id} is lost, and {what} in the file, out of reach")
 
     def _causes(self) -> dict[tuple[int, int], Cause]:
         rows = self._connection.execute("SELECT queue_id, message_id, reason, origin, delivery_count, at_ms FROM cause")
@@ -71,11 +87,13 @@ class Recovery:
     def _load_segments(self) -> None:
         """From the holdings, how long each is, too: of a damaged one nothing else may be known."""
         for segment_id, slots in self._connection.execute(
-            f"SELECT segment_id, max(length(counts)) / {COUNT_BYTES} {_HELD} GROUP BY segment_id"
+            f"SELECT segment_id, max(length(counts)) / {COUNT_BYTES} {self._held} GROUP BY segment_id"
         ):
             self.segments.load(segment_id, slots)
         self.segments.keep_clear_of(self._last_segment())
-        for queue_id, segment_id, counts in self._connection.execute(f"SELECT queue_id, segment_id, counts {_HELD}"):
+        for queue_id, segment_id, counts in self._connection.execute(
+            f"SELECT queue_id, segment_id, counts {self._held}"
+        ):
             try:
                 self.segments.load_holding(queue_id, segment_id, counts)
             except KeyError:
@@ -98,6 +116,9 @@ class Recovery:
 
     def _read_segments(self) -> Iterator[StoredSegment]:
         for segment_id in self.segments.first_ids():
+            holdings = [held for held in self.segments.holdings_of(segment_id) if held[0] not in self._lost]
+            if not holdings:
+                continue
             try:
                 message_index = self._index_of(segment_id)
             except DamagedIndex as damage:
@@ -105,7 +126,7 @@ class Recovery:
                 self._damages.append(f"segment {segment_id} cannot be read, {count} messages stay away: {damage}")
                 continue
             self._find_missing(segment_id, message_index)
-            yield StoredSegment(segment_id, message_index, self.segments.holdings_of(segment_id))
+            yield StoredSegment(segment_id, message_index, holdings)
 
     def _find_missing(self, segment_id: int, message_index: bytes) -> None:
         for slot, size_bytes in large_in(message_index):
@@ -133,11 +154,11 @@ class Recovery:
 
     def _unneeded(self) -> list[int]:
         """Segments that nobody holds; none where it cannot be told."""
-        if something_is_aside(self._connection):
+        if may_be_needed(self._connection):
             return []
         try:
             rows = self._connection.execute(
-                f"SELECT segment_id FROM segment WHERE segment_id NOT IN (SELECT segment_id {_HELD})"
+                f"SELECT segment_id FROM segment WHERE segment_id NOT IN (SELECT segment_id {self._held})"
             ).fetchall()
         except sqlite3.Error as error:
             if not is_damage(error):

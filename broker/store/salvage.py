@@ -2,7 +2,7 @@
 
 Of the holdings a page has those of a few segments: their messages are then in no queue, but stay in the file, since
 nothing is deleted any more for want of a holding once a table was put aside. Of the marks it has those of many queues:
-each of their messages counts as seen then. Causes and queues cannot be done without, nor made up.
+each of their messages counts as seen then.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import sqlite3
 from collections.abc import Iterator
 from itertools import product
 
+from broker.store.aside import put_aside
 from broker.store.damage import is_damage
+from broker.store.lost_queues import holders, salvage_queues
 from broker.store.schema import HOLDING, MARK, PUT_HOLDING, PUT_MARK
 from broker.store.statements import Statements
 
-_ASIDE = "damaged"
 PRIORITIES = range(10)
 ALL_SEEN = (1 << 62) - 1
 
@@ -23,13 +24,9 @@ Key = tuple[int, int]
 Row = tuple[int, int, bytes | int]
 
 
-def something_is_aside(connection: sqlite3.Connection) -> bool:
-    return bool(_aside(connection))
-
-
 def put_damaged_aside(statements: Statements) -> list[str]:
     """Sentences: what is lost."""
-    found = []
+    found = salvage_queues(statements)
     if not _is_whole(statements.connection, "holding", "counts"):
         found.append(_salvage_holdings(statements))
     if not _is_whole(statements.connection, "mark", "seen_mark"):
@@ -39,16 +36,16 @@ def put_damaged_aside(statements: Statements) -> list[str]:
 
 def _salvage_holdings(statements: Statements) -> str:
     connection = statements.connection
-    keys = product(_ids(connection, "queue"), _ids(connection, "segment"))
+    keys = product(sorted({*_ids(connection, "queue"), *holders(connection)}), _ids(connection, "segment"))
     rows = list(_readable(connection, "holding", ("queue_id", "segment_id", "counts"), keys))
-    aside = _replace(statements, "holding", HOLDING, PUT_HOLDING, rows)
+    aside = put_aside(statements, "holding", HOLDING, PUT_HOLDING, rows)
     lost = len(set(_ids(connection, "segment")) - {segment_id for _, segment_id, _ in rows})
     return f"table holding was damaged, and is kept as {aside}: of {lost} segments all messages stay away"
 
 
 def _salvage_marks(statements: Statements) -> str:
     rows: list[Row] = [(*key, ALL_SEEN) for key in product(_ids(statements.connection, "queue"), PRIORITIES)]
-    aside = _replace(statements, "mark", MARK, PUT_MARK, rows)
+    aside = put_aside(statements, "mark", MARK, PUT_MARK, rows)
     return f"table mark was damaged, and is kept as {aside}: every message counts as one that may have been seen"
 
 
@@ -109,19 +106,3 @@ def _ids(connection: sqlite3.Connection, table: str) -> list[int]:
         if not is_damage(error):
             raise
     return found
-
-
-def _replace(statements: Statements, table: str, create: str, put: str, rows: list[Row]) -> str:
-    """The new name of the old table."""
-    connection = statements.connection
-    aside = f"{table}_{_ASIDE}_{len(_aside(connection)) + 1}"
-    with statements.transaction():
-        connection.execute(f"ALTER TABLE {table} RENAME TO {aside}")
-        connection.execute(create)
-        statements.insert(put, rows)
-    return aside
-
-
-def _aside(connection: sqlite3.Connection) -> list[str]:
-    rows = connection.execute(r"SELECT name FROM sqlite_schema WHERE name LIKE ? ESCAPE '\'", (rf"%\_{_ASIDE}\_%",))
-    return [name for (name,) in rows]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from broker.store.batch import QueueRow
+
 FORMAT_VERSION = 3
 APPLICATION_ID = int.from_bytes(b"AMQm", "big")
 
@@ -51,6 +53,11 @@ CREATE TABLE holding (
 TABLES = (QUEUE, MARK, CAUSE, SEGMENT, HOLDING)
 TABLES_OF_QUEUES = ("holding", "mark", "cause", "queue")
 
+PUT_QUEUE = "INSERT INTO queue (queue_id, kind, address, container_id, link_name)"
 PUT_MARK = "REPLACE INTO mark (queue_id, priority, seen_mark)"
 PUT_CAUSE = "REPLACE INTO cause (queue_id, message_id, reason, origin, delivery_count, at_ms)"
 PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts)"
+
+
+def queue_values(row: QueueRow) -> tuple[int, str, str, str, str]:
+    return row.queue_id, row.kind.value, row.address, row.container_id, row.link_name

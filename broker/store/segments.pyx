@@ -146,6 +146,14 @@ cdef class Segment:
             self.more.pop(queue_id, None)
         return 0
 
+    cdef bint holds_something(self) except -1:
+        """Also of queues that only the store knows."""
+        cdef Holding holding
+        for holding in self.holdings():
+            if holding.left:
+                return True
+        return False
+
     cdef list holdings(self):
         cdef list found = [] if self.sole is None else [self.sole]
         return found if self.more is None else [*found, *self.more.values()]
@@ -386,7 +394,7 @@ cdef class Segments:
     cdef int _drop_message(self, long long message_id, list gone) except -1:
         cdef Segment segment = self._find(message_id)
         segment.needed -= 1
-        if segment.needed:
+        if segment.needed or segment.holds_something():
             return 0
         gone.append(segment.first)
         del self.by_first[segment.first]

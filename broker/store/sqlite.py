@@ -32,9 +32,11 @@ from broker.store.schema import (
     PUT_CAUSE,
     PUT_HOLDING,
     PUT_MARK,
+    PUT_QUEUE,
     SEGMENT,
     TABLES,
     TABLES_OF_QUEUES,
+    queue_values,
 )
 from broker.store.segment_reader import SegmentReader
 from broker.store.segments import Rows, Segments
@@ -104,7 +106,8 @@ class SqliteStore:
                 self._commit_what_can_be(batch, rows)
                 self._passing(Failpoint.ROWS_COMMITTED)
             if batch.unlinked:
-                self._large.unlink(batch.unlinked)
+                # What a lost queue has stays, though the broker knows nothing of it.
+                self._large.unlink([number for number in batch.unlinked if not self._segments.is_needed(number)])
                 self._passing(Failpoint.BODIES_UNLINKED)
 
     def look(self) -> Space:
@@ -208,10 +211,7 @@ class SqliteStore:
 
     def _commit_rows(self, batch: WriteBatch, rows: Rows) -> None:
         with self._statements.transaction():
-            self._statements.insert(
-                "INSERT INTO queue (queue_id, kind, address, container_id, link_name)",
-                [(row.queue_id, row.kind.value, row.address, row.container_id, row.link_name) for row in batch.queues],
-            )
+            self._statements.insert(PUT_QUEUE, [queue_values(row) for row in batch.queues])
             self._write_messages(rows)
             self._statements.insert(PUT_MARK, [(*key, mark) for key, mark in batch.marks.items()])
             self._write_causes(batch)

@@ -14,7 +14,8 @@ import pytest
 
 from broker.cause import Cause, Reason
 from broker.store.batch import BodyRange, StoreError, WriteBatch
-from broker.store.checking import MOST_FINDINGS, CheckReport, check
+from broker.store.check_report import MOST_FINDINGS, CheckReport
+from broker.store.checking import check
 from broker.store.compacting import compact
 from broker.store.copying import back_up, restore
 from broker.store.dumping import stored_messages

@@ -1,0 +1,90 @@
+"""Which queues are there, and which are lost? Of these a row cannot be read, but their holdings are there.
+
+What a lost queue has is given to nobody: whose it is cannot be known. Its messages stay in the file, and its id is not
+given to another, which would get them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from typing import Any
+
+from broker.store.aside import has_lost_queues, put_aside
+from broker.store.batch import QueueRow
+from broker.store.counts import counts_in
+from broker.store.damage import is_damage
+from broker.store.readable import Gap, read_what_can_be
+from broker.store.rows import QUEUE_COLUMNS, queue_of
+from broker.store.schema import PUT_QUEUE, QUEUE, queue_values
+from broker.store.statements import Statements
+
+UNSEEN_IDS = 1 << 20
+"""So many queues may have been made after the last that can be seen."""
+
+
+def stored_queues(connection: sqlite3.Connection) -> list[QueueRow]:
+    rows = connection.execute(f"SELECT {QUEUE_COLUMNS} FROM queue ORDER BY queue_id")
+    return [queue_of(row) for row in rows]
+
+
+def salvage_queues(statements: Statements) -> list[str]:
+    connection = statements.connection
+    found = read_what_can_be(connection, "queue", QUEUE_COLUMNS, ("queue_id",))
+    rows = found.rows if found.gap is None else [*found.rows, *_within(connection, found.gap)]
+    queues = []
+    for row in rows:
+        with suppress(ValueError):
+            queues.append(queue_of(row))
+    if found.gap is None and len(queues) == len(rows):
+        return []
+    aside = put_aside(statements, "queue", QUEUE, PUT_QUEUE, [queue_values(queue) for queue in queues])
+    return [f"table queue was damaged, and is kept as {aside}: {len(queues)} of its queues and subscriptions are left"]
+
+
+def lost_queues(connection: sqlite3.Connection) -> dict[int, int]:
+    """Of each, how many messages it has. Raises sqlite3.Error where not all holdings can be read."""
+    if not has_lost_queues(connection):
+        return {}
+    lost: dict[int, int] = {}
+    for queue_id, counts in connection.execute(
+        "SELECT queue_id, counts FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)"
+    ):
+        lost[queue_id] = lost.get(queue_id, 0) + _count(counts)
+    return lost
+
+
+def next_queue_id(connection: sqlite3.Connection) -> int:
+    """Of one that was not there before."""
+    highest = max(_highest(connection, table) for table in ("queue", "holding"))
+    return highest + 1 + (UNSEEN_IDS if has_lost_queues(connection) else 0)
+
+
+def holders(connection: sqlite3.Connection) -> list[int]:
+    """Queues that have something, lost or not."""
+    holders = read_what_can_be(connection, "holding", "queue_id, segment_id", ("queue_id", "segment_id")).rows
+    return sorted({queue_id for queue_id, _ in holders})
+
+
+def _within(connection: sqlite3.Connection, gap: Gap) -> list[tuple[Any, ...]]:
+    """Rows between damaged pages, of queues that have something."""
+    found: list[tuple[Any, ...]] = []
+    for queue_id in holders(connection):
+        if gap.after < (queue_id,) < gap.before:
+            try:
+                found += connection.execute(f"SELECT {QUEUE_COLUMNS} FROM queue WHERE queue_id = ?", (queue_id,))
+            except sqlite3.Error as error:
+                if not is_damage(error):
+                    raise
+    return found
+
+
+def _highest(connection: sqlite3.Connection, table: str) -> int:
+    (highest,) = connection.execute(f"SELECT max(queue_id) FROM {table}").fetchone()
+    return highest or 0
+
+
+def _count(counts: bytes) -> int:
+    with suppress(ValueError):
+        return sum(map(bool, counts_in(counts)))
+    return 0

@@ -1,0 +1,40 @@
+"""What do the rows of queues and causes say, if it is something that can be? One word that is spoiled ends nothing.
+
+Text is read as bytes: Python's SQLite says no more than "could not decode" of a whole table otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.cause import Cause, Reason
+from broker.store.batch import QueueKind, QueueRow
+
+QUEUE_COLUMNS = "queue_id, " + ", ".join(
+    f"CAST({name} AS BLOB)" for name in ("kind", "address", "container_id", "link_name")
+)
+CAUSE_COLUMNS = "queue_id, message_id, CAST(reason AS BLOB), CAST(origin AS BLOB), delivery_count, at_ms"
+
+
+def queue_of(row: tuple[Any, ...]) -> QueueRow:
+    """Raises ValueError for what no queue has."""
+    queue_id, kind, *names = row
+    return QueueRow(queue_id, QueueKind(_text(kind)), *map(_text, names))
+
+
+def cause_of(row: tuple[Any, ...]) -> Cause:
+    """Raises ValueError for what no cause has."""
+    _, _, reason, origin, delivery_count, at_ms = row
+    return Cause(Reason(_text(reason)), _text(origin), _number(delivery_count), _number(at_ms))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, bytes):
+        raise ValueError(f"{value!r} is no text")
+    return value.decode()
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise ValueError(f"{value!r} is no number")
+    return value

@@ -1,0 +1,71 @@
+"""Damage to the file of a store that nobody uses: what a disk may do."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from broker.store.checking import check
+from broker.store.sqlite import SqliteStore
+from mesh_tests.unit.broker.rig import Rig
+
+PAGE_BYTES = 4096
+
+
+def spoil(directory: Path, offset: int, by: bytes) -> None:
+    with (directory / "store.db").open("r+b") as file:
+        file.seek(offset)
+        file.write(by)
+
+
+def spoil_page(directory: Path, page: int) -> None:
+    """Nothing on it can be read any more."""
+    spoil(directory, (page - 1) * PAGE_BYTES, bytes(8))
+
+
+def spoil_word(directory: Path, word: bytes, by: bytes) -> None:
+    """Wherever it stands; the pages stay sound."""
+    checkpoint(directory)
+    content = (directory / "store.db").read_bytes()
+    assert len(word) == len(by)
+    assert word in content
+    (directory / "store.db").write_bytes(content.replace(word, by))
+
+
+def pages_of(directory: Path, table: str) -> list[int]:
+    """From its root on, in the order of what is on them."""
+    checkpoint(directory)
+    content = (directory / "store.db").read_bytes()
+    return _tree(content, root_of(directory, table))
+
+
+def root_of(directory: Path, table: str) -> int:
+    with closing(sqlite3.connect(directory / "store.db")) as database:
+        (page,) = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    return int(page)
+
+
+def checkpoint(directory: Path) -> None:
+    with closing(sqlite3.connect(directory / "store.db")) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _tree(content: bytes, page: int) -> list[int]:
+    """See the file format of SQLite: 1.5, b-tree pages."""
+    start = (page - 1) * PAGE_BYTES
+    head = content[start : start + PAGE_BYTES]
+    if head[0] not in (2, 5):
+        return [page]
+    cells = [int.from_bytes(head[12 + 2 * n : 14 + 2 * n]) for n in range(int.from_bytes(head[3:5]))]
+    children = [*(int.from_bytes(head[cell : cell + 4]) for cell in cells), int.from_bytes(head[8:12])]
+    return [page, *(each for child in children for each in _tree(content, child))]
+
+
+def findings_of(rig: Rig) -> list[str]:
+    """The broker goes on with a store that was opened anew."""
+    rig.store.close()
+    found = check(rig.data).findings
+    rig.store = SqliteStore(rig.data)
+    rig.store.load()
+    return found
