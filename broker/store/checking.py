@@ -19,7 +19,7 @@ from broker.store.batch import QueueKind
 from broker.store.check_report import MOST_FINDINGS, CheckReport, QueueTotals
 from broker.store.counts import COUNT_BYTES, counts_in
 from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
-from broker.store.rows import queue_of
+from broker.store.rows import cause_of, queue_of
 from broker.store.segments import SEGMENT_MESSAGES, checksums_in, has_strange_priority, read_index, slot_bytes_of
 from wire.errors import AmqpError
 from wire.sections import Incomplete, scan
@@ -61,7 +61,7 @@ class _Check:
         with self._blaming("its seen marks"):
             self._read_marks()
         with self._blaming("its causes"):
-            self._causes.update(self._store.causes())
+            self._read_causes()
         with self._blaming("its messages"):
             self._read_messages()
         self._look_at_files()
@@ -96,6 +96,18 @@ class _Check:
         for queue_id in self._store.marked_queues():
             if queue_id in self._report.queues:
                 self._report.queues[queue_id].is_mark_open = True
+
+    def _read_causes(self) -> None:
+        found = self._store.readable_causes()
+        if found.gap is not None:
+            self._report.find("store.db: some of its causes are on pages that cannot be read")
+        for queue_id, message_id, *rest in found.rows:
+            self._causes.add((queue_id, message_id))
+            try:
+                cause_of((queue_id, message_id, *rest))
+            except ValueError as error:
+                where = f"queue {queue_id}: what brought message {message_id} there"
+                self._report.find(f"{where} cannot be read: {error}")
 
     def _read_messages(self) -> None:
         holdings = self._store.holdings()

@@ -12,8 +12,8 @@ from broker.store.damage import is_damage
 Row = tuple[Any, ...]
 Key = tuple[Any, ...]
 
-_LOWEST = -(1 << 63)
-_HIGHEST = (1 << 63) - 1
+LOWEST = -(1 << 63)
+HIGHEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,15 @@ class Readable:
 
 def read_what_can_be(connection: sqlite3.Connection, table: str, columns: str, key: Sequence[str]) -> Readable:
     """``columns`` begin with those of the ``key``, by which the table is ordered."""
+    everything = Gap((LOWEST,) * len(key), (HIGHEST,) * len(key))
     scan = _Scan(connection, f"SELECT {columns} FROM {table}", key)
-    rows = scan.up((_LOWEST,) * len(key))
+    rows = scan.up(everything.after)
     if scan.is_whole:
-        return Readable(rows, None)
-    after = rows[-1][: len(key)] if rows else (_LOWEST,) * len(key)
-    last = scan.down((_HIGHEST,) * len(key), after)
-    before = last[0][: len(key)] if last else (_HIGHEST,) * len(key)
+        sound = [row for row in rows if all(isinstance(part, int) for part in row[: len(key)])]
+        return Readable(sound, None if len(sound) == len(rows) else everything)
+    after = rows[-1][: len(key)] if rows else everything.after
+    last = scan.down(everything.before, after)
+    before = last[0][: len(key)] if last else everything.before
     return Readable(rows + last, Gap(after, before))
 
 

@@ -14,12 +14,12 @@ from shutil import copyfile
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from broker.cause import Cause, Reason
 from broker.store.batch import QueueRow, StoreError
 from broker.store.counts import needed_in
 from broker.store.lock import HeldBy, hold_shared
+from broker.store.lost_causes import Causes, readable_causes
 from broker.store.readable import Readable, read_what_can_be
-from broker.store.rows import QUEUE_COLUMNS, queue_of
+from broker.store.rows import QUEUE_COLUMNS, cause_of, queue_of
 from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
 from broker.store.segments import read_index
 
@@ -67,10 +67,17 @@ class ReadStore:
         rows = self.database.execute("SELECT DISTINCT queue_id FROM mark WHERE seen_mark <> 0")
         return [queue_id for (queue_id,) in rows]
 
-    def causes(self) -> dict[tuple[int, int], Cause]:
-        """By (queue_id, message_id). Raises ValueError for a reason that is none."""
-        rows = self.database.execute("SELECT queue_id, message_id, reason, origin, delivery_count, at_ms FROM cause")
-        return {(queue_id, message_id): Cause(Reason(why), *rest) for queue_id, message_id, why, *rest in rows}
+    def causes(self) -> Causes:
+        """Those that can be read."""
+        found: Causes = {}
+        for row in self.readable_causes().rows:
+            with suppress(ValueError):
+                found[row[0], row[1]] = cause_of(row)
+        return found
+
+    def readable_causes(self) -> Readable:
+        """Rows for `cause_of`."""
+        return readable_causes(self.database)
 
     def segments(self) -> Iterator[SegmentRow]:
         yield from (

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
 
-from broker.cause import Cause, Reason
 from broker.store.aside import has_lost_queues, may_be_needed
 from broker.store.batch import Inventory, StoredSegment
 from broker.store.counts import COUNT_BYTES
 from broker.store.damage import DamagedIndex, is_damage
 from broker.store.failpoints import Failpoint
 from broker.store.large import LargeBodies
+from broker.store.lost_causes import Causes, load_causes
 from broker.store.lost_queues import lost_queues, next_queue_id, stored_queues
 from broker.store.salvage import put_damaged_aside
 from broker.store.schema import PUT_HOLDING
@@ -44,11 +44,14 @@ class Recovery:
         self._held = _HELD
         self._lost: dict[int, int] = {}
         """Queues that have messages, and no row any more."""
+        self._causes: Causes = {}
         self.segments = Segments()
 
     def recover(self) -> None:
         self._damages += put_damaged_aside(self._statements)
         self._find_lost_queues()
+        self._causes, lost = load_causes(self._statements)
+        self._damages += lost
         unneeded = self._unneeded()
         self._load_segments()
         marked = self._marked()
@@ -65,7 +68,7 @@ class Recovery:
         return Inventory(
             stored_queues(self._connection),
             self._read_segments(),
-            self._causes(),
+            self._causes,
             sum(map(self.segments.count_needed, self.segments.first_ids())),
             next_queue_id(self._connection),
             self.segments.next_message_id,
@@ -79,10 +82,6 @@ class Recovery:
         for queue_id, count in self._lost.items():
             what = f"its {count} messages stay" if count != 1 else "its message stays"
             self._damages.append(f"queue {queue_id} is lost, and {what} in the file, out of reach")
-
-    def _causes(self) -> dict[tuple[int, int], Cause]:
-        rows = self._connection.execute("SELECT queue_id, message_id, reason, origin, delivery_count, at_ms FROM cause")
-        return {(queue_id, message_id): Cause(Reason(why), *rest) for queue_id, message_id, why, *rest in rows}
 
     def _load_segments(self) -> None:
         """From the holdings, how long each is, too: of a damaged one nothing else may be known."""

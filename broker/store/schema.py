@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.store.batch import QueueRow
+from broker.store.batch import CauseRow, QueueRow
 
 FORMAT_VERSION = 3
 APPLICATION_ID = int.from_bytes(b"AMQm", "big")
@@ -61,3 +61,8 @@ PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts)"
 
 def queue_values(row: QueueRow) -> tuple[int, str, str, str, str]:
     return row.queue_id, row.kind.value, row.address, row.container_id, row.link_name
+
+
+def cause_values(row: CauseRow) -> tuple[int, int, str, str, int, int]:
+    queue_id, message_id, cause = row
+    return queue_id, message_id, cause.reason.value, cause.origin, cause.delivery_count, cause.at_ms

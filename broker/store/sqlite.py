@@ -36,6 +36,7 @@ from broker.store.schema import (
     SEGMENT,
     TABLES,
     TABLES_OF_QUEUES,
+    cause_values,
     queue_values,
 )
 from broker.store.segment_reader import SegmentReader
@@ -220,8 +221,7 @@ class SqliteStore:
             self._passing(Failpoint.ROWS_WRITTEN)
 
     def _write_causes(self, batch: WriteBatch) -> None:
-        rows = [(*ids, each.reason.value, each.origin, each.delivery_count, each.at_ms) for *ids, each in batch.causes]
-        self._statements.insert(PUT_CAUSE, rows)
+        self._statements.insert(PUT_CAUSE, list(map(cause_values, batch.causes)))
         for queue_id, message_ids in batch.forgotten_causes.items():
             self._statements.delete("DELETE FROM cause WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
 

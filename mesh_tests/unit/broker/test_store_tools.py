@@ -178,7 +178,10 @@ def sql(*statements: str) -> Callable[[Path], None]:
             sql("INSERT INTO cause VALUES (1, 10, 'full', 'other', 0, 0)"),
             r"queue 1: it has no message 10, but says what brought that there",
         ),
-        (sql("INSERT INTO cause VALUES (1, 9, 'whim', 'other', 0, 0)"), r"store.db: its causes .*'whim'.*"),
+        (
+            sql("INSERT INTO cause VALUES (1, 9, 'whim', 'other', 0, 0)"),
+            r"queue 1: what brought message 9 there .*'whim'.*",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(directory: Path, spoil: Callable[[Path], None], finding: str) -> None:

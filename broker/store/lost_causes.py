@@ -1,0 +1,91 @@
+"""What brought messages to where they are, as far as it can be read.
+
+A message with a cause has no deadline. One whose cause is lost must not get it back, or a dead letter would be gone at
+once: it counts as moved there, from nowhere. So does every message of which that may be so.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from broker.cause import Cause, Reason
+from broker.store.aside import put_aside
+from broker.store.batch import CauseRow
+from broker.store.counts import counts_in
+from broker.store.damage import is_damage
+from broker.store.readable import LOWEST, Gap, Readable, read_what_can_be
+from broker.store.rows import CAUSE_COLUMNS, cause_of
+from broker.store.schema import CAUSE, PUT_CAUSE, cause_values
+from broker.store.segments import SEGMENT_MESSAGES, read_index
+from broker.store.statements import Statements
+
+LOST_CAUSE = Cause(Reason.MOVED, "", 0, 0)
+
+Causes = dict[tuple[int, int], Cause]
+
+
+def readable_causes(connection: sqlite3.Connection) -> Readable:
+    return read_what_can_be(connection, "cause", CAUSE_COLUMNS, ("queue_id", "message_id"))
+
+
+def load_causes(statements: Statements) -> tuple[Causes, list[str]]:
+    """By (queue_id, message_id), and sentences: what is lost. The table is whole then."""
+    found = readable_causes(statements.connection)
+    causes: Causes = {}
+    spoiled: list[CauseRow] = []
+    sentences: list[str] = []
+    for row in found.rows:
+        queue_id, message_id = row[:2]
+        try:
+            causes[queue_id, message_id] = cause_of(row)
+        except ValueError as error:
+            causes[queue_id, message_id] = LOST_CAUSE
+            spoiled.append((queue_id, message_id, LOST_CAUSE))
+            sentences.append(f"queue {queue_id}: what brought message {message_id} there cannot be read: {error}")
+    if found.gap is not None:
+        sentences.append(_put_aside(statements, causes, found.gap))
+    elif spoiled:
+        with statements.transaction():
+            statements.insert(PUT_CAUSE, list(map(cause_values, spoiled)))
+    return causes, sentences
+
+
+def _put_aside(statements: Statements, causes: Causes, gap: Gap) -> str:
+    """What may have been in the ``gap`` comes to the ``causes``."""
+    left = len(causes)
+    for key in _with_deadlines(statements.connection, gap):
+        causes[key] = LOST_CAUSE
+    rows = [cause_values((*key, cause)) for key, cause in causes.items()]
+    aside = put_aside(statements, "cause", CAUSE, PUT_CAUSE, rows)
+    undying = f"{len(causes) - left} messages that may have been dead letters do not expire any more"
+    return f"table cause was damaged, and is kept as {aside}: {left} of its rows are left; {undying}"
+
+
+def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[int, int]]:
+    """Of messages in queues."""
+    queue_id, message_id = gap.after
+    holdings = connection.execute(
+        "SELECT queue_id, segment_id, counts FROM holding "
+        "WHERE (queue_id, segment_id) > (?, ?) AND (queue_id, segment_id) < (?, ?)",
+        (queue_id, max(message_id - SEGMENT_MESSAGES, LOWEST), *gap.before),
+    ).fetchall()
+    for queue_id, segment_id, counts in holdings:
+        for slot in _mortal(connection, segment_id, counts):
+            if gap.after < (queue_id, segment_id + slot) < gap.before:
+                yield queue_id, segment_id + slot
+
+
+def _mortal(connection: sqlite3.Connection, segment_id: int, counts: bytes) -> list[int]:
+    """Slots of a holding whose messages have deadlines; none of a segment that cannot be read."""
+    try:
+        indexes = connection.execute("SELECT message_index FROM segment WHERE segment_id = ?", (segment_id,)).fetchall()
+        slots = [slot for (index,) in indexes for slot in read_index(index)]
+        both = enumerate(zip(slots, counts_in(counts), strict=True))
+        return [slot for slot, ((_, _, expires_at_ms, _), count) in both if count and expires_at_ms]
+    except ValueError:
+        return []
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
+        return []
