@@ -14,12 +14,12 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from zlib import crc32
 
-from broker.store.aside import aside_of, has_lost_queues
-from broker.store.batch import QueueKind
-from broker.store.check_report import MOST_FINDINGS, CheckReport, QueueTotals
+from broker.store.aside import aside_of
+from broker.store.check_report import MOST_FINDINGS, CheckReport
 from broker.store.counts import COUNT_BYTES, counts_in
+from broker.store.held_segments import held_segments
 from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
-from broker.store.rows import cause_of, queue_of
+from broker.store.row_checks import check_causes, check_marks, check_queues
 from broker.store.segments import SEGMENT_MESSAGES, checksums_in, has_strange_priority, read_index, slot_bytes_of
 from wire.errors import AmqpError
 from wire.sections import Incomplete, scan
@@ -57,11 +57,11 @@ class _Check:
         for table in aside_of(self._store.database):
             self._report.find(f"store.db: {table} was found damaged when a broker started, and put aside")
         with self._blaming("its queues"):
-            self._read_queues()
+            self._are_some_lost = check_queues(self._store, self._report)
         with self._blaming("its seen marks"):
-            self._read_marks()
+            check_marks(self._store, self._report)
         with self._blaming("its causes"):
-            self._read_causes()
+            self._causes = check_causes(self._store, self._report)
         with self._blaming("its messages"):
             self._read_messages()
         self._look_at_files()
@@ -73,73 +73,40 @@ class _Check:
         except (sqlite3.Error, ValueError) as error:
             self._report.find(f"store.db: {part} cannot be read to the end: {error}")
 
-    def _read_queues(self) -> None:
-        names: set[tuple[QueueKind, str, str, str]] = set()
-        found = self._store.readable_queues()
-        if found.gap is not None:
-            self._report.find("store.db: some of its queues are on pages that cannot be read")
-        for number, *rest in found.rows:
-            try:
-                row = queue_of((number, *rest))
-            except ValueError as error:
-                self._report.find(f"queue {number}: its row is damaged: {error}")
-                self._are_some_lost = True
-                continue
-            self._report.queues[row.queue_id] = QueueTotals(row)
-            name = (row.kind, row.address, row.container_id, row.link_name)
-            if name in names:
-                self._report.find(f"queue {row.queue_id}: there is another {row.kind.value} {row.address!r} like it")
-            names.add(name)
-        self._are_some_lost |= found.gap is not None or has_lost_queues(self._store.database)
-
-    def _read_marks(self) -> None:
-        for queue_id in self._store.marked_queues():
-            if queue_id in self._report.queues:
-                self._report.queues[queue_id].is_mark_open = True
-
-    def _read_causes(self) -> None:
-        found = self._store.readable_causes()
-        if found.gap is not None:
-            self._report.find("store.db: some of its causes are on pages that cannot be read")
-        for queue_id, message_id, *rest in found.rows:
-            self._causes.add((queue_id, message_id))
-            try:
-                cause_of((queue_id, message_id, *rest))
-            except ValueError as error:
-                where = f"queue {queue_id}: what brought message {message_id} there"
-                self._report.find(f"{where} cannot be read: {error}")
-
     def _read_messages(self) -> None:
-        holdings = self._store.holdings()
-        next_holding = next(holdings, None)
         next_id = 0
-        for segment in self._store.segments():
-            mine = []
-            while next_holding is not None and next_holding.segment_id <= segment.segment_id:
-                if next_holding.segment_id == segment.segment_id:
-                    mine.append(next_holding)
-                else:
-                    self._on_homeless(next_holding)
-                next_holding = next(holdings, None)
+        for segment, holdings in held_segments(self._readable_segments(), self._store.holdings()):
+            if segment is None:
+                self._on_homeless(holdings)
+                continue
             if segment.segment_id < next_id:
                 self._report.find(f"segment {segment.segment_id}: begins before the one before it ends, at {next_id}")
-            next_id = segment.segment_id + self._look_at(segment, mine)
-        while next_holding is not None:
-            self._on_homeless(next_holding)
-            next_holding = next(holdings, None)
+            next_id = segment.segment_id + self._look_at(segment, holdings)
         for queue_id, count in sorted(self._lost.items()):
             what = "message is" if count == 1 else f"{count} messages are"
             self._report.find(f"queue {queue_id} is lost, and its {what} out of reach")
         for queue_id, message_id in sorted(self._causes):
             self._report.find(f"queue {queue_id}: it has no message {message_id}, but says what brought that there")
 
-    def _on_homeless(self, holding: HoldingRow) -> None:
-        if holding.queue_id not in self._report.queues and not self._are_some_lost:
-            self._report.leftovers += 1
-        else:
-            self._report.find(
-                f"queue {holding.queue_id}: segment {holding.segment_id}, which it has messages in, is lost"
-            )
+    def _readable_segments(self) -> Iterator[SegmentRow]:
+        ids = self._store.segment_ids()
+        if ids.gap is not None:
+            self._report.find("store.db: some of its segments are on pages that cannot be read")
+        for (segment_id,) in ids.rows:
+            try:
+                segment = self._store.segment(segment_id)
+            except sqlite3.Error as error:
+                self._report.find(f"segment {segment_id}: its row cannot be read: {error}")
+                continue
+            if segment is not None:
+                yield segment
+
+    def _on_homeless(self, holdings: list[HoldingRow]) -> None:
+        for queue_id, segment_id in [(holding.queue_id, holding.segment_id) for holding in holdings]:
+            if queue_id in self._report.queues or self._are_some_lost:
+                self._report.find(f"queue {queue_id}: segment {segment_id}, which it has messages in, is lost")
+            else:
+                self._report.leftovers += 1
 
     def _look_at(self, segment: SegmentRow, holdings: list[HoldingRow]) -> int:
         """How many messages it has."""

@@ -15,6 +15,7 @@ from broker.store.checking import check
 from broker.store.counts import counts_in, counts_of, needed_in, raised
 from broker.store.large import sync_directory
 from broker.store.reading import DATABASE, LARGE, ReadStore, reading
+from broker.store.segment_tables import SegmentTables
 from broker.store.segments import read_index
 
 
@@ -74,8 +75,9 @@ def _made(partial: Path) -> Iterator[None]:
 def _copy_large(store: ReadStore, database: sqlite3.Connection, copy: Path) -> set[int]:
     """Message ids of those that are gone: they were settled since the copied moment."""
     gone = set()
-    for segment_id, message_index in database.execute("SELECT segment_id, message_index FROM segment").fetchall():
-        slots = read_index(message_index)
+    tables = SegmentTables(database)
+    for (segment_id,) in tables.readable_ids().rows:
+        slots = read_index(tables.index_of(segment_id) or b"")
         needed = needed_in(database, segment_id, len(slots))
         for slot in [slot for slot, (*_, is_large) in enumerate(slots) if is_large and needed[slot]]:
             try:

@@ -49,11 +49,13 @@ def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[St
 
 def _messages_of(store: ReadStore, row: QueueRow, causes: dict[tuple[int, int], Cause]) -> Iterator[StoredMessage]:
     held = store.database.execute(
-        "SELECT segment_id, message_index, bodies, counts FROM holding JOIN segment USING (segment_id) "
-        "WHERE queue_id = ? ORDER BY segment_id",
-        (row.queue_id,),
+        "SELECT segment_id, counts FROM holding WHERE queue_id = ? ORDER BY segment_id", (row.queue_id,)
     )
-    for segment_id, message_index, bodies, counts in held:
+    for segment_id, counts in held:
+        segment = store.readable_segment(segment_id)
+        if segment is None:
+            continue
+        message_index, bodies = segment.message_index, segment.bodies
         slots = read_index(message_index)
         sums = checksums_in(message_index)
         ends = accumulate(0 if is_large else size for size, _, _, is_large in slots)

@@ -17,6 +17,7 @@ from broker.store.damage import is_damage
 from broker.store.readable import LOWEST, Gap, Readable, read_what_can_be
 from broker.store.rows import CAUSE_COLUMNS, cause_of
 from broker.store.schema import CAUSE, PUT_CAUSE, cause_values
+from broker.store.segment_tables import SegmentTables
 from broker.store.segments import SEGMENT_MESSAGES, read_index
 from broker.store.statements import Statements
 
@@ -64,6 +65,7 @@ def _put_aside(statements: Statements, causes: Causes, gap: Gap) -> str:
 
 def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[int, int]]:
     """Of messages in queues."""
+    tables = SegmentTables(connection)
     queue_id, message_id = gap.after
     holdings = connection.execute(
         "SELECT queue_id, segment_id, counts FROM holding "
@@ -71,16 +73,15 @@ def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[
         (queue_id, max(message_id - SEGMENT_MESSAGES, LOWEST), *gap.before),
     ).fetchall()
     for queue_id, segment_id, counts in holdings:
-        for slot in _mortal(connection, segment_id, counts):
+        for slot in _mortal(tables, segment_id, counts):
             if gap.after < (queue_id, segment_id + slot) < gap.before:
                 yield queue_id, segment_id + slot
 
 
-def _mortal(connection: sqlite3.Connection, segment_id: int, counts: bytes) -> list[int]:
+def _mortal(tables: SegmentTables, segment_id: int, counts: bytes) -> list[int]:
     """Slots of a holding whose messages have deadlines; none of a segment that cannot be read."""
     try:
-        indexes = connection.execute("SELECT message_index FROM segment WHERE segment_id = ?", (segment_id,)).fetchall()
-        slots = [slot for (index,) in indexes for slot in read_index(index)]
+        slots = read_index(tables.index_of(segment_id) or b"")
         both = enumerate(zip(slots, counts_in(counts), strict=True))
         return [slot for slot, ((_, _, expires_at_ms, _), count) in both if count and expires_at_ms]
     except ValueError:

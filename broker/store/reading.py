@@ -16,11 +16,13 @@ from urllib.parse import quote
 
 from broker.store.batch import QueueRow, StoreError
 from broker.store.counts import needed_in
+from broker.store.damage import is_damage
 from broker.store.lock import HeldBy, hold_shared
 from broker.store.lost_causes import Causes, readable_causes
 from broker.store.readable import Readable, read_what_can_be
 from broker.store.rows import QUEUE_COLUMNS, cause_of, queue_of
 from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
+from broker.store.segment_tables import SegmentTables
 from broker.store.segments import read_index
 
 DATABASE, LOG, SHARED_MEMORY = "store.db", "store.db-wal", "store.db-shm"
@@ -47,6 +49,7 @@ class ReadStore:
     def __init__(self, directory: Path, database: sqlite3.Connection, *, is_used: bool) -> None:
         self.directory = directory
         self.database = database
+        self._segments = SegmentTables(database)
         self.is_used = is_used
         """By a broker: what was read is of a moment that is over."""
 
@@ -79,13 +82,21 @@ class ReadStore:
         """Rows for `cause_of`."""
         return readable_causes(self.database)
 
-    def segments(self) -> Iterator[SegmentRow]:
-        yield from (
-            SegmentRow(*row)
-            for row in self.database.execute(
-                "SELECT segment_id, message_index, bodies FROM segment ORDER BY segment_id"
-            )
-        )
+    def segment_ids(self) -> Readable:
+        return self._segments.readable_ids()
+
+    def segment(self, segment_id: int) -> SegmentRow | None:
+        row = self._segments.find("segment_id, message_index, bodies", "segment_id = ?", segment_id)
+        return None if row is None else SegmentRow(*row)
+
+    def readable_segment(self, segment_id: int) -> SegmentRow | None:
+        """None also where it cannot be read."""
+        try:
+            return self.segment(segment_id)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            return None
 
     def holdings(self) -> Iterator[HoldingRow]:
         """By segment, then queue."""
@@ -101,8 +112,8 @@ class ReadStore:
         if not self.is_used:
             return True
         with closing(sqlite3.connect(_uri(self.directory, "mode=ro"), uri=True)) as now:
-            row = now.execute("SELECT message_index FROM segment WHERE segment_id = ?", (segment_id,)).fetchone()
-            return row is not None and needed_in(now, segment_id, len(read_index(row[0])))[slot]
+            index = SegmentTables(now).index_of(segment_id)
+            return index is not None and needed_in(now, segment_id, len(read_index(index)))[slot]
 
     def large_path(self, message_id: int) -> Path:
         return self.directory / LARGE / str(message_id)

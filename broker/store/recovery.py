@@ -11,21 +11,23 @@ A damaged page met inside a transaction would end that, so all is read before.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import takewhile
 
 from broker.store.aside import has_lost_queues, may_be_needed
-from broker.store.batch import Inventory, StoredSegment
+from broker.store.batch import Inventory
 from broker.store.counts import COUNT_BYTES
 from broker.store.damage import DamagedIndex, is_damage
 from broker.store.failpoints import Failpoint
+from broker.store.index_reader import IndexReader
 from broker.store.large import LargeBodies
 from broker.store.lost_causes import Causes, load_causes
 from broker.store.lost_queues import lost_queues, next_queue_id, stored_queues
 from broker.store.salvage import put_damaged_aside
 from broker.store.schema import PUT_HOLDING
-from broker.store.segments import Segments, has_strange_priority, large_in, slot_bytes_of
+from broker.store.segment_tables import SegmentTables
+from broker.store.segments import Segments
 from broker.store.statements import Statements
 
 _HELD = "FROM holding WHERE queue_id IN (SELECT queue_id FROM queue)"
@@ -49,6 +51,8 @@ class Recovery:
 
     def recover(self) -> None:
         self._damages += put_damaged_aside(self._statements)
+        self._tables = SegmentTables(self._connection)
+        self._indexes = IndexReader(self._tables, self.segments, self._large, self._damages)
         self._find_lost_queues()
         self._causes, lost = load_causes(self._statements)
         self._damages += lost
@@ -64,10 +68,11 @@ class Recovery:
         self._sweep(unneeded)
 
     def inventory(self) -> Inventory:
-        self._large.unlink_all_but(self.segments.is_needed)
+        if not may_be_needed(self._connection):
+            self._large.unlink_all_but(self.segments.is_needed)
         return Inventory(
             stored_queues(self._connection),
-            self._read_segments(),
+            self._indexes.read(self._lost),
             self._causes,
             sum(map(self.segments.count_needed, self.segments.first_ids())),
             next_queue_id(self._connection),
@@ -89,7 +94,7 @@ class Recovery:
             f"SELECT segment_id, max(length(counts)) / {COUNT_BYTES} {self._held} GROUP BY segment_id"
         ):
             self.segments.load(segment_id, slots)
-        self.segments.keep_clear_of(self._last_segment())
+        self._keep_clear_of_all()
         for queue_id, segment_id, counts in self._connection.execute(
             f"SELECT queue_id, segment_id, counts {self._held}"
         ):
@@ -108,48 +113,8 @@ class Recovery:
         highest = max((mark for of_queue in marks.values() for mark in of_queue.values()), default=0)
         for segment_id in takewhile(lambda first: first <= highest, self.segments.first_ids()):
             with suppress(DamagedIndex):
-                changed += self.segments.raise_counts(segment_id, self._index_of(segment_id), marks)
+                changed += self.segments.raise_counts(segment_id, self._indexes.index_of(segment_id), marks)
         return changed
-
-    # Segments
-
-    def _read_segments(self) -> Iterator[StoredSegment]:
-        for segment_id in self.segments.first_ids():
-            holdings = [held for held in self.segments.holdings_of(segment_id) if held[0] not in self._lost]
-            if not holdings:
-                continue
-            try:
-                message_index = self._index_of(segment_id)
-            except DamagedIndex as damage:
-                count = self.segments.count_needed(segment_id)
-                self._damages.append(f"segment {segment_id} cannot be read, {count} messages stay away: {damage}")
-                continue
-            self._find_missing(segment_id, message_index)
-            yield StoredSegment(segment_id, message_index, holdings)
-
-    def _find_missing(self, segment_id: int, message_index: bytes) -> None:
-        for slot, size_bytes in large_in(message_index):
-            message_id = segment_id + slot
-            if self.segments.is_needed(message_id) and not self._large.is_whole(message_id, size_bytes):
-                self._damages.append(f"message {message_id} is not whole in {self._large.directory}")
-
-    def _index_of(self, segment_id: int) -> bytes:
-        """Raises DamagedIndex: nothing but its own messages is lost then."""
-        try:
-            row = self._connection.execute(
-                "SELECT message_index FROM segment WHERE segment_id = ?", (segment_id,)
-            ).fetchone()
-        except sqlite3.Error as error:
-            if not is_damage(error):
-                raise
-            raise DamagedIndex(str(error)) from error
-        if row is None:
-            raise DamagedIndex("it is not there")
-        if len(row[0]) != self.segments.slots_of(segment_id) * slot_bytes_of(row[0]):
-            raise DamagedIndex("its index is damaged")
-        if has_strange_priority(row[0]):
-            raise DamagedIndex("its index says priorities that there are not")
-        return bytes(row[0])
 
     def _unneeded(self) -> list[int]:
         """Segments that nobody holds; none where it cannot be told."""
@@ -176,11 +141,8 @@ class Recovery:
             for segment_id in segment_ids if len(segment_ids) > 1 else ():
                 self._sweep([segment_id])
 
-    def _last_segment(self) -> int:
-        try:
-            (last,) = self._connection.execute("SELECT max(segment_id) FROM segment").fetchone()
-        except sqlite3.Error as error:
-            if not is_damage(error):
-                raise
-            (last,) = self._connection.execute("SELECT max(segment_id) FROM holding").fetchone()
-        return last or 0
+    def _keep_clear_of_all(self) -> None:
+        """No message gets a number that another may have, which cannot be seen."""
+        last = max([self._tables.last_id(), *self.segments.first_ids()[-1:]])
+        if last or self._tables.unseen_count:
+            self.segments.keep_clear_of(last + self._tables.unseen_count)

@@ -13,8 +13,9 @@ from itertools import product
 
 from broker.store.aside import put_aside
 from broker.store.damage import is_damage
-from broker.store.lost_queues import holders, salvage_queues
+from broker.store.lost_queues import holders, salvage_queues, stored_queues
 from broker.store.schema import HOLDING, MARK, PUT_HOLDING, PUT_MARK
+from broker.store.segment_tables import SegmentTables, salvage_segments
 from broker.store.statements import Statements
 
 PRIORITIES = range(10)
@@ -31,20 +32,22 @@ def put_damaged_aside(statements: Statements) -> list[str]:
         found.append(_salvage_holdings(statements))
     if not _is_whole(statements.connection, "mark", "seen_mark"):
         found.append(_salvage_marks(statements))
-    return found
+    return found + salvage_segments(statements)
 
 
 def _salvage_holdings(statements: Statements) -> str:
     connection = statements.connection
-    keys = product(sorted({*_ids(connection, "queue"), *holders(connection)}), _ids(connection, "segment"))
+    queue_ids = (row.queue_id for row in stored_queues(connection))
+    keys = product(sorted({*queue_ids, *holders(connection)}), _segment_ids(connection))
     rows = list(_readable(connection, "holding", ("queue_id", "segment_id", "counts"), keys))
     aside = put_aside(statements, "holding", HOLDING, PUT_HOLDING, rows)
-    lost = len(set(_ids(connection, "segment")) - {segment_id for _, segment_id, _ in rows})
+    lost = len(set(_segment_ids(connection)) - {segment_id for _, segment_id, _ in rows})
     return f"table holding was damaged, and is kept as {aside}: of {lost} segments all messages stay away"
 
 
 def _salvage_marks(statements: Statements) -> str:
-    rows: list[Row] = [(*key, ALL_SEEN) for key in product(_ids(statements.connection, "queue"), PRIORITIES)]
+    ids = [row.queue_id for row in stored_queues(statements.connection)]
+    rows: list[Row] = [(*key, ALL_SEEN) for key in product(ids, PRIORITIES)]
     aside = put_aside(statements, "mark", MARK, PUT_MARK, rows)
     return f"table mark was damaged, and is kept as {aside}: every message counts as one that may have been seen"
 
@@ -96,13 +99,6 @@ def _first_readable(
     return None, []
 
 
-def _ids(connection: sqlite3.Connection, table: str) -> list[int]:
+def _segment_ids(connection: sqlite3.Connection) -> list[int]:
     """As far as they can be read."""
-    found: list[int] = []
-    try:
-        for (number,) in connection.execute(f"SELECT {table}_id FROM {table} ORDER BY {table}_id"):
-            found.append(number)
-    except sqlite3.Error as error:
-        if not is_damage(error):
-            raise
-    return found
+    return [segment_id for (segment_id,) in SegmentTables(connection).readable_ids().rows]

@@ -56,6 +56,7 @@ TABLES_OF_QUEUES = ("holding", "mark", "cause", "queue")
 PUT_QUEUE = "INSERT INTO queue (queue_id, kind, address, container_id, link_name)"
 PUT_MARK = "REPLACE INTO mark (queue_id, priority, seen_mark)"
 PUT_CAUSE = "REPLACE INTO cause (queue_id, message_id, reason, origin, delivery_count, at_ms)"
+PUT_SEGMENT = "INSERT INTO segment (segment_id, message_index, bodies)"
 PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts)"
 
 

@@ -7,6 +7,7 @@ from itertools import accumulate
 from zlib import crc32
 
 from broker.store.damage import DamagedBody
+from broker.store.segment_tables import SegmentTables
 from broker.store.segments import checksums_in, read_index
 
 
@@ -15,6 +16,8 @@ class SegmentReader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._tables: SegmentTables | None = None
+        """Known when the store was opened, before the first is read."""
         self._first = 0
         self._bounds: list[int] = [0]
         """Where each body begins, and where the last one ends."""
@@ -35,11 +38,11 @@ class SegmentReader:
 
     def _load(self, message_id: int) -> None:
         self._bounds = [0]
-        row = self._connection.execute(
-            "SELECT segment_id, message_index, bodies FROM segment WHERE segment_id <= ? "
-            "ORDER BY segment_id DESC LIMIT 1",
-            (message_id,),
-        ).fetchone()
+        if self._tables is None:
+            self._tables = SegmentTables(self._connection)
+        row = self._tables.find(
+            "segment_id, message_index, bodies", "segment_id <= ? ORDER BY segment_id DESC LIMIT 1", message_id
+        )
         if row is None:
             raise DamagedBody("it is in no segment")
         self._first, message_index, self._bodies = row

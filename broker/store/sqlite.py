@@ -33,6 +33,7 @@ from broker.store.schema import (
     PUT_HOLDING,
     PUT_MARK,
     PUT_QUEUE,
+    PUT_SEGMENT,
     SEGMENT,
     TABLES,
     TABLES_OF_QUEUES,
@@ -226,7 +227,7 @@ class SqliteStore:
             self._statements.delete("DELETE FROM cause WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
 
     def _write_messages(self, rows: Rows) -> None:
-        self._statements.insert("INSERT INTO segment (segment_id, message_index, bodies)", rows.segments)
+        self._statements.insert(PUT_SEGMENT, rows.segments)
         self._statements.insert(PUT_HOLDING, rows.holdings)
         for queue_id, segment_ids in rows.gone_holdings.items():
             self._statements.delete("DELETE FROM holding WHERE queue_id = ? AND segment_id", segment_ids, (queue_id,))

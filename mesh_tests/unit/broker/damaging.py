@@ -11,6 +11,7 @@ from broker.store.sqlite import SqliteStore
 from mesh_tests.unit.broker.rig import Rig
 
 PAGE_BYTES = 4096
+_INNER = (2, 5)
 
 
 def spoil(directory: Path, offset: int, by: bytes) -> None:
@@ -21,6 +22,7 @@ def spoil(directory: Path, offset: int, by: bytes) -> None:
 
 def spoil_page(directory: Path, page: int) -> None:
     """Nothing on it can be read any more."""
+    checkpoint(directory)
     spoil(directory, (page - 1) * PAGE_BYTES, bytes(8))
 
 
@@ -55,7 +57,7 @@ def _tree(content: bytes, page: int) -> list[int]:
     """See the file format of SQLite: 1.5, b-tree pages."""
     start = (page - 1) * PAGE_BYTES
     head = content[start : start + PAGE_BYTES]
-    if head[0] not in (2, 5):
+    if head[0] not in _INNER:
         return [page]
     cells = [int.from_bytes(head[12 + 2 * n : 14 + 2 * n]) for n in range(int.from_bytes(head[3:5]))]
     children = [*(int.from_bytes(head[cell : cell + 4]) for cell in cells), int.from_bytes(head[8:12])]
@@ -69,3 +71,10 @@ def findings_of(rig: Rig) -> list[str]:
     rig.store = SqliteStore(rig.data)
     rig.store.load()
     return found
+
+
+def inner_pages_of(directory: Path, table: str) -> list[int]:
+    """Those that lead to others."""
+    pages = pages_of(directory, table)
+    content = (directory / "store.db").read_bytes()
+    return [page for page in pages if content[(page - 1) * PAGE_BYTES] in _INNER]

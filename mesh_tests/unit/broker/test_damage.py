@@ -15,6 +15,7 @@ from broker.events import MessageUnreadable
 from broker.store.batch import MessageRow, WriteBatch
 from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
+from mesh_tests.unit.broker.damaging import checkpoint, root_of, spoil, spoil_page
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Producer, Rig, topology_with
 from wire.delivery import ACCEPTED
@@ -31,12 +32,6 @@ def page_of(directory: Path, needle: bytes) -> tuple[int, int]:
     content = (directory / "store.db").read_bytes()
     offset = content.index(needle)
     return offset, offset // 4096 * 4096
-
-
-def spoil(directory: Path, offset: int, by: bytes) -> None:
-    with (directory / "store.db").open("r+b") as file:
-        file.seek(offset)
-        file.write(by)
 
 
 def flip_a_byte(directory: Path, needle: bytes) -> None:
@@ -271,8 +266,7 @@ def fill_with_segments(rig: Rig) -> None:
 
 def spoil_a_page_of_holdings(directory: Path) -> None:
     """One of several that have nothing else."""
-    with closing(sqlite3.connect(directory / "store.db")) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    checkpoint(directory)
     content = (directory / "store.db").read_bytes()
     counts = b"\x01\x00" * SEGMENT
     pages = sorted({found.start() // 4096 * 4096 for found in re.finditer(re.escape(counts), content)})
@@ -305,15 +299,16 @@ def segment_count(rig: Rig) -> int:
 def test_where_marks_are_damaged_every_message_counts_as_seen(rig: Rig) -> None:
     fill(rig)
     rig.client().consumer("orders", credit=1)
-    rig.crash(lambda: spoil_the_marks(rig.data))
+    rig.crash(lambda: spoil_page(rig.data, root_of(rig.data, "mark")))
     consumer = rig.client().consumer("orders", credit=COUNT)
     assert len(consumer.received) == COUNT
     assert set(consumer.counts) == {1}
     assert ["table mark was damaged" in damage for damage in rig.inventory.damages] == [True]
 
 
-def spoil_the_marks(directory: Path) -> None:
-    with closing(sqlite3.connect(directory / "store.db")) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        (page,) = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'mark'").fetchone()
-    spoil(directory, (page - 1) * 4096, bytes(8))
+def test_large_bodies_whose_holdings_are_damaged_stay(rig: Rig) -> None:
+    rig.client().producer("orders").send(LARGE)
+    rig.restart()
+    rig.crash(lambda: spoil_page(rig.data, root_of(rig.data, "holding")))
+    rig.crash_damaged()
+    assert len(list((rig.data / "large").iterdir())) == 1

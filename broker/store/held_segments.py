@@ -1,0 +1,25 @@
+"""Who holds something of each segment? Segments and holdings, both in order, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker.store.reading import HoldingRow, SegmentRow
+
+
+def held_segments(
+    segments: Iterator[SegmentRow], holdings: Iterator[HoldingRow]
+) -> Iterator[tuple[SegmentRow | None, list[HoldingRow]]]:
+    """Each segment with its holdings, and without a segment those that are of none."""
+    next_holding = next(holdings, None)
+    for segment in segments:
+        mine: list[HoldingRow] = []
+        homeless: list[HoldingRow] = []
+        while next_holding is not None and next_holding.segment_id <= segment.segment_id:
+            (mine if next_holding.segment_id == segment.segment_id else homeless).append(next_holding)
+            next_holding = next(holdings, None)
+        if homeless:
+            yield None, homeless
+        yield segment, mine
+    if next_holding is not None:
+        yield None, [next_holding, *holdings]

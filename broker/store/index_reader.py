@@ -1,0 +1,75 @@
+"""What messages does each segment have? One that cannot be read is left out, when a store is opened."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Container, Iterator
+
+from broker.store.batch import StoredSegment
+from broker.store.damage import DamagedIndex, is_damage
+from broker.store.large import LargeBodies
+from broker.store.segment_tables import SegmentTables
+from broker.store.segments import Segments, has_strange_priority, large_in, slot_bytes_of
+
+MOST_SENTENCES = 20
+"""A page that leads to others may take hundreds of segments away."""
+
+
+class IndexReader:
+    """``segments`` have their holdings; ``damages`` get the sentences."""
+
+    def __init__(self, tables: SegmentTables, segments: Segments, large: LargeBodies, damages: list[str]) -> None:
+        self._tables = tables
+        self._segments = segments
+        self._large = large
+        self._damages = damages
+        self._left_out = 0
+        self._away = 0
+        """Messages of segments that are not told one by one."""
+
+    def read(self, lost_queues: Container[int]) -> Iterator[StoredSegment]:
+        """All but those that only ``lost_queues`` have something of."""
+        for segment_id in self._segments.first_ids():
+            holdings = [held for held in self._segments.holdings_of(segment_id) if held[0] not in lost_queues]
+            if not holdings:
+                continue
+            try:
+                message_index = self.index_of(segment_id)
+            except DamagedIndex as damage:
+                self._leave_out(segment_id, damage)
+                continue
+            self._find_missing(segment_id, message_index)
+            yield StoredSegment(segment_id, message_index, holdings)
+        if self._away:
+            more = self._left_out - MOST_SENTENCES
+            self._damages.append(f"{more} segments more cannot be read, {self._away} messages stay away")
+
+    def index_of(self, segment_id: int) -> bytes:
+        """Raises DamagedIndex: nothing but its own messages is lost then."""
+        try:
+            index = self._tables.index_of(segment_id)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            raise DamagedIndex(str(error)) from error
+        if index is None:
+            raise DamagedIndex("it is not there")
+        if len(index) != self._segments.slots_of(segment_id) * slot_bytes_of(index):
+            raise DamagedIndex("its index is damaged")
+        if has_strange_priority(index):
+            raise DamagedIndex("its index says priorities that there are not")
+        return index
+
+    def _leave_out(self, segment_id: int, damage: DamagedIndex) -> None:
+        count = self._segments.count_needed(segment_id)
+        self._left_out += 1
+        if self._left_out > MOST_SENTENCES:
+            self._away += count
+        else:
+            self._damages.append(f"segment {segment_id} cannot be read, {count} messages stay away: {damage}")
+
+    def _find_missing(self, segment_id: int, message_index: bytes) -> None:
+        for slot, size_bytes in large_in(message_index):
+            message_id = segment_id + slot
+            if self._segments.is_needed(message_id) and not self._large.is_whole(message_id, size_bytes):
+                self._damages.append(f"message {message_id} is not whole in {self._large.directory}")

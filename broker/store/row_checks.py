@@ -1,0 +1,50 @@
+"""Is there sense in what the rows of queues and causes say?"""
+
+from __future__ import annotations
+
+from broker.store.aside import has_lost_queues
+from broker.store.batch import QueueKind
+from broker.store.check_report import CheckReport, QueueTotals
+from broker.store.reading import ReadStore
+from broker.store.rows import cause_of, queue_of
+
+
+def check_queues(store: ReadStore, report: CheckReport) -> bool:
+    """Those that can be read come into the ``report``. True: there were others."""
+    names: set[tuple[QueueKind, str, str, str]] = set()
+    found = store.readable_queues()
+    if found.gap is not None:
+        report.find("store.db: some of its queues are on pages that cannot be read")
+    for number, *rest in found.rows:
+        try:
+            row = queue_of((number, *rest))
+        except ValueError as error:
+            report.find(f"queue {number}: its row is damaged: {error}")
+            continue
+        report.queues[row.queue_id] = QueueTotals(row)
+        name = (row.kind, row.address, row.container_id, row.link_name)
+        if name in names:
+            report.find(f"queue {row.queue_id}: there is another {row.kind.value} {row.address!r} like it")
+        names.add(name)
+    return found.gap is not None or len(report.queues) < len(found.rows) or has_lost_queues(store.database)
+
+
+def check_marks(store: ReadStore, report: CheckReport) -> None:
+    for queue_id in store.marked_queues():
+        if queue_id in report.queues:
+            report.queues[queue_id].is_mark_open = True
+
+
+def check_causes(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
+    """(queue_id, message_id) of all that have one."""
+    causes: set[tuple[int, int]] = set()
+    found = store.readable_causes()
+    if found.gap is not None:
+        report.find("store.db: some of its causes are on pages that cannot be read")
+    for queue_id, message_id, *rest in found.rows:
+        causes.add((queue_id, message_id))
+        try:
+            cause_of((queue_id, message_id, *rest))
+        except ValueError as error:
+            report.find(f"queue {queue_id}: what brought message {message_id} there cannot be read: {error}")
+    return causes
