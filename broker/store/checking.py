@@ -98,8 +98,10 @@ class _Check:
             except sqlite3.Error as error:
                 self._report.find(f"segment {segment_id}: its row cannot be read: {error}")
                 continue
-            if segment is not None:
+            if segment is not None and isinstance(segment.message_index, bytes) and isinstance(segment.bodies, bytes):
                 yield segment
+            else:
+                self._report.find(f"segment {segment_id}: its row has no index, or no bodies")
 
     def _on_homeless(self, holdings: list[HoldingRow]) -> None:
         for queue_id, segment_id in [(holding.queue_id, holding.segment_id) for holding in holdings]:

@@ -54,7 +54,7 @@ class IndexReader:
             raise DamagedIndex(str(error)) from error
         if index is None:
             raise DamagedIndex("it is not there")
-        if len(index) != self._segments.slots_of(segment_id) * slot_bytes_of(index):
+        if not isinstance(index, bytes) or len(index) != self._segments.slots_of(segment_id) * slot_bytes_of(index):
             raise DamagedIndex("its index is damaged")
         if has_strange_priority(index):
             raise DamagedIndex("its index says priorities that there are not")

@@ -45,7 +45,11 @@ class SegmentReader:
         )
         if row is None:
             raise DamagedBody("it is in no segment")
-        self._first, message_index, self._bodies = row
-        sizes = [0 if is_large else size for size, _, _, is_large in read_index(message_index)]
-        self._bounds = [0, *accumulate(sizes)]
+        first, message_index, bodies = row
+        if not (isinstance(message_index, bytes) and isinstance(bodies, bytes)):
+            raise DamagedBody("its segment is damaged")
+        bounds = [0, *accumulate(0 if is_large else size for size, _, _, is_large in read_index(message_index))]
+        if bounds[-1] != len(bodies):
+            raise DamagedBody(f"its segment has {len(bodies)} bytes of bodies, {bounds[-1]} by its index")
+        self._first, self._bounds, self._bodies = first, bounds, bodies
         self._checksums = checksums_in(message_index)

@@ -15,7 +15,7 @@ from broker.events import MessageUnreadable
 from broker.store.batch import MessageRow, WriteBatch
 from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
-from mesh_tests.unit.broker.damaging import checkpoint, root_of, spoil, spoil_page
+from mesh_tests.unit.broker.damaging import checkpoint, findings_of, root_of, spoil, spoil_page
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Producer, Rig, topology_with
 from wire.delivery import ACCEPTED
@@ -232,6 +232,31 @@ def test_a_holding_of_another_length_takes_its_own_messages_away(rig: Rig) -> No
         )
     rig.crash_damaged()
     all_but_the_damaged_works(rig)
+
+
+@pytest.mark.parametrize("column", ["message_index", "bodies"])
+def test_a_segment_that_says_nothing_takes_its_own_messages_away(rig: Rig, column: str) -> None:
+    fill(rig)
+    rig.restart()
+    offset, _ = page_of(rig.data, index_of(rig, first=30))
+    # Before the index: what the columns of its row are.
+    types = (rig.data / "store.db").read_bytes()[offset - 8 : offset]
+    head = types.rindex(b"\x00")
+    rig.crash(lambda: spoil(rig.data, offset - 8 + head + (1 if column == "message_index" else 2), b"\x00"))
+    findings_of(rig)
+    came = rig.client().consumer("orders", credit=1000).received
+    assert COUNT // 4 < len(came) < COUNT
+
+
+def test_a_size_that_is_spoiled_in_an_index_sends_nobody_what_there_is_not(rig: Rig) -> None:
+    fill(rig)
+    rig.restart()
+    offset, _ = page_of(rig.data, index_of(rig, first=30))
+    rig.crash(lambda: spoil(rig.data, offset + 5, b"\x01"))
+    consumer = rig.client().consumer("orders", credit=1000)
+    assert COUNT // 4 < len(consumer.received) < COUNT
+    assert rig.queue("orders").queue.unreadable_count + len(rig.inventory.damages) >= 1
+    assert check_says_so(rig)
 
 
 SEGMENT, SEGMENTS = 256, 40
