@@ -16,6 +16,7 @@ from zlib import crc32
 
 from broker.store.aside import aside_of
 from broker.store.check_report import MOST_FINDINGS, CheckReport
+from broker.store.checksums import is_holding, is_index
 from broker.store.counts import COUNT_BYTES, counts_in
 from broker.store.held_segments import held_segments
 from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
@@ -120,6 +121,8 @@ class _Check:
                 f"{where}: an index of {len(segment.message_index)} bytes, {slot_bytes} for each message expected"
             )
             return count
+        if not is_index(segment.segment_id, segment.message_index):
+            report.find(f"{where}: its index is not what was written")
         slots = read_index(segment.message_index)
         bounds = [0, *accumulate(0 if is_large else size for size, _, _, is_large in slots)]
         if bounds[-1] != len(segment.bodies):
@@ -158,6 +161,8 @@ class _Check:
                     f"{COUNT_BYTES * len(slots)} expected"
                 )
                 continue
+            if not is_holding(holding.queue_id, holding.segment_id, holding.counts, holding.checksum):
+                self._report.find(f"queue {holding.queue_id}: its counts in {where} are not what was written")
             for slot, count in enumerate(counts_in(holding.counts)):
                 if count:
                     needed.add(slot)

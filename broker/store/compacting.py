@@ -9,6 +9,7 @@ from pathlib import Path
 
 from broker.store.batch import StoreError
 from broker.store.checking import check
+from broker.store.checksums import seal_index
 from broker.store.counts import needed_in
 from broker.store.lock import DirectoryLock
 from broker.store.reading import DATABASE, refuse_others
@@ -56,10 +57,11 @@ def _drop_unneeded_of(database: sqlite3.Connection, segment_id: int) -> None:
         database.execute("DELETE FROM segment WHERE segment_id = ?", (segment_id,))
     elif not all(needed):
         bounds = pairwise([0, *accumulate(0 if is_large else size for size, _, _, is_large in slots)])
+        left = seal_index(segment_id, without(message_index, needed))
         database.execute(
             "UPDATE segment SET message_index = ?, bodies = ? WHERE segment_id = ?",
             (
-                without(message_index, needed),
+                left,
                 b"".join(
                     bodies[begin:end] for (begin, end), is_needed in zip(bounds, needed, strict=True) if is_needed
                 ),

@@ -12,7 +12,9 @@ from shutil import copyfile, rmtree
 from broker.store.batch import StoreError
 from broker.store.check_report import CheckReport
 from broker.store.checking import check
+from broker.store.checksums import holding_sum, is_holding, is_index
 from broker.store.counts import counts_in, counts_of, needed_in, raised
+from broker.store.damage import is_damage
 from broker.store.large import sync_directory
 from broker.store.reading import DATABASE, LARGE, ReadStore, reading
 from broker.store.segment_tables import SegmentTables
@@ -96,8 +98,8 @@ def _forget(database: sqlite3.Connection, gone: set[int]) -> None:
         left = [0 if number in gone else count for number, count in enumerate(counts_in(counts), segment_id)]
         if any(left):
             database.execute(
-                "UPDATE holding SET counts = ? WHERE queue_id = ? AND segment_id = ?",
-                (counts_of(left), queue_id, segment_id),
+                "UPDATE holding SET counts = ?, checksum = ? WHERE queue_id = ? AND segment_id = ?",
+                (counts_of(left), holding_sum(queue_id, segment_id, counts_of(left)), queue_id, segment_id),
             )
         else:
             database.execute("DELETE FROM holding WHERE queue_id = ? AND segment_id = ?", (queue_id, segment_id))
@@ -112,26 +114,38 @@ def _close(database: sqlite3.Connection) -> None:
         (queue_id, priority): mark
         for queue_id, priority, mark in database.execute("SELECT queue_id, priority, seen_mark FROM mark")
     }
-    places = database.execute(
-        "SELECT queue_id, segment_id FROM holding JOIN queue USING (queue_id) JOIN segment USING (segment_id) "
+    marked = database.execute(
+        "SELECT queue_id, segment_id, counts, checksum FROM holding "
         "WHERE segment_id <= (SELECT max(seen_mark) FROM mark WHERE mark.queue_id = holding.queue_id)"
     ).fetchall()
+    tables = SegmentTables(database)
     database.execute("BEGIN")
-    for place in places:
-        counts, message_index = database.execute(
-            "SELECT counts, message_index FROM holding JOIN segment USING (segment_id) "
-            "WHERE queue_id = ? AND segment_id = ?",
-            place,
-        ).fetchone()
+    for queue_id, segment_id, counts, checksum in marked:
+        index = _sound_index(tables, segment_id)
+        # What is damaged stays as it is, and is found.
+        if index is None or not is_holding(queue_id, segment_id, counts, checksum):
+            continue
         seen = [
-            message_id <= marks.get((place[0], priority), 0)
-            for message_id, (_, priority, _, _) in enumerate(read_index(message_index), place[1])
+            message_id <= marks.get((queue_id, priority), 0)
+            for message_id, (_, priority, _, _) in enumerate(read_index(index), segment_id)
         ]
+        now = raised(counts, seen)
         database.execute(
-            "UPDATE holding SET counts = ? WHERE queue_id = ? AND segment_id = ?", (raised(counts, seen), *place)
+            "UPDATE holding SET counts = ?, checksum = ? WHERE queue_id = ? AND segment_id = ?",
+            (now, holding_sum(queue_id, segment_id, now), queue_id, segment_id),
         )
     database.execute("DELETE FROM mark")
     database.execute("COMMIT")
+
+
+def _sound_index(tables: SegmentTables, segment_id: int) -> bytes | None:
+    try:
+        index = tables.index_of(segment_id)
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
+        return None
+    return index if index is not None and is_index(segment_id, index) else None
 
 
 def _sync(copy: Path) -> None:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Container, Iterator
 
 from broker.store.batch import StoredSegment
+from broker.store.checksums import is_index
 from broker.store.damage import DamagedIndex, is_damage
 from broker.store.large import LargeBodies
 from broker.store.segment_tables import SegmentTables
@@ -56,6 +57,8 @@ class IndexReader:
             raise DamagedIndex("it is not there")
         if not isinstance(index, bytes) or len(index) != self._segments.slots_of(segment_id) * slot_bytes_of(index):
             raise DamagedIndex("its index is damaged")
+        if not is_index(segment_id, index):
+            raise DamagedIndex("its index is not what was written")
         if has_strange_priority(index):
             raise DamagedIndex("its index says priorities that there are not")
         return index

@@ -41,6 +41,7 @@ class HoldingRow:
     queue_id: int
     segment_id: int
     counts: bytes
+    checksum: int | None
 
 
 class ReadStore:
@@ -103,7 +104,7 @@ class ReadStore:
         yield from (
             HoldingRow(*row)
             for row in self.database.execute(
-                "SELECT queue_id, segment_id, counts FROM holding ORDER BY segment_id, queue_id"
+                "SELECT queue_id, segment_id, counts, checksum FROM holding ORDER BY segment_id, queue_id"
             )
         )
 

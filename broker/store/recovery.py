@@ -17,6 +17,7 @@ from itertools import takewhile
 
 from broker.store.aside import has_lost_queues, may_be_needed
 from broker.store.batch import Inventory
+from broker.store.checksums import is_holding, sealed_holdings
 from broker.store.counts import COUNT_BYTES
 from broker.store.damage import DamagedIndex, is_damage
 from broker.store.failpoints import Failpoint
@@ -46,6 +47,8 @@ class Recovery:
         self._held = _HELD
         self._lost: dict[int, int] = {}
         """Queues that have messages, and no row any more."""
+        self._is_some_damaged = False
+        """Of the holdings."""
         self._causes: Causes = {}
         self.segments = Segments()
 
@@ -62,13 +65,13 @@ class Recovery:
         with self._statements.transaction():
             if self._held is _HELD:
                 self._connection.execute("DELETE FROM holding WHERE queue_id NOT IN (SELECT queue_id FROM queue)")
-            self._statements.insert(PUT_HOLDING, marked)
+            self._statements.insert(PUT_HOLDING, sealed_holdings(marked))
             self._connection.execute("DELETE FROM mark")
             self._passing(Failpoint.RECOVERY_WRITTEN)
         self._sweep(unneeded)
 
     def inventory(self) -> Inventory:
-        if not may_be_needed(self._connection):
+        if not (self._is_some_damaged or may_be_needed(self._connection)):
             self._large.unlink_all_but(self.segments.is_needed)
         return Inventory(
             stored_queues(self._connection),
@@ -95,14 +98,17 @@ class Recovery:
         ):
             self.segments.load(segment_id, slots)
         self._keep_clear_of_all()
-        for queue_id, segment_id, counts in self._connection.execute(
-            f"SELECT queue_id, segment_id, counts {self._held}"
+        for queue_id, segment_id, counts, checksum in self._connection.execute(
+            f"SELECT queue_id, segment_id, counts, checksum {self._held}"
         ):
             try:
+                if not is_holding(queue_id, segment_id, counts, checksum):
+                    raise KeyError(f"holding {queue_id}, {segment_id} is not what was written")
                 self.segments.load_holding(queue_id, segment_id, counts)
             except KeyError:
+                self._is_some_damaged = True
                 what = f"what queue {queue_id} has of segment {segment_id}"
-                self._damages.append(f"{what} cannot be read, and stays away: {len(counts)} bytes of counts")
+                self._damages.append(f"{what} cannot be read, its messages stay away")
 
     def _marked(self) -> list[tuple[int, int, bytes]]:
         """Holdings in which messages may have been seen, with their counts raised."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 from broker.store.aside import put_aside
 from broker.store.damage import is_damage
@@ -22,7 +23,7 @@ PRIORITIES = range(10)
 ALL_SEEN = (1 << 62) - 1
 
 Key = tuple[int, int]
-Row = tuple[int, int, bytes | int]
+Row = tuple[Any, ...]
 
 
 def put_damaged_aside(statements: Statements) -> list[str]:
@@ -39,9 +40,9 @@ def _salvage_holdings(statements: Statements) -> str:
     connection = statements.connection
     queue_ids = (row.queue_id for row in stored_queues(connection))
     keys = product(sorted({*queue_ids, *holders(connection)}), _segment_ids(connection))
-    rows = list(_readable(connection, "holding", ("queue_id", "segment_id", "counts"), keys))
+    rows = list(_readable(connection, "holding", ("queue_id", "segment_id", "counts", "checksum"), keys))
     aside = put_aside(statements, "holding", HOLDING, PUT_HOLDING, rows)
-    lost = len(set(_segment_ids(connection)) - {segment_id for _, segment_id, _ in rows})
+    lost = len(set(_segment_ids(connection)) - {segment_id for _, segment_id, *_ in rows})
     return f"table holding was damaged, and is kept as {aside}: of {lost} segments all messages stay away"
 
 
@@ -63,7 +64,7 @@ def _is_whole(connection: sqlite3.Connection, table: str, column: str) -> bool:
 
 
 def _readable(
-    connection: sqlite3.Connection, table: str, columns: tuple[str, str, str], keys: Iterator[Key]
+    connection: sqlite3.Connection, table: str, columns: tuple[str, ...], keys: Iterator[Key]
 ) -> Iterator[Row]:
     """All rows that can be read; ``keys``, going up, are those that may be there.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.store.batch import CauseRow, QueueRow
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 APPLICATION_ID = int.from_bytes(b"AMQm", "big")
 
 QUEUE = """
@@ -47,6 +47,7 @@ CREATE TABLE holding (
     queue_id   INTEGER NOT NULL,
     segment_id INTEGER NOT NULL,
     counts     BLOB NOT NULL,
+    checksum   INTEGER,
     PRIMARY KEY (queue_id, segment_id)
 ) STRICT, WITHOUT ROWID
 """
@@ -57,7 +58,7 @@ PUT_QUEUE = "INSERT INTO queue (queue_id, kind, address, container_id, link_name
 PUT_MARK = "REPLACE INTO mark (queue_id, priority, seen_mark)"
 PUT_CAUSE = "REPLACE INTO cause (queue_id, message_id, reason, origin, delivery_count, at_ms)"
 PUT_SEGMENT = "INSERT INTO segment (segment_id, message_index, bodies)"
-PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts)"
+PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts, checksum)"
 
 
 def queue_values(row: QueueRow) -> tuple[int, str, str, str, str]:

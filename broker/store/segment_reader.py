@@ -6,6 +6,7 @@ import sqlite3
 from itertools import accumulate
 from zlib import crc32
 
+from broker.store.checksums import is_index
 from broker.store.damage import DamagedBody
 from broker.store.segment_tables import SegmentTables
 from broker.store.segments import checksums_in, read_index
@@ -41,13 +42,17 @@ class SegmentReader:
         if self._tables is None:
             self._tables = SegmentTables(self._connection)
         row = self._tables.find(
-            "segment_id, message_index, bodies", "segment_id <= ? ORDER BY segment_id DESC LIMIT 1", message_id
+            "segment_id, message_index, bodies",
+            "segment_id <= ? ORDER BY segment_id DESC LIMIT 1",
+            message_id,
         )
         if row is None:
             raise DamagedBody("it is in no segment")
         first, message_index, bodies = row
         if not (isinstance(message_index, bytes) and isinstance(bodies, bytes)):
             raise DamagedBody("its segment is damaged")
+        if not is_index(first, message_index):
+            raise DamagedBody("the index of its segment is not what was written")
         bounds = [0, *accumulate(0 if is_large else size for size, _, _, is_large in read_index(message_index))]
         if bounds[-1] != len(bodies):
             raise DamagedBody(f"its segment has {len(bodies)} bytes of bodies, {bounds[-1]} by its index")

@@ -465,7 +465,7 @@ def checksums_in(bytes message_index):
     cdef Py_ssize_t slot
     if _words_of(message_index) == OLD_WORDS:
         return None
-    return [at[WORDS * slot + 2] for slot in range(len(message_index) // SLOT_BYTES)]
+    return [at[WORDS * slot + 2] & 0xFFFFFFFF for slot in range(len(message_index) // SLOT_BYTES)]
 
 
 def without(bytes message_index, list needed):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from broker.space import Space
 from broker.store.batch import BodyRange, Inventory, StoredSegment, StoreError, Unreadable, WriteBatch
+from broker.store.checksums import seal_index, sealed_holdings
 from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
@@ -43,7 +44,7 @@ from broker.store.schema import (
 from broker.store.segment_reader import SegmentReader
 from broker.store.segments import Rows, Segments
 from broker.store.statements import Statements
-from broker.store.upgrade import marks_by_priority, rows_to_segments
+from broker.store.upgrade import add_sums_of_holdings, marks_by_priority, rows_to_segments
 
 REQUIRED_SQLITE = (3, 37, 0)
 """STRICT tables. FORMAT.md says which bugs of later ones do not matter here."""
@@ -190,8 +191,11 @@ class SqliteStore:
             if version == 1:
                 self._make(SEGMENT, HOLDING)
                 rows_to_segments(self._writer, lambda batch: self._write_messages(segments.apply(batch)))
-            self._make(MARK, CAUSE)
-            marks_by_priority(self._writer)
+            if version < 3:
+                self._make(MARK, CAUSE)
+                marks_by_priority(self._writer)
+            if version > 1:
+                add_sums_of_holdings(self._writer)
             self._writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
             self._passing(Failpoint.UPGRADE_WRITTEN)
 
@@ -227,8 +231,9 @@ class SqliteStore:
             self._statements.delete("DELETE FROM cause WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
 
     def _write_messages(self, rows: Rows) -> None:
-        self._statements.insert(PUT_SEGMENT, rows.segments)
-        self._statements.insert(PUT_HOLDING, rows.holdings)
+        segments = [(number, seal_index(number, index), bodies) for number, index, bodies in rows.segments]
+        self._statements.insert(PUT_SEGMENT, segments)
+        self._statements.insert(PUT_HOLDING, sealed_holdings(rows.holdings))
         for queue_id, segment_ids in rows.gone_holdings.items():
             self._statements.delete("DELETE FROM holding WHERE queue_id = ? AND segment_id", segment_ids, (queue_id,))
         self._statements.delete("DELETE FROM segment WHERE segment_id", rows.gone_segments)

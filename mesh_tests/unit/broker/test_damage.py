@@ -259,6 +259,38 @@ def test_a_size_that_is_spoiled_in_an_index_sends_nobody_what_there_is_not(rig: 
     assert check_says_so(rig)
 
 
+@pytest.mark.parametrize("place", [1, 12, 17, 21], ids=["size", "deadline", "checksum of a body", "its own"])
+def test_a_byte_that_changes_in_an_index_is_found(rig: Rig, place: int) -> None:
+    fill(rig)
+    rig.restart()
+    offset, _ = page_of(rig.data, index_of(rig, first=30))
+    byte = (rig.data / "store.db").read_bytes()[offset + place]
+    rig.crash(lambda: spoil(rig.data, offset + place, bytes([byte ^ 1])))
+    assert [damage.endswith("its index is not what was written") for damage in rig.inventory.damages] == [True]
+    all_but_the_damaged_works(rig)
+    assert any("its index is not what was written" in finding for finding in findings_of(rig))
+
+
+def test_a_count_that_changes_is_found(rig: Rig) -> None:
+    fill(rig)
+    rig.restart()
+    offset = place_of_counts(rig, after=30)
+    rig.crash(lambda: spoil(rig.data, offset, b"\x00"))
+    (damage,) = rig.inventory.damages
+    assert damage.startswith("what queue 1 has of segment ")
+    all_but_the_damaged_works(rig)
+    assert any("are not what was written" in finding for finding in findings_of(rig))
+
+
+def place_of_counts(rig: Rig, *, after: int) -> int:
+    """Of a holding: its checksum comes next."""
+    with closing(sqlite3.connect(rig.data / "store.db")) as database:
+        counts, checksum = database.execute(
+            "SELECT counts, checksum FROM holding WHERE segment_id > ? AND checksum < 1 << 31", (after,)
+        ).fetchone()
+    return page_of(rig.data, counts + checksum.to_bytes(4))[0]
+
+
 SEGMENT, SEGMENTS = 256, 40
 
 

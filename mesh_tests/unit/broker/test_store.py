@@ -17,6 +17,7 @@ from broker.store.sqlite import SqliteStore
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.format_1 import store_of_format_1
 from mesh_tests.unit.broker.format_2 import as_format_2
+from mesh_tests.unit.broker.format_3 import as_format_3
 
 ORDERS = QueueRow(1, QueueKind.QUEUE, "orders")
 
@@ -167,6 +168,24 @@ def test_a_store_of_format_2_has_its_mark_and_the_usual_priority(tmp_path: Path)
         assert inventory.entries == [(1, 1, 1), (1, 2, 1), (1, 3, 0)]
         assert {priority for _, _, priority, *_ in inventory.messages} == {4}
         store.close()
+
+
+def test_a_store_of_format_3_goes_on_with_checksums_for_what_is_new(tmp_path: Path) -> None:
+    _with_one_message(tmp_path).close()
+    as_format_3(tmp_path)
+    store = SqliteStore(tmp_path)
+    store.load()
+    store.commit(WriteBatch(messages=[(8, 5, 4, None, b"world")], entries=[(1, 8, 0)]))
+    store.close()
+    store = SqliteStore(tmp_path)
+    assert held_by(store.load()).entries == [(1, 7, 0), (1, 8, 0)]
+    assert store.read([BodyRange(7, False, 0, 5), BodyRange(8, False, 0, 5)]) == [b"hello", b"world"]
+    store.close()
+    database = sqlite3.connect(tmp_path / "store.db")
+    sums = [index[20:24] != bytes(4) for (index,) in database.execute("SELECT message_index FROM segment")]
+    assert sums == [False, True]
+    assert database.execute("SELECT checksum IS NULL FROM holding").fetchall() == [(1,), (0,)]
+    database.close()
 
 
 def test_a_cause_is_there_until_its_message_goes(tmp_path: Path) -> None:
