@@ -19,6 +19,11 @@ from broker.store.schema import HOLDING, MARK, PUT_HOLDING, PUT_MARK
 from broker.store.segment_tables import SegmentTables, salvage_segments
 from broker.store.statements import Statements
 
+_IS_HOLDING = (
+    "typeof(queue_id) = 'integer' AND typeof(segment_id) = 'integer' AND typeof(counts) = 'blob' "
+    "AND typeof(checksum) IN ('integer', 'null')"
+)
+_ALL_OF_A_HOLDING = "total(queue_id + segment_id + length(counts)) + total(checksum)"
 PRIORITIES = range(10)
 ALL_SEEN = (1 << 62) - 1
 
@@ -29,9 +34,9 @@ Row = tuple[Any, ...]
 def put_damaged_aside(statements: Statements) -> list[str]:
     """Sentences: what is lost."""
     found = salvage_queues(statements)
-    if not _is_whole(statements.connection, "holding", "counts"):
+    if not _is_whole(statements.connection, "holding", f"{_ALL_OF_A_HOLDING}, total(NOT ({_IS_HOLDING}))"):
         found.append(_salvage_holdings(statements))
-    if not _is_whole(statements.connection, "mark", "seen_mark"):
+    if not _is_whole(statements.connection, "mark", "total(queue_id + priority + seen_mark), 0"):
         found.append(_salvage_marks(statements))
     return found + salvage_segments(statements)
 
@@ -53,14 +58,15 @@ def _salvage_marks(statements: Statements) -> str:
     return f"table mark was damaged, and is kept as {aside}: every message counts as one that may have been seen"
 
 
-def _is_whole(connection: sqlite3.Connection, table: str, column: str) -> bool:
+def _is_whole(connection: sqlite3.Connection, table: str, columns: str) -> bool:
+    """``columns`` read all of it, and count the rows that say nothing."""
     try:
-        connection.execute(f"SELECT count({column}), total(length({column})) FROM {table}").fetchone()
+        _, strange = connection.execute(f"SELECT {columns} FROM {table}").fetchone()
     except sqlite3.Error as error:
         if not is_damage(error):
             raise
         return False
-    return True
+    return not strange
 
 
 def _readable(
@@ -70,7 +76,7 @@ def _readable(
 
     A scan ends at the first page that is damaged, and without the row before that, which Python has not given out yet.
     """
-    select, ids = f"SELECT {', '.join(columns)} FROM {table} WHERE", f"({columns[0]}, {columns[1]})"
+    select, ids = f"SELECT {', '.join(columns)} FROM {table} WHERE {_IS_HOLDING} AND", f"({columns[0]}, {columns[1]})"
     last: Key | None = (-(1 << 62), 0)
     while last is not None:
         try:

@@ -282,6 +282,16 @@ def test_a_count_that_changes_is_found(rig: Rig) -> None:
     assert any("are not what was written" in finding for finding in findings_of(rig))
 
 
+def test_a_holding_of_no_queue_is_put_aside(rig: Rig) -> None:
+    fill(rig)
+    rig.restart()
+    # What the columns of the row are: the queue is nothing now.
+    offset = place_of_counts(rig, after=30) - 5
+    rig.crash(lambda: spoil(rig.data, offset, b"\x00"))
+    assert "table holding was damaged" in rig.inventory.damages[0]
+    assert len(rig.client().consumer("orders", credit=1000).received) >= COUNT - 2
+
+
 def place_of_counts(rig: Rig, *, after: int) -> int:
     """Of a holding: its checksum comes next."""
     with closing(sqlite3.connect(rig.data / "store.db")) as database:
