@@ -62,7 +62,8 @@ def _open_node(topology: Topology, name: str, files: NodeFiles, store: Store, lo
     )
     now = time.monotonic()
     log(StoreOpened(str(files.data), len(inventory.queues), inventory.message_count, round(now - began, 3)))
-    for finding in inventory.damages:
+    # Some of it twice, when the disk was full.
+    for finding in dict.fromkeys(inventory.damages):
         log(StoreDamaged(str(files.data), finding))
     node.on_space(store.look(), now)
     return node

@@ -36,14 +36,19 @@ _ALL_HELD = "FROM holding"
 
 
 class Recovery:
-    """Of one start. Raises sqlite3.Error, ValueError and KeyError for what is not as it should be."""
+    """One try of a start. Raises sqlite3.Error, ValueError and KeyError for what is not as it should be.
 
-    def __init__(self, statements: Statements, large: LargeBodies, passing: Callable[[Failpoint], None]) -> None:
+    ``damages``: what earlier tries met, which had no room on the disk; what this one meets is added.
+    """
+
+    def __init__(
+        self, statements: Statements, large: LargeBodies, passing: Callable[[Failpoint], None], damages: list[str]
+    ) -> None:
         self._statements = statements
         self._connection = statements.connection
         self._large = large
         self._passing = passing
-        self._damages: list[str] = []
+        self._damages = damages
         self._held = _HELD
         self._lost: dict[int, int] = {}
         """Queues that have messages, and no row any more."""
@@ -52,7 +57,7 @@ class Recovery:
         self._causes: Causes = {}
         self.segments = Segments()
 
-    def recover(self) -> None:
+    def recover(self) -> Recovery:
         self._damages += put_damaged_aside(self._statements)
         self._tables = SegmentTables(self._connection)
         self._indexes = IndexReader(self._tables, self.segments, self._large, self._damages)
@@ -69,6 +74,7 @@ class Recovery:
             self._connection.execute("DELETE FROM mark")
             self._passing(Failpoint.RECOVERY_WRITTEN)
         self._sweep(unneeded)
+        return self
 
     def inventory(self) -> Inventory:
         if not (self._is_some_damaged or may_be_needed(self._connection)):

@@ -29,7 +29,8 @@ PIECES = 8
 LEAST_PIECE_BYTES = 256 << 10
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+"""A file system that cannot allocate."""
 _CHUNK = bytes(1 << 20)
 
 
@@ -75,12 +76,21 @@ class Reserve:
         cut(self._path, self.size_bytes)
         return True
 
+    def keep_free(self, free_bytes: int) -> None:
+        """A piece, for who would not be told that there is no room."""
+        if free_bytes < LEAST_PIECE_BYTES:
+            self.give_up(self._piece_bytes)
+
+    @property
+    def _piece_bytes(self) -> int:
+        return max(LEAST_PIECE_BYTES, self.size_bytes // PIECES)
+
     def lend_to(self, work: Callable[[], T]) -> T:
         """Do ``work``, and again with more of the reserve given up, as long as there is no room for it.
 
         Only what changed nothing when it fails so may be done again: a sync must not.
         """
-        piece = max(LEAST_PIECE_BYTES, self.size_bytes // PIECES)
+        piece = self._piece_bytes
         while True:
             try:
                 return work()
@@ -103,7 +113,7 @@ def _allocate(path: Path, size_bytes: int) -> None:
     try:
         os.posix_fallocate(handle, 0, size_bytes)
     except OSError as error:
-        if error.errno not in _NOT_SUPPORTED:
+        if error.errno not in NOT_SUPPORTED:
             raise
         _fill(handle, size_bytes)
     finally:

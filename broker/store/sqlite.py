@@ -22,6 +22,7 @@ from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
+from broker.store.log_index import allocate_log_index
 from broker.store.recovery import Recovery
 from broker.store.reserve import Reserve, reserve_bytes
 from broker.store.schema import (
@@ -72,6 +73,7 @@ class SqliteStore:
             with _blaming(f"cannot open the store in {directory}"):
                 self._directory = directory
                 self._reserve = Reserve(directory / "reserve")
+                self._reserve.keep_free(_room(directory)[1])
                 self._large = LargeBodies(directory / "large", self._reserve.lend_to)
                 self._writer = self._reserve.lend_to(self._open)
                 self._reader = _connect(directory / "store.db")
@@ -82,9 +84,13 @@ class SqliteStore:
             raise
 
     def load(self) -> Inventory:
+        damages: list[str] = []
+
+        def recovered() -> Recovery:
+            return Recovery(self._statements, self._large, self._passing, damages).recover()
+
         with _blaming(f"cannot read the store in {self._directory}"):
-            recovery = Recovery(self._statements, self._large, self._passing)
-            self._reserve.lend_to(recovery.recover)
+            recovery = self._reserve.lend_to(recovered)
             self._passing(Failpoint.RECOVERY_COMMITTED)
             self._segments = recovery.segments
             inventory = recovery.inventory()
@@ -158,6 +164,7 @@ class SqliteStore:
         self._statements = Statements(self._writer)
         try:
             self._prepare()
+            allocate_log_index(self._directory / "store.db")
         except BaseException:
             self._writer.close()
             raise

@@ -43,7 +43,7 @@ addresses:
         """Returns when it listens. ``crash_at``: it kills itself when it passes that for the so manieth time."""
         self._spawn(crash_at)
         wait_until(lambda: is_listening(self.port) or self._has_died(), START_S, "the broker to listen")
-        assert not self._has_died(), self.log.read_text()
+        assert not self._has_died(), f"exit code {self.wait_exit()}\n{self.log.read_text()}"
 
     def start_in_vain(self, crash_at: Failpoint) -> None:
         """It kills itself at ``crash_at`` before it listens."""
@@ -54,12 +54,17 @@ addresses:
         armed = {VARIABLE: f"{crash_at[0]}:{crash_at[1]}"} if crash_at else {}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "mesh", "node", "b1", "-t", str(self._topology)],
+                [sys.executable, "-P", "-X", "faulthandler", "-m", "mesh", "node", "b1", "-t", str(self._topology)],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 cwd=Path(__file__).parents[2],
-                env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin", **armed},
+                env={
+                    "PYTHONPATH": str(Path(__file__).parents[2]),
+                    "PATH": "/usr/bin:/bin",
+                    "PYTHONFAULTHANDLER": "1",
+                    **armed,
+                },
             )
 
     def kill(self) -> None:

@@ -14,6 +14,8 @@ import broker.store.sqlite
 from broker.store.batch import BodyRange, QueueKind, QueueRow, StoreError, WriteBatch
 from broker.store.checking import check
 from broker.store.copying import back_up
+from broker.store.failpoints import Failpoint
+from broker.store.log_index import INDEX_BYTES
 from broker.store.reserve import PIECES, RESERVE_BYTES, Reserve, is_full
 from broker.store.sqlite import SqliteStore
 from mesh_tests.inventories import held_by
@@ -106,6 +108,12 @@ def test_what_there_is_no_room_for_even_so_fails(tmp_path: Path, reserve: Reserv
     with pytest.raises(OSError, match="no space left"):
         reserve.lend_to(work)
     assert (len(tries), list(tmp_path.iterdir())) == (PIECES + 1, [])
+
+
+@pytest.mark.parametrize(("free_bytes", "kept"), [(1 << 20, SIZE), (1000, SIZE - SIZE // PIECES)])
+def test_a_piece_is_given_up_for_who_would_not_be_told(reserve: Reserve, free_bytes: int, kept: int) -> None:
+    reserve.keep_free(free_bytes)
+    assert reserve.size_bytes == kept
 
 
 @pytest.mark.parametrize(
@@ -207,6 +215,38 @@ def test_a_commit_that_meets_the_end_of_the_disk_is_made_again_and_whole(
     assert held_by(store.load()).entries == [(1, 3, 0), (1, 4, 0)]
     assert store.read([BodyRange(3, False, 0, 10_000)]) == [body_of(3)]
     store.close()
+
+
+def test_what_is_mapped_into_memory_has_its_place_on_the_disk(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    assert (tmp_path / "store.db-shm").stat().st_blocks * 512 >= INDEX_BYTES
+    store.close()
+
+
+def test_a_start_that_meets_the_end_of_the_disk_begins_anew(
+    tmp_path: Path, connections: list[sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path)
+    store.commit(batch_of(1, 2))
+    store.commit(WriteBatch(marks={(1, 4): 1}))
+    store.close()
+    tries = []
+
+    def meet_the_end(failpoint: Failpoint) -> None:
+        if failpoint is Failpoint.RECOVERY_WRITTEN:
+            tries.append(1)
+            if len(tries) == 1:
+                raise NO_ROOM
+
+    store = SqliteStore(tmp_path)
+    monkeypatch.setattr(store, "_passing", meet_the_end)
+    assert held_by(store.load()).entries == [(1, 1, 1), (1, 2, 0)]
+    assert len(tries) == 2
+    store.commit(WriteBatch(archived={1: [1, 2]}, dropped_messages=[1, 2]))
+    store.commit(WriteBatch(unlinked=[3]))
+    store.close()
+    report = check(tmp_path)
+    assert (report.findings, report.messages) == ([], 0)
 
 
 def test_a_commit_without_room_even_so_fails_and_leaves_what_was_there(
