@@ -134,13 +134,32 @@ cdef class AnonymousInlet(Part):
         return True
 
     cdef int give_back(self, int most) except -1:
-        cdef int count = 0
-        # One whose end has not come stops all that follow it, whatever their address.
-        if self.partial is not NULL:
-            most = 0
-        while len(self.held) > most and self.release_head():
+        cdef int number, count = self._bring_forward(most)
+        for number in range(count):
+            self.release_head()
+        # It stops all that follow it, whatever their address.
+        if self.partial is not NULL and self.head_now() is self.partial and self.release_head():
             count += 1
         return count
+
+    cdef int _bring_forward(self, int most) except -1:
+        """The first of what waits, but for ``most``, so that they are the head; how many.
+
+        Not what came settled: nobody would hear that it was given back.
+        """
+        cdef list going = [], staying = []
+        cdef Py_ssize_t left = len(self.held)
+        if self.partial is not NULL:
+            most = 0
+        for place in self.held:
+            delivery = <pn_delivery_t *><size_t>place[0]
+            if left > most and delivery is not self.partial and not pn.delivery_settled(delivery):
+                left -= 1
+                going.append(place)
+            else:
+                staying.append(place)
+        self.held = deque([*going, *staying])
+        return len(going)
 
     cdef int turn_away(self, pn_delivery_t *delivery, size_t size) except -1:
         """This node keeps no more."""
@@ -276,7 +295,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             return 0
         if is_partial:
             inlet.budget.used_bytes += PyBytes_GET_SIZE(message)
-        elif self.stalls.has_enough(inlet) or not inlet.budget.take(PyBytes_GET_SIZE(message)):
+        elif (not pn.delivery_settled(delivery) and self.stalls.has_enough(inlet)) or not inlet.budget.take(PyBytes_GET_SIZE(message)):
             return inlet.turn_away(delivery, PyBytes_GET_SIZE(message))
         inlet.held.append((<size_t>delivery, message))
         self.outstanding += 1

@@ -1,8 +1,8 @@
 """A sender without an address has one credit for all addresses: one that takes nothing must not use it up.
 
 What waits for an address of which nothing was taken for ``stall_timeout_s`` is RELEASED, but for a share of the credit that
-all such addresses have together, and so is what still comes for it. One that takes something, however slowly, holds its
-sender back as it should.
+all such addresses have together, and so is what still comes for it. One that takes something within that time holds its
+sender back as it should. What came settled waits: nobody would hear that it was given back.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -16,7 +16,7 @@ cdef enum:
 
 cdef class Part(Inlet):
     cdef int give_back(self, int most) except -1:
-        """Release what waits, but for the last ``most``; how many."""
+        """Release what waits, but for ``most`` and what came settled; how many."""
         raise NotImplementedError
 
 
@@ -69,8 +69,10 @@ cdef class Stalls:
             (<AddressGroup>inlet.group).released += inlet.give_back(self._share())
             self.stalled[inlet] = inlet.deliveries_in
             self.seen[inlet] = (inlet.deliveries_in, self.seen[inlet][1])
-        if self.seen:
+        # What was given back may have let others in, who began it already, or ended the sender.
+        if self.seen and self.inlets and self.timer is None:
             self._look_again(group)
 
     cdef int _share(self) except -1:
-        return self.capacity // (SHARE * len(self.stalled))
+        """With nothing that waits, credit that comes would go unnoticed."""
+        return max(1, self.capacity // (SHARE * max(1, <int>len(self.stalled))))
