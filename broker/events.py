@@ -43,6 +43,32 @@ class SubscriptionExpired(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriberBehind(LogEvent):
+    """A subscription that lies in memory took too much of it: it lost its oldest messages, and nobody waits for it."""
+
+    level: ClassVar[Level] = "warning"
+    address: str
+    subscriber: str | None
+    message_count: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLow(LogEvent):
+    """Messages that lie in memory alone have taken all there is for them: producers wait; consumers go on."""
+
+    level: ClassVar[Level] = "warning"
+    held_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFine(LogEvent):
+    """There is room again: producers go on."""
+
+    held_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoreDamaged(LogEvent):
     """Something in the store cannot be read; all else works. `amqpmesh store check` says more."""
 

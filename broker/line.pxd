@@ -18,6 +18,7 @@ cdef class Level:
     cdef int append(self, Entry entry) except -1
     cdef int restore(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
                      unsigned int delivery_count) except -1
+    cdef int _restore_shared(self, Entry entry) except -1
     cdef int end_restoring(self) except -1
     cdef int pack(self) except -1
     cdef int sweep(self) except -1

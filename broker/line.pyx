@@ -27,8 +27,7 @@ cdef class Level:
 
     cdef int append(self, Entry entry) except -1:
         if self.restoring is not None:
-            self.end_restoring()
-            self.later.append(entry)
+            self._restore_shared(entry)
         elif self.tail is not None:
             self.tail.append(entry)
         elif len(self.fresh) < self.front_entries:
@@ -49,6 +48,16 @@ cdef class Level:
             self.restoring = Packer(self.priority)
         self.restoring.add(message_id, position, size_bytes, deadline_s, delivery_count)
         return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
+
+    cdef int _restore_shared(self, Entry entry) except -1:
+        """Between others that the store holds."""
+        if can_be_packed(entry):
+            self.restoring.add_entry(entry)
+            entry.standing = PACKED
+            return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
+        self.end_restoring()
+        self.later.append(entry)
+        return 0
 
     cdef int end_restoring(self) except -1:
         cdef Packer packer = self.restoring

@@ -18,7 +18,7 @@ from broker.administration import Administration
 from broker.attaching import Attachments
 from broker.commit import Commits
 from broker.control import Control, ControlLink
-from broker.events import DiskFine, DiskLow, MessageUnreadable
+from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
 from broker.receiving import Gate
 from broker.restocking import restock
 from broker.shelf import Fetch, Shelf
@@ -79,6 +79,7 @@ class BrokerNode:
         addresses = BrokerAddresses(topology, name, AddressBook(topology))
         self._stock = Stock(self._commits, self._shelf, wall_offset_s, addresses.queue_policy)
         self._gate = Gate(self._commits, self._shelf)
+        self._is_memory_low = False
         self._watermark = Watermark(topology.brokers[name].disk_free_min_bytes)
         self._abandoned = Abandoned(self._stock, addresses.subscription_expiry_s, log)
         serials = itertools.count(1)
@@ -247,3 +248,12 @@ class BrokerNode:
         self._stock.pump(now)
         while self._gate.let_in():
             self._stock.pump(now)
+        self._tell_of_memory()
+
+    def _tell_of_memory(self) -> None:
+        for held, count, size_bytes in self._stock.take_given_way():
+            self._log(SubscriberBehind(held.address, held.subscriber, count, size_bytes))
+        if self._gate.is_short_of_memory != self._is_memory_low:
+            self._is_memory_low = not self._is_memory_low
+            kind = MemoryLow if self._is_memory_low else MemoryFine
+            self._log(kind(self._shelf.pinned_bytes))

@@ -19,6 +19,7 @@ cdef class Gate:
     cdef bint is_disk_low
 
     cdef bint is_shut_now(self) noexcept
+    cdef bint is_short_of_memory_now(self) noexcept
     cdef bint holds_back(self, Receiving receiving) except? True
     cdef int forget(self, Receiving receiving) except -1
 

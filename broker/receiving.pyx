@@ -52,7 +52,14 @@ cdef class Gate:
     cdef bint is_shut_now(self) noexcept:
         if self.commits.unsynced_bytes >= _UNSYNCED_LIMIT_BYTES:
             return True
+        return self.is_short_of_memory_now()
+
+    cdef bint is_short_of_memory_now(self) noexcept:
         return self.shelf.pinned_bytes >= _PINNED_LIMIT_BYTES
+
+    @property
+    def is_short_of_memory(self):
+        return self.is_short_of_memory_now()
 
     cdef bint holds_back(self, Receiving receiving) except? True:
         """It has to wait, and ``let_in`` will have it go on."""

@@ -18,6 +18,7 @@ cdef class Stock:
     cdef dict every
     cdef list due
     cdef object dropping
+    cdef list gave_way
     cdef long long next_message_id
     cdef long long last_passing_id
     cdef long next_queue_id
@@ -40,6 +41,7 @@ cdef class Stock:
     cdef int _go_to(self, HeldQueue target, Message message, object cause) except -1
     cdef int _arrive(self, HeldQueue target, Message message, object cause, double now) except -1
     cdef int _shed(self, HeldQueue held) except -1
+    cdef int _make_room(self) except -1
     cdef int _write(self, Message message, bytes body, list targets) except -1
     cdef int _raise_mark(self, HeldQueue held, int priority, long long message_id) except -1
     cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=*,

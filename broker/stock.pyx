@@ -8,6 +8,7 @@ from libc.math cimport INFINITY
 
 from broker.action cimport Archive, Deliver, Recount, WantMark
 from broker.commit cimport Commits, Promise
+from broker.crowding cimport furthest_behind, is_crowded, is_roomy
 from broker.held_queue cimport HeldQueue, Producer, Taker
 from broker.message cimport Entry, Message
 from broker.queue cimport LEVELS, Queue
@@ -122,6 +123,7 @@ cdef class Stock:
         self.subscriptions = SubscriptionTree()
         self.due = []
         self.dropping = deque()
+        self.gave_way = []
         self.next_message_id = self.next_queue_id = self.next_consumer_id = 1
 
     # Closing
@@ -265,7 +267,33 @@ cdef class Stock:
         if target.is_deleted:
             return self.release(message)
         self._enqueue(target, message, now, 0, cause)
+        if target.row is None and target.is_subscription and is_crowded(self.shelf):
+            self._make_room()
         return self._shed(target) if target.is_limited and target.is_over_limit() else 0
+
+    cdef int _make_room(self) except -1:
+        """In memory. Half of what one has: a body that two of them have goes when both have given way."""
+        cdef HeldQueue held
+        cdef dict spared = {}
+        cdef long long before, size_bytes
+        while not is_roomy(self.shelf) and (held := furthest_behind(self.every, spared)) is not None:
+            before, size_bytes = held.queue.limited_count(), held.queue.limited_bytes()
+            while held.queue.limited_bytes() * 2 > size_bytes:
+                actions = held.queue.shed()
+                if not actions:
+                    # Its consumers have the rest.
+                    spared[held] = None
+                    break
+                self.carry_out(held, actions)
+            count = before - held.queue.limited_count()
+            if count:
+                self.gave_way.append((held, count, size_bytes - held.queue.limited_bytes()))
+        return 0
+
+    def take_given_way(self):
+        """(queue, messages, bytes): what subscriptions in memory lost that were too far behind."""
+        found, self.gave_way = self.gave_way, []
+        return found
 
     cdef int _shed(self, HeldQueue held) except -1:
         """Make room at the expense of the oldest, where that is what a full queue does."""

@@ -49,7 +49,7 @@ def _copy_to(directory: Path, source: Path) -> CheckReport:
                 store.database.backup(database)
                 _forget(database, _copy_large(store, database, partial))
                 _close(database)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:
             raise StoreError(f"cannot copy {source} to {directory}: {error}") from error
         _sync(partial)
         report = check(partial)

@@ -22,7 +22,7 @@ from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
-from broker.store.log_index import allocate_log_index
+from broker.store.log_index import LogIndex
 from broker.store.recovery import Recovery
 from broker.store.reserve import Reserve, reserve_bytes
 from broker.store.schema import (
@@ -155,6 +155,7 @@ class SqliteStore:
             self._large.close()
             self._reader.close()
             self._writer.close()
+            self._log_index.close()
             self._lock.release()
 
     # Opening
@@ -164,9 +165,15 @@ class SqliteStore:
         self._statements = Statements(self._writer)
         try:
             self._prepare()
-            allocate_log_index(self._directory / "store.db")
+            self._log_index = LogIndex(self._directory / "store.db")
         except BaseException:
             self._writer.close()
+            raise
+        try:
+            self._log_index.allocate()
+        except BaseException:
+            self._writer.close()
+            self._log_index.close()
             raise
         return self._writer
 

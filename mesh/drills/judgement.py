@@ -100,7 +100,7 @@ def baseline_failure(drill: Drill, record: Record) -> str:
     if not drill.steady_state.abort_on_fail:
         return ""
     failed = [check for check in steady_checks(drill, record, [])[0] if check.passed is False]
-    return f"not steady before the first fault: {failed[0].text}, observed {failed[0].observed}" if failed else ""
+    return words.not_steady(failed[0]) if failed else ""
 
 
 def _silent(record: Record) -> list[str]:
@@ -135,7 +135,8 @@ def conclude(
         unknown.append("nothing is expected of it: no key 'expect' has an entry")
     unknown += filter(None, [record.ended_early])
     interrupted = ["it was interrupted"] if record.was_interrupted else []
-    reasons = [*interrupted, *unsound, *failed, *toothless, *unknown]
+    # It ended early for what it was not sound for, too.
+    reasons = list(dict.fromkeys([*interrupted, *unsound, *failed, *toothless, *unknown]))
     for verdict, found in (
         (Verdict.UNKNOWN, interrupted),
         (Verdict.INVALID, unsound),

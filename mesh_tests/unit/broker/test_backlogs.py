@@ -173,6 +173,21 @@ def test_a_backlog_of_many_subscriptions_takes_little_memory_and_each_gets_all(s
     assert take(rig.client("reader").consumer("news.#", credit=0, name="sub-9", **DURABLE), MANY) == list(range(MANY))
 
 
+def test_what_is_shared_and_what_is_not_is_packed_together_after_a_restart(rig: Rig) -> None:
+    subscribe(rig, "all")
+    subscribe(rig, "some", "news.sport")
+    before, client = entry_count(), rig.client()
+    for number in range(1000):
+        producer = client.producer("news.sport" if number % 2 else "news.today", name=str(number))
+        producer.send(number)
+        producer.link.close()
+    rig.restart()
+    assert entry_count() - before < 600
+    for name, filter_, expected in (("all", "news.#", range(1000)), ("some", "news.sport", range(1, 1000, 2))):
+        consumer = rig.client("reader").consumer(filter_, credit=0, name=name, **DURABLE)
+        assert take(consumer, len(expected)) == list(expected)
+
+
 def begin_to_delete(rig: Rig) -> None:
     """A subscription with a backlog ends, and the disk has not said yet that it has that."""
     subscribe(rig, "mine")

@@ -103,6 +103,13 @@ def test_where_the_steady_state_did_not_hold_before_nothing_is_proven():
     assert "not steady before the first fault" in seen.reasons[0]
 
 
+def test_what_a_drill_was_ended_for_before_it_began_is_told_once():
+    unsteady = drill("lost == 0", steady=("p(99) < 0.1ms",), abort_on_fail=True)
+    record = record_of(FakeTraffic())
+    record.ended_early = baseline_failure(unsteady, record)
+    assert [reason for reason in report(unsteady, record).reasons if "not steady" in reason] == [record.ended_early]
+
+
 def test_what_could_not_be_measured_leaves_it_open():
     fault = Latency.model_validate({"link": ["r1", "r2"], "latency": "100ms"})
     seen = report(drill("detection < 1s"), record_of(FakeTraffic(), fault=fault))

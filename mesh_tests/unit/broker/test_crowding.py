@@ -1,0 +1,72 @@
+"""One subscriber that hangs, and a broker that has others, too."""
+
+from pathlib import Path
+
+import pytest
+
+from broker.crowding import CROWDED_BYTES
+from broker.events import MemoryFine, MemoryLow, SubscriberBehind
+from mesh_tests.unit.broker.rig import Client, Consumer, Producer, Rig, topology_with
+from wire.delivery import ACCEPTED
+
+BODY = "x" * 60_000
+MANY = CROWDED_BYTES * 3 // 2 // len(BODY)
+
+
+def rig_with(tmp_path: Path) -> Rig:
+    return Rig(tmp_path, topology_with({"news.#": {"type": "topic"}, "orders": {"type": "queue"}}))
+
+
+def publish(client: Client, count: int, quick: Consumer | None = None) -> Producer:
+    """As long as there is credit; ``quick`` takes what it gets."""
+    producer = client.producer("news.today")
+    for number in range(count):
+        if not producer.link.credit:
+            break
+        producer.send(f"{number} {BODY}", runs=False)
+        if number % 50 == 49:
+            client.rig.run()
+            for received in quick.received if quick is not None else ():
+                received.give(ACCEPTED, runs=False)
+            client.rig.run()
+    client.rig.run()
+    return producer
+
+
+def numbers(bodies: list[str]) -> list[int]:
+    return [int(body.split()[0]) for body in bodies]
+
+
+@pytest.mark.parametrize("hung", [1, 3])
+def test_subscribers_that_hang_lose_their_oldest_and_nobody_waits(tmp_path: Path, hung: int) -> None:
+    rig = rig_with(tmp_path)
+    behind = [rig.client(f"hung-{number}").consumer("news.#", credit=0) for number in range(hung)]
+    quick = rig.client("quick").consumer("news.#", credit=10 * MANY)
+    producer = publish(rig.client("publisher"), MANY, quick)
+    assert producer.link.credit > 0
+    assert numbers(quick.bodies) == list(range(MANY))
+    assert rig.client("other").producer("orders").link.credit > 0
+    events = [event for event in rig.log if isinstance(event, SubscriberBehind)]
+    assert {event.address for event in events} == {"news.#"}
+    assert rig.node.snapshot().pinned_bytes < CROWDED_BYTES
+    for consumer in behind:
+        consumer.link.grant(MANY)
+        rig.run()
+    lost = sum(event.message_count for event in events)
+    kept = [numbers(consumer.bodies) for consumer in behind]
+    assert sum(map(len, kept)) + lost == hung * MANY
+    assert all(each == list(range(MANY - len(each), MANY)) for each in kept), "the newest of them"
+
+
+def test_what_a_consumer_holds_unsettled_holds_producers_back_and_that_is_told(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    client = rig.client("hoarder")
+    client.consumer("news.#", credit=10 * MANY)
+    publish(rig.client("publisher"), 2 * MANY)
+    other = rig.client("other").producer("orders")
+    assert other.link.credit == 0
+    assert sum(isinstance(event, MemoryLow) for event in rig.log) == 1
+    client.vanish()
+    rig.run()
+    assert other.link.credit > 0
+    assert sum(isinstance(event, MemoryFine) for event in rig.log) == 1
