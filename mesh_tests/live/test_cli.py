@@ -101,6 +101,7 @@ def test_queues_are_shown_with_what_they_hold(mesh: RunningMesh) -> None:
         "ACQUIRED",
         "BYTES",
         "CONSUMERS",
+        "WAITING",
     ]
     row = next(line.split() for line in table if " orders.shown " in line)
     assert row[:6] == ["b1", "orders.shown", "-", "yes", "1", "0"]
