@@ -1,4 +1,4 @@
-from broker.message cimport Entry
+from broker.message cimport Entry, Message
 from broker.queue cimport LEVELS, Queue
 from wire.core cimport DeliveryOwner
 
@@ -43,11 +43,15 @@ cdef class HeldQueue:
     cdef long long arriving_bytes
     cdef long long promised
     cdef long long largest_bytes
+    # Of bodies that lie in memory alone, for this one and perhaps for others.
+    cdef long long passing_bytes
     cdef dict held_back
     cdef readonly bint is_deleted
     # Messages that are on their way to the disk for it; those among them that lie in other queues already.
     cdef object queue_id
 
+    cdef void count_in(self, Message message) noexcept
+    cdef void count_out(self, Message message) noexcept
     cdef bint is_written_now(self) noexcept
     cdef bint is_over_limit(self) noexcept
     cdef bint has_room_for(self, size_t size_bytes) noexcept

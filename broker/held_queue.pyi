@@ -1,8 +1,22 @@
+from dataclasses import dataclass
+
 from addressing.queue_policy import QueuePolicy
-from broker.queue import Queue
+from broker.queue import Queue, QueueSnapshot
 from broker.store.batch import QueueRow
 from broker.subscribers import SubscriptionKey
 from wire.core import DeliveryOwner
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    address: str
+    is_subscription: bool
+    is_durable: bool
+    subscriber: str | None
+    queue: QueueSnapshot
+    waiting_count: int
+    """Producers without credit, for want of room in it."""
+    waiting_s: float
+    """The longest of them."""
 
 class Taker(DeliveryOwner):
     @property
@@ -45,7 +59,7 @@ class HeldQueue:
     def is_probe(self) -> bool: ...
     @property
     def is_deleted(self) -> bool: ...
-    def waits_of_producers(self, now: float) -> list[float]: ...
+    def summary(self, now: float) -> QueueSummary: ...
     @property
     def coming_count(self) -> int: ...
     @property

@@ -4,13 +4,29 @@ from libc.math cimport INFINITY
 
 from broker.queue cimport Queue
 
+from dataclasses import dataclass
+
 from addressing.queue_policy import NO_POLICY
+from broker.queue import QueueSnapshot
 
 cdef enum:
     # Of a message before any was seen.
     USUAL_BYTES = 1024
 
 cdef long long UNLIMITED = 1LL << 40
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    address: str
+    is_subscription: bool
+    is_durable: bool
+    subscriber: str | None
+    queue: QueueSnapshot
+    waiting_count: int
+    """Producers without credit, for want of room in it."""
+    waiting_s: float
+    """The longest of them."""
 
 
 cdef class Taker(DeliveryOwner):
@@ -115,10 +131,26 @@ cdef class HeldQueue:
             return UNLIMITED
         return max(0, self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes)
 
-    def waits_of_producers(self, double now):
-        """Of each producer that has no credit, for how long the queue has had no room for it."""
+    cdef void count_in(self, Message message) noexcept:
+        if self.row is None and not message.is_stored and not message.is_large:
+            self.passing_bytes += message.size_bytes
+
+    cdef void count_out(self, Message message) noexcept:
+        if self.row is None and not message.is_stored and not message.is_large:
+            self.passing_bytes -= message.size_bytes
+
+    def summary(self, double now):
         cdef Producer producer
-        return [now - producer.waiting_since_s for producer in self.held_back if producer.waiting_since_s <= now]
+        waits = [now - producer.waiting_since_s for producer in self.held_back if producer.waiting_since_s <= now]
+        return QueueSummary(
+            self.address,
+            self.is_subscription,
+            self.is_durable,
+            self.subscriber,
+            self.queue.snapshot(),
+            len(waits),
+            max(waits, default=0.0),
+        )
 
     @property
     def coming_count(self):

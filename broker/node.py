@@ -19,11 +19,12 @@ from broker.attaching import Attachments
 from broker.commit import Commits
 from broker.control import Control, ControlLink
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
+from broker.held_queue import QueueSummary
 from broker.receiving import Gate
 from broker.restocking import restock
 from broker.shelf import Fetch, Shelf
 from broker.space import Space, Watermark
-from broker.stock import QueueSummary, Stock
+from broker.stock import Stock
 from broker.store.batch import Inventory, Unreadable, WriteBatch
 from broker.subscribers import Subscribers
 from broker.subscriptions import Subscriptions
@@ -251,7 +252,7 @@ class BrokerNode:
         self._tell_of_memory()
 
     def _tell_of_memory(self) -> None:
-        for held, count, size_bytes in self._stock.take_given_way():
+        for held, count, size_bytes in self._stock.crowding.take_given_way():
             self._log(SubscriberBehind(held.address, held.subscriber, count, size_bytes))
         if self._gate.is_short_of_memory != self._is_memory_low:
             self._is_memory_low = not self._is_memory_low

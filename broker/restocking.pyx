@@ -9,14 +9,15 @@ from libc.math cimport INFINITY
 from broker.message cimport Message
 from broker.held_queue cimport HeldQueue
 from broker.stock cimport Stock
-from broker.store.segments cimport Count, Slot, Slots
+from broker.store.message_index cimport Slot, Slots
+from broker.store.segments cimport Count
 
 from bisect import bisect_left
 
 
 def restock(Stock stock not None, inventory, double now):
     """Take over all of ``inventory``, whose segments are read meanwhile."""
-    cdef dict by_id = {row.queue_id: stock._add_from(row) for row in inventory.queues}
+    cdef dict by_id = {row.queue_id: stock.add_from(row) for row in inventory.queues}
     cdef HeldQueue held
     stock.next_queue_id, stock.next_message_id = inventory.next_queue_id, inventory.next_message_id
     restocking = _Restocking(stock, by_id, inventory.causes, now)

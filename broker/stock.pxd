@@ -1,27 +1,21 @@
-from broker.commit cimport Commits
+from broker.crowding cimport Crowding
 from broker.held_queue cimport HeldQueue
 from broker.message cimport Entry, Message
+from broker.queues cimport Queues
 from broker.shelf cimport Shelf
 
 
-cdef class Stock:
-    cdef Commits commits
+cdef class Stock(Queues):
     cdef Shelf shelf
     cdef double wall_offset_s
-    cdef object policy_of
     cdef public double now
     cdef dict to_pump
     cdef dict with_room
-    cdef dict queues
-    cdef object subscriptions
-    cdef dict subscribers
-    cdef dict every
     cdef list due
     cdef object dropping
-    cdef list gave_way
+    cdef readonly Crowding crowding
     cdef long long next_message_id
     cdef long long last_passing_id
-    cdef long next_queue_id
     cdef long next_consumer_id
     cdef long long serial
 

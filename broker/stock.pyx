@@ -1,4 +1,4 @@
-"""All queues and subscriptions of a broker, and the messages in them.
+"""The messages of a broker, in all its queues and subscriptions.
 
 Carries out what the queues ask: deliveries go to the consumers, changes to the open batch. One message lies in any
 number of queues; its body goes when the last of them has done with it.
@@ -8,23 +8,20 @@ from libc.math cimport INFINITY
 
 from broker.action cimport Archive, Deliver, Recount, WantMark
 from broker.commit cimport Commits, Promise
-from broker.crowding cimport furthest_behind, is_crowded, is_roomy
+from broker.crowding cimport Crowding
 from broker.held_queue cimport HeldQueue, Producer, Taker
 from broker.message cimport Entry, Message
-from broker.queue cimport LEVELS, Queue
+from broker.queue cimport LEVELS
+from broker.queues cimport Queues
 from broker.shelf cimport Shelf
 
 import heapq
 from collections import deque
-from dataclasses import dataclass
 
 from addressing.queue_policy import NO_POLICY, WhenFull
 from broker.action import Departure
 from broker.cause import Cause, Reason
-from broker.queue import MARK_STRIDE, QueueSnapshot
-from broker.store.batch import QueueKind, QueueRow
-from broker.subscribers import SubscriptionKey
-from broker.topic import SubscriptionTree
+from broker.queue import MARK_STRIDE
 
 cdef long long _STRIDE = MARK_STRIDE
 cdef object _PURGED = Departure.PURGED
@@ -42,23 +39,6 @@ cdef dict _REASONS = {
     Departure.NO_ROOM: Reason.FULL,
     Departure.EXPIRED: Reason.EXPIRED,
 }
-
-
-def _no_policy(address):
-    return NO_POLICY
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSummary:
-    address: str
-    is_subscription: bool
-    is_durable: bool
-    subscriber: str | None
-    queue: QueueSnapshot
-    waiting_count: int
-    """Producers without credit, for want of room in it."""
-    waiting_s: float
-    """The longest of them."""
 
 
 cdef class _Marked(Promise):
@@ -105,8 +85,8 @@ cdef class _Moved(Promise):
         return self.stock._arrive(self.target, self.message, self.cause, now)
 
 
-cdef class Stock:
-    """Owns queues, subscriptions and messages. ``now`` is the time of the input that is being worked on.
+cdef class Stock(Queues):
+    """Owns the messages, too. ``now`` is the time of the input that is being worked on.
 
     Always: ``message.references`` is the number of entries and copies under way of it
     Always: a row is only deleted after the batch that wrote it
@@ -115,16 +95,13 @@ cdef class Stock:
     """
 
     def __init__(self, Commits commits not None, Shelf shelf not None, double wall_offset_s, policy_of=None):
-        """``policy_of`` gives the QueuePolicy of the queue or filter at an address; without it none has any."""
-        self.commits, self.shelf, self.wall_offset_s = commits, shelf, wall_offset_s
-        self.policy_of = policy_of or _no_policy
+        Queues.__init__(self, commits, policy_of)
+        self.shelf, self.wall_offset_s = shelf, wall_offset_s
+        self.crowding = Crowding(shelf)
         self.to_pump, self.with_room = {}, {}
-        self.queues, self.subscribers, self.every = {}, {}, {}
-        self.subscriptions = SubscriptionTree()
         self.due = []
         self.dropping = deque()
-        self.gave_way = []
-        self.next_message_id = self.next_queue_id = self.next_consumer_id = 1
+        self.next_message_id = self.next_consumer_id = 1
 
     # Closing
 
@@ -139,68 +116,11 @@ cdef class Stock:
 
     # Queues and subscriptions
 
-    def queue(self, address):
-        """The durable queue of this address, made when it is first asked for."""
-        held = self.queues.get(address)
-        if held is None:
-            row = QueueRow(self._new_queue_id(), QueueKind.QUEUE, address)
-            self.commits.write.queues.append(row)
-            held = self._add_from(row)
-        return held
-
-    def temporary_queue(self, address, *, is_probe=False):
-        """A queue that nobody else may rely on: in memory, gone when unused."""
-        held = self.queues.get(address)
-        if held is None:
-            held = self.queues[address] = self._add(HeldQueue(address, Queue(is_durable=False), is_probe=is_probe))
-        return held
-
-    def existing_queue(self, address):
-        return self.queues.get(address)
-
-    def subscribe(self, filter_, key=None):
-        """A subscription that ends with its link, or with the last of those that share it by its key."""
-        held = self._add(HeldQueue(filter_, Queue(is_durable=False), key=key, is_subscription=True))
-        if key is not None:
-            self.subscribers[key] = held
-        self.subscriptions.add(filter_, held)
-        return held
-
-    def subscribe_durably(self, filter_, key):
-        """The durable subscription of this key; one to another filter gives way."""
-        held = self.subscribers.get(key)
-        if held is not None and held.address == filter_:
-            return held
-        if held is not None:
-            self.delete(held)
-        row = QueueRow(self._new_queue_id(), QueueKind.SUBSCRIPTION, filter_, *key)
-        self.commits.write.queues.append(row)
-        return self._add_from(row)
-
-    def subscription(self, key):
-        return self.subscribers.get(key)
-
-    def durable_subscriptions(self):
-        return [held for held in self.subscribers.values() if held.is_durable]
-
-    def every_queue(self):
-        """Subscriptions too, in the order in which they were made."""
-        return list(self.every)
-
-    def matching(self, address):
-        return self.subscriptions.matching(address)
-
     def delete(self, HeldQueue held not None):
         """With all its messages, held by consumers or not. Of millions the last are forgotten later."""
         cdef int priority
         held.is_deleted = True
-        del self.every[held]
-        if held.is_subscription:
-            self.subscriptions.remove(held.address, held)
-        else:
-            del self.queues[held.address]
-        if held.key is not None:
-            del self.subscribers[held.key]
+        self.forget(held)
         self.dropping.append(held)
         self._drop_some()
         # What is under way to it is neither given nor kept: the row takes its entries along.
@@ -267,33 +187,25 @@ cdef class Stock:
         if target.is_deleted:
             return self.release(message)
         self._enqueue(target, message, now, 0, cause)
-        if target.row is None and target.is_subscription and is_crowded(self.shelf):
+        if target.row is None and self.crowding.is_due():
             self._make_room()
         return self._shed(target) if target.is_limited and target.is_over_limit() else 0
 
     cdef int _make_room(self) except -1:
         """In memory. Half of what one has: a body that two of them have goes when both have given way."""
         cdef HeldQueue held
-        cdef dict spared = {}
-        cdef long long before, size_bytes
-        while not is_roomy(self.shelf) and (held := furthest_behind(self.every, spared)) is not None:
-            before, size_bytes = held.queue.limited_count(), held.queue.limited_bytes()
-            while held.queue.limited_bytes() * 2 > size_bytes:
+        cdef long long count, size_bytes
+        self.crowding.begin()
+        while (held := self.crowding.furthest_behind(self.passing)) is not None:
+            count, size_bytes = held.queue.limited_count(), held.passing_bytes
+            while held.passing_bytes * 2 > size_bytes:
                 actions = held.queue.shed()
                 if not actions:
-                    # Its consumers have the rest.
-                    spared[held] = None
+                    self.crowding.spare(held)
                     break
                 self.carry_out(held, actions)
-            count = before - held.queue.limited_count()
-            if count:
-                self.gave_way.append((held, count, size_bytes - held.queue.limited_bytes()))
+            self.crowding.note(held, count - held.queue.limited_count(), size_bytes - held.passing_bytes)
         return 0
-
-    def take_given_way(self):
-        """(queue, messages, bytes): what subscriptions in memory lost that were too far behind."""
-        found, self.gave_way = self.gave_way, []
-        return found
 
     cdef int _shed(self, HeldQueue held) except -1:
         """Make room at the expense of the oldest, where that is what a full queue does."""
@@ -366,6 +278,7 @@ cdef class Stock:
                 return self.move(held, entry, target, self.cause_of(held, entry, _REASONS[departure]))
         if is_kept:
             self._forget(held, entry)
+        held.count_out(entry.message)
         if held.held_back:
             self.with_room[held] = None
         if held.is_limited and held.queue.count_now() == 0:
@@ -464,41 +377,9 @@ cdef class Stock:
                 self.delete(held)
 
     def summaries(self):
-        return tuple(map(self._summary, self.every))
+        return tuple([(<HeldQueue>held).summary(self.now) for held in self.every])
 
     # Within
-
-    def _summary(self, HeldQueue held):
-        waits = held.waits_of_producers(self.now)
-        return QueueSummary(
-            held.address,
-            held.is_subscription,
-            held.is_durable,
-            held.subscriber,
-            held.queue.snapshot(),
-            len(waits),
-            max(waits, default=0.0),
-        )
-
-    def _add(self, held):
-        self.every[held] = None
-        return held
-
-    def _add_from(self, row):
-        policy = self.policy_of(row.address)
-        queue = Queue(max_delivery_attempts=policy.max_delivery_attempts)
-        if row.kind is QueueKind.QUEUE:
-            held = self.queues[row.address] = HeldQueue(row.address, queue, row, policy=policy)
-            return self._add(held)
-        key = SubscriptionKey(row.container_id, row.link_name)
-        held = HeldQueue(row.address, queue, row, key, is_subscription=True, policy=policy)
-        self.subscribers[key] = held
-        self.subscriptions.add(row.address, held)
-        return self._add(held)
-
-    def _new_queue_id(self):
-        self.next_queue_id += 1
-        return self.next_queue_id - 1
 
     cdef int _write(self, Message message, bytes body, list targets) except -1:
         cdef HeldQueue held
@@ -530,6 +411,7 @@ cdef class Stock:
 
     cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=0,
                        object cause=None) except -1:
+        held.count_in(message)
         self.carry_out(held, held.queue.enqueue(message, now, delivery_count, cause))
         return 0 if cause is not None else self._await_deadline(held, message.deadline_s)
 

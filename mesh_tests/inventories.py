@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from broker.cause import Cause
 from broker.store.batch import EntryRow, Inventory, QueueRow
-from broker.store.segments import read_index
+from broker.store.message_index import read_index
 
 
 @dataclass(frozen=True)

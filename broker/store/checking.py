@@ -19,9 +19,10 @@ from broker.store.check_report import MOST_FINDINGS, CheckReport
 from broker.store.checksums import is_holding, is_index
 from broker.store.counts import COUNT_BYTES, counts_in
 from broker.store.held_segments import held_segments
+from broker.store.message_index import checksums_in, has_strange_priority, read_index, slot_bytes_of
 from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
 from broker.store.row_checks import check_causes, check_marks, check_queues
-from broker.store.segments import SEGMENT_MESSAGES, checksums_in, has_strange_priority, read_index, slot_bytes_of
+from broker.store.segments import SEGMENT_MESSAGES
 from wire.errors import AmqpError
 from wire.sections import Incomplete, scan
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from struct import Struct
 from zlib import crc32
 
-from broker.store.segments import SLOT_BYTES, slot_bytes_of
+from broker.store.message_index import SLOT_BYTES, slot_bytes_of
 
 _KEY = Struct("<qq")
 _SUM = Struct("<I")

@@ -12,8 +12,8 @@ from broker.store.checking import check
 from broker.store.checksums import seal_index
 from broker.store.counts import needed_in
 from broker.store.lock import DirectoryLock
+from broker.store.message_index import read_index, without
 from broker.store.reading import DATABASE, refuse_others
-from broker.store.segments import read_index, without
 
 
 def compact(directory: Path) -> tuple[int, int]:

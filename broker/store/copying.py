@@ -16,9 +16,9 @@ from broker.store.checksums import holding_sum, is_holding, is_index
 from broker.store.counts import counts_in, counts_of, needed_in, raised
 from broker.store.damage import is_damage
 from broker.store.large import sync_directory
+from broker.store.message_index import read_index
 from broker.store.reading import DATABASE, LARGE, ReadStore, reading
 from broker.store.segment_tables import SegmentTables
-from broker.store.segments import read_index
 
 
 def back_up(directory: Path, copy: Path) -> CheckReport:

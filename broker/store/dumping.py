@@ -12,8 +12,8 @@ from addressing.problem import hint_for
 from broker.cause import Cause
 from broker.store.batch import QueueRow, StoreError
 from broker.store.counts import counts_in
+from broker.store.message_index import checksums_in, read_index
 from broker.store.reading import ReadStore
-from broker.store.segments import checksums_in, read_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from broker.store.batch import StoredSegment
 from broker.store.checksums import is_index
 from broker.store.damage import DamagedIndex, is_damage
 from broker.store.large import LargeBodies
+from broker.store.message_index import has_strange_priority, large_in, slot_bytes_of
 from broker.store.segment_tables import SegmentTables
-from broker.store.segments import Segments, has_strange_priority, large_in, slot_bytes_of
+from broker.store.segments import Segments
 
 MOST_SENTENCES = 20
 """A page that leads to others may take hundreds of segments away."""

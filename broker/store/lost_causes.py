@@ -14,11 +14,12 @@ from broker.store.aside import put_aside
 from broker.store.batch import CauseRow
 from broker.store.counts import counts_in
 from broker.store.damage import is_damage
+from broker.store.message_index import read_index
 from broker.store.readable import LOWEST, Gap, Readable, read_what_can_be
 from broker.store.rows import CAUSE_COLUMNS, cause_of
 from broker.store.schema import CAUSE, PUT_CAUSE, cause_values
 from broker.store.segment_tables import SegmentTables
-from broker.store.segments import SEGMENT_MESSAGES, read_index
+from broker.store.segments import SEGMENT_MESSAGES
 from broker.store.statements import Statements
 
 LOST_CAUSE = Cause(Reason.MOVED, "", 0, 0)

@@ -19,11 +19,11 @@ from broker.store.counts import needed_in
 from broker.store.damage import is_damage
 from broker.store.lock import HeldBy, hold_shared
 from broker.store.lost_causes import Causes, readable_causes
+from broker.store.message_index import read_index
 from broker.store.readable import Readable, read_what_can_be
 from broker.store.rows import QUEUE_COLUMNS, cause_of, queue_of
 from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
 from broker.store.segment_tables import SegmentTables
-from broker.store.segments import read_index
 
 DATABASE, LOG, SHARED_MEMORY = "store.db", "store.db-wal", "store.db-shm"
 LARGE = "large"

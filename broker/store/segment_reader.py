@@ -8,8 +8,8 @@ from zlib import crc32
 
 from broker.store.checksums import is_index
 from broker.store.damage import DamagedBody
+from broker.store.message_index import checksums_in, read_index
 from broker.store.segment_tables import SegmentTables
-from broker.store.segments import checksums_in, read_index
 
 
 class SegmentReader:

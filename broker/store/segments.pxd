@@ -1,17 +1,1 @@
 ctypedef unsigned short Count
-ctypedef unsigned long long u64
-
-
-cdef struct Slot:
-    u64 size_bytes
-    int priority
-    bint is_large
-    u64 expires_at_ms  # 0: never
-
-
-cdef class Slots:
-    cdef bytes message_index
-    cdef int words
-    cdef Py_ssize_t count
-
-    cdef Slot at(self, Py_ssize_t number) noexcept

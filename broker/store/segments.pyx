@@ -12,6 +12,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
 
+from broker.store.message_index cimport WORDS, Slot, Slots, put_slot, u64
+
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from zlib import crc32
@@ -19,23 +21,8 @@ from zlib import crc32
 SEGMENT_MESSAGES = 256
 SEGMENT_BYTES = 512 << 10
 
-SLOT_BYTES = 24
-OLD_SLOT_BYTES = 16
-"""Of segments that were written before there were checksums."""
-
 cdef enum:
     MOST_SLOTS = 256
-    WORDS = 3
-    OLD_WORDS = 2
-    # In the first slot: slots have a third word, the checksum.
-    SUMMED_SHIFT = 60
-    # A slot of the index: a size, with this bit for a body in a file of its own, a time in ms or 0, and a checksum.
-    LARGE_SHIFT = 63
-    # The priority, in four bits, so that 0 is the 4 which nearly all have, and all had when these bits were unknown.
-    PRIORITY_SHIFT = 56
-    PRIORITY_BITS = 0xF
-    USUAL_PRIORITY = 4
-    HIGHEST_PRIORITY = 9
     MOST_COUNT = 65534
 
 cdef long long _SEGMENT_BYTES = SEGMENT_BYTES
@@ -177,13 +164,12 @@ cdef class _Filling:
         return self.segment.slots < MOST_SLOTS and self.size_bytes < _SEGMENT_BYTES
 
     cdef int add(self, u64 size_bytes, int priority, object expires_at_ms, bytes body) except -1:
-        cdef int slot = self.segment.slots
-        cdef u64 marks = <u64>(priority ^ USUAL_PRIORITY) << PRIORITY_SHIFT
-        cdef u64 *at = self.index + WORDS * slot
-        at[0] = size_bytes | marks | (<u64>(body is None) << LARGE_SHIFT) | (<u64>(slot == 0) << SUMMED_SHIFT)
-        at[1] = 0 if expires_at_ms is None else expires_at_ms
-        at[2] = 0 if body is None else <u64>crc32(body)
-        self.segment.slots = slot + 1
+        cdef int number = self.segment.slots
+        cdef Slot slot
+        slot.size_bytes, slot.priority, slot.is_large = size_bytes, priority, body is None
+        slot.expires_at_ms = 0 if expires_at_ms is None else expires_at_ms
+        put_slot(self.index + WORDS * number, number == 0, slot, 0 if body is None else crc32(body))
+        self.segment.slots = number + 1
         self.segment.needed += 1
         if body is not None:
             self.bodies.append(body)
@@ -285,8 +271,7 @@ cdef class Segments:
         ``marks`` are by queue_id, then priority.
         """
         cdef Segment segment = self.by_first[first]
-        cdef const u64 *index = <const u64 *>PyBytes_AS_STRING(message_index)
-        cdef int words = _words_of(message_index)
+        cdef Slots index = Slots(message_index)
         cdef Holding holding
         cdef dict of_queue
         cdef list changed = []
@@ -298,7 +283,7 @@ cdef class Segments:
                 continue
             is_changed = False
             for slot in range(segment.slots):
-                mark = of_queue.get(_priority_in(index[words * slot]), 0)
+                mark = of_queue.get(index.at(slot).priority, 0)
                 if 0 < holding.at(slot) <= MOST_COUNT and first + slot <= mark:
                     holding.set(slot, holding.at(slot) + 1)
                     is_changed = True
@@ -401,91 +386,3 @@ cdef class Segments:
         del self.firsts[bisect_right(self.firsts, segment.first) - 1]
         self.latest = None
         return 0
-
-
-cdef class Slots:
-    """The slots of an index, one by one; size 0 where there is no message."""
-
-    def __cinit__(self, bytes message_index not None):
-        self.message_index = message_index
-        self.words = _words_of(message_index)
-        self.count = len(message_index) // (self.words * <Py_ssize_t>sizeof(u64))
-
-    cdef Slot at(self, Py_ssize_t number) noexcept:
-        cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(self.message_index) + self.words * number
-        cdef Slot slot
-        slot.size_bytes = at[0] & ((<u64>1 << PRIORITY_SHIFT) - 1)
-        slot.priority = _priority_in(at[0])
-        slot.is_large = at[0] >> LARGE_SHIFT != 0
-        slot.expires_at_ms = at[1]
-        return slot
-
-
-def read_index(bytes message_index):
-    """(size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 where there is no message."""
-    cdef Slots slots = Slots(message_index)
-    cdef list found = []
-    cdef Py_ssize_t number
-    cdef Slot slot
-    for number in range(slots.count):
-        slot = slots.at(number)
-        found.append((slot.size_bytes, slot.priority, slot.expires_at_ms or None, bool(slot.is_large)))
-    return found
-
-
-def has_strange_priority(bytes message_index):
-    """Some slot says a priority that there is not."""
-    cdef Slots slots = Slots(message_index)
-    cdef Py_ssize_t number
-    for number in range(slots.count):
-        if slots.at(number).priority > HIGHEST_PRIORITY:
-            return True
-    return False
-
-
-def large_in(bytes message_index):
-    """(slot, size_bytes) of those whose bodies lie in files of their own."""
-    cdef Slots slots = Slots(message_index)
-    cdef list found = []
-    cdef Py_ssize_t number
-    for number in range(slots.count):
-        if slots.at(number).is_large:
-            found.append((number, slots.at(number).size_bytes))
-    return found
-
-
-def slot_bytes_of(bytes message_index):
-    """``message_index`` may be its first eight bytes, or more."""
-    return _words_of(message_index) * sizeof(u64)
-
-
-def checksums_in(bytes message_index):
-    """Of each slot, 0 where there is no body; None for a segment that was written without."""
-    cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
-    cdef Py_ssize_t slot
-    if _words_of(message_index) == OLD_WORDS:
-        return None
-    return [at[WORDS * slot + 2] & 0xFFFFFFFF for slot in range(len(message_index) // SLOT_BYTES)]
-
-
-def without(bytes message_index, list needed):
-    """The same index with zeros for the messages that nobody needs."""
-    cdef Py_ssize_t size = slot_bytes_of(message_index)
-    cdef bytearray left = bytearray(message_index)
-    for slot, is_needed in enumerate(needed):
-        if not is_needed:
-            left[slot * size:(slot + 1) * size] = bytes(size)
-    # How long its slots are stands in the first.
-    if size == SLOT_BYTES:
-        left[7] |= 1 << (SUMMED_SHIFT - 56)
-    return bytes(left)
-
-
-cdef int _words_of(bytes message_index) except -1:
-    if len(message_index) < <Py_ssize_t>sizeof(u64):
-        return OLD_WORDS
-    return WORDS if (<const u64 *>PyBytes_AS_STRING(message_index))[0] >> SUMMED_SHIFT & 1 else OLD_WORDS
-
-
-cdef int _priority_in(u64 size) noexcept:
-    return <int>(size >> PRIORITY_SHIFT & PRIORITY_BITS) ^ USUAL_PRIORITY

@@ -295,7 +295,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             return 0
         if is_partial:
             inlet.budget.used_bytes += PyBytes_GET_SIZE(message)
-        elif (not pn.delivery_settled(delivery) and self.stalls.has_enough(inlet)) or not inlet.budget.take(PyBytes_GET_SIZE(message)):
+        elif (self.stalls.has_enough(inlet) and not pn.delivery_settled(delivery)) or not inlet.budget.take(PyBytes_GET_SIZE(message)):
             return inlet.turn_away(delivery, PyBytes_GET_SIZE(message))
         inlet.held.append((<size_t>delivery, message))
         self.outstanding += 1

@@ -9,8 +9,8 @@ from typing import Any
 
 from addressing.topology import Topology
 from broker.commit import PATIENCE_S
+from broker.held_queue import QueueSummary
 from broker.node import BrokerNode, BrokerSnapshot
-from broker.stock import QueueSummary
 from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
 from wire import delivery as deliveries

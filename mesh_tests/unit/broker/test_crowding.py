@@ -7,6 +7,7 @@ import pytest
 from broker.crowding import CROWDED_BYTES
 from broker.events import MemoryFine, MemoryLow, SubscriberBehind
 from mesh_tests.unit.broker.rig import Client, Consumer, Producer, Rig, topology_with
+from mesh_tests.unit.broker.test_administration import subscribe
 from wire.delivery import ACCEPTED
 
 BODY = "x" * 60_000
@@ -17,9 +18,9 @@ def rig_with(tmp_path: Path) -> Rig:
     return Rig(tmp_path, topology_with({"news.#": {"type": "topic"}, "orders": {"type": "queue"}}))
 
 
-def publish(client: Client, count: int, quick: Consumer | None = None) -> Producer:
+def publish(client: Client, count: int, quick: Consumer | None = None, address: str = "news.today") -> Producer:
     """As long as there is credit; ``quick`` takes what it gets."""
-    producer = client.producer("news.today")
+    producer = client.producer(address)
     for number in range(count):
         if not producer.link.credit:
             break
@@ -57,6 +58,31 @@ def test_subscribers_that_hang_lose_their_oldest_and_nobody_waits(tmp_path: Path
     kept = [numbers(consumer.bodies) for consumer in behind]
     assert sum(map(len, kept)) + lost == hung * MANY
     assert all(each == list(range(MANY - len(each), MANY)) for each in kept), "the newest of them"
+
+
+def test_a_backlog_that_lies_on_the_disk_gives_no_way_to_one_in_memory(tmp_path: Path) -> None:
+    topics = {"news.#": {"type": "topic"}, "weather.#": {"type": "topic"}}
+    rig = Rig(tmp_path, topology_with(topics))
+    subscribe(rig, "lasting")
+    stored = rig.client("patient").consumer("news.#", credit=0)
+    publish(rig.client("publisher"), MANY)
+    rig.client("hung").consumer("weather.#", credit=0)
+    publish(rig.client("other"), MANY, address="weather.today")
+    assert {event.address for event in rig.log if isinstance(event, SubscriberBehind)} == {"weather.#"}
+    stored.link.grant(MANY)
+    rig.run()
+    assert numbers(stored.bodies) == list(range(MANY))
+
+
+def test_a_subscriber_that_hangs_gives_way_beside_one_that_holds_much(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    publisher = rig.client("publisher")
+    rig.client("hoarder").consumer("news.#", credit=MANY * 7 // 10)
+    publish(publisher, MANY * 7 // 10)
+    rig.client("hung").consumer("news.#", credit=0)
+    producer = publish(rig.client("another"), MANY)
+    assert producer.link.credit > 0
+    assert not any(isinstance(event, MemoryLow) for event in rig.log)
 
 
 def test_what_a_consumer_holds_unsettled_holds_producers_back_and_that_is_told(tmp_path: Path) -> None:

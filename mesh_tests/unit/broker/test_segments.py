@@ -7,7 +7,8 @@ import array
 import pytest
 
 from broker.store.batch import WriteBatch
-from broker.store.segments import SEGMENT_BYTES, SEGMENT_MESSAGES, SLOT_BYTES, Segments, read_index
+from broker.store.message_index import SLOT_BYTES, read_index
+from broker.store.segments import SEGMENT_BYTES, SEGMENT_MESSAGES, Segments
 
 MOST = 65_535
 

@@ -1,0 +1,16 @@
+from broker.commit cimport Commits
+from broker.held_queue cimport HeldQueue
+
+
+cdef class Queues:
+    cdef Commits commits
+    cdef object policy_of
+    cdef dict queues
+    cdef object subscriptions
+    cdef dict subscribers
+    cdef dict every
+    # Those of them that lie in memory.
+    cdef dict passing
+    cdef long next_queue_id
+
+    cdef int forget(self, HeldQueue held) except -1

@@ -1,0 +1,114 @@
+"""All queues and subscriptions of a broker, by their names."""
+
+from broker.commit cimport Commits
+from broker.held_queue cimport HeldQueue
+from broker.queue cimport Queue
+
+from addressing.queue_policy import NO_POLICY
+from broker.store.batch import QueueKind, QueueRow
+from broker.subscribers import SubscriptionKey
+from broker.topic import SubscriptionTree
+
+
+def _no_policy(address):
+    return NO_POLICY
+
+
+cdef class Queues:
+    """``policy_of`` gives the QueuePolicy of the queue or filter at an address; without it none has any."""
+
+    def __init__(self, Commits commits not None, policy_of=None):
+        self.commits = commits
+        self.policy_of = policy_of or _no_policy
+        self.queues, self.subscribers, self.every, self.passing = {}, {}, {}, {}
+        self.subscriptions = SubscriptionTree()
+        self.next_queue_id = 1
+
+    def queue(self, address):
+        """The durable queue of this address, made when it is first asked for."""
+        held = self.queues.get(address)
+        if held is None:
+            row = QueueRow(self._new_queue_id(), QueueKind.QUEUE, address)
+            self.commits.write.queues.append(row)
+            held = self.add_from(row)
+        return held
+
+    def temporary_queue(self, address, *, is_probe=False):
+        """A queue that nobody else may rely on: in memory, gone when unused."""
+        held = self.queues.get(address)
+        if held is None:
+            held = self.queues[address] = self._add(HeldQueue(address, Queue(is_durable=False), is_probe=is_probe))
+        return held
+
+    def existing_queue(self, address):
+        return self.queues.get(address)
+
+    def subscribe(self, filter_, key=None):
+        """A subscription that ends with its link, or with the last of those that share it by its key."""
+        held = self._add(HeldQueue(filter_, Queue(is_durable=False), key=key, is_subscription=True))
+        self.passing[held] = None
+        if key is not None:
+            self.subscribers[key] = held
+        self.subscriptions.add(filter_, held)
+        return held
+
+    def subscribe_durably(self, filter_, key):
+        """The durable subscription of this key; one to another filter gives way."""
+        held = self.subscribers.get(key)
+        if held is not None and held.address == filter_:
+            return held
+        if held is not None:
+            self.delete(held)
+        row = QueueRow(self._new_queue_id(), QueueKind.SUBSCRIPTION, filter_, *key)
+        self.commits.write.queues.append(row)
+        return self.add_from(row)
+
+    def subscription(self, key):
+        return self.subscribers.get(key)
+
+    def durable_subscriptions(self):
+        return [held for held in self.subscribers.values() if held.is_durable]
+
+    def every_queue(self):
+        """Subscriptions too, in the order in which they were made."""
+        return list(self.every)
+
+    def matching(self, address):
+        return self.subscriptions.matching(address)
+
+    def add_from(self, row):
+        """That the store has, or will have with the open batch."""
+        policy = self.policy_of(row.address)
+        queue = Queue(max_delivery_attempts=policy.max_delivery_attempts)
+        if row.kind is QueueKind.QUEUE:
+            held = self.queues[row.address] = HeldQueue(row.address, queue, row, policy=policy)
+            return self._add(held)
+        key = SubscriptionKey(row.container_id, row.link_name)
+        held = HeldQueue(row.address, queue, row, key, is_subscription=True, policy=policy)
+        self.subscribers[key] = held
+        self.subscriptions.add(row.address, held)
+        return self._add(held)
+
+    def delete(self, HeldQueue held not None):
+        """With all that is in it."""
+        raise NotImplementedError
+
+    cdef int forget(self, HeldQueue held) except -1:
+        """Its name, which may be that of another from now on."""
+        del self.every[held]
+        self.passing.pop(held, None)
+        if held.is_subscription:
+            self.subscriptions.remove(held.address, held)
+        else:
+            del self.queues[held.address]
+        if held.key is not None:
+            del self.subscribers[held.key]
+        return 0
+
+    def _add(self, held):
+        self.every[held] = None
+        return held
+
+    def _new_queue_id(self):
+        self.next_queue_id += 1
+        return self.next_queue_id - 1

@@ -1,0 +1,116 @@
+"""The index of a segment, byte by byte: what is said of each of its messages besides the body.
+
+A slot for each message, as FORMAT.md shows it: a size, with bits for what else there is to say, a time in ms or 0, and
+a checksum, which is missing from segments that were written before there were checksums.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING
+
+SLOT_BYTES = WORDS * sizeof(u64)
+
+cdef enum:
+    # In the first slot: slots have a third word, the checksum.
+    SUMMED_SHIFT = 60
+    # For a body in a file of its own.
+    LARGE_SHIFT = 63
+    # The priority, in four bits, so that 0 is the 4 which nearly all have, and all had when these bits were unknown.
+    PRIORITY_SHIFT = 56
+    PRIORITY_BITS = 0xF
+    USUAL_PRIORITY = 4
+    HIGHEST_PRIORITY = 9
+
+
+cdef void put_slot(u64 *at, bint is_first, Slot slot, u64 checksum) noexcept:
+    """Three words to ``at``."""
+    cdef u64 marks = <u64>(slot.priority ^ USUAL_PRIORITY) << PRIORITY_SHIFT
+    at[0] = slot.size_bytes | marks | (<u64>slot.is_large << LARGE_SHIFT) | (<u64>is_first << SUMMED_SHIFT)
+    at[1] = slot.expires_at_ms
+    at[2] = checksum
+
+
+cdef class Slots:
+    """The slots of an index, one by one; size 0 where there is no message."""
+
+    def __cinit__(self, bytes message_index not None):
+        self.message_index = message_index
+        self.words = _words_of(message_index)
+        self.count = len(message_index) // (self.words * <Py_ssize_t>sizeof(u64))
+
+    cdef Slot at(self, Py_ssize_t number) noexcept:
+        cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(self.message_index) + self.words * number
+        cdef Slot slot
+        slot.size_bytes = at[0] & ((<u64>1 << PRIORITY_SHIFT) - 1)
+        slot.priority = _priority_in(at[0])
+        slot.is_large = at[0] >> LARGE_SHIFT != 0
+        slot.expires_at_ms = at[1]
+        return slot
+
+
+def read_index(bytes message_index):
+    """(size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 where there is no message."""
+    cdef Slots slots = Slots(message_index)
+    cdef list found = []
+    cdef Py_ssize_t number
+    cdef Slot slot
+    for number in range(slots.count):
+        slot = slots.at(number)
+        found.append((slot.size_bytes, slot.priority, slot.expires_at_ms or None, bool(slot.is_large)))
+    return found
+
+
+def has_strange_priority(bytes message_index):
+    """Some slot says a priority that there is not."""
+    cdef Slots slots = Slots(message_index)
+    cdef Py_ssize_t number
+    for number in range(slots.count):
+        if slots.at(number).priority > HIGHEST_PRIORITY:
+            return True
+    return False
+
+
+def large_in(bytes message_index):
+    """(slot, size_bytes) of those whose bodies lie in files of their own."""
+    cdef Slots slots = Slots(message_index)
+    cdef list found = []
+    cdef Py_ssize_t number
+    for number in range(slots.count):
+        if slots.at(number).is_large:
+            found.append((number, slots.at(number).size_bytes))
+    return found
+
+
+def slot_bytes_of(bytes message_index):
+    """``message_index`` may be its first eight bytes, or more."""
+    return _words_of(message_index) * sizeof(u64)
+
+
+def checksums_in(bytes message_index):
+    """Of each slot, 0 where there is no body; None for a segment that was written without."""
+    cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
+    cdef Py_ssize_t slot
+    if _words_of(message_index) == OLD_WORDS:
+        return None
+    return [at[WORDS * slot + 2] & 0xFFFFFFFF for slot in range(<Py_ssize_t>(len(message_index) // (WORDS * sizeof(u64))))]
+
+
+def without(bytes message_index, list needed):
+    """The same index with zeros for the messages that nobody needs."""
+    cdef Py_ssize_t size = slot_bytes_of(message_index)
+    cdef bytearray left = bytearray(message_index)
+    for slot, is_needed in enumerate(needed):
+        if not is_needed:
+            left[slot * size:(slot + 1) * size] = bytes(size)
+    # How long its slots are stands in the first.
+    if size == WORDS * sizeof(u64):
+        left[7] |= 1 << (SUMMED_SHIFT - 56)
+    return bytes(left)
+
+
+cdef int _words_of(bytes message_index) except -1:
+    if len(message_index) < <Py_ssize_t>sizeof(u64):
+        return OLD_WORDS
+    return WORDS if (<const u64 *>PyBytes_AS_STRING(message_index))[0] >> SUMMED_SHIFT & 1 else OLD_WORDS
+
+
+cdef int _priority_in(u64 size) noexcept:
+    return <int>(size >> PRIORITY_SHIFT & PRIORITY_BITS) ^ USUAL_PRIORITY
