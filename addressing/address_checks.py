@@ -8,6 +8,7 @@ from itertools import count
 
 from addressing.book import AddressKind
 from addressing.declared import Declared, unknown
+from addressing.document import as_key
 from addressing.pattern import PatternMap, is_pattern
 from addressing.problem import Path, Problem, hint_for, nearest
 from addressing.queue_checks import QUEUE_OPTIONS, check_queues
@@ -107,7 +108,7 @@ def _check_fallbacks(topology: Topology, declared: Declared) -> Iterator[Problem
             yield replace(problem, relies_on=(("addresses", target, "type"),))
         elif owners.setdefault(name, pattern) != pattern:
             message = f"{subject} the queue {name!r} is the fallback of address {owners[name]!r} already"
-            fix = f"declare a queue for it alone, '{_new_queue(pattern, topology)}: queue', and name that."
+            fix = f"declare a queue for it alone, '{as_key(_new_queue(pattern, topology))}: queue', and name that."
             yield Problem(path, "AM409", message, fix=fix)
 
 
@@ -115,7 +116,7 @@ def _no_queue(path: Path, subject: str, name: str, what: str, topology: Topology
     queues = _plain_queues(topology)
     new = _new_queue(str(path[1]), topology)
     which = f"name a queue, such as 'fallback: {queues[0]}', or" if queues else "there is no queue that it could name:"
-    fix = f"{which} declare one, '{new}: queue', and write 'fallback: {new}'."
+    fix = f"{which} declare one, '{as_key(new)}: queue', and write 'fallback: {new}'."
     return Problem(path, "AM408", f"{subject} the fallback {name!r} is {what}, expected one queue", fix=fix)
 
 
@@ -142,6 +143,6 @@ def _unknown_fallback(path: Path, subject: str, name: str, topology: Topology, d
         "AM407",
         f"{subject} the fallback {name!r} is no address of this mesh",
         hint=hint_for(name, queues, title="queues"),
-        fix=f"add the queue, '{name}: queue', or correct the name.",
+        fix=f"add the queue, '{as_key(name)}: queue', or correct the name.",
         suggestion=nearest(name, queues),
     )

@@ -136,6 +136,15 @@ class AddressBook:
         found = self._declared.find(address) if address else None
         return (found[1].broker_address or address or "") if found else ""
 
+    def name_in_mesh(self, broker: str, name: str) -> str:
+        """Return what the mesh calls the address that ``broker`` calls ``name``."""
+        site = self._topology.brokers.get(broker)
+        local = name.removeprefix(site.address_prefix) if site is not None else name
+        for address, entry in self._topology.addresses.items():
+            if entry.broker_address == local and broker in self._topology.brokers_of(entry):
+                return address
+        return local
+
     def with_fallback(self) -> tuple[AddressPolicy, ...]:
         """Return the policies of all addresses that have a fallback; such are declared by name, not by pattern."""
         found = (self.resolve(address) for address, entry in self._topology.addresses.items() if entry.fallback)

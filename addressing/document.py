@@ -6,6 +6,7 @@ dates. Anchors, aliases and merge keys work; tags, duplicate keys and aliases th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,6 +66,12 @@ def parse_document(text: str) -> Document:
     except RecursionError:
         document.problems.append(Problem((), "AM004", "brackets or lists are nested too deeply to be read"))
     return document
+
+
+def as_key(name: str) -> str:
+    """Return ``name`` as it is to be written for a key: in quotes where YAML would read something else."""
+    document = parse_document(f"{name}: x")
+    return name if document.data == {name: "x"} and not document.problems else json.dumps(name, ensure_ascii=False)
 
 
 class _Reader:

@@ -7,6 +7,7 @@ from itertools import count
 
 from addressing.book import AddressKind
 from addressing.declared import Declared
+from addressing.document import as_key
 from addressing.pattern import PatternMap, is_pattern
 from addressing.problem import Path, Problem, hint_for, nearest
 from addressing.queue_policy import WhenFull
@@ -104,9 +105,9 @@ def _check_way(
 def _declared(name: str, brokers: Sequence[str], topology: Topology) -> str:
     """The entry of a queue on these brokers."""
     if list(brokers) in ([], [topology.fallback_broker]):
-        return f"{name}: queue"
+        return f"{as_key(name)}: queue"
     where = f"broker: {brokers[0]}" if len(brokers) == 1 else f"brokers: [{', '.join(brokers)}]"
-    return f"{name}: {{type: queue, {where}}}"
+    return f"{as_key(name)}: {{type: queue, {where}}}"
 
 
 def _new_queue(name: str, topology: Topology) -> str:

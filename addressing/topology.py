@@ -407,6 +407,13 @@ class Topology(Part):
             return self.default_broker
         return next(iter(self.brokers)) if len(self.brokers) == 1 else None
 
+    @property
+    def subscription_broker(self) -> str | None:
+        """Where to look for a subscription that is asked for by its name alone."""
+        topics = [each for each in self.addresses.values() if each.type is AddressKind.TOPIC]
+        having = {broker for each in topics for broker in self.brokers_of(each)}
+        return self.fallback_broker or (having.pop() if len(having) == 1 else None)
+
     def brokers_of(self, address: Address) -> tuple[str, ...]:
         """The brokers that keep a declared address; several for a sharded queue, none unless it is queue or topic."""
         if not address.type.is_stored:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from addressing.address import dynamic_address, normalize, router_of
 from addressing.book import AddressBook, AddressKind, AddressPolicy
@@ -218,6 +219,7 @@ class ClientConnection(RouterConnection):
             client=self._unique_id,
             link_name=self._name_at_broker(link, policy, address),
             address=address,
+            name_in_mesh=partial(self._services.book.name_in_mesh, policy.brokers[0]),
             max_message_bytes=self._max_message_bytes if isinstance(link, IncomingLink) else 0,
             guard=self._guard(link) if isinstance(link, IncomingLink) else None,
         )

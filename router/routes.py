@@ -42,6 +42,8 @@ class RouteRequest:
     link_name: str
     address: str | None
     """As the client wrote it, None when it named none (an unsubscribe)."""
+    name_in_mesh: Callable[[str], str] = str
+    """Of an address, what the mesh calls that which the broker answered with."""
     max_message_bytes: int = 0
     """What a client may send; the broker may allow less. 0: any size."""
     guard: Guard | None = None
@@ -133,7 +135,13 @@ class IngressRoute(Unstitched):
             self._ways.note_reattached(self)
         else:
             self._is_answered = True
-            answer_as(self.near, link, self.request.address, self.request.max_message_bytes)
+            answer_as(self.near, link, self._address_of(link), self.request.max_message_bytes)
+
+    def _address_of(self, far: Link) -> str | None:
+        request, found = self.request, far.remote_source.address
+        if request.address is not None or found is None:
+            return request.address
+        return request.name_in_mesh(found)
 
     # Leaving
     def on_left(self, closed: bool, error: AmqpError | None) -> None:

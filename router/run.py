@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from addressing.book import AddressBook, AddressKind
+from addressing.book import AddressBook
 from addressing.credentials import parse_secret
 from addressing.permissions import Permissions
 from addressing.topology import Authentication, Broker, Edge, Listener, Topology
@@ -125,7 +125,7 @@ class _Parts:
             brokers={
                 broker: self._broker_settings(broker, topology.brokers[broker]) for broker in topology.brokers_at(name)
             },
-            subscription_broker=_subscription_broker(topology),
+            subscription_broker=topology.subscription_broker,
             routing=routing_settings(topology),
         )
 
@@ -257,13 +257,6 @@ class _Parts:
                 hostname=broker.hostname,
             ),
         )
-
-
-def _subscription_broker(topology: Topology) -> str | None:
-    """The default broker, else the one that has all topics."""
-    declared = topology.addresses.values()
-    having = {broker for each in declared if each.type is AddressKind.TOPIC for broker in topology.brokers_of(each)}
-    return topology.fallback_broker or (having.pop() if len(having) == 1 else None)
 
 
 def _listener_name(index: int) -> str:

@@ -62,6 +62,7 @@ class SimMesh(World):
             connectors={f"router:{edge.to}": edge.to for edge in self._edges[name] if edge.dialer == name},
             is_edge=is_edge,
             edges=self._edge_routers,
+            subscription_broker=self.topology.subscription_broker,
             routing=routing_settings(self.topology),
         )
         node = RouterNode(

@@ -33,6 +33,7 @@ def mesh_of(folder: Path, routers: dict[str, Any] = RING, **brokers: list[str]) 
                 "orders": {"type": "queue", "broker": "b1"},
                 "sharded": {"type": "queue", "brokers": list(brokers)},
                 "news.#": {"type": "topic", "broker": "b1"},
+                "weather": {"type": "topic", "broker": "b1", "broker_address": "sky"},
             },
         },
         folder,
@@ -89,6 +90,21 @@ def test_no_two_messages_that_a_consumer_holds_have_one_tag(tmp_path: Path):
     mesh.kill("r2")
     mesh.run_until(lambda: len(receiver.held) == 10)
     assert len({deliveries.tag(delivery) for delivery, _ in receiver.held}) == 10
+
+
+@pytest.mark.parametrize("address", ["news.eu", "weather"])
+def test_a_subscription_that_is_recalled_by_its_name_alone_says_its_address_as_the_mesh_calls_it(
+    tmp_path: Path, address: str
+):
+    mesh = mesh_of(tmp_path, b1=["r3"])
+    client = mesh.client("r1", "me")
+    subscriber = client.receiver(address, durability=Durability.UNSETTLED_STATE, expiry=Expiry.NEVER, name="sub")
+    mesh.run_until(lambda: subscriber.link.is_open)
+    subscriber.link.detach()
+    mesh.run(0.2)
+    recalled = client.receiver(None, name="sub")
+    mesh.run_until(lambda: recalled.link.is_open)
+    assert recalled.link.remote_source.address == address
 
 
 def test_the_end_of_no_subscription_is_refused(tmp_path: Path):

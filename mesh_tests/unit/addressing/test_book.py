@@ -78,6 +78,20 @@ def test_each_broker_knows_an_address_by_its_own_prefix() -> None:
     assert policy("mixed").at_broker("rabbit") == "/queue/elsewhere"
 
 
+@pytest.mark.parametrize(
+    ("broker", "name", "address"),
+    [
+        ("b1", "orders", "orders"),
+        ("b2", "elsewhere", "mixed"),
+        ("rabbit", "/queue/elsewhere", "mixed"),
+        ("rabbit", "/queue/legacy.x", "legacy.x"),
+        ("b1", "elsewhere", "elsewhere"),
+    ],
+)
+def test_what_a_broker_calls_an_address_leads_back_to_it(broker: str, name: str, address: str) -> None:
+    assert BOOK.name_in_mesh(broker, name) == address
+
+
 def test_an_anycast_may_have_a_fallback_which_is_a_queue() -> None:
     assert policy("jobs").fallback == "legacy.jobs"
     assert policy(policy("jobs").fallback).kind is AddressKind.QUEUE

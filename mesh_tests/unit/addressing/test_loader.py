@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -362,6 +363,19 @@ def test_a_queue_for_dead_letters_is_mended_where_the_address_is(
     (error,) = errors_of(DEAD_LETTERS % (where, other))
     assert (error.message, error.fix) == (f"address 'orders': 'dead_letter: dead' {what}", fix)
     parse_topology(DEAD_LETTERS % (where, mended), file="mesh.yml")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["dead", "1", "yes", "~", "it's", '"quoted"', "{late}", "[late]", "!late", "&late", "@late", "%late", "tröt"],
+)
+@pytest.mark.parametrize("option", ["dead_letter", "expiry"])
+def test_a_queue_that_is_to_be_declared_is_written_so_that_it_can_be_pasted(option: str, name: str) -> None:
+    orders = f"orders: {{type: queue, {option}: {json.dumps(name)}}}"
+    (error,) = errors_of(ONE + f"addresses:\n  {orders}")
+    assert error.fix is not None
+    entry = error.fix.removeprefix("declare it, '").removesuffix("', or name another queue.")
+    parse_topology(ONE + f"addresses:\n  {orders}\n  {entry}", file="mesh.yml")
 
 
 def test_a_name_that_is_taken_is_not_offered_to_a_queue_for_dead_letters() -> None:
