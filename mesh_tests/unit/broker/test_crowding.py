@@ -1,11 +1,13 @@
 """One subscriber that hangs, and a broker that has others, too."""
 
+import gc
 from pathlib import Path
 
 import pytest
 
 from broker.crowding import CROWDED_BYTES
 from broker.events import MemoryFine, MemoryLow, SubscriberBehind
+from broker.held_queue import HeldQueue
 from mesh_tests.unit.broker.rig import Client, Consumer, Producer, Rig, topology_with
 from mesh_tests.unit.broker.test_administration import subscribe
 from wire.delivery import ACCEPTED
@@ -50,6 +52,7 @@ def test_subscribers_that_hang_lose_their_oldest_and_nobody_waits(tmp_path: Path
     assert rig.client("other").producer("orders").link.credit > 0
     events = [event for event in rig.log if isinstance(event, SubscriberBehind)]
     assert {event.address for event in events} == {"news.#"}
+    assert all(event.size_bytes > 10 << 20 for event in events), "a word for each half, not for each message"
     assert rig.node.snapshot().pinned_bytes < CROWDED_BYTES
     for consumer in behind:
         consumer.link.grant(MANY)
@@ -83,6 +86,33 @@ def test_a_subscriber_that_hangs_gives_way_beside_one_that_holds_much(tmp_path: 
     producer = publish(rig.client("another"), MANY)
     assert producer.link.credit > 0
     assert not any(isinstance(event, MemoryLow) for event in rig.log)
+
+
+def test_who_took_much_and_has_little_left_does_not_give_way(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    busy = rig.client("busy").consumer("news.#", credit=MANY * 5 // 10)
+    publish(rig.client("publisher"), MANY // 10, busy)
+    rig.client("hung").consumer("news.#", credit=0)
+    publish(rig.client("another"), MANY * 4 // 10, busy)
+    publish(rig.client("third"), MANY * 3 // 10)
+    assert any(isinstance(event, SubscriberBehind) for event in rig.log)
+    busy.link.grant(MANY)
+    rig.run()
+    assert len(busy.bodies) == MANY // 10 + MANY * 4 // 10 + MANY * 3 // 10
+
+
+def test_subscriptions_that_end_leave_nothing_behind(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    client = rig.client("coming and going")
+
+    def held_after(rounds: int) -> int:
+        for _ in range(rounds):
+            client.consumer("news.#", credit=0).link.close()
+            rig.run()
+        gc.collect()
+        return sum(isinstance(found, HeldQueue) for found in gc.get_objects())
+
+    assert held_after(1) == held_after(20)
 
 
 def test_what_a_consumer_holds_unsettled_holds_producers_back_and_that_is_told(tmp_path: Path) -> None:

@@ -228,9 +228,10 @@ def held_up(post: Post) -> tuple[Consumer, Consumer, Producer]:
     return stuck, quick, sender
 
 
-def test_an_address_that_takes_nothing_does_not_use_up_what_others_need(post: Post) -> None:
+@pytest.mark.parametrize("after_s", [1.3 * PATIENCE_S, 2 * PATIENCE_S], ids=["at once", "later"])
+def test_an_address_that_takes_nothing_does_not_use_up_what_others_need(post: Post, after_s: float) -> None:
     stuck, quick, sender = held_up(post)
-    post.rig.advance(2 * PATIENCE_S)
+    post.rig.advance(after_s)
     assert released(sender) == 29
     for number in range(100):
         sender.send(to("stuck", "more"), to("quick", str(number)))
@@ -256,6 +257,10 @@ def test_many_addresses_that_take_nothing_share_what_may_wait(post: Post) -> Non
     assert sender.link.credit == 0
     post.rig.advance(2 * PATIENCE_S)
     assert sender.link.credit >= 20
+    before = released(sender)
+    sender.send(*[to(f"stuck-{number}", "3") for number in range(20)])
+    post.rig.run()
+    assert released(sender) == before + 20, "each has something that waits already"
 
 
 def test_who_takes_slowly_holds_its_sender_back(post: Post) -> None:
@@ -285,6 +290,19 @@ def test_a_large_message_for_who_takes_nothing_stops_the_others_only_for_a_while
     post.rig.run()
     assert delivery not in sender.open
     assert quick.messages == [to("quick")]
+
+
+def test_a_large_message_that_takes_its_time_is_not_given_back(post: Post) -> None:
+    reader, sender = post.consumer("a", credit=1), post.sender(capacity=40)
+    rest = to("a", "x" * 400_000)
+    sender.begin(rest[:100_000])
+    post.rig.run()
+    assert reader.partial
+    post.rig.advance(3 * PATIENCE_S)
+    sender.link.send(rest[100_000:])
+    sender.link.finish()
+    post.rig.run()
+    assert (reader.messages, released(sender)) == ([rest], 0)
 
 
 def test_what_was_sent_settled_to_who_takes_nothing_is_not_thrown_away(post: Post) -> None:
