@@ -29,7 +29,7 @@ class CheckReport:
     size_bytes: int = 0
     segments: int = 0
     unneeded_bytes: int = 0
-    """Of bodies that nobody needs any more, beside others in their segment."""
+    """Of bodies that nobody needs any more, beside others in their segment, and of pages that nobody finds."""
     leftovers: int = 0
     """Segments, holdings and files that the next start deletes."""
     findings: list[str] = field(default_factory=list)

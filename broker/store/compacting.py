@@ -11,6 +11,7 @@ from broker.store.batch import StoreError
 from broker.store.checking import check
 from broker.store.checksums import seal_index
 from broker.store.counts import needed_in
+from broker.store.first_page import forget_copy
 from broker.store.lock import DirectoryLock
 from broker.store.message_index import read_index, without
 from broker.store.reading import DATABASE, refuse_others
@@ -28,6 +29,7 @@ def compact(directory: Path) -> tuple[int, int]:
             refuse_others(directory, database)
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             before = path.stat().st_size
+            forget_copy(directory)
             _drop_unneeded_bodies(database)
             database.execute("VACUUM")
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from broker.store.batch import QueueRow, StoreError
 from broker.store.counts import needed_in
 from broker.store.damage import is_damage
+from broker.store.first_page import COPY
 from broker.store.lock import HeldBy, hold_shared
 from broker.store.lost_causes import Causes, readable_causes
 from broker.store.message_index import read_index
@@ -134,9 +135,11 @@ def reading(directory: Path, *, may_be_used: bool = False) -> Iterator[ReadStore
             stack.callback(database.close)
             database.execute("BEGIN")
             refuse_others(directory, database)
-        except sqlite3.Error as error:
-            raise StoreError(f"cannot read {directory / DATABASE}: {error}") from error
-        yield ReadStore(directory, database, is_used=holder is not None)
+            store = ReadStore(directory, database, is_used=holder is not None)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            mended = ": a broker that starts here tries to mend it" if (directory / COPY).exists() else ""
+            raise StoreError(f"cannot read {directory / DATABASE}: {error}{mended}") from error
+        yield store
 
 
 def _address(directory: Path, holder: HeldBy, stack: ExitStack) -> str:

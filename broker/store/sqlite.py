@@ -20,6 +20,7 @@ from broker.store.batch import BodyRange, Inventory, StoredSegment, StoreError, 
 from broker.store.checksums import seal_index, sealed_holdings
 from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
+from broker.store.first_page import PAGE_BYTES, FirstPage, forget_copy
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
 from broker.store.log_index import LogIndex
@@ -52,7 +53,6 @@ REQUIRED_SQLITE = (3, 37, 0)
 
 CHECKPOINT_PAGES = 4000
 """16 MiB of log: what is deleted before that is never written to the tables at all."""
-PAGE_BYTES = 4096
 
 
 class SqliteStore:
@@ -69,29 +69,31 @@ class SqliteStore:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             directory.chmod(0o700)
             self._lock = DirectoryLock(directory)
+        self._directory = directory
+        self._first_page = FirstPage(directory)
         try:
             with _blaming(f"cannot open the store in {directory}"):
-                self._directory = directory
                 self._reserve = Reserve(directory / "reserve")
                 self._reserve.keep_free(_room(directory)[1])
                 self._large = LargeBodies(directory / "large", self._reserve.lend_to)
+                self._damages = self._reserve.lend_to(partial(self._first_page.mend, self._connect))
                 self._writer = self._reserve.lend_to(self._open)
-                self._reader = _connect(directory / "store.db")
+                self._reader = self._connect()
                 self._reader.execute("PRAGMA query_only=ON")
                 self._bodies = SegmentReader(self._reader)
         except StoreError:
+            self._first_page.close()
             self._lock.release()
             raise
 
     def load(self) -> Inventory:
-        damages: list[str] = []
-
         def recovered() -> Recovery:
-            return Recovery(self._statements, self._large, self._passing, damages).recover()
+            return Recovery(self._statements, self._large, self._passing, self._damages).recover()
 
         with _blaming(f"cannot read the store in {self._directory}"):
             recovery = self._reserve.lend_to(recovered)
             self._passing(Failpoint.RECOVERY_COMMITTED)
+            self._first_page.keep(self._writer)
             self._segments = recovery.segments
             inventory = recovery.inventory()
             return replace(inventory, segments=self._blamed(inventory.segments))
@@ -156,12 +158,16 @@ class SqliteStore:
             self._reader.close()
             self._writer.close()
             self._log_index.close()
+            self._first_page.close()
             self._lock.release()
 
     # Opening
 
+    def _connect(self) -> sqlite3.Connection:
+        return _connect(self._directory / "store.db")
+
     def _open(self) -> sqlite3.Connection:
-        self._writer = _connect(self._directory / "store.db")
+        self._writer = self._connect()
         self._statements = Statements(self._writer)
         try:
             self._prepare()
@@ -201,6 +207,7 @@ class SqliteStore:
 
     def _upgrade(self, version: int) -> None:
         segments = Segments()
+        forget_copy(self._directory)
         with self._statements.transaction():
             if version == 1:
                 self._make(SEGMENT, HOLDING)

@@ -22,6 +22,7 @@ def look_at(files: dict[str, bytes], directory: Path, plan: Plan, promised: int)
     inventory = held_by(store.load())
     states = [plan.states[number].loaded() for number in (promised, min(promised + 1, len(plan.batches)))]
     assert set(inventory.entries) in states
+    assert inventory.damages == []
     large = {message_id for message_id, *_, is_large in inventory.messages if is_large}
     for message_id, size, *_ in inventory.messages:
         assert store.read([BodyRange(message_id, message_id in large, 0, size)]) == [plan.bodies[message_id]]
