@@ -50,6 +50,7 @@ class BrokerSnapshot:
     unsynced_bytes: int
     pinned_bytes: int
     is_disk_low: bool
+    is_memory_low: bool
 
 
 class BrokerNode:
@@ -236,6 +237,7 @@ class BrokerNode:
             self._commits.unsynced_bytes,
             self._shelf.pinned_bytes,
             self._watermark.is_low,
+            self._is_memory_low,
         )
 
     # Within

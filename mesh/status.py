@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from addressing.address import is_internal
@@ -50,12 +51,16 @@ def run(topology: Topology, tables: Sequence[Table], out: Output) -> int:
     note = change_note(topology)
     snapshots = {found.name: found.snapshot for found in views if found.kind == "router"}
     missing, costs = list(missing_links(topology, snapshots)), list(changed_costs(topology, snapshots))
-    full = [sentence for found in views if found.kind == "broker" for sentence in full_queues(found)]
+    brokers = [found for found in views if found.kind == "broker"]
+    waits = {
+        "full_queues": [sentence for found in brokers for sentence in full_queues(found)],
+        "short_brokers": [sentence for found in brokers for sentence in shortages(found)],
+    }
     if out.is_json:
-        out.document(to_map(topology, workdir, supervised, views, missing, costs, full, is_changed=note is not None))
+        out.document(to_map(topology, workdir, supervised, views, missing, costs, waits, is_changed=note is not None))
     else:
         show(out, views, missing, tables)
-        for sentence in full:
+        for sentence in chain.from_iterable(waits.values()):
             out.say(sentence)
     is_lost = is_supervisor_lost(workdir)
     if is_lost:
@@ -124,6 +129,18 @@ def full_queues(found: NodeView) -> Iterator[str]:
             )
 
 
+def shortages(found: NodeView) -> Iterator[str]:
+    """Of a broker: what it has so little of that all producers wait."""
+    snapshot = found.snapshot or {}
+    if snapshot.get("is_disk_low"):
+        yield f"producers wait for broker {found.name}: its disk is nearly full (`disk_free_min_bytes`)"
+    if snapshot.get("is_memory_low"):
+        yield (
+            f"producers wait for broker {found.name}: consumers of messages that lie in memory hold "
+            f"{snapshot['pinned_bytes'] >> 20:,} MiB and do not settle them"
+        )
+
+
 def to_map(
     topology: Topology,
     workdir: WorkDir,
@@ -131,7 +148,7 @@ def to_map(
     views: list[NodeView],
     missing: list[str],
     costs: list[str],
-    full: list[str],
+    waits: Mapping[str, list[str]],
     *,
     is_changed: bool,
 ) -> dict[str, Any]:
@@ -143,7 +160,7 @@ def to_map(
         "topology_changed": is_changed,
         "missing": missing,
         "changed_costs": costs,
-        "full_queues": full,
+        **waits,
         "nodes": [
             {
                 "name": found.name,

@@ -122,8 +122,10 @@ def test_what_a_consumer_holds_unsettled_holds_producers_back_and_that_is_told(t
     publish(rig.client("publisher"), 2 * MANY)
     other = rig.client("other").producer("orders")
     assert other.link.credit == 0
+    assert rig.snapshot().is_memory_low
     assert sum(isinstance(event, MemoryLow) for event in rig.log) == 1
     client.vanish()
     rig.run()
     assert other.link.credit > 0
+    assert not rig.snapshot().is_memory_low
     assert sum(isinstance(event, MemoryFine) for event in rig.log) == 1
