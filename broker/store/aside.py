@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from broker.store.first_page import forget_copy
 from broker.store.statements import Statements
 
 ASIDE = "damaged"
@@ -18,11 +20,17 @@ def put_aside(statements: Statements, table: str, create: str, put: str, rows: S
     """A new table with these rows takes its place; the new name of the old one."""
     connection = statements.connection
     aside = f"{table}_{ASIDE}_{len(aside_of(connection)) + 1}"
+    forget_copy(_directory_of(connection))
     with statements.transaction():
         connection.execute(f"ALTER TABLE {table} RENAME TO {aside}")
         connection.execute(create)
         statements.insert(put, rows)
     return aside
+
+
+def _directory_of(connection: sqlite3.Connection) -> Path:
+    _, _, file = connection.execute("PRAGMA database_list").fetchone()
+    return Path(file).parent
 
 
 def aside_of(connection: sqlite3.Connection, table: str = "%") -> list[str]:

@@ -18,10 +18,10 @@ from broker.store.aside import aside_of
 from broker.store.check_report import MOST_FINDINGS, CheckReport
 from broker.store.checksums import is_holding, is_index
 from broker.store.counts import COUNT_BYTES, counts_in
-from broker.store.first_page import PAGE_BYTES
 from broker.store.held_segments import held_segments
 from broker.store.message_index import checksums_in, has_strange_priority, read_index, slot_bytes_of
-from broker.store.reading import LARGE, HoldingRow, ReadStore, SegmentRow, reading
+from broker.store.page_header import PAGE_BYTES
+from broker.store.reading import DATABASE, LARGE, HoldingRow, ReadStore, SegmentRow, reading
 from broker.store.row_checks import check_causes, check_marks, check_queues
 from broker.store.segments import SEGMENT_MESSAGES
 from wire.errors import AmqpError
@@ -69,7 +69,8 @@ class _Check:
 
     def _look_at_pages(self) -> None:
         """Those that were on a list of free pages that was damaged are on none, and in the way of nothing."""
-        (page_count,) = self._store.database.execute("PRAGMA page_count").fetchone()
+        # Not as many as the first page says that there are, which may be damaged itself.
+        page_count = (self._store.directory / DATABASE).stat().st_size // PAGE_BYTES
         for (found,) in self._store.database.execute(f"PRAGMA integrity_check({MOST_FINDINGS + page_count})"):
             for line in found.splitlines():
                 if line.endswith("never used"):

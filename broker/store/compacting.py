@@ -34,7 +34,7 @@ def compact(directory: Path) -> tuple[int, int]:
             database.execute("VACUUM")
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return before, path.stat().st_size
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot compact {path}: {error}") from error
     finally:
         lock.release()

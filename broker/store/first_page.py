@@ -1,42 +1,53 @@
 """The first page of the file leads to all others. A copy lies beside it, from which it is mended before it is used.
 
-See the file format of SQLite, 1.3 (the header of a database) and 1.5 (the list of free pages).
+A page that may be sound is never replaced: what is not damaged must not be made so.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
 from broker.store.damage import is_damage
 from broker.store.free_list import is_free_list
 from broker.store.large import sync_directory
+from broker.store.page_header import (
+    FREE_COUNT,
+    FREE_FIRST,
+    HEADER_BYTES,
+    PAGE_BYTES,
+    PAGE_COUNT,
+    SCHEMA_COOKIE,
+    is_counted,
+    is_ours,
+    number,
+    unchanging,
+    without_count,
+    without_free_list,
+)
 from broker.store.reserve import is_full
 from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
 
-PAGE_BYTES = 4096
 COPY, REPLACED = "first-page", "first-page.damaged"
 _DATABASE, _LOG = "store.db", "store.db-wal"
 
-_MAGIC = b"SQLite format 3\0"
-_PAGE_SIZE = slice(16, 18)
-_CHANGES = slice(24, 28)
-_PAGE_COUNT = slice(28, 32)
-"""It holds where what stands in _COUNTED_AT is what stands in _CHANGES; else the file is as long as it is."""
-_FREE_FIRST = slice(32, 36)
-_FREE_COUNT = slice(36, 40)
-_SCHEMA_COOKIE = slice(40, 44)
-"""It changes with the tables."""
-_FORMAT_VERSION = slice(60, 64)
-_APPLICATION_ID = slice(68, 72)
-_COUNTED_AT = slice(92, 96)
-_WRITTEN_BY = slice(96, 100)
-_CHANGING = (_CHANGES, _PAGE_COUNT, _FREE_FIRST, _FREE_COUNT, _COUNTED_AT, _WRITTEN_BY)
-"""While the tables are the same."""
+_KINDS = {"queue": (5, 13), "segment": (5, 13), "mark": (2, 10), "cause": (2, 10), "holding": (2, 10)}
+"""Of a table's first page, its first byte: with rowids or without, leading to others or not."""
+
+Roots = Mapping[str, int]
+"""Of each table its first page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    page: bytes
+    roots: Roots
 
 
 class FirstPage:
@@ -45,102 +56,152 @@ class FirstPage:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._handle: int | None = None
+        self._is_kept = False
+        """The copy is of this page."""
 
     def mend(self, connect: Callable[[], sqlite3.Connection]) -> list[str]:
-        """Sentences: what was wrong with it. For when nobody has the database open; ``connect`` opens it."""
+        """Sentences: what was wrong with it. For when nobody has the database open; ``connect`` opens it.
+
+        First the log goes into the tables, for which a damaged page may have to be replaced. While there is a log, of
+        which somebody reads or for which there is no room, nothing else is looked at: what the file says does not hold.
+        """
         if not (self._directory / _DATABASE).exists():
+            forget_copy(self._directory)
             return []
         found: list[str] = []
         try:
-            _empty_log(connect)
+            roots = _empty_log(connect)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            if not _is_unreadable(error) or not (found := self._take_copy() + self._correct()):
+            if is_full(error):
+                return []
+            if not _is_unreadable(error) or not (found := self._take_copy(None) + self._correct()):
                 raise
-            _empty_log(connect)
+            roots = _empty_log(connect)
         if self._has_log():
-            # What the file says is not what holds.
             return found
-        return found + self._take_copy(with_same_tables=True) + self._correct()
+        found += self._take_copy(roots) + self._correct()
+        copy = self._copy()
+        self._is_kept = copy is not None and unchanging(copy.page) == unchanging(self._page())
+        return found
 
     def keep(self, connection: sqlite3.Connection) -> None:
-        """Copy it, unless the copy has these tables already, or there is no room for it."""
+        """Copy it, unless that was done, or cannot be done now."""
         (cookie,) = connection.execute("PRAGMA schema_version").fetchone()
         cookie &= 0xFFFFFFFF
         copy = self._copy()
-        if copy is not None and _number(copy, _SCHEMA_COOKIE) == cookie:
+        if self._is_kept and copy is not None and number(copy.page, SCHEMA_COOKIE) == cookie:
             return
-        try:
-            _, in_log, written = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            page = self._page()
-            if in_log == written and _number(page, _SCHEMA_COOKIE) == cookie:
-                self._write(COPY, page + _sum(page))
-        except (OSError, sqlite3.Error) as error:
-            if not is_full(error):
-                raise
+        with suppress(OSError):
+            page = self._page() if _is_log_written(connection) else b""
+            if page and number(page, SCHEMA_COOKIE) == cookie:
+                self._write_copy(Copy(page, _roots(connection)))
 
     def close(self) -> None:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
-    # Within
+    # What is damaged
 
-    def _take_copy(self, *, with_same_tables: bool = False) -> list[str]:
+    def _take_copy(self, roots: Roots | None) -> list[str]:
+        """In place of a page with these tables; None: SQLite cannot read it."""
         page, copy = self._page(), self._copy()
-        if copy is None or _unchanging(page) == _unchanging(copy):
+        if (
+            copy is None
+            or not self._leads_to_tables(copy.roots, may_be_cut=True)
+            or not self._is_damaged(page, roots, copy)
+        ):
             return []
-        if page and with_same_tables and page[_SCHEMA_COOKIE] != copy[_SCHEMA_COOKIE]:
-            return []
-        self._write(REPLACED, page)
-        self._put(_uncounted(_with(_with(copy, _FREE_FIRST, 0), _FREE_COUNT, 0)))
+        if not (self._directory / REPLACED).exists():
+            self._write(REPLACED, page)
+        self._put(without_count(without_free_list(copy.page)))
         return [f"the first page of {_DATABASE} was damaged: its copy took its place, and it is kept as {REPLACED}"]
 
-    def _has_log(self) -> bool:
-        log = self._directory / _LOG
-        return log.exists() and log.stat().st_size > 0
+    def _is_damaged(self, page: bytes, roots: Roots | None, copy: Copy) -> bool:
+        """Not when it may be that of another store, or of other tables: somebody may have put it there."""
+        has_other_tables = is_ours(page) and page[SCHEMA_COOKIE] != copy.page[SCHEMA_COOKIE]
+        if unchanging(page) == unchanging(copy.page) or has_other_tables:
+            return False
+        if not roots or page[HEADER_BYTES:] == copy.page[HEADER_BYTES:]:
+            return True
+        if not is_ours(page):
+            return False
+        if roots == copy.roots or not self._leads_to_tables(roots):
+            return True
+        return _bytes_apart(unchanging(page), unchanging(copy.page)) == 1
+
+    def _leads_to_tables(self, roots: Roots, *, may_be_cut: bool = False) -> bool:
+        """Each is there, and is one of its kind."""
+        pages = [roots.get(table, 0) for table in _KINDS]
+        return len(set(pages)) == len(pages) and all(
+            self._is_root(page, kinds, may_be_cut=may_be_cut)
+            for page, kinds in zip(pages, _KINDS.values(), strict=True)
+        )
+
+    def _is_root(self, page_number: int, kinds: tuple[int, int], *, may_be_cut: bool) -> bool:
+        if page_number > self._page_count():
+            return may_be_cut
+        return page_number > 1 and self._page(page_number)[0] in kinds
 
     def _correct(self) -> list[str]:
         """What changes too often for a copy of it."""
         page, found = self._page(), []
-        if not _is_ours(page) or self._has_log():
+        if not is_ours(page) or self._has_log():
             return []
-        page_count = os.fstat(self._open()).st_size // PAGE_BYTES
-        if not is_free_list(self._page, page_count, _number(page, _FREE_FIRST), _number(page, _FREE_COUNT)):
-            page = _with(_with(page, _FREE_FIRST, 0), _FREE_COUNT, 0)
+        count = self._page_count()
+        if not is_free_list(self._page, count, number(page, FREE_FIRST), number(page, FREE_COUNT)):
+            page = without_free_list(page)
             found.append("the list of free pages was damaged: `amqpmesh store compact` gives their room back")
-        if page[_CHANGES] == page[_COUNTED_AT] and _number(page, _PAGE_COUNT) != page_count:
-            page = _uncounted(page)
-            found.append(f"{_DATABASE} has {page_count} pages, and its first page says another number")
+        if is_counted(page) and number(page, PAGE_COUNT) != count:
+            page = without_count(page)
+            found.append(f"{_DATABASE} has {count} pages, and its first page says another number")
         if found:
             self._put(page)
-        self._lengthen(page_count)
+        self._lengthen(page, count)
         return found
 
-    def _lengthen(self, page_count: int) -> None:
+    def _lengthen(self, page: bytes, count: int) -> None:
         """SQLite opens no file that ends before its tables begin. They all began within the pages that it had then."""
         copy = self._copy()
-        if copy is not None and page_count < _number(copy, _PAGE_COUNT):
-            os.ftruncate(self._open(), _number(copy, _PAGE_COUNT) * PAGE_BYTES)
+        if copy is None or page[SCHEMA_COOKIE] != copy.page[SCHEMA_COOKIE]:
+            return
+        if count < number(copy.page, PAGE_COUNT):
+            os.ftruncate(self._open(), number(copy.page, PAGE_COUNT) * PAGE_BYTES)
+
+    # The files
+
+    def _has_log(self) -> bool:
+        log = self._directory / _LOG
+        return log.exists() and log.stat().st_size > 0
 
     def _open(self) -> int:
         if self._handle is None:
             self._handle = os.open(self._directory / _DATABASE, os.O_RDWR | os.O_CLOEXEC)
         return self._handle
 
-    def _page(self, number: int = 1) -> bytes:
-        return os.pread(self._open(), PAGE_BYTES, (number - 1) * PAGE_BYTES)
+    def _page(self, page_number: int = 1) -> bytes:
+        return os.pread(self._open(), PAGE_BYTES, (page_number - 1) * PAGE_BYTES)
+
+    def _page_count(self) -> int:
+        return os.fstat(self._open()).st_size // PAGE_BYTES
 
     def _put(self, page: bytes) -> None:
         os.pwrite(self._open(), page, 0)
         os.fsync(self._open())
 
-    def _copy(self) -> bytes | None:
+    def _copy(self) -> Copy | None:
         """None: there is none, or it is damaged itself."""
         try:
             found = (self._directory / COPY).read_bytes()
-        except FileNotFoundError:
+        except OSError:
             return None
-        return found[:PAGE_BYTES] if found[PAGE_BYTES:] == _sum(found[:PAGE_BYTES]) else None
+        if len(found) <= PAGE_BYTES or found[-4:] != _sum(found[:-4]):
+            return None
+        return Copy(found[:PAGE_BYTES], json.loads(found[PAGE_BYTES:-4]))
+
+    def _write_copy(self, copy: Copy) -> None:
+        content = copy.page + json.dumps(copy.roots).encode()
+        self._write(COPY, content + _sum(content))
 
     def _write(self, name: str, content: bytes) -> None:
         """One that is not written to its end is none: its sum is wrong."""
@@ -155,53 +216,49 @@ class FirstPage:
 
 def forget_copy(directory: Path) -> None:
     """Before the tables get other places in the file, or another format."""
-    (directory / COPY).unlink(missing_ok=True)
-    sync_directory(directory)
+    with suppress(FileNotFoundError):
+        (directory / COPY).unlink()
+        sync_directory(directory)
 
 
-def _empty_log(connect: Callable[[], sqlite3.Connection]) -> None:
-    """Into the tables, of a store that is ours."""
+def _empty_log(connect: Callable[[], sqlite3.Connection]) -> Roots:
+    """Into the tables, of a store that is ours, if nobody reads it."""
     with closing(connect()) as database:
+        database.execute("PRAGMA busy_timeout=0")
+        roots = _roots(database)
         (application,) = database.execute("PRAGMA application_id").fetchone()
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if application == APPLICATION_ID and version <= FORMAT_VERSION:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return roots
+
+
+def _is_log_written(connection: sqlite3.Connection) -> bool:
+    """Now, as far as there is room for it."""
+    try:
+        _, in_log, written = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error as error:
+        if not is_full(error):
+            raise
+        return False
+    return bool(in_log == written)
+
+
+def _roots(database: sqlite3.Connection) -> Roots:
+    return dict(database.execute("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'"))
 
 
 def _is_unreadable(error: Exception) -> bool:
-    """UnicodeDecodeError: SQLite says what is wrong in the words that it found."""
+    """As a database. UnicodeDecodeError: SQLite says what is wrong in the words that it found."""
     if not isinstance(error, sqlite3.Error):
         return True
-    return is_damage(error) or error.sqlite_errorcode in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+    is_ours_to_mend = is_damage(error) and error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR
+    return is_ours_to_mend or error.sqlite_errorcode in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
-def _is_ours(page: bytes) -> bool:
-    return (
-        page[: len(_MAGIC)] == _MAGIC
-        and _number(page, _PAGE_SIZE) == PAGE_BYTES
-        and _number(page, _APPLICATION_ID) == APPLICATION_ID
-        and _number(page, _FORMAT_VERSION) <= FORMAT_VERSION
-    )
+def _bytes_apart(one: bytes, other: bytes) -> int:
+    return sum(a != b for a, b in zip(one, other, strict=True))
 
 
-def _sum(page: bytes) -> bytes:
-    return crc32(page).to_bytes(4)
-
-
-def _unchanging(page: bytes) -> bytes:
-    left = page
-    for part in _CHANGING:
-        left = _with(left, part, 0)
-    return left
-
-
-def _uncounted(page: bytes) -> bytes:
-    return _with(page, _COUNTED_AT, _number(page, _CHANGES) + 1 & 0xFFFFFFFF)
-
-
-def _number(page: bytes, part: slice) -> int:
-    return int.from_bytes(page[part])
-
-
-def _with(page: bytes, part: slice, number: int) -> bytes:
-    return page[: part.start] + number.to_bytes(part.stop - part.start) + page[part.stop :]
+def _sum(content: bytes) -> bytes:
+    return crc32(content).to_bytes(4)

@@ -20,10 +20,11 @@ from broker.store.batch import BodyRange, Inventory, StoredSegment, StoreError, 
 from broker.store.checksums import seal_index, sealed_holdings
 from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
-from broker.store.first_page import PAGE_BYTES, FirstPage, forget_copy
+from broker.store.first_page import FirstPage, forget_copy
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.lock import DirectoryLock
 from broker.store.log_index import LogIndex
+from broker.store.page_header import PAGE_BYTES
 from broker.store.recovery import Recovery
 from broker.store.reserve import Reserve, reserve_bytes
 from broker.store.schema import (
@@ -76,7 +77,7 @@ class SqliteStore:
                 self._reserve = Reserve(directory / "reserve")
                 self._reserve.keep_free(_room(directory)[1])
                 self._large = LargeBodies(directory / "large", self._reserve.lend_to)
-                self._damages = self._reserve.lend_to(partial(self._first_page.mend, self._connect))
+                self._damages = self._first_page.mend(self._connect)
                 self._writer = self._reserve.lend_to(self._open)
                 self._reader = self._connect()
                 self._reader.execute("PRAGMA query_only=ON")
@@ -298,3 +299,5 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
         raise StoreError(f"this file system allows no write-ahead log (journal mode is {mode})")
+    # Only who reads makes the log's index.
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

@@ -15,7 +15,7 @@ import pytest
 from broker.store.batch import StoreError
 from broker.store.checking import check
 from broker.store.compacting import compact
-from broker.store.first_page import COPY, PAGE_BYTES, REPLACED
+from broker.store.first_page import COPY, PAGE_BYTES, REPLACED, FirstPage
 from broker.store.sqlite import SqliteStore
 from mesh_tests.inventories import held_by
 from mesh_tests.seeds import seeds
@@ -58,6 +58,19 @@ def at(offset: int, by: bytes) -> Damage:
     return lambda directory: spoil(directory, offset, by)
 
 
+def words(*changes: tuple[bytes, bytes]) -> Damage:
+    """Of what the page says of the tables; SQLite has their names, and behind them where they begin."""
+
+    def damage(directory: Path) -> None:
+        page = (directory / "store.db").read_bytes()[:PAGE_BYTES]
+        for was, becomes in changes:
+            assert was in page
+            page = page.replace(was, becomes)
+        spoil(directory, 0, page)
+
+    return damage
+
+
 DAMAGES: dict[str, Damage] = {
     "zeros": at(0, bytes(PAGE_BYTES)),
     "noise": at(0, random.Random(1).randbytes(PAGE_BYTES)),
@@ -68,7 +81,12 @@ DAMAGES: dict[str, Damage] = {
     "another application": at(68, b"else"),
     "a newer format": at(60, b"\0\0\0\x09"),
     "another encoding": at(56, b"\0\0\0\3"),
-    "a rollback journal": at(18, b"\1\1"),
+    "an unknown journal": at(18, b"\3\3"),
+    "other columns": words((b"message_index", b"message_inner")),
+    "another name": words((b"tablemarkmark", b"tablegarkgark")),
+    "one place for three": words(
+        (b"tablemarkmark\3", b"tablemarkmark\6"), (b"tablecausecause\4", b"tablecausecause\6")
+    ),
 }
 
 
@@ -271,3 +289,168 @@ def test_tools_that_only_read_say_who_mends_it(rig: Rig, tmp_path: Path, damage:
     DAMAGES[damage](killed)
     with pytest.raises(StoreError, match="a broker that starts here tries to mend it"):
         check(killed)
+
+
+def test_a_table_that_seems_to_begin_elsewhere_begins_where_it_did(rig: Rig) -> None:
+    fill(rig)
+    root, *others = pages_of(rig.data, "segment")
+    rig.crash(lambda: words((b"tablesegmentsegment%c" % root, b"tablesegmentsegment%c" % others[0]))(rig.data))
+    assert len(rig.inventory.damages) == 1
+    assert bodies_in(rig) == BODIES
+
+
+def move_elsewhere(directory: Path, *tables: str, is_dropped: bool) -> None:
+    """A sound store with the same schema cookie, whose tables lie in other places."""
+    with closing(sqlite3.connect(directory / "store.db", isolation_level=None)) as database:
+        (cookie,) = database.execute("PRAGMA schema_version").fetchone()
+        for table in tables:
+            (create,) = database.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+            database.execute(f"ALTER TABLE {table} RENAME TO {table}_before")
+            database.execute(create)
+            database.execute(f"INSERT INTO {table} SELECT * FROM {table}_before")
+            if is_dropped:
+                database.execute(f"DROP TABLE {table}_before")
+        database.execute(f"PRAGMA schema_version={cookie}")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@pytest.mark.parametrize("is_dropped", [True, False], ids=["moved", "twice"])
+def test_another_sound_store_in_its_place_is_used_as_it_is(rig: Rig, is_dropped: bool) -> None:
+    fill(rig)
+    rig.crash(lambda: move_elsewhere(rig.data, "holding", "segment", is_dropped=is_dropped))
+    assert rig.inventory.damages == []
+    assert bodies_in(rig) == BODIES
+    rig.crash(lambda: spoil(rig.data, 0, bytes(PAGE_BYTES)))
+    assert bodies_in(rig) == BODIES, "the copy is of what is there now"
+
+
+def test_a_copy_that_leads_to_no_tables_any_more_is_not_taken(rig: Rig, tmp_path: Path) -> None:
+    fill(rig)
+    killed = copied(rig, tmp_path)
+    move_elsewhere(killed, "holding", "segment", is_dropped=True)
+    spoil(killed, 0, bytes(PAGE_BYTES))
+    before = (killed / "store.db").read_bytes()
+    with pytest.raises(StoreError, match="not a database"):
+        SqliteStore(killed)
+    assert (killed / "store.db").read_bytes() == before
+
+
+def test_of_two_damaged_pages_the_first_is_kept(rig: Rig) -> None:
+    fill(rig)
+    rig.crash(lambda: spoil(rig.data, 0, b"first"))
+    rig.crash(lambda: spoil(rig.data, 0, b"second"))
+    assert (rig.data / REPLACED).read_bytes().startswith(b"first")
+
+
+def test_a_copy_is_kept_whatever_the_schema_cookie(rig: Rig) -> None:
+    fill(rig)
+
+    def make_negative() -> None:
+        with closing(sqlite3.connect(rig.data / "store.db", isolation_level=None)) as database:
+            database.execute("PRAGMA schema_version=-5")
+
+    rig.crash(make_negative)
+    assert copied_version(rig.data) == 2**32 - 5
+
+
+def test_somebody_elses_database_is_left_alone(rig: Rig, tmp_path: Path) -> None:
+    fill(rig)
+    killed = copied(rig, tmp_path)
+    (killed / "store.db").unlink()
+    (killed / "store.db-wal").unlink()
+    with closing(sqlite3.connect(killed / "store.db", isolation_level=None)) as database:
+        database.execute("CREATE TABLE precious (value)")
+        database.execute(f"PRAGMA schema_version={schema_version(rig.data)}")
+    before = (killed / "store.db").read_bytes()
+    with pytest.raises(StoreError, match=r"not a broker's"):
+        SqliteStore(killed)
+    assert (killed / "store.db").read_bytes() == before
+
+
+def failing_with(code: int) -> Callable[[], sqlite3.Connection]:
+    def connect() -> sqlite3.Connection:
+        error = sqlite3.OperationalError("as asked")
+        error.sqlite_errorcode = code
+        raise error
+
+    return connect
+
+
+def test_a_disk_that_cannot_be_read_is_no_reason_to_replace_anything(rig: Rig, tmp_path: Path) -> None:
+    fill(rig)
+    killed = copied(rig, tmp_path)
+    checkpoint(killed)
+    spoil(killed, CELLS, bytes(2))
+    before = (killed / "store.db").read_bytes()
+    with pytest.raises(sqlite3.OperationalError):
+        FirstPage(killed).mend(failing_with(sqlite3.SQLITE_IOERR_READ))
+    assert FirstPage(killed).mend(failing_with(sqlite3.SQLITE_FULL)) == []
+    assert (killed / "store.db").read_bytes() == before
+
+
+def test_where_there_can_be_no_copy_a_broker_starts_without(rig: Rig) -> None:
+    fill(rig)
+
+    def no_place() -> None:
+        (rig.data / COPY).unlink()
+        (rig.data / COPY).mkdir()
+
+    rig.crash(no_place)
+    assert rig.inventory.damages == []
+    assert bodies_in(rig) == BODIES
+
+
+def test_a_store_that_somebody_made_smaller_stays_so(rig: Rig) -> None:
+    fill(rig)
+
+    def vacuum() -> None:
+        with closing(sqlite3.connect(rig.data / "store.db", isolation_level=None)) as database:
+            database.execute("VACUUM")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    rig.crash((rig.data / COPY).unlink)
+    before = page_count(rig.data)
+    rig.crash(vacuum)
+    assert rig.inventory.damages == []
+    rig.restart()
+    assert rig.inventory.damages == []
+    assert page_count(rig.data) < before
+    assert bodies_in(rig) == BODIES
+
+
+def test_beside_a_new_file_there_is_no_copy_of_the_old_one(rig: Rig) -> None:
+    fill(rig)
+
+    def begin_anew() -> None:
+        (rig.data / "store.db").unlink()
+        FirstPage(rig.data).mend(failing_with(sqlite3.SQLITE_CANTOPEN))
+        (rig.data / "store.db").touch()
+
+    rig.crash(begin_anew)
+    assert rig.inventory.damages == []
+    producer = rig.client().producer("orders")
+    assert producer.outcomes[producer.send("new")] == ACCEPTED
+    rig.crash(lambda: spoil(rig.data, 0, bytes(PAGE_BYTES)))
+    assert bodies_in(rig) == ["new"]
+
+
+def test_while_somebody_reads_the_log_what_the_file_says_is_not_looked_at(rig: Rig, tmp_path: Path) -> None:
+    fill(rig)
+    producer = rig.client().producer("orders")
+    assert producer.outcomes[producer.send("in the log")] == ACCEPTED
+    killed = copied(rig, tmp_path)
+    with (killed / "store.db").open("ab") as file:
+        file.write(bytes(3 * PAGE_BYTES))
+    before = (killed / "store.db").read_bytes()[:PAGE_BYTES]
+    with closing(sqlite3.connect(killed / "store.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM queue").fetchone()
+        first_page = FirstPage(killed)
+        found = first_page.mend(lambda: sqlite3.connect(killed / "store.db", isolation_level=None))
+        assert found == []
+        assert (killed / "store.db").read_bytes()[:PAGE_BYTES] == before
+    first_page.close()
+    store = SqliteStore(killed)
+    inventory = held_by(store.load())
+    assert (inventory.damages, len(inventory.messages)) == ([], COUNT + 1)
+    store.close()

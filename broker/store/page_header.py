@@ -1,0 +1,67 @@
+"""What the first page of a database says of the whole file. See the file format of SQLite, 1.3."""
+
+from __future__ import annotations
+
+from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
+
+PAGE_BYTES = 4096
+HEADER_BYTES = 100
+MAGIC = b"SQLite format 3\0"
+
+_PAGE_SIZE = slice(16, 18)
+_JOURNAL = slice(18, 20)
+_ROLLBACK, _LOG = b"\1\1", b"\2\2"
+CHANGES = slice(24, 28)
+PAGE_COUNT = slice(28, 32)
+"""It holds where what stands in COUNTED_AT is what stands in CHANGES; else the file is as long as it is."""
+FREE_FIRST = slice(32, 36)
+FREE_COUNT = slice(36, 40)
+SCHEMA_COOKIE = slice(40, 44)
+"""It changes with the tables, and with their places."""
+_FORMAT_VERSION = slice(60, 64)
+_APPLICATION_ID = slice(68, 72)
+COUNTED_AT = slice(92, 96)
+_WRITTEN_BY = slice(96, 100)
+
+_CHANGING = (CHANGES, PAGE_COUNT, FREE_FIRST, FREE_COUNT, COUNTED_AT, _WRITTEN_BY)
+"""While the tables are the same."""
+
+
+def number(page: bytes, part: slice) -> int:
+    return int.from_bytes(page[part])
+
+
+def with_number(page: bytes, part: slice, value: int) -> bytes:
+    return page[: part.start] + value.to_bytes(part.stop - part.start) + page[part.stop :]
+
+
+def is_ours(page: bytes) -> bool:
+    """Of a broker's store, of a format that is known here."""
+    return (
+        page.startswith(MAGIC)
+        and number(page, _PAGE_SIZE) == PAGE_BYTES
+        and number(page, _APPLICATION_ID) == APPLICATION_ID
+        and number(page, _FORMAT_VERSION) <= FORMAT_VERSION
+    )
+
+
+def unchanging(page: bytes) -> bytes:
+    """The same for all commits that leave the tables as they are."""
+    for part in _CHANGING:
+        page = with_number(page, part, 0)
+    if page[_JOURNAL] == _ROLLBACK:
+        # Somebody had it so, which is taken back when it is opened.
+        page = page[: _JOURNAL.start] + _LOG + page[_JOURNAL.stop :]
+    return page
+
+
+def is_counted(page: bytes) -> bool:
+    return page[CHANGES] == page[COUNTED_AT]
+
+
+def without_count(page: bytes) -> bytes:
+    return with_number(page, COUNTED_AT, number(page, CHANGES) + 1 & 0xFFFFFFFF)
+
+
+def without_free_list(page: bytes) -> bytes:
+    return with_number(with_number(page, FREE_FIRST, 0), FREE_COUNT, 0)
