@@ -2,12 +2,10 @@
 
 import signal
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 from mesh_tests.running_mesh import RunningMesh
-from wire.endpoint import Endpoint
 
 StartMesh = Callable[[str], RunningMesh]
 
@@ -23,22 +21,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         shares_rows = "rows" in getattr(item, "fixturenames", ())
         item.add_marker(pytest.mark.xdist_group("rows" if shares_rows else str(item.path)))
-
-
-@pytest.fixture(autouse=True)
-def _free_engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Simulated worlds end in the middle of everything: what proton has for each would stay, gigabytes in the end."""
-    endpoints: list[Endpoint] = []
-    begin = Endpoint.__init__
-
-    def begin_and_remember(endpoint: Endpoint, *arguments: Any, **settings: Any) -> None:
-        begin(endpoint, *arguments, **settings)
-        endpoints.append(endpoint)
-
-    monkeypatch.setattr(Endpoint, "__init__", begin_and_remember)
-    yield
-    for endpoint in endpoints:
-        endpoint.free()
 
 
 def _meshes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartMesh]:

@@ -9,6 +9,9 @@ import pytest
 
 from mesh.simulation.sim_broker import SimBroker
 from mesh_tests.egress import BETWEEN
+from mesh_tests.engines import free_engines
+
+__all__ = ["egress", "free_engines"]
 
 
 @pytest.fixture(autouse=True)
