@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 
 from addressing import topology
 
@@ -17,14 +19,27 @@ def describe(part: str, key: str) -> str:
     return _descriptions()[part, key]
 
 
+def meanings_of(part: type) -> dict[str, str]:
+    """The sentence under each field, or member, of a class that has one."""
+    (tree,) = ast.parse(inspect.getsource(part)).body
+    assert isinstance(tree, ast.ClassDef)
+    return dict(_sentences(tree))
+
+
 @cache
 def _descriptions() -> dict[tuple[str, str], str]:
     tree = ast.parse(inspect.getsource(topology))
     return {
-        (part.name, field.target.id): text.value.value
+        (part.name, name): sentence
         for part in tree.body
         if isinstance(part, ast.ClassDef)
-        for field, text in zip(part.body, part.body[1:], strict=False)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+        for name, sentence in _sentences(part)
     }
+
+
+def _sentences(part: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in pairwise(part.body):
+        target = field.targets[0] if isinstance(field, ast.Assign) else getattr(field, "target", None)
+        value = text.value if isinstance(text, ast.Expr) else None
+        if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield target.id, value.value

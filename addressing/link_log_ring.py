@@ -1,0 +1,68 @@
+"""How does a node hand its records to the writer? A file in memory, which outlives the node: a header, then slots.
+
+    offset  0  "AMQring1"                      of a header of 4,096 bytes; all numbers little-endian, 8 bytes each
+            8  capacity: slots
+           16  when the node started, us of UTC
+           64  written: slots, ever            by the node; after the slots themselves
+          128  taken: slots, ever              by the writer
+          192  dropped: records, ever          by the node, for want of room
+          256  clock: what UTC is ahead of the monotonic clock, us; by the node, each second
+          512  JSON: the node's name, its mesh, role, version, topology; padded with zeros
+
+A slot of 32 bytes is a record: of a delivery, of traffic, or of a message in a queue. What has text in it is a JSON
+object of the columns of its row, in as many slots as it takes, after one that says how long it is. Slot ``n`` ever
+lies in slot ``n % capacity``. Whoever writes a ring holds a lock on it (flock): a ring without one is of a node that is
+gone.
+
+    start_us (8) | took_us (4) | size_bytes (4) | incoming (4) | outgoing (4)
+        | count (4) | kind (1) | outcome (1) | part (1) | 0 (1)
+
+``start_us`` is of the monotonic clock; ``took_us`` and ``size_bytes`` stop at 2^32 - 1. Of a message in a queue,
+``incoming`` is the number of the queue. Of text, ``size_bytes`` is its length and ``start_us`` when it happened.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from addressing.link_log import Event, Kind, Outcome, Part
+
+MAGIC: Final = b"AMQring1"
+HEADER_BYTES: Final = 4096
+SLOT_BYTES: Final = 32
+SLOT: Final = "<QIIIIIBBBx"
+
+CAPACITY_AT: Final = 8
+RUN_AT: Final = 16
+WRITTEN_AT: Final = 64
+TAKEN_AT: Final = 128
+DROPPED_AT: Final = 192
+CLOCK_AT: Final = 256
+NODE_AT: Final = 512
+
+DELIVERY: Final = 1
+TRAFFIC: Final = 2
+TEXT: Final = 255
+
+KINDS: Final = {
+    DELIVERY: (Kind.DELIVERY, None),
+    TRAFFIC: (Kind.TRAFFIC, None),
+    3: (Kind.MESSAGE, Event.ENQUEUED),
+    4: (Kind.MESSAGE, Event.DEQUEUED),
+    5: (Kind.MESSAGE, Event.EXPIRED),
+    6: (Kind.MESSAGE, Event.DEAD_LETTERED),
+}
+"""Of slots that are records themselves."""
+
+OUTCOMES: Final = {
+    0: Outcome.NONE,
+    1: Outcome.ABORTED,
+    2: Outcome.SENDER_LOST,
+    0x24: Outcome.ACCEPTED,
+    0x25: Outcome.REJECTED,
+    0x26: Outcome.RELEASED,
+    0x27: Outcome.MODIFIED,
+}
+"""From 0x24 on, descriptors of states [3.4]."""
+
+PARTS: Final = {0: Part.WHOLE, 1: Part.MANY, 2: Part.COPY}
