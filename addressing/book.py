@@ -130,6 +130,7 @@ class AddressBook:
             max_messages=entry.max_messages or 0,
             max_bytes=entry.max_bytes or 0,
             when_full=entry.when_full or when_full,
+            link_log=entry.link_log,
         )
 
     def _name_at_broker(self, address: str | None) -> str:

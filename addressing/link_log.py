@@ -22,6 +22,16 @@ RUN_KEY: Final = "amqpmesh.run"
 MESH_KEY: Final = "amqpmesh.mesh"
 
 
+class Level(StrEnum):
+    """How much is recorded."""
+
+    OFF = "off"
+    SUMMARY = "summary"
+    """Of deliveries, the sums of each second and their latencies by bucket."""
+    FULL = "full"
+    """Each delivery."""
+
+
 class Kind(StrEnum):
     """What a record tells of."""
 
@@ -64,6 +74,9 @@ class Event(StrEnum):
     """It left for a consumer, and was settled."""
     EXPIRED = "expired"
     DEAD_LETTERED = "dead_lettered"
+    """To the queue for what nobody accepts, or for what has no room."""
+    REMOVED = "removed"
+    """For any other reason: refused where there is no such queue, dropped, purged, moved, with its queue."""
 
 
 class Outcome(StrEnum):
@@ -145,6 +158,9 @@ COLUMNS: Final = (
     Column("version", "string", "of amqpmesh", (Kind.NODE,)),
 )  # fmt: skip
 """In the order of the files."""
+
+PERSONAL_COLUMNS: Final = ("user", "remote_address", "container", "address", "name")
+"""What may be nobody's business. Names of links have containers and addresses in them."""
 
 _SUBDIVISIONS = 16
 _SHIFT = 4

@@ -51,6 +51,7 @@ KINDS: Final = {
     4: (Kind.MESSAGE, Event.DEQUEUED),
     5: (Kind.MESSAGE, Event.EXPIRED),
     6: (Kind.MESSAGE, Event.DEAD_LETTERED),
+    7: (Kind.MESSAGE, Event.REMOVED),
 }
 """Of slots that are records themselves."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from addressing.link_log import Level
+
 DEFAULT_DELIVERY_ATTEMPTS = 10
 
 
@@ -30,6 +32,8 @@ class QueuePolicy:
     max_messages: int = 0
     max_bytes: int = 0
     when_full: WhenFull = WhenFull.BLOCK
+    link_log: Level | None = None
+    """How much is recorded of it; None: as of all that say nothing."""
 
     @property
     def is_limited(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -30,6 +30,7 @@ from addressing.book import DEFAULT_PRIORITY, MAX_PRIORITY, AddressKind, Distrib
 from addressing.broker_url import AMQP_PORT, AMQPS_PORT, BrokerUrl, parse_broker_url
 from addressing.credentials import check_secret
 from addressing.errors import BadValue
+from addressing.link_log import PERSONAL_COLUMNS, Level
 from addressing.names import NODE_NAME_PATTERN, USER_NAME_PATTERN, check_node_name, check_router_name, check_user_name
 from addressing.pattern import check_pattern, check_permission_pattern
 from addressing.queue_policy import WhenFull
@@ -76,6 +77,7 @@ Host = Annotated[str, Field(min_length=1, max_length=255)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
 LongSeconds = Annotated[float, Field(gt=0, le=315_360_000, allow_inf_nan=False)]
+PersonalColumn = Literal["user", "remote_address", "container", "address", "name"]
 
 
 class Authentication(StrEnum):
@@ -285,6 +287,8 @@ class Address(Part):
     """What a full queue does: block producers (default), reject, drop-oldest (default of a topic), or dead-letter."""
     retransmit: bool = False
     """anycast: send again, with delivery-count raised, what was on its way to a router or consumer that is lost."""
+    link_log: Level | None = None
+    """What the link log has of it: off, summary, or full, which is every delivery (default: that of link_logs)."""
     subscription_expiry_s: LongSeconds | None = None
     """topic: a durable subscription without a consumer for so long is deleted with its messages (default: never)."""
 
@@ -304,6 +308,40 @@ class User(Part):
     """Patterns of addresses to receive from; ${user} stands for the user's name."""
     max_connections: int | None = Field(default=None, ge=1)
     """Most connections of this user to one router (default: any number); more are refused."""
+
+
+class Redaction(Part):
+    """What is nobody's business. A bare word is short for {key: WORD}."""
+
+    key: Path
+    """File whose bytes are the key of the hashes. Who has it can tell which hash is whose."""
+    columns: Annotated[tuple[PersonalColumn, ...], BeforeValidator(_listed)] = PERSONAL_COLUMNS
+    """What becomes hashes: user, remote_address, container, address, name (of links and subscriptions)."""
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        return {"key": value} if isinstance(value, str) else super()._from_shorthand(value)
+
+
+class LinkLogs(Part):
+    """What nodes record of their traffic. A bare word is short for {level: WORD}."""
+
+    level: Level = Level.OFF
+    """Of addresses that say nothing else: off, summary (sums of each second), or full (every delivery)."""
+    folder: Path | None = None
+    """Where the files go (default: linklogs in the work directory)."""
+    keep_s: LongSeconds = 7 * 86_400
+    """Files of hours longer ago than this go."""
+    keep_bytes: Annotated[int, Field(ge=1 << 20, le=MAX_LIMIT)] = 10 << 30
+    """Of all files together; beyond that the oldest go."""
+    redact: Redaction | None = None
+    """Make hashes of users, addresses of peers and of messages, before anything is written to a file."""
+    ring_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 36)] = 64 << 20
+    """Of each node, for records that are not in a file yet. What has no room there is dropped, and counted."""
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        return {"level": value} if isinstance(value, str) else super()._from_shorthand(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +376,8 @@ class Topology(Part):
     """Users by name. Once there is any, what is not allowed is denied."""
     default_broker: str | None = None
     """Broker for queues, topics and transactions that name none (default: the only one)."""
+    link_logs: LinkLogs = Field(default_factory=LinkLogs)
+    """What nodes record of connections, links and deliveries (default: nothing)."""
 
     _file: Path | None = PrivateAttr(default=None)
 
@@ -413,6 +453,15 @@ class Topology(Part):
         topics = [each for each in self.addresses.values() if each.type is AddressKind.TOPIC]
         having = {broker for each in topics for broker in self.brokers_of(each)}
         return self.fallback_broker or (having.pop() if len(having) == 1 else None)
+
+    @property
+    def record_levels(self) -> dict[str, str]:
+        """Of the addresses that have one of their own, by pattern."""
+        return {name: each.link_log.value for name, each in self.addresses.items() if each.link_log is not None}
+
+    @property
+    def is_recorded(self) -> bool:
+        return {self.link_logs.level.value, *self.record_levels.values()} != {Level.OFF.value}
 
     def brokers_of(self, address: Address) -> tuple[str, ...]:
         """The brokers that keep a declared address; several for a sharded queue, none unless it is queue or topic."""

@@ -22,6 +22,10 @@ cdef class Producer(DeliveryOwner):
 
 
 cdef class HeldQueue:
+    # For records: never used again in this process; how much of it there is; to be told of when the second is over.
+    cdef readonly unsigned int number
+    cdef readonly unsigned char record_level
+    cdef bint is_restless
     cdef readonly str address
     cdef readonly Queue queue
     cdef readonly object row
@@ -50,6 +54,7 @@ cdef class HeldQueue:
     # Messages that are on their way to the disk for it; those among them that lie in other queues already.
     cdef object queue_id
 
+    cdef int note_change(self) except -1
     cdef void count_in(self, Message message) noexcept
     cdef void count_out(self, Message message) noexcept
     cdef bint is_written_now(self) noexcept

@@ -25,6 +25,9 @@ class Taker(DeliveryOwner):
 class Producer(DeliveryOwner): ...
 
 class HeldQueue:
+    number: int
+    record_level: int
+    def rest(self) -> None: ...
     producer_count: int
     taker_count: int
     def __init__(

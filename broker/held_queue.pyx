@@ -3,11 +3,13 @@
 from libc.math cimport INFINITY
 
 from broker.queue cimport Queue
+from wire.records cimport recorder
 
 from dataclasses import dataclass
 
 from addressing.queue_policy import NO_POLICY
 from broker.queue import QueueSnapshot
+from wire.records import RECORD_LEVELS
 
 cdef enum:
     # Of a message before any was seen.
@@ -27,6 +29,15 @@ class QueueSummary:
     """Producers without credit, for want of room in it."""
     waiting_s: float
     """The longest of them."""
+
+
+cdef unsigned int _numbers = 0
+
+
+cdef unsigned int _next_number():
+    global _numbers
+    _numbers += 1
+    return _numbers
 
 
 cdef class Taker(DeliveryOwner):
@@ -67,6 +78,9 @@ cdef class HeldQueue:
         self.is_subscription, self.is_probe = is_subscription, is_probe
         self.consumers = {}
         self.due_s = INFINITY
+        self.number = _next_number()
+        self.record_level = recorder.level if policy.link_log is None else RECORD_LEVELS[policy.link_log]
+        recorder.note(self, True, None)
 
     def add_consumer(self, Taker taker not None):
         self.consumers[taker.consumer_id] = taker
@@ -130,6 +144,17 @@ cdef class HeldQueue:
         if not self.max_bytes:
             return UNLIMITED
         return max(0, self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes)
+
+    cdef int note_change(self) except -1:
+        """How much is in it changes."""
+        if not self.is_restless:
+            self.is_restless = True
+            recorder.note_restless(self)
+        return 0
+
+    def rest(self):
+        """What changed in it was told."""
+        self.is_restless = False
 
     cdef void count_in(self, Message message) noexcept:
         if self.row is None and not message.is_stored and not message.is_large:

@@ -46,6 +46,7 @@ cdef class Line:
     cdef int put_back(self, Entry entry) except -1
     cdef Entry pop(self)
     cdef Entry pop_oldest(self)
+    cdef Entry oldest(self)
     cdef bint has_for(self, long consumer_id, double now) except -1
     cdef list first(self, Py_ssize_t count)
     cdef Level _level(self, int priority)

@@ -228,6 +228,10 @@ cdef class Line:
 
     cdef Entry pop_oldest(self):
         """The one that arrived first, whatever its priority."""
+        cdef Entry oldest = self.oldest()
+        return None if oldest is None else (<Level>self.levels[oldest.message.priority]).pop()
+
+    cdef Entry oldest(self):
         cdef int priority
         cdef Entry entry, oldest = None
         for priority in range(LEVELS):
@@ -235,7 +239,7 @@ cdef class Line:
                 entry = (<Level>self.levels[priority]).front()
                 if entry is not None and (oldest is None or entry.position < oldest.position):
                     oldest = entry
-        return None if oldest is None else (<Level>self.levels[oldest.message.priority]).pop()
+        return oldest
 
     cdef bint has_for(self, long consumer_id, double now) except -1:
         """Something that this consumer could be given."""

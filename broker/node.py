@@ -20,6 +20,7 @@ from broker.commit import Commits
 from broker.control import Control, ControlLink
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
 from broker.held_queue import QueueSummary
+from broker.link_log import LinkLog
 from broker.receiving import Gate
 from broker.restocking import restock
 from broker.shelf import Fetch, Shelf
@@ -70,12 +71,14 @@ class BrokerNode:
         wall_offset_s: float,
         secret: str,
         log: Emit = emit,
+        link_log: LinkLog,
     ) -> None:
         self.name = name
         self.dirty = DirtyEndpoints()
         self.commands: list[Command] = []
         self._endpoints: dict[Endpoint, None] = {}
         self._log = log
+        self._link_log = link_log
         self._commits = Commits()
         self._shelf = Shelf()
         addresses = BrokerAddresses(topology, name, AddressBook(topology))
@@ -169,6 +172,7 @@ class BrokerNode:
             match event:
                 case Opened():
                     endpoint.open()
+                    self._link_log.on_opened(endpoint)
                 case LinkAttached(IncomingLink() as link) if self._control.is_for(link):
                     self._control.attach(link)
                 case LinkAttached(link):
@@ -190,6 +194,7 @@ class BrokerNode:
         self._stock.now = now
         self._end_links(endpoint, now)
         self._endpoints.pop(endpoint, None)
+        self._link_log.on_disconnected(endpoint, reason)
         self._settle_down(now)
 
     def on_time(self, now: float) -> None:
@@ -199,6 +204,11 @@ class BrokerNode:
         self._commits.on_time(now)
         self._control.on_time()
         self._settle_down(now)
+
+    def on_second(self, now: float) -> None:
+        """A second is over: what changes all the time is recorded."""
+        self._stock.now = now
+        self._link_log.on_second(now, self._stock.oldest_us)
 
     def next_deadline(self) -> float | None:
         deadlines = (

@@ -3,6 +3,7 @@
 from broker.commit cimport Commits
 from broker.held_queue cimport HeldQueue
 from broker.queue cimport Queue
+from wire.records cimport recorder
 
 from addressing.queue_policy import NO_POLICY
 from broker.store.batch import QueueKind, QueueRow
@@ -96,6 +97,7 @@ cdef class Queues:
     cdef int forget(self, HeldQueue held) except -1:
         """Its name, which may be that of another from now on."""
         del self.every[held]
+        recorder.note(held, False, None)
         self.passing.pop(held, None)
         if held.is_subscription:
             self.subscriptions.remove(held.address, held)

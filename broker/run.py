@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from addressing.topology import Topology
 from broker.disk import Disk
 from broker.events import ClockWasSet, StoreDamaged, StoreOpened
+from broker.link_log import LinkLog
 from broker.node import BrokerNode
 from broker.store.batch import Store, StoreError
 from broker.store.sqlite import SqliteStore
@@ -20,6 +21,7 @@ from wire.errors import AmqpError
 from wire.log import Emit, emit
 from wire.node import ListenerSpec
 from wire.node_files import NodeFiles
+from wire.recording import keep_time, recording
 from wire.tls import mesh_listener_context
 
 OnStarted = Callable[[BrokerNode], Awaitable[None]]
@@ -42,13 +44,22 @@ async def run_broker(
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     store = SqliteStore(files.data)
     try:
-        node = _open_node(topology, name, files, store, log)
-        await _serve(node, _node_listener(topology, name, files), store, stop, on_started, log)
+        with recording(topology, name, "broker", files.rings, log) as recorder:
+            link_log = LinkLog(recorder)
+            node = _open_node(topology, name, files, store, log, link_log)
+            driver = Driver(node, log, container_id=node.name)
+            clock = asyncio.create_task(keep_time(recorder, driver.now, node.on_second))
+            try:
+                await _serve(node, driver, _node_listener(topology, name, files), store, stop, on_started)
+            finally:
+                clock.cancel()
     finally:
         store.close()
 
 
-def _open_node(topology: Topology, name: str, files: NodeFiles, store: Store, log: Emit) -> BrokerNode:
+def _open_node(
+    topology: Topology, name: str, files: NodeFiles, store: Store, log: Emit, link_log: LinkLog
+) -> BrokerNode:
     began = time.monotonic()
     inventory = store.load()
     clocks = read_clocks()
@@ -58,7 +69,14 @@ def _open_node(topology: Topology, name: str, files: NodeFiles, store: Store, lo
         log(ClockWasSet(str(files.data), round(clocks.wall_s - wall_s, 1)))
     # It reads all of the inventory.
     node = BrokerNode(
-        name, topology, inventory, now=began, wall_offset_s=offset_s, secret=secrets.token_hex(8), log=log
+        name,
+        topology,
+        inventory,
+        now=began,
+        wall_offset_s=offset_s,
+        secret=secrets.token_hex(8),
+        log=log,
+        link_log=link_log,
     )
     now = time.monotonic()
     log(StoreOpened(str(files.data), len(inventory.queues), inventory.message_count, round(now - began, 3)))
@@ -70,9 +88,8 @@ def _open_node(topology: Topology, name: str, files: NodeFiles, store: Store, lo
 
 
 async def _serve(
-    node: BrokerNode, listener: ListenerSpec, store: Store, stop: asyncio.Event, on_started: OnStarted, log: Emit
+    node: BrokerNode, driver: Driver, listener: ListenerSpec, store: Store, stop: asyncio.Event, on_started: OnStarted
 ) -> None:
-    driver = Driver(node, log, container_id=node.name)
     disk = Disk(node, store, driver.now, driver.wake)
     driver.after_input = disk.serve
     await driver.listen(listener)

@@ -1,6 +1,7 @@
 from broker.crowding cimport Crowding
 from broker.held_queue cimport HeldQueue
 from broker.message cimport Entry, Message
+from broker.message_records cimport MessageRecords
 from broker.queues cimport Queues
 from broker.shelf cimport Shelf
 
@@ -14,6 +15,7 @@ cdef class Stock(Queues):
     cdef list due
     cdef object dropping
     cdef readonly Crowding crowding
+    cdef MessageRecords records
     cdef long long next_message_id
     cdef long long last_passing_id
     cdef long next_consumer_id

@@ -11,6 +11,7 @@ from broker.commit cimport Commits, Promise
 from broker.crowding cimport Crowding
 from broker.held_queue cimport HeldQueue, Producer, Taker
 from broker.message cimport Entry, Message
+from broker.message_records cimport MessageRecords
 from broker.queue cimport LEVELS
 from broker.queues cimport Queues
 from broker.shelf cimport Shelf
@@ -98,6 +99,7 @@ cdef class Stock(Queues):
         Queues.__init__(self, commits, policy_of)
         self.shelf, self.wall_offset_s = shelf, wall_offset_s
         self.crowding = Crowding(shelf)
+        self.records = MessageRecords()
         self.to_pump, self.with_room = {}, {}
         self.due = []
         self.dropping = deque()
@@ -226,6 +228,11 @@ cdef class Stock(Queues):
         self.carry_out(held, held.queue.drop_unreadable(_PURGED))
         return held.queue.departed[_PURGED] - purged
 
+    def oldest_us(self, HeldQueue held not None):
+        """How long the oldest message that waits in it has been there, in us; None when none does."""
+        cdef Entry oldest = held.queue.line.oldest()
+        return None if oldest is None else self.records.age_us(oldest.message, <unsigned long long>(self.now * 1e6))
+
     def put(self, HeldQueue held not None, bytes body, double ttl_s):
         """Into a queue in memory: a message of the broker's own."""
         cdef Message message = Message(self.new_passing_id(), len(body), False, False, self.now + ttl_s)
@@ -275,9 +282,13 @@ cdef class Stock(Queues):
         if is_kept and held.policy is not NO_POLICY:
             target = self._way_out(held, departure)
             if target is not None:
+                if held.record_level:
+                    self.records.left(held, entry.message, departure, True, self.now)
                 return self.move(held, entry, target, self.cause_of(held, entry, _REASONS[departure]))
         if is_kept:
             self._forget(held, entry)
+        if held.record_level:
+            self.records.left(held, entry.message, departure, False, self.now)
         held.count_out(entry.message)
         if held.held_back:
             self.with_room[held] = None
@@ -412,6 +423,8 @@ cdef class Stock(Queues):
     cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=0,
                        object cause=None) except -1:
         held.count_in(message)
+        if held.record_level:
+            self.records.enqueued(held, message, now)
         self.carry_out(held, held.queue.enqueue(message, now, delivery_count, cause))
         return 0 if cause is not None else self._await_deadline(held, message.deadline_s)
 

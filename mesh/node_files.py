@@ -19,4 +19,4 @@ def node_files(topology: Topology, name: str) -> NodeFiles:
     workdir = WorkDir(topology.work_dir)
     broker = topology.brokers.get(name)
     data = topology.locate(broker.data) if broker is not None and broker.data is not None else workdir.root / name
-    return NodeFiles(node_certificate(topology, name), data, workdir.control_socket(name))
+    return NodeFiles(node_certificate(topology, name), data, workdir.control_socket(name), workdir.rings)

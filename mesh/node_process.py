@@ -8,6 +8,7 @@ import signal
 import sys
 import sysconfig
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import mesh
@@ -19,12 +20,11 @@ LOG_BYTES = 32 * 1024 * 1024
 
 
 class NodeProcess:
-    """``copy`` is the topology as it was when the mesh was started: one that is started again belongs to that one."""
+    """``arguments``: of `amqpmesh`, that make it this node."""
 
-    def __init__(self, name: str, topology_file: Path, copy: Path, log: Path) -> None:
+    def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
         self.name = name
-        self._topology_file = topology_file
-        self._copy = copy
+        self._arguments = arguments
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._log_start_bytes = 0
@@ -45,7 +45,7 @@ class NodeProcess:
         with self._log.open("ab") as log:
             # In a process group of its own: Ctrl-C in the terminal is for the supervisor, which stops nodes in order.
             self._process = await asyncio.create_subprocess_exec(
-                *command_line("node", self.name, "--topology", str(self._topology_file), "--as-read", str(self._copy)),
+                *command_line(*self._arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -26,7 +26,7 @@ from mesh.node_process import NodeProcess
 from mesh.pid_file import PidFile
 from mesh.polling import wait_until
 from mesh.supervisor_log import NodeDied, NodeStarted, NodeStopped, PhaseEntered, StartFailed
-from mesh.workdir import WorkDir
+from mesh.workdir import WRITER, WorkDir
 from wire.log import Log
 
 
@@ -60,7 +60,10 @@ class Supervisor:
         readiness: Readiness,
         observe: Callable[[MeshStatus], None],
         log: Log,
+        *,
+        is_recorded: bool = False,
     ) -> None:
+        """``is_recorded``: nodes record what they do, and somebody is to write that to files."""
         self._mesh = mesh
         self._topology_file = topology_file
         self._workdir = workdir
@@ -71,10 +74,13 @@ class Supervisor:
         self._phase = Phase.STARTING
         self._detail = ""
         self._nodes = {node.name: NodeStatus(node.name, node.kind, NodeState.STARTING) for node in plan}
-        self._processes = {
-            node.name: NodeProcess(node.name, topology_file, workdir.running_topology, workdir.log_file(node.name))
-            for node in plan
-        }
+        self._processes = {node.name: self._process("node", node.name, name=node.name) for node in plan}
+        self._writer = self._process("linklogs", "write", name=WRITER) if is_recorded else None
+
+    def _process(self, *arguments: str, name: str) -> NodeProcess:
+        """Of the topology as it was when the mesh was started: one that is started again belongs to that one."""
+        topology = ("--topology", str(self._topology_file), "--as-read", str(self._workdir.running_topology))
+        return NodeProcess(name, (*arguments, *topology), self._workdir.log_file(name))
 
     def snapshot(self) -> MeshStatus:
         return MeshStatus(self._mesh, self._phase, tuple(self._nodes.values()), self._detail)
@@ -86,6 +92,8 @@ class Supervisor:
         """
         tasks = [self._task(self._keep(node.name, is_patient)) for node in self._plan]
         tasks.append(self._task(self._become_ready(None if is_patient else timeout_s)))
+        if self._writer is not None:
+            tasks.append(self._task(self._keep_writer(self._writer)))
         stopped = self._task(stop.wait())
         try:
             await self._wait_stopped(stopped, tasks)
@@ -121,6 +129,16 @@ class Supervisor:
             self._update(name, state=NodeState.WAITING, pid=None, restarts=restarts, detail=cause)
             await asyncio.sleep(delay_s)
             await wait_until(lambda: self._is_not_held(name))
+
+    async def _keep_writer(self, writer: NodeProcess) -> None:
+        """The mesh does not need it: what nodes record waits for it, as far as there is room."""
+        backoff = Backoff()
+        while True:
+            await writer.start()
+            exit_code = await writer.wait()
+            delay_s = backoff.on_exit(writer.ran_s)
+            self._log.emit(NodeDied(WRITER, exit_code, writer.death_sentence(exit_code), delay_s))
+            await asyncio.sleep(delay_s)
 
     async def _is_not_held(self, name: str) -> bool:
         """A drill keeps a node away by a lock, which the kernel drops with the drill."""
@@ -182,6 +200,8 @@ class Supervisor:
         # Brokers last: what routers still have for them is accepted and settled before they go.
         for kind in ("router", "broker"):
             await asyncio.gather(*(self._stop(node.name) for node in self._plan if node.kind == kind))
+        if self._writer is not None:
+            await self._writer.stop()
         if self._phase is Phase.STOPPING:
             self._enter(Phase.STOPPED)
 
@@ -194,7 +214,7 @@ class Supervisor:
 
     def kill_all(self) -> None:
         """Asked to stop twice: no more patience."""
-        for process in self._processes.values():
+        for process in (*self._processes.values(), *filter(None, (self._writer,))):
             process.signal(signal.SIGKILL)
 
     def _update(self, name: str, **changes: object) -> None:

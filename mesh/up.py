@@ -147,7 +147,9 @@ def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, 
             for name in stop_nodes(workdir):
                 log.emit(OrphanStopped(name))
             readiness = MeshReadiness(topology, workdir)
-            supervisor = Supervisor(topology.mesh, file, workdir, plan(topology), readiness, observe, log)
+            supervisor = Supervisor(
+                topology.mesh, file, workdir, plan(topology), readiness, observe, log, is_recorded=topology.is_recorded
+            )
             return asyncio.run(run_supervisor(supervisor, order, workdir))
 
 

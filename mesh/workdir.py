@@ -10,6 +10,8 @@ It lies beside the topology file, so that two checkouts of one topology are two 
       run/_supervisor.pid locked while `up` runs
       run/topology.yml    the topology as `up` read it
       log/<node>.jsonl    events of a node, one JSON object a line
+      rings/              records of the link log on their way to a file
+      linklogs/           files of the link log
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 
 # No node can have this name: theirs begin with a letter or digit.
 SUPERVISOR = "_supervisor"
+WRITER = "_linklogs"
 # A Unix socket address has 108 bytes, one of them the closing zero.
 MAX_SOCKET_PATH_BYTES = 107
 
@@ -35,6 +38,14 @@ class WorkDir:
     @property
     def running_topology(self) -> Path:
         return self.root / "run" / "topology.yml"
+
+    @property
+    def rings(self) -> Path:
+        return self.root / "rings"
+
+    @property
+    def link_logs(self) -> Path:
+        return self.root / "linklogs"
 
     def control_socket(self, node: str) -> Path:
         return self.root / "run" / f"{node}.sock"

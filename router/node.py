@@ -23,8 +23,8 @@ from router.crowding import Crowding
 from router.edge_reach import EdgeReach
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
-from router.forwarding.records import set_now
 from router.leaving import Leaving
+from router.link_log import LinkLog
 from router.neighbor import EDGE, INTERIOR, UPLINK, NeighborConnection
 from router.placing import Placing
 from router.reach import Reach, broker_key, edge_key
@@ -46,6 +46,7 @@ from wire.events import LinkDetached
 from wire.link import IncomingLink, Link
 from wire.log import Emit
 from wire.node import Abort, Command
+from wire.records import set_now
 
 
 class RouterNode:
@@ -58,10 +59,12 @@ class RouterNode:
         permissions: Permissions,
         emit: Emit,
         new_token: Callable[[], str],
+        link_log: LinkLog,
     ) -> None:
         self.dirty = DirtyEndpoints()
         self._settings = settings
         self._emit = emit
+        self._link_log = link_log
         self._timers = Timers()
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
@@ -156,7 +159,7 @@ class RouterNode:
         self._look_at_clock(now)
         if is_broker_connector(connector):
             self._brokers.on_connect_failed(connector, reason)
-            self._addresses.settle()
+            self._settle()
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
         self._timers.now = now
@@ -171,13 +174,13 @@ class RouterNode:
             endpoint.wake_waiters()
         if self._leaving.leavers:
             self._leaving.look()
-        self._addresses.settle()
+        self._settle()
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
         self._look_at_clock(now)
         endpoint.wake_waiters()
         self._leaving.look()
-        self._addresses.settle()
+        self._settle()
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
         self._look_at_clock(now)
@@ -201,8 +204,13 @@ class RouterNode:
                 link.owner.on_left(False, error)
         if not isinstance(connection, BrokerConnection):
             connection.on_lost(reason)
+        self._link_log.on_disconnected(connection, reason)
         self._leaving.look()
+        self._settle()
+
+    def _settle(self) -> None:
         self._addresses.settle()
+        self._link_log.settle()
 
     def on_time(self, now: float) -> None:
         set_now(now)
@@ -210,7 +218,7 @@ class RouterNode:
         self._act(self._routing.on_time(now))
         self._act(self._edges.on_time(now))
         self._leaving.look()
-        self._addresses.settle()
+        self._settle()
 
     def next_deadline(self) -> float | None:
         timers, routing = self._timers.next_deadline(), self._routing_deadline
@@ -256,7 +264,7 @@ class RouterNode:
         for connection in list(self._connections.values()):
             if isinstance(connection, NeighborConnection) and connection.router_id == neighbor:
                 self._act(self._routing.on_cost_changed(connection.number, cost, now))
-        self._addresses.settle()
+        self._settle()
         return before
 
     # Hot events: each belongs to whoever owns the link
@@ -280,6 +288,7 @@ class RouterNode:
 
     def _adopt(self, connection: RouterConnection) -> None:
         self._connections[connection.number] = connection
+        self._link_log.on_connection(connection)
 
     def _client(self, endpoint: Endpoint, number: int, link_capacity: int, max_message_bytes: int) -> ClientConnection:
         return ClientConnection(endpoint, number, self._services, link_capacity, max_message_bytes)
@@ -355,6 +364,7 @@ class RouterNode:
 
     def _act(self, todo: Iterable[actions.Action]) -> None:
         for action in todo:
+            self._link_log.on_routing(action)
             match action:
                 case actions.SendControl(number, opcode, body):
                     connection = self._connections.get(number)
@@ -368,6 +378,7 @@ class RouterNode:
                 case actions.TopologyChanged(unreachable, reachable):
                     if unreachable or reachable:
                         self._emit(events.PathsChanged(sorted(reachable), sorted(unreachable)))
+                    self._link_log.on_topology(self._routing.snapshot)
                     self._addresses.on_paths_changed()
                 case actions.AddressesChanged(_, added, removed):
                     self._addresses.on_keys_changed(added | removed)

@@ -16,6 +16,7 @@ from addressing.credentials import parse_secret
 from addressing.permissions import Permissions
 from addressing.topology import Authentication, Broker, Edge, Listener, Topology
 from router.brokers import BrokerSettings
+from router.link_log import LinkLog
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from router.snapshot import RouterNodeSnapshot
@@ -24,6 +25,8 @@ from wire.driver import Driver, DriverSnapshot
 from wire.endpoint import EndpointSettings
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.node_files import NodeFiles
+from wire.recording import keep_time, recording
+from wire.records import Recorder
 from wire.sasl import Authenticator, SaslClientSettings, SaslServerSettings
 from wire.tls import MeshIdentity, Role
 
@@ -75,14 +78,31 @@ async def run_router(
     Raises BindError when a port is taken, TlsSetupError when a certificate cannot be used.
     """
     parts = _Parts(topology, name, files)
-    node = RouterNode(
-        parts.settings(),
-        AddressBook(topology),
-        Permissions(topology),
-        log.emit,
-        lambda: secrets.token_urlsafe(12),
-    )
-    driver = Driver(node, container_id=name)
+    role = "edge" if topology.routers[name].is_edge else "router"
+    with recording(topology, name, role, files.rings, log.emit) as recorder:
+        book = AddressBook(topology)
+        link_log = LinkLog(recorder, book, topology.record_levels)
+        node = RouterNode(
+            parts.settings(),
+            book,
+            Permissions(topology),
+            log.emit,
+            lambda: secrets.token_urlsafe(12),
+            link_log,
+        )
+        await _serve(node, parts, recorder, link_log, stop, on_started)
+
+
+async def _serve(
+    node: RouterNode,
+    parts: _Parts,
+    recorder: Recorder,
+    link_log: LinkLog,
+    stop: asyncio.Event,
+    on_started: Callable[[RunningRouter], Awaitable[None]],
+) -> None:
+    driver = Driver(node, container_id=node.router_id)
+    clock = asyncio.create_task(keep_time(recorder, driver.now, link_log.on_second))
     try:
         for spec in parts.listeners():
             await driver.listen(spec)
@@ -93,6 +113,7 @@ async def run_router(
         await on_started(RunningRouter(node, driver))
         await stop.wait()
     finally:
+        clock.cancel()
         await driver.close()
 
 

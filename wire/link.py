@@ -149,6 +149,11 @@ class Link(LinkCore):
     def remote_target(self) -> Terminus:
         return terminus.read(lib.pn_link_remote_target(self.pointer))
 
+    def own_property(self, key: str) -> str | None:
+        """Of those that we said, and that are text."""
+        properties = lib.pn_link_properties(self.pointer)
+        return None if properties == NULL else data.read_text(properties, key)
+
     def remote_property(self, key: str) -> str | None:
         """Of those that are text."""
         properties = lib.pn_link_remote_properties(self.pointer)

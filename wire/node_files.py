@@ -30,3 +30,5 @@ class NodeFiles:
     certificate: NodeCertificate | None
     data: Path
     control_socket: Path
+    rings: Path
+    """For records of the link log that are not in a file yet."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from addressing.topology import Topology
+from broker.link_log import LinkLog
 from broker.node import BrokerNode
 from broker.store.batch import Store
 from broker.store.sqlite import SqliteStore
 from mesh.simulation.world import World
+from wire.records import Recorder
 
 
 class SimBroker(BrokerNode):
@@ -24,6 +26,7 @@ class SimBroker(BrokerNode):
             wall_offset_s=1_700_000_000.0,
             secret=f"secret-{world.now}",
             log=lambda event: world.log.append((world.now, name, event)),
+            link_log=LinkLog(Recorder()),
         )
 
     def close(self) -> None:

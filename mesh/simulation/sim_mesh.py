@@ -14,20 +14,32 @@ from mesh.simulation.clients import Sender, SimClient
 from mesh.simulation.sim_broker import SimBroker
 from mesh.simulation.world import Pipe, World
 from router.brokers import BrokerSettings
+from router.link_log import LinkLog
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from wire.endpoint import EndpointSettings, Peer
 from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
+from wire.records import Recorder
 
 DIAL_S = 0.002
 REDIAL_S = 0.1
 
 
 class SimMesh(World):
-    """Embedded brokers have real stores in ``folder``; existing ones of a topology are out of order all the time."""
+    """Embedded brokers have real stores in ``folder``; existing ones of a topology are out of order all the time.
 
-    def __init__(self, topology: Topology | dict[str, Any], folder: Path | None = None, delay_s: float = 0.001) -> None:
+    ``recorder``: for a mesh of one router, since who records is a process as a whole.
+    """
+
+    def __init__(
+        self,
+        topology: Topology | dict[str, Any],
+        folder: Path | None = None,
+        delay_s: float = 0.001,
+        recorder: Recorder | None = None,
+    ) -> None:
         super().__init__(delay_s)
+        self._recorder = recorder or Recorder()
         self.topology = topology if isinstance(topology, Topology) else Topology.model_validate(topology)
         self.folder = folder
         self.brokers: dict[str, SimBroker] = {}
@@ -40,6 +52,7 @@ class SimMesh(World):
             if broker.is_embedded:
                 self.start_broker(name)
         self.routers: dict[str, RouterNode] = {}
+        self._link_logs: dict[str, LinkLog] = {}
         self.trunks: dict[frozenset[str], Pipe] = {}
         self._instances = itertools.count(1)
         self._tokens = itertools.count(1)
@@ -65,16 +78,22 @@ class SimMesh(World):
             subscription_broker=self.topology.subscription_broker,
             routing=routing_settings(self.topology),
         )
+        link_log = self._link_logs[name] = LinkLog(self._recorder, self._book, self.topology.record_levels)
         node = RouterNode(
             replace(settings, brokers={broker: _broker_settings(broker) for broker in self.topology.brokers_at(name)}),
             self._book,
             self._permissions,
             lambda event: self.log.append((self.now, name, event)),
             lambda: f"t{next(self._tokens)}",
+            link_log,
         )
         self.routers[name] = node
         self.add(node)
         return node
+
+    def tell_second(self, name: str) -> None:
+        """As whoever runs a router does once a second."""
+        self._link_logs[name].on_second(self.now)
 
     def _listener(self, name: str) -> ListenerSettings:
         """The first that the topology gives the router."""

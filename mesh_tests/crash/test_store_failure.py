@@ -62,7 +62,9 @@ async def _send_to_a_broker_that_cannot_write(directory: Path, address: str) -> 
             "addresses": {"orders": "queue"},
         }
     )
-    files = NodeFiles(certificate=None, data=directory / "data", control_socket=directory / "b1.sock")
+    files = NodeFiles(
+        certificate=None, data=directory / "data", control_socket=directory / "b1.sock", rings=directory / "rings"
+    )
     started = asyncio.Event()
 
     async def on_started(node: object) -> None:

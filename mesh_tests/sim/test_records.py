@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import pytest
 
+from addressing.link_log_ring import DROPPED_AT
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import REFUSED
+from mesh_tests.rings import Record, Ring
 from mesh_tests.sim.line import line
-from router.forwarding.records import RECORD_BYTES, Recorder, record
 from wire.delivery import ACCEPTED, RELEASED, Kind
 from wire.message import Message, encode
+from wire.records import record
 
-RECORD = struct.Struct("<QIIIIBBH")
 NONE, ABORTED, SENDER_LOST = 0, 1, 2
 WHOLE_WAY, MANY_COPIES, ONE_COPY = 0, 1, 2
 LARGE_BYTES = 200_000
 
 
-class Record(NamedTuple):
-    start_us: int
-    took_us: int
-    size_bytes: int
-    incoming: int
-    outgoing: int
-    outcome: int
-    part: int
-    reserved: int
-
-
 @pytest.fixture
-def recorder(request: pytest.FixtureRequest) -> Iterator[Recorder]:
-    yield record(getattr(request, "param", 8))
-    record(0)
+def recorder(request: pytest.FixtureRequest) -> Iterator[Ring]:
+    ring = Ring(getattr(request, "param", 8))
+    record(ring.memory, "full")
+    yield ring
+    record(None)
 
 
-def records(recorder: Recorder) -> list[Record]:
-    return [Record(*each) for each in RECORD.iter_unpack(recorder.take())]
+def records(ring: Ring) -> list[Record]:
+    return ring.take()[0]
 
 
 def pair(address: str = "rpc") -> tuple[SimMesh, Receiver, SimClient, Sender]:
@@ -52,7 +42,7 @@ def pair(address: str = "rpc") -> tuple[SimMesh, Receiver, SimClient, Sender]:
     return mesh, receiver, client, client.sender(address)
 
 
-def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(recorder: Recorder):
+def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(recorder: Ring):
     mesh = line(1)
     mesh.client("r1").receiver("rpc")
     sender = mesh.client("r1").sender("rpc")
@@ -60,7 +50,6 @@ def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(record
         mesh.send(sender, bytes(100))
     mesh.run_until(lambda: len(sender.outcomes) == 5)
     found = records(recorder)
-    assert RECORD.size == RECORD_BYTES
     assert len(found) == 5
     assert {(each.size_bytes, each.outcome, each.part) for each in found} == {(100, Kind.ACCEPTED, WHOLE_WAY)}
     # There and back to the consumer, 1 ms each way.
@@ -69,18 +58,18 @@ def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(record
     assert records(recorder) == []
 
 
-def test_records_that_nobody_takes_are_overwritten_and_counted(recorder: Recorder):
+def test_records_that_have_no_room_are_dropped_and_counted(recorder: Ring):
     mesh = line(1)
     mesh.client("r1").receiver("rpc")
     sender = mesh.client("r1").sender("rpc")
     for _ in range(11):
         mesh.send(sender, b"x")
     mesh.run_until(lambda: len(sender.outcomes) == 11)
-    assert recorder.lost_count == 3
+    assert recorder.number(DROPPED_AT) == 3
     assert len(records(recorder)) == 8
 
 
-def test_a_pre_settled_delivery_leaves_a_record_without_an_outcome(recorder: Recorder):
+def test_a_pre_settled_delivery_leaves_a_record_without_an_outcome(recorder: Ring):
     mesh, receiver, _, sender = pair()
     mesh.send(sender, bytes(100), settled=True)
     mesh.run_until(lambda: bool(receiver.messages))
@@ -88,7 +77,7 @@ def test_a_pre_settled_delivery_leaves_a_record_without_an_outcome(recorder: Rec
     assert (found.size_bytes, found.outcome, found.part) == (100, NONE, WHOLE_WAY)
 
 
-def test_a_multicast_leaves_a_record_of_its_own_and_one_for_each_copy_with_the_outcome_of_that(recorder: Recorder):
+def test_a_multicast_leaves_a_record_of_its_own_and_one_for_each_copy_with_the_outcome_of_that(recorder: Ring):
     mesh, refusing, _, sender = pair("prices")
     accepting = mesh.client("r1").receiver("prices")
     accepting.accepts = False
@@ -113,14 +102,14 @@ def test_a_multicast_leaves_a_record_of_its_own_and_one_for_each_copy_with_the_o
     assert first.took_us < second.took_us <= whole.took_us
 
 
-def test_a_pre_settled_multicast_leaves_records_without_an_outcome(recorder: Recorder):
+def test_a_pre_settled_multicast_leaves_records_without_an_outcome(recorder: Ring):
     mesh, receiver, _, sender = pair("prices")
     mesh.send(sender, bytes(100), settled=True)
     mesh.run_until(lambda: bool(receiver.messages))
     assert [(each.part, each.outcome) for each in records(recorder)] == [(ONE_COPY, NONE), (MANY_COPIES, NONE)]
 
 
-def test_the_copy_of_a_consumer_that_is_lost_counts_as_modified(recorder: Recorder):
+def test_the_copy_of_a_consumer_that_is_lost_counts_as_modified(recorder: Ring):
     mesh = line(1)
     client = mesh.client("r1")
     receiver = client.receiver("prices")
@@ -139,7 +128,7 @@ def test_the_copy_of_a_consumer_that_is_lost_counts_as_modified(recorder: Record
 @pytest.mark.parametrize(
     ("address", "parts"), [("rpc", [WHOLE_WAY]), ("prices", [ONE_COPY, MANY_COPIES])], ids=["anycast", "multicast"]
 )
-def test_what_its_sender_aborts_leaves_a_record_of_what_came(recorder: Recorder, address: str, parts: list[int]):
+def test_what_its_sender_aborts_leaves_a_record_of_what_came(recorder: Ring, address: str, parts: list[int]):
     mesh, receiver, _, sender = pair(address)
     mesh.run_until(lambda: sender.link.credit > 0)
     delivery = sender.begin()
@@ -159,7 +148,7 @@ def test_what_its_sender_aborts_leaves_a_record_of_what_came(recorder: Recorder,
     [("rpc", {WHOLE_WAY: SENDER_LOST}), ("prices", {MANY_COPIES: SENDER_LOST, ONE_COPY: Kind.ACCEPTED})],
     ids=["anycast", "multicast"],
 )
-def test_what_its_sender_leaves_unsettled_leaves_a_record(recorder: Recorder, address: str, parts: dict[int, int]):
+def test_what_its_sender_leaves_unsettled_leaves_a_record(recorder: Ring, address: str, parts: dict[int, int]):
     mesh, receiver, client, sender = pair(address)
     mesh.send(sender, bytes(100))
     mesh.run_until(lambda: bool(receiver.held))
@@ -174,7 +163,7 @@ def test_what_its_sender_leaves_unsettled_leaves_a_record(recorder: Recorder, ad
     assert {each.size_bytes for each in found} == {100}
 
 
-def test_what_nobody_took_leaves_a_record_without_a_taker(recorder: Recorder):
+def test_what_nobody_took_leaves_a_record_without_a_taker(recorder: Ring):
     mesh, receiver, _, sender = pair()
     receiver.tops_up = False
     receiver.link.set_credit(1)
@@ -193,7 +182,7 @@ def test_what_nobody_took_leaves_a_record_without_a_taker(recorder: Recorder):
     assert (untaken.outgoing, untaken.took_us) == (0, 0)
 
 
-def test_what_a_consumer_takes_no_more_of_is_recorded_with_all_that_came(recorder: Recorder):
+def test_what_a_consumer_takes_no_more_of_is_recorded_with_all_that_came(recorder: Ring):
     mesh, receiver, _, sender = pair()
     mesh.run_until(lambda: sender.link.credit > 0)
     sender.begin()
@@ -212,7 +201,7 @@ def test_what_a_consumer_takes_no_more_of_is_recorded_with_all_that_came(recorde
     assert found.outgoing != 0
 
 
-def test_what_a_sender_without_an_address_sends_nowhere_is_recorded_without_links(recorder: Recorder):
+def test_what_a_sender_without_an_address_sends_nowhere_is_recorded_without_links(recorder: Ring):
     mesh = line(1)
     sender = mesh.client("r1").sender(None)
     message = encode(Message(to="unheard.of", body="x"))
@@ -224,7 +213,7 @@ def test_what_a_sender_without_an_address_sends_nowhere_is_recorded_without_link
 
 
 @pytest.mark.parametrize("recorder", [100], indirect=True)
-def test_each_router_on_the_way_leaves_a_record_of_its_own(recorder: Recorder, egress: str):
+def test_each_router_on_the_way_leaves_a_record_of_its_own(recorder: Ring, egress: str):
     mesh = line()
     mesh.client(egress).receiver("rpc")
     sender = mesh.client("r1").sender("rpc")

@@ -15,12 +15,12 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Inlet, carrier_at
 from router.forwarding.guard cimport Guard
 from router.forwarding.head cimport Returned, insert_returned, release, returned_at
-from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.stalls cimport Part, Stalls
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport REJECTED_STATE, pn, pn_delivery_t
+from wire.records cimport ABORTED, record_untaken, recorder
 from wire.sections cimport CUT, WHOLE, Head, fault_in, scan_head
 
 from wire.delivery import rejected, set_outcome
@@ -257,7 +257,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             if not is_partial:
                 self.link.advance_now()
             if pn.delivery_aborted(delivery):
-                record_untaken(0, len(message), ABORTED)
+                record_untaken(recorder.level, 0, len(message), ABORTED)
                 pn.delivery_settle(delivery)
                 continue
             self._pass_on(delivery, message, is_partial)
@@ -290,7 +290,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         try:
             inlet = self._inlet_for(message)
         except AmqpError as error:
-            record_untaken(0, len(message), REJECTED_STATE)
+            record_untaken(recorder.level, 0, len(message), REJECTED_STATE)
             self._reject(<size_t>delivery, error, is_partial)
             return 0
         if is_partial:
@@ -342,6 +342,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         for group, inlet in list(self.inlets.items()):
             if inlet.is_idle():
                 del self.inlets[group]
+                recorder.note(inlet, False, None)
                 group.forget_inlet(inlet)
         self.many_inlets = max(<size_t>MANY_INLETS, 2 * <size_t>len(self.inlets))
         return 0

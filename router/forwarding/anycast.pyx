@@ -14,10 +14,10 @@ from router.forwarding.head cimport WHOLE_BYTES, is_let_down
 from router.forwarding.move cimport Move, start_move, too_large
 from router.forwarding.order cimport are_all_passed_on, may_take, note_under_way
 from router.forwarding.recall cimport Recalls, ask_back
-from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
+from wire.records cimport ABORTED, record_untaken
 
 # Of `path_wait_s`: how long what one consumer released waits for another at its egress, before others are asked.
 cdef double SHARE_OF_EGRESS = 0.25
@@ -221,7 +221,7 @@ cdef class Anycast(AddressGroup):
         cdef pn_delivery_t *delivery = inlet.head_now()
         if not pn.delivery_aborted(delivery):
             return inlet.release_head()
-        record_untaken(inlet.number, inlet.head_size(delivery), ABORTED)
+        record_untaken(inlet.record_level, inlet.number, inlet.head_size(delivery), ABORTED)
         inlet.drop_head()
         inlet.count_in()
         pn.delivery_settle(delivery)

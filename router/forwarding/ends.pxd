@@ -96,6 +96,11 @@ cdef class Inlet(Head):
     cdef Carrier newest
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_in
+    # For records: without credit since then, if it has none, and for so long before that was told.
+    cdef unsigned long long starved_since_us
+    cdef unsigned long long starved_us
+    cdef bint is_starving
+    cdef bint is_restless
     # Credit sharing: deliveries_in when it was last looked at, and when its credit was taken back (-1: it was not).
     cdef long long seen_at
     cdef long long idle_at
@@ -124,6 +129,7 @@ cdef class Inlet(Head):
     cdef int on_unheard(self, Taker taker) except -1
     cdef int on_unheard_settled(self, Taker taker) except -1
     cdef int on_settled(self) except -1
+    cdef int note_credit(self) except -1
     cdef int top_up(self, int count) except -1
     cdef int waiting_now(self) noexcept
     cdef int held_now(self) noexcept
@@ -175,6 +181,8 @@ cdef class Taker(DeliveryOwner):
     cdef object stall_watch
     cdef object skip_watch
     cdef readonly unsigned long long copies_missed
+    # Of those, what was recorded.
+    cdef unsigned long long copies_told
     cdef Carrier moving
     cdef Carrier newest
     cdef readonly int unsettled_count
@@ -189,6 +197,7 @@ cdef class Taker(DeliveryOwner):
     cdef list _oldest_first(self)
     cdef bint _let_go(self, Carrier carrier) except -1
     cdef int _note_written_in_session(self) except -1
+    cdef int miss(self) except -1
     cdef int set_credit(self, int credit) except -1
     cdef int sync(self) except -1
     cdef pn_delivery_t *start(self) except NULL

@@ -14,6 +14,8 @@ class Group:
 
 class Inlet(DeliveryOwner):
     link: IncomingLink
+    number: int
+    record_level: int
     group: Any
     limit: int
     is_circuit: bool
@@ -34,6 +36,7 @@ class Inlet(DeliveryOwner):
     def abandon(self) -> None: ...
     def revoke(self) -> None: ...
     def hear_credit(self) -> None: ...
+    def take_starved_us(self) -> int: ...
     @property
     def promised(self) -> int: ...
     @property
@@ -47,6 +50,7 @@ class Inlet(DeliveryOwner):
 
 class Taker(DeliveryOwner):
     link: OutgoingLink
+    number: int
     group: Any
     cost: int
     edge: int
@@ -69,6 +73,7 @@ class Taker(DeliveryOwner):
     unsettled_count: int
     deliveries_out: int
     copies_missed: int
+    def take_missed(self) -> int: ...
     def __init__(
         self,
         link: OutgoingLink,

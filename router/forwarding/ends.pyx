@@ -15,6 +15,7 @@ from router.forwarding.tags cimport TAG_BYTES, producers_of, write_tag
 from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from wire.core cimport IncomingCore, LinkCore, OutgoingCore
 from wire.proton cimport RECEIVE_SECOND, pn
+from wire.records cimport recorder
 
 from wire.errors import LocalStateError
 from wire.link import SEND_SETTLED
@@ -217,11 +218,17 @@ cdef class Inlet(Head):
         self.seen_at = self.idle_at = -1
         self.weight = 1
         self.number = _next_number()
+        self.record_level = recorder.level
+        self.starved_since_us = recorder.now_us
+        self.is_starving = self.is_restless = True
+        recorder.note(self, True, None)
+        recorder.note_restless(self)
         link.owner = self
 
     # Events
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
-        return self.group.pump(self)
+        self.group.pump(self)
+        return self.note_credit()
 
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
         cdef Carrier carrier = carrier_at(delivery)
@@ -242,6 +249,7 @@ cdef class Inlet(Head):
 
     def on_left(self, closed, error):
         """The link is going, by detach or with its connection: give up its deliveries, then tell the group."""
+        recorder.note(self, False, error)
         self.abandon()
         self.group.on_inlet_left(self, closed, error)
 
@@ -322,6 +330,7 @@ cdef class Inlet(Head):
         """What a client sent, and what came settled, goes on without its sender; half a message is aborted downstream."""
         cdef Carrier carrier
         cdef bint comes_again, is_here = not self.link.endpoint.is_freed
+        recorder.note(self, False, None)
         self.is_lost = True
         self.forget_read()
         while (carrier := self.newest) is not None:
@@ -414,11 +423,38 @@ cdef class Inlet(Head):
         self.promised_count = count
         return 0
 
+    cdef int note_credit(self) except -1:
+        """Its sender has some now, or none any more, perhaps."""
+        cdef bint is_starving
+        if not self.record_level or self.link.is_gone:
+            return 0
+        is_starving = self.link.credit_now() <= 0
+        if is_starving == self.is_starving:
+            return 0
+        self.is_starving = is_starving
+        if is_starving:
+            self.starved_since_us = recorder.now_us
+        else:
+            self.starved_us += recorder.now_us - self.starved_since_us
+        if not self.is_restless:
+            self.is_restless = True
+            recorder.note_restless(self)
+        return 0
+
+    def take_starved_us(self):
+        """How long its sender had no credit since this was asked last."""
+        if self.is_starving:
+            self.starved_us += recorder.now_us - self.starved_since_us
+            self.starved_since_us = recorder.now_us
+        found, self.starved_us, self.is_restless = self.starved_us, 0, False
+        return found
+
     cdef int top_up(self, int count) except -1:
         """Raise the sender's credit by ``count`` deliveries."""
         # What crossed a reduction waits here on credit that counted as taken back.
         self.set_promised(max(self.promised_count, self.held_now()) + count)
-        return self.link.grant_now(count)
+        self.link.grant_now(count)
+        return self.note_credit()
 
     cdef bint needs_float(self) noexcept:
         """It holds no credit and nothing that waits."""
@@ -448,6 +484,7 @@ cdef class Inlet(Head):
         if self.is_draining:
             return 0  # its sender is giving all of it back, and would not be asked any more
         self.link.set_credit_now(max(0, count - waiting))
+        self.note_credit()
         return self.set_promised(max(count, waiting))
 
     def revoke(self):
@@ -493,6 +530,7 @@ cdef class Taker(DeliveryOwner):
         self.had_credit = self.credit_count > 0
         self.presettles = link.remote_settle_modes[0] == SEND_SETTLED and cost == 0
         self.max_message_bytes = link.remote_max_message_bytes
+        recorder.note(self, True, None)
         link.owner = self
 
     # Events
@@ -519,6 +557,7 @@ cdef class Taker(DeliveryOwner):
         self.group.on_established(link)
 
     def on_left(self, closed, error):
+        recorder.note(self, False, error)
         self.group.on_taker_leaving(self)
         self.abandon()
         self.group.on_taker_left(self, closed, error)
@@ -560,6 +599,7 @@ cdef class Taker(DeliveryOwner):
     def abandon(self):
         """What was handed to this link is in doubt: its senders are told so. It takes nothing more."""
         cdef Carrier carrier
+        recorder.note(self, False, None)
         self.is_closing = True
         self.set_credit(0)
         # The oldest first: in this order they are offered to others.
@@ -617,6 +657,18 @@ cdef class Taker(DeliveryOwner):
         self.last_tag += 1
         size = write_tag(tag, self.last_tag, self.weight)
         return self.link.start_now(<const char *>tag + TAG_BYTES - size, size)
+
+    cdef int miss(self) except -1:
+        """A copy goes out without it."""
+        if self.copies_missed == self.copies_told:
+            recorder.note_restless(self)
+        self.copies_missed += 1
+        return 0
+
+    def take_missed(self):
+        """Copies that it missed since this was asked last."""
+        found, self.copies_told = self.copies_missed - self.copies_told, self.copies_missed
+        return found
 
     # Credit
     @property

@@ -37,6 +37,7 @@ cdef class Fan(Carrier):
     cdef object outcome
     cdef int rank
     cdef unsigned int inlet_number
+    cdef unsigned char record_level
     cdef unsigned long long start_us
     cdef size_t size_bytes
 

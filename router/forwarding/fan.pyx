@@ -7,11 +7,11 @@ the pace; a taker that stands still is left out by its group's stall timer.
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
-from router.forwarding.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
 from router.forwarding.words cimport UNWRITTEN_WORD, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport is_terminal, pending_now
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, REJECTED_STATE, RELEASED_STATE, pn
+from wire.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
 
 from router.forwarding.words import UNWRITTEN
 from wire.delivery import remote_outcome, set_outcome
@@ -121,6 +121,7 @@ cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes pref
     cdef Fan fan = Fan.__new__(Fan)
     fan.incoming = incoming
     fan.inlet_number = inlet.number
+    fan.record_level = inlet.record_level
     fan.start_us = recorder.now_us
     fan.prefix = prefix
     fan.is_read = prefix is not None and is_whole
@@ -305,7 +306,7 @@ cdef class Fan(Carrier):
                 copy.is_done = True
                 copy.abort()
                 copy.fan = None
-                if recorder.capacity:
+                if self.record_level:
                     self._record_copy(copy, ABORTED)
         self.copies = []
         self.open_count = 0
@@ -323,7 +324,7 @@ cdef class Fan(Carrier):
             return 0
         copy.is_done = True
         copy.fan = None
-        if recorder.capacity:
+        if self.record_level:
             self._record_copy(copy, state)
         self.open_count -= 1
         self.was_passed_on = self.was_passed_on or not is_unwritten
@@ -338,11 +339,11 @@ cdef class Fan(Carrier):
         return 0
 
     cdef int _record(self, size_t outcome) except -1:
-        recorder.write(self.start_us, self.size_bytes, self.inlet_number, 0, outcome, MANY_COPIES)
+        recorder.write(self.record_level, self.start_us, self.size_bytes, self.inlet_number, 0, outcome, MANY_COPIES)
         return 0
 
     cdef int _record_copy(self, Copy copy, size_t outcome) except -1:
-        recorder.write(self.start_us, copy.sent_bytes, self.inlet_number, copy.taker_number, outcome, ONE_COPY)
+        recorder.write(self.record_level, self.start_us, copy.sent_bytes, self.inlet_number, copy.taker_number, outcome, ONE_COPY)
         return 0
 
     cdef int _settle_if_done(self) except -1:
@@ -363,7 +364,7 @@ cdef class Fan(Carrier):
         cdef Inlet inlet = self.inlet
         cdef pn_delivery_t *incoming = self.incoming
         self.forget_kept()
-        if recorder.capacity:
+        if self.record_level:
             self._record(outcome_of(incoming))
         inlet.drop(self)
         pn.delivery_settle(incoming)
@@ -379,7 +380,7 @@ cdef class Fan(Carrier):
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
         self.forget_kept()
-        if recorder.capacity:
+        if self.record_level:
             self._record(SENDER_LOST)
         if not self.is_done:
             self._abort_copies()

@@ -17,6 +17,8 @@ cdef class Returned:
 
 cdef class Head(DeliveryOwner):
     cdef readonly unsigned int number
+    # How much is recorded of what comes here (`wire.records`).
+    cdef public unsigned char record_level
     cdef readonly IncomingCore link
     # Of a circuit that only passes here: what was not written counts as not tried by anybody.
     cdef public bint is_transit

@@ -7,12 +7,12 @@ others: what lies unread in a session shuts its window for all links of it.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 from router.forwarding.copies cimport Copies
-from router.forwarding.records cimport ABORTED, record_untaken
 from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport MODIFIED_STATE, RELEASED_STATE, pn
+from wire.records cimport ABORTED, record_untaken
 
 from collections import deque
 
@@ -22,7 +22,7 @@ from wire.delivery import set_outcome
 
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
     """Never written to a taker: the sender may try again."""
-    record_untaken(head.number, size, ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE)
+    record_untaken(head.record_level, head.number, size, ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE)
     if not pn.delivery_settled(delivery) and (head.is_transit or is_recalled(delivery)):
         set_outcome(<size_t>delivery, UNWRITTEN)
     elif not pn.delivery_settled(delivery):

@@ -14,6 +14,7 @@ cdef class Move(Carrier):
     cdef size_t sent_bytes
     cdef unsigned long long start_us
     cdef unsigned int inlet_number
+    cdef unsigned char record_level
     cdef unsigned int taker_number  # of the one that had it last
     cdef object outcome
     cdef list tried

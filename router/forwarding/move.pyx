@@ -10,12 +10,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.copies cimport Copies
 from router.forwarding.head cimport is_let_down
-from router.forwarding.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
 from router.forwarding.retransmit cimport send_again, tell_lost
 from router.forwarding.words cimport LOST_WORD, NO_WORD, UNWRITTEN_WORD, Word, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, is_terminal, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
+from wire.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
 
 from router.forwarding.words import UNWRITTEN
 from wire.delivery import rejected, remote_outcome, set_outcome
@@ -40,6 +40,7 @@ cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
     move.is_refused = True
     move.start_us = recorder.now_us
     move.inlet_number = inlet.number
+    move.record_level = inlet.record_level
     inlet.hold(move)
     inlet.moving = move
     return move
@@ -52,6 +53,7 @@ cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_deliv
     move.outgoing = outgoing
     move.start_us = recorder.now_us
     move.inlet_number = inlet.number
+    move.record_level = inlet.record_level
     move.taker_number = taker.number
     taker.hold(move)
     inlet.hold(move)
@@ -251,13 +253,13 @@ cdef class Move(Carrier):
             self.copy = None
             return 0
         inlet.drop(self)
-        if recorder.capacity:
+        if self.record_level:
             self._record(state or outcome_of(incoming))
         pn.delivery_settle(incoming)
         return inlet.on_settled()
 
     cdef int _record(self, size_t outcome) except -1:
-        recorder.write(self.start_us, self.sent_bytes, self.inlet_number, self.taker_number, outcome, WHOLE_WAY)
+        recorder.write(self.record_level, self.start_us, self.sent_bytes, self.inlet_number, self.taker_number, outcome, WHOLE_WAY)
         return 0
 
     cdef int _abort(self) except -1:
@@ -267,7 +269,7 @@ cdef class Move(Carrier):
         cdef pn_delivery_t *incoming = self.incoming
         cdef pn_delivery_t *outgoing = self.outgoing
         self.forget_copy()
-        if recorder.capacity:
+        if self.record_level:
             self._record(ABORTED)
         inlet.drop(self)
         if taker is not None:
@@ -511,7 +513,7 @@ cdef class Move(Carrier):
         cdef size_t answer
         cdef bint is_answered
         self.forget_copy()
-        if recorder.capacity:
+        if self.record_level:
             self._record(SENDER_LOST)
         if self.taker is None:
             return 0

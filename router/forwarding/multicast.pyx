@@ -172,7 +172,7 @@ cdef class Multicast(AddressGroup):
         if len(ready) < len(takers):
             for taker in takers:
                 if taker not in ready and not taker.is_deserted:
-                    taker.copies_missed += 1
+                    taker.miss()
                     is_missed = True
         fan = self._start(inlet, delivery, ready, is_whole, is_whole and not is_settled and 0 < size <= CHUNK_BYTES)
         fan.was_passed_on = is_missed and not ready
@@ -316,7 +316,7 @@ cdef class Multicast(AddressGroup):
             copy = <Copy>taker.moving
             was_settled = copy.is_settled()
             copy.give_up()
-            taker.copies_missed += 1
+            taker.miss()
         if was_settled:
             taker.is_skipped = True
         else:

@@ -154,6 +154,7 @@ cdef class Relay(Group):
             inlet.link.request_drain(max(0, promised - inlet.link.credit_now()))
             return self.pump(inlet)
         inlet.link.set_credit_now(promised)
+        inlet.note_credit()
         return self.pump(inlet) if taker.link.credit_now() > 0 else 0
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:

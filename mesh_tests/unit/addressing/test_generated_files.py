@@ -25,9 +25,11 @@ from addressing.topology import (
     Broker,
     BrokerTls,
     Connection,
+    LinkLogs,
     Listener,
     ListenerTls,
     Part,
+    Redaction,
     Router,
     Topology,
     User,
@@ -56,6 +58,8 @@ PARTS: list[tuple[str, type[Part]]] = [
     ("brokers: NAME: tls:", BrokerTls),
     ("addresses: PATTERN:", Address),
     ("users: NAME:", User),
+    ("link_logs:", LinkLogs),
+    ("link_logs: redact:", Redaction),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from addressing.topology import Topology
 from broker.commit import PATIENCE_S
 from broker.held_queue import QueueSummary
+from broker.link_log import LinkLog
 from broker.node import BrokerNode, BrokerSnapshot
 from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
@@ -23,6 +24,7 @@ from wire.events import LinkDetached, LinkEstablished
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import LogEvent
 from wire.message import Message, decode, encode
+from wire.records import Recorder
 
 TOPOLOGY = Topology.model_validate(
     {
@@ -50,7 +52,8 @@ def topology_with(addresses: dict[str, Any]) -> Topology:
 
 
 class Rig:
-    def __init__(self, data: Path, topology: Topology = TOPOLOGY) -> None:
+    def __init__(self, data: Path, topology: Topology = TOPOLOGY, recorder: Recorder | None = None) -> None:
+        self.recorder = recorder or Recorder()
         self.data = data
         self.topology = topology
         self.now = 1000.0
@@ -70,6 +73,7 @@ class Rig:
             wall_offset_s=WALL_OFFSET_S,
             secret="secret",
             log=self.log.append,
+            link_log=LinkLog(self.recorder),
         )
 
     def client(self, container_id: str = "client", *, is_mesh: bool = True, peer: Peer | None = None) -> Client:

@@ -1,0 +1,53 @@
+"""The process that turns what the nodes of a mesh record on this host into files: `amqpmesh linklogs write`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+from linklogs.writer.run import run
+from linklogs.writer.settings import Settings
+from linklogs.writer.writer import WriterInUse
+
+from addressing.topology import Redaction, Topology
+from mesh.failure import CommandFailed
+from mesh.pid_file import PidFile
+from mesh.workdir import WRITER, WorkDir
+
+
+def write(topology: Topology) -> None:
+    """Until SIGTERM or Ctrl-C. Raises CommandFailed when somebody does so already, or the folders cannot be used."""
+    workdir = WorkDir(topology.work_dir)
+    workdir.make()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with PidFile(workdir.pid_file(WRITER)) as pid_file:
+        if not pid_file.acquire():
+            raise CommandFailed(f"link logs of mesh {topology.mesh} are written on this host already")
+        try:
+            run(settings_of(topology, workdir), stop)
+        except (WriterInUse, OSError) as error:
+            raise CommandFailed(f"link logs: {error}") from None
+
+
+def settings_of(topology: Topology, workdir: WorkDir) -> Settings:
+    wanted = topology.link_logs
+    workdir.rings.mkdir(mode=0o700, parents=True, exist_ok=True)
+    redact = wanted.redact
+    hidden = (_key(topology, redact), redact.columns) if redact is not None else (None, ())
+    folder = topology.locate(wanted.folder) if wanted.folder is not None else workdir.link_logs
+    return Settings(workdir.rings, folder, *hidden, keep_s=wanted.keep_s, keep_bytes=wanted.keep_bytes)
+
+
+def _key(topology: Topology, redact: Redaction) -> bytes:
+    """Raises CommandFailed for a file without any bytes: hashes without a key can be guessed back."""
+    path: Path = topology.locate(redact.key)
+    try:
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise CommandFailed(f"link_logs: redact: key: {path}: {error.strerror}") from None
+    if not key:
+        raise CommandFailed(f"link_logs: redact: key: {path} is empty, expected the key of the hashes")
+    return key

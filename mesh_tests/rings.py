@@ -1,0 +1,59 @@
+"""What does a ring have in it? Read as `addressing.link_log_ring` says, by nothing that writes one."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from addressing import link_log_ring as ring
+from wire.ring_file import header
+
+
+class Record(NamedTuple):
+    start_us: int
+    took_us: int
+    size_bytes: int
+    incoming: int
+    outgoing: int
+    count: int
+    kind: int
+    outcome: int
+    part: int
+
+
+class Ring:
+    """One of ``capacity`` slots, in memory of this process."""
+
+    def __init__(self, capacity: int) -> None:
+        size = ring.HEADER_BYTES + capacity * ring.SLOT_BYTES
+        self.memory = mmap.mmap(-1, size)
+        self.memory[: ring.HEADER_BYTES] = header(size, 0, {})
+        self._capacity = capacity
+
+    def number(self, place: int) -> int:
+        found: int = struct.unpack_from("<Q", self.memory, place)[0]
+        return found
+
+    def take(self) -> tuple[list[Record], list[dict[str, Any]]]:
+        """What came since the last time: records, and what has text in it."""
+        records, texts = [], []
+        slots = self._slots()
+        for slot in slots:
+            record = Record(*struct.unpack(ring.SLOT, slot))
+            if record.kind == ring.TEXT:
+                count = -(-record.size_bytes // ring.SLOT_BYTES)
+                text = b"".join(next(slots) for _ in range(count))
+                texts.append(json.loads(text[: record.size_bytes]))
+            else:
+                records.append(record)
+        return records, texts
+
+    def _slots(self) -> Iterator[bytes]:
+        written = self.number(ring.WRITTEN_AT)
+        for number in range(self.number(ring.TAKEN_AT), written):
+            at = ring.HEADER_BYTES + number % self._capacity * ring.SLOT_BYTES
+            yield self.memory[at : at + ring.SLOT_BYTES]
+        struct.pack_into("<Q", self.memory, ring.TAKEN_AT, written)

@@ -1,0 +1,236 @@
+"""What does the link log hear of a router's connections, links, neighbors and paths?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from addressing import link_log_ring as layout
+from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.rings import Record, Ring
+from mesh_tests.sim.line import ADDRESSES
+from wire.records import record
+
+PATIENT_S = 1.5
+
+
+@pytest.fixture
+def ring() -> Iterator[Ring]:
+    yield Ring(4096)
+    record(None)
+
+
+def router(ring: Ring, level: str = "full", **more: Any) -> SimMesh:
+    addresses = {**ADDRESSES, **more.pop("addresses", {})}
+    model = {"mesh": "one", "node_tls": False, "routers": {"r1": {}}, "addresses": addresses, **more}
+    return SimMesh(model, recorder=record(ring.memory, level))
+
+
+def told(ring: Ring, kind: str) -> list[dict[str, Any]]:
+    return [row for row in ring.take()[1] if row["kind"] == kind]
+
+
+def test_a_client_is_told_of_once_it_says_who_it_is_and_when_it_goes(ring: Ring):
+    mesh = router(ring)
+    client = mesh.client("r1")
+    mesh.run(0.1)
+    (opened,) = told(ring, "connection")
+    assert opened["event"] == "opened"
+    assert opened["role"] == "client"
+    assert opened["container"] == client.endpoint.settings.container_id
+    mesh.cut(client.pipe)
+    mesh.run(0.1)
+    (closed,) = told(ring, "connection")
+    assert (closed["event"], closed["connection"]) == ("closed", opened["connection"])
+    assert closed["cause"]
+
+
+def test_links_are_told_of_by_the_numbers_that_records_of_deliveries_have(ring: Ring):
+    mesh = router(ring)
+    mesh.client("r1").receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    mesh.send(sender, b"x")
+    mesh.run_until(lambda: bool(sender.outcomes))
+    records, rows = ring.take()
+    links = {row["role"]: row for row in rows if row["kind"] == "link"}
+    assert {role: (row["direction"], row["address"], row["treatment"]) for role, row in links.items()} == {
+        "producer": ("incoming", "rpc", "balanced"),
+        "consumer": ("outgoing", "rpc", "balanced"),
+    }
+    (found,) = records
+    assert (found.incoming, found.outgoing) == (links["producer"]["link"], links["consumer"]["link"])
+    connections = {row["connection"] for row in rows if row["kind"] == "connection"}
+    assert {row["connection"] for row in links.values()} == connections
+
+
+def test_a_link_that_is_detached_is_told_of_with_its_reason_and_only_once(ring: Ring):
+    mesh = router(ring)
+    client = mesh.client("r1")
+    sender = client.sender("rpc")
+    mesh.run(0.1)
+    (opened,) = told(ring, "link")
+    sender.link.close()
+    mesh.flush()
+    mesh.run(0.1)
+    (closed,) = told(ring, "link")
+    assert (closed["event"], closed["link"]) == ("closed", opened["link"])
+    mesh.cut(client.pipe)
+    mesh.run(0.1)
+    assert told(ring, "link") == []
+
+
+def test_links_end_with_their_connection(ring: Ring):
+    mesh = router(ring)
+    client = mesh.client("r1")
+    client.receiver("rpc")
+    client.sender("rpc")
+    mesh.run(0.1)
+    opened = {row["link"] for row in told(ring, "link")}
+    mesh.cut(client.pipe)
+    mesh.run(0.1)
+    closed = [row for row in ring.take()[1] if row["kind"] in ("link", "connection")]
+    assert [row["kind"] for row in closed] == ["link", "link", "connection"]
+    assert {row["link"] for row in closed[:2]} == opened
+
+
+def test_each_address_that_a_sender_without_one_sends_to_counts_as_a_link(ring: Ring):
+    mesh = router(ring)
+    for address in ("rpc", "near"):
+        mesh.client("r1").receiver(address)
+    client = mesh.client("r1")
+    sender = client.sender(None)
+    mesh.run(0.1)
+    told(ring, "link")
+    from wire.message import Message, encode
+
+    for address in ("rpc", "near"):
+        mesh.send(sender, encode(Message(to=address, body="x")))
+    mesh.run_until(lambda: len(sender.outcomes) == 2)
+    records, rows = ring.take()
+    by_number = {row["link"]: row["address"] for row in rows if row["kind"] == "link"}
+    assert sorted(by_number[each.incoming] for each in records) == ["near", "rpc"]
+    mesh.cut(client.pipe)
+    mesh.run(0.1)
+    assert {row["link"] for row in told(ring, "link")} >= by_number.keys()
+
+
+def test_alike_deliveries_of_a_second_are_one_record_at_level_summary(ring: Ring):
+    mesh = router(ring, "summary")
+    mesh.client("r1").receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    for _ in range(20):
+        mesh.send(sender, bytes(100))
+    mesh.run_until(lambda: len(sender.outcomes) == 20)
+    mesh.run(PATIENT_S)
+    mesh.send(sender, bytes(100))
+    mesh.run_until(lambda: len(sender.outcomes) == 21)
+    records, _ = ring.take()
+    assert {each.kind for each in records} == {layout.TRAFFIC}
+    assert len(records) < 20
+    assert sum(each.count for each in records) == 20
+    assert sum(each.size_bytes for each in records) == 2000
+    assert all(each.start_us % 1_000_000 == 0 for each in records)
+
+
+def test_an_address_may_have_a_level_of_its_own(ring: Ring):
+    levels = {
+        "quiet": {"type": "anycast", "link_log": "off"},
+        "loud": {"type": "anycast", "link_log": "full"},
+    }
+    mesh = router(ring, "summary", addresses=levels)
+    senders = []
+    for address in ("quiet", "loud", "rpc"):
+        mesh.client("r1").receiver(address)
+        senders.append(mesh.client("r1").sender(address))
+    for sender in senders:
+        mesh.send(sender, b"x")
+    mesh.run_until(lambda: all(sender.outcomes for sender in senders))
+    mesh.run(PATIENT_S)
+    mesh.client("r1").receiver("rpc")
+    mesh.run(0.1)
+    records, rows = ring.take()
+    addresses = {row["link"]: row["address"] for row in rows if row["kind"] == "link"}
+    assert sorted((addresses[each.incoming], each.kind) for each in records) == [
+        ("loud", layout.DELIVERY),
+        ("rpc", layout.TRAFFIC),
+    ]
+
+
+def test_what_has_no_room_is_dropped_and_counted_and_nothing_else_is_harmed(ring: Ring):
+    small = Ring(8)
+    mesh = router(small)
+    mesh.client("r1").receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    for _ in range(100):
+        mesh.send(sender, b"x")
+    mesh.run_until(lambda: len(sender.outcomes) == 100)
+    records, rows = small.take()
+    assert len(records) + small.number(layout.DROPPED_AT) + len(rows) >= 100
+    assert small.number(layout.WRITTEN_AT) <= 8
+    mesh.send(sender, b"x")
+    mesh.run_until(lambda: len(sender.outcomes) == 101)
+    (last,) = small.take()[0]
+    assert isinstance(last, Record)
+    assert last.kind == layout.DELIVERY
+
+
+def test_how_long_a_producer_had_no_credit_is_told_with_who_is_to_blame(ring: Ring):
+    mesh = router(ring)
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(0.5)
+    receiver = mesh.client("r1").receiver("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    mesh.tell_second("r1")
+    (lonely,) = told(ring, "credit")
+    assert 450_000 <= lonely["starved_us"] <= 600_000
+    assert lonely["credit"] > 0
+    receiver.tops_up = False
+    receiver.accepts = False
+    while sender.link.credit > 0:
+        mesh.send(sender, b"x")
+        mesh.run(0.005)
+    mesh.tell_second("r1")
+    told(ring, "credit")
+    mesh.run(1.0)
+    receiver.link.set_credit(1000)
+    mesh.flush()
+    mesh.run_until(lambda: sender.link.credit > 0)
+    mesh.tell_second("r1")
+    (starved,) = told(ring, "credit")
+    assert starved["cause"] == "takers"
+    assert 900_000 <= starved["starved_us"] <= 1_200_000
+
+
+def test_a_producer_without_a_consumer_starves_for_want_of_a_taker(ring: Ring):
+    mesh = router(ring)
+    mesh.client("r1").receiver("rpc").link.close()
+    sender = mesh.client("r1").sender("rpc")
+    mesh.flush()
+    mesh.run(3.0)
+    mesh.tell_second("r1")
+    assert sender.link.credit == 0
+    (starved,) = told(ring, "credit")
+    assert (starved["credit"], starved["cause"]) == (0, "no_taker")
+    assert 2_500_000 <= starved["starved_us"] <= 3_100_000
+
+
+def test_copies_that_a_consumer_without_credit_misses_are_told(ring: Ring):
+    mesh = router(ring)
+    stalled = mesh.client("r1").receiver("prices")
+    stalled.tops_up = False
+    mesh.client("r1").receiver("prices")
+    sender = mesh.client("r1").sender("prices")
+    mesh.run(0.1)
+    links = {row["link"]: row for row in told(ring, "link")}
+    stalled.link.set_credit(0)
+    mesh.flush()
+    mesh.run(30.0)
+    for _ in range(5):
+        mesh.send(sender, b"x", settled=True)
+    mesh.run(1.0)
+    mesh.tell_second("r1")
+    (drop,) = told(ring, "drop")
+    assert links[drop["link"]]["role"] == "consumer"
+    assert drop["count"] == 5

@@ -1,0 +1,210 @@
+"""What the link log hears of connections, links, neighbors and paths of this router, as they come, change and go.
+
+Records of deliveries are made where these are settled (`wire.records`) and name links by number: who a link belongs to
+is told here, at the end of the input that brought it. Columns are those of `addressing.link_log`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from addressing.book import AddressBook, AddressKind, AddressPolicy
+from addressing.link_log import Event, Kind
+from router.connections import RouterConnection
+from router.forwarding.ends import Inlet, Taker
+from router.routing import actions
+from router.routing.snapshot import RoutingSnapshot
+from router.spec import CIRCUIT, CircuitSpec
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link
+from wire.records import RECORD_LEVELS, Recorder, set_now
+
+_ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
+_LEAST_STARVED_US = 1000
+"""Of a second. That its credit comes back in time for the next message is as it should be."""
+_CLIENT, _BROKER = "client", "broker"
+
+
+class LinkLog:
+    """``levels``: of addresses that do not have the recorder's own, by pattern."""
+
+    def __init__(self, recorder: Recorder, book: AddressBook, levels: Mapping[str, str]) -> None:
+        self._recorder = recorder
+        self._is_on = recorder.capacity > 0
+        self._book = book
+        self._levels = levels
+        self._arriving: dict[int, RouterConnection] = {}
+        self._links: dict[int, dict[int, None]] = {}
+        """Of each connection that was told of, the numbers of its links."""
+        self._neighbors: dict[str, int] = {}
+        self._causes: dict[str, str] = {}
+        """Of neighbors that are about to be none: why."""
+        self._paths: dict[str, tuple[str, int]] = {}
+
+    # Connections
+    def on_connection(self, connection: RouterConnection) -> None:
+        """It is told of once its peer's OPEN says who it is."""
+        if self._is_on:
+            self._arriving[connection.number] = connection
+
+    def on_disconnected(self, connection: RouterConnection, reason: str) -> None:
+        self.settle()
+        self._arriving.pop(connection.number, None)
+        links = self._links.pop(connection.number, None)
+        if links is None:
+            return
+        for number in links:
+            self._tell(Kind.LINK, Event.CLOSED, link=number, connection=connection.number, cause=reason)
+        self._tell(Kind.CONNECTION, Event.CLOSED, connection=connection.number, cause=reason)
+
+    def _meet(self) -> None:
+        for number, connection in list(self._arriving.items()):
+            remote, peer = connection.endpoint.remote, connection.endpoint.peer
+            if remote is None or connection.kind not in _ROLES:
+                continue
+            del self._arriving[number]
+            self._links[number] = {}
+            self._tell(
+                Kind.CONNECTION,
+                Event.OPENED,
+                connection=number,
+                role=_ROLES[connection.kind],
+                container=remote.container_id,
+                user=peer.user or peer.mesh_name,
+                remote_address=peer.remote_address,
+            )
+
+    # Links
+    def settle(self) -> None:
+        """Tell of all that came and went since the last time."""
+        if self._arriving:
+            self._meet()
+        if self._recorder.has_changes:
+            for end, is_there, error in self._recorder.take_changes():
+                if is_there:
+                    self._on_link(end)
+                else:
+                    self._on_link_left(end, error)
+
+    def _on_link(self, end: Inlet | Taker) -> None:
+        link = end.link
+        connection = link.endpoint.owner
+        known = self._links.get(connection.number)
+        if link.is_gone or known is None:
+            return
+        known[end.number] = None
+        spec = _spec_of(link)
+        address = _address_of(end, spec)
+        policy = self._book.resolve(address) if address else None
+        if policy is not None and isinstance(end, Inlet):
+            end.record_level = RECORD_LEVELS.get(self._levels.get(policy.pattern, ""), end.record_level)
+        self._tell(
+            Kind.LINK,
+            Event.OPENED,
+            link=end.number,
+            connection=connection.number,
+            role=_role_of(end, connection.kind),
+            direction="incoming" if isinstance(end, Inlet) else "outgoing",
+            address=address,
+            treatment=_treatment_of(policy),
+            name=link.name,
+            ingress=spec.ingress if spec else None,
+            egress=spec.egress if spec and spec.path else None,
+            path=">".join(spec.path) if spec else None,
+        )
+
+    def _on_link_left(self, end: Inlet | Taker, error: AmqpError | None) -> None:
+        number = end.link.endpoint.owner.number
+        known = self._links.get(number)
+        if known is not None and end.number in known:
+            del known[end.number]
+            cause = f"{error.condition}: {error.description}" if error is not None else None
+            self._tell(Kind.LINK, Event.CLOSED, link=end.number, connection=number, cause=cause)
+
+    def on_second(self, now: float) -> None:
+        """What changes all the time is told once a second."""
+        set_now(now)
+        self.settle()
+        self._recorder.end_second()
+        for end in self._recorder.take_restless():
+            if isinstance(end, Taker):
+                self._tell(Kind.DROP, None, link=end.number, count=end.take_missed(), cause="stalled")
+            elif (starved_us := end.take_starved_us()) >= _LEAST_STARVED_US:
+                said = {"credit": end.promised, "starved_us": starved_us, "cause": _cause_of(end.group)}
+                self._tell(Kind.CREDIT, Event.CHANGED, link=end.number, **said)
+
+    # Neighbors and paths
+    def on_routing(self, action: actions.Action) -> None:
+        match action:
+            case actions.NeighborDown(router, _, reason):
+                self._causes[router] = reason
+            case actions.NeighborExpired(router, _, silent_s) if router is not None:
+                self._causes[router] = f"silent for {silent_s:.1f} s"
+            case _:
+                pass
+
+    def on_topology(self, snapshot: Callable[[], RoutingSnapshot]) -> None:
+        """Neighbors, and the cheapest path to each router, of which only changes are told."""
+        if not self._is_on:
+            return
+        known = snapshot()
+        self._compare_neighbors({name: each.cost for name, each in known.neighbors.items()})
+        paths = {name: (">".join(each.path), each.cost or 0) for name, each in known.routers.items() if each.path}
+        self._compare_paths({name: path for name, path in paths.items() if name != known.router_id})
+
+    def _compare_neighbors(self, found: dict[str, int]) -> None:
+        for router, cost in found.items():
+            if self._neighbors.get(router) != cost:
+                self._tell(Kind.NEIGHBOR, _came(router, self._neighbors), neighbor=router, cost=cost)
+        for router in self._neighbors.keys() - found.keys():
+            cost, cause = self._neighbors[router], self._causes.pop(router, None)
+            self._tell(Kind.NEIGHBOR, Event.CLOSED, neighbor=router, cost=cost, cause=cause)
+        self._neighbors = found
+
+    def _compare_paths(self, found: dict[str, tuple[str, int]]) -> None:
+        for router, (path, cost) in found.items():
+            if self._paths.get(router) != (path, cost):
+                self._tell(Kind.PATH, _came(router, self._paths), egress=router, path=path, cost=cost)
+        for router in self._paths.keys() - found.keys():
+            self._tell(Kind.PATH, Event.CLOSED, egress=router)
+        self._paths = found
+
+    def _tell(self, kind: Kind, event: Event | None, **columns: Any) -> None:
+        said = {"kind": kind, "event": event, **columns}
+        self._recorder.tell({name: value for name, value in said.items() if value is not None})
+
+
+def _came(router: str, before: Mapping[str, object]) -> Event:
+    return Event.CHANGED if router in before else Event.OPENED
+
+
+def _spec_of(link: Link) -> CircuitSpec | None:
+    """Of a link between routers, what its attach said."""
+    text = link.own_property(CIRCUIT) or link.remote_property(CIRCUIT)
+    return CircuitSpec.from_text(text) if text is not None else None
+
+
+def _address_of(end: Inlet | Taker, spec: CircuitSpec | None) -> str | None:
+    found: str | None = getattr(end.group, "address", None)
+    if found is not None or spec is not None:
+        return found or (spec.address if spec else None)
+    link = end.link
+    return link.remote_target.address if isinstance(link, IncomingLink) else link.remote_source.address
+
+
+def _cause_of(group: Any) -> str:
+    """Why its senders have no credit."""
+    return "takers" if getattr(group, "takers", True) else "no_taker"
+
+
+def _role_of(end: Inlet | Taker, kind: str) -> str:
+    if kind == _CLIENT:
+        return "producer" if isinstance(end, Inlet) else "consumer"
+    return "broker" if kind == _BROKER else "circuit"
+
+
+def _treatment_of(policy: AddressPolicy | None) -> str | None:
+    if policy is None:
+        return None
+    return policy.distribution.value if policy.kind is AddressKind.ANYCAST else policy.kind.value

@@ -1,0 +1,72 @@
+"""A node's own part of the link log, from when it starts: a ring to record to, and a clock that others understand."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import ClassVar
+
+from addressing.topology import Topology
+from wire.log import Emit, Level, LogEvent
+from wire.records import Recorder, record
+from wire.ring_file import RingFile
+
+_PERIOD_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLogOff(LogEvent):
+    """Nothing is recorded until the node starts again."""
+
+    level: ClassVar[Level] = "warning"
+    folder: str
+    reason: str
+
+
+@contextmanager
+def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) -> Iterator[Recorder]:
+    """What node ``name`` records goes to a ring in ``rings``, if the topology asks for it and there is room for one."""
+    ring = _ring_file(topology, name, role, rings, log)
+    recorder = record(ring.memory if ring is not None else None, topology.link_logs.level.value)
+    try:
+        yield recorder
+    finally:
+        recorder.end_second()
+        record(None)
+        if ring is not None:
+            ring.close()
+
+
+def _ring_file(topology: Topology, name: str, role: str, rings: Path, log: Emit) -> RingFile | None:
+    if not topology.is_recorded:
+        return None
+    about = {
+        "node": name,
+        "mesh": topology.mesh,
+        "role": role,
+        "version": version("amqpmesh"),
+        "topology": _sum_of(topology.file),
+    }
+    try:
+        return RingFile(rings, name, time.time_ns() // 1000, topology.link_logs.ring_bytes, about)
+    except OSError as error:
+        log(LinkLogOff(str(rings), error.strerror or str(error)))
+        return None
+
+
+def _sum_of(file: Path | None) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else ""
+
+
+async def keep_time(recorder: Recorder, now: Callable[[], float], on_second: Callable[[float], None]) -> None:
+    """Each second until it is cancelled: say what UTC is, and let go of what was counted. ``now``: the node's, in s."""
+    while recorder.capacity:
+        recorder.set_clock(time.time_ns() // 1000 - int(now() * 1e6))
+        on_second(now())
+        await asyncio.sleep(_PERIOD_S)

@@ -1,0 +1,219 @@
+"""What became of each delivery, and how long it took: records of fixed size in a ring, from which a writer takes them.
+
+The layout of the ring is that of `addressing.link_log_ring`: memory that outlives the process, one record for each
+delivery at its settlement (FULL), or sums of those of a second that are alike (SUMMARY). Nobody waits for the writer: what
+has no room is dropped, and counted. Times are microseconds of the monotonic clock, read once for each batch of input.
+
+Part 0: the whole way from the incoming link to the taker that had it last. A multicast leaves 1 for what its sender sent,
+and 2 for each copy with the copy's own outcome. So parts 0 and 1 are what came in, 0 and 2 what went out. What nobody had
+looked at when its sender was lost leaves none.
+"""
+
+import json
+
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.string cimport memcpy
+
+from wire.proton cimport pn
+from wire.traffic cimport Alike, Traffic
+
+from addressing import link_log_ring as ring
+
+cdef extern from *:
+    """
+    #define store_now(at, value) __atomic_store_n((unsigned long long *)(at), (value), __ATOMIC_RELEASE)
+    #define load_now(at) __atomic_load_n((unsigned long long *)(at), __ATOMIC_ACQUIRE)
+    """
+    void store_now(unsigned char *at, unsigned long long value) noexcept nogil
+    unsigned long long load_now(unsigned char *at) noexcept nogil
+
+cdef enum:
+    SECOND_US = 1000000
+    DELIVERY = 1
+    TRAFFIC = 2
+    TEXT = 255
+
+cdef size_t HEADER_BYTES = ring.HEADER_BYTES
+cdef size_t WRITTEN_AT = ring.WRITTEN_AT, TAKEN_AT = ring.TAKEN_AT
+cdef size_t DROPPED_AT = ring.DROPPED_AT, CLOCK_AT = ring.CLOCK_AT
+cdef unsigned int LARGEST = 0xFFFFFFFF
+
+RECORD_LEVELS = {"off": OFF, "summary": SUMMARY, "full": FULL}
+
+
+cdef class Recorder:
+    """Writes to ``memory``, a ring with its header filled in; None: records nothing. ``level``: of what has none of its own."""
+
+    def __cinit__(self, memory=None, unsigned char level=OFF):
+        self.changes, self.restless = [], []
+        if memory is None:
+            return
+        self.traffic = Traffic()
+        PyObject_GetBuffer(memory, &self.buffer, PyBUF_WRITABLE)
+        self.has_buffer = True
+        self.level = level
+        self.header = <unsigned char *>self.buffer.buf
+        self.slots = <Slot *>(self.header + HEADER_BYTES)
+        self.capacity = (self.buffer.len - HEADER_BYTES) // sizeof(Slot)
+
+    def __dealloc__(self):
+        if self.has_buffer:
+            PyBuffer_Release(&self.buffer)
+
+    # Deliveries
+    cdef void write(
+        self, unsigned char level, unsigned long long start_us, size_t size, unsigned int incoming,
+        unsigned int outgoing, size_t outcome, unsigned char part,
+    ) noexcept:  # fmt: skip
+        cdef unsigned int took_us = <unsigned int>min(self.now_us - start_us, LARGEST)
+        cdef unsigned int size_bytes = <unsigned int>min(size, LARGEST)
+        self._write(level, Slot(
+            start_us, took_us, size_bytes, incoming, outgoing, 1, DELIVERY, <unsigned char>outcome, part, 0
+        ))  # fmt: skip
+
+    cdef void write_message(
+        self, unsigned char level, unsigned char kind, unsigned long long start_us, unsigned int took_us, size_t size,
+        unsigned int queue,
+    ) noexcept:  # fmt: skip
+        """Of a message in a queue: ``kind`` as in the layout of the ring."""
+        self._write(level, Slot(start_us, took_us, <unsigned int>min(size, LARGEST), queue, 0, 1, kind, 0, 0, 0))
+
+    cdef void _write(self, unsigned char level, Slot slot) noexcept:
+        if level == FULL:
+            if self._has_room(1):
+                self._put(slot)
+                self._publish()
+        elif not self._count(slot):
+            self._put_traffic()
+            self._count(slot)
+
+    cdef bint _count(self, Slot slot) noexcept:
+        return self.traffic.add(
+            slot.incoming, slot.outgoing, slot.took_us, slot.size_bytes, slot.outcome, slot.part, slot.kind
+        )
+
+    cdef void _put_traffic(self) noexcept:
+        """What was counted of this second."""
+        cdef unsigned int number
+        cdef Alike alike
+        cdef unsigned long long end_us = (self.now_us // SECOND_US + 1) * SECOND_US
+        for number in range(self.traffic.used):
+            alike = self.traffic.at(number)
+            if self._has_room(1):
+                self._put(Slot(
+                    end_us if alike.kind == DELIVERY else end_us - alike.took_us, alike.took_us, alike.size_bytes,
+                    alike.incoming, alike.outgoing, alike.count, TRAFFIC if alike.kind == DELIVERY else alike.kind,
+                    alike.outcome, alike.part, 0,
+                ))  # fmt: skip
+        self.traffic.clear()
+        self._publish()
+
+    # The ring
+    cdef bint _has_room(self, size_t count) noexcept:
+        """False: that is one record that nobody will see."""
+        if self.written + count - self.taken <= self.capacity:
+            return True
+        self.taken = load_now(self.header + TAKEN_AT)
+        if self.written + count - self.taken <= self.capacity:
+            return True
+        self.dropped += 1
+        store_now(self.header + DROPPED_AT, self.dropped)
+        return False
+
+    cdef void _put(self, Slot slot) noexcept:
+        self.slots[self.next] = slot
+        self.next = self.next + 1 if self.next + 1 < self.capacity else 0
+        self.written += 1
+
+    cdef void _publish(self) noexcept:
+        """Whoever sees the count sees the slots."""
+        store_now(self.header + WRITTEN_AT, self.written)
+
+    # What has text in it
+    def tell(self, dict row):
+        """Record what the columns of ``row`` say; False when there was no room, or nothing is recorded."""
+        if not self.capacity:
+            return False
+        cdef bytes text = json.dumps(row, separators=(",", ":")).encode()
+        cdef Py_ssize_t size = len(text)
+        cdef size_t count = (size + sizeof(Slot) - 1) // sizeof(Slot)
+        cdef Slot piece
+        cdef Py_ssize_t start
+        if not self._has_room(1 + count):
+            return False
+        self._put(Slot(self.now_us, 0, <unsigned int>size, 0, 0, 1, TEXT, 0, 0, 0))
+        for start in range(0, size, sizeof(Slot)):
+            piece = Slot(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+            memcpy(&piece, PyBytes_AS_STRING(text) + start, min(sizeof(Slot), <size_t>(size - start)))
+            self._put(piece)
+        self._publish()
+        return True
+
+    # The ends of links
+    cdef int note(self, object end, bint is_there, object error) except -1:
+        """It came, or went: told once somebody asks."""
+        if self.capacity:
+            self.changes.append((end, is_there, error))
+        return 0
+
+    cdef int note_restless(self, object end) except -1:
+        """Once until it is asked for."""
+        if self.capacity:
+            self.restless.append(end)
+        return 0
+
+    def take_restless(self):
+        """Those of which something changes all the time: credit, copies that somebody misses."""
+        found, self.restless = self.restless, []
+        return found
+
+    @property
+    def has_changes(self):
+        return bool(self.changes)
+
+    def take_changes(self):
+        """(inlet or taker, is it there, error) of those that came or went since the last time."""
+        found, self.changes = self.changes, []
+        return found
+
+    # Time
+    def set_clock(self, long long ahead_us):
+        """What UTC is ahead of the monotonic clock."""
+        if self.capacity:
+            store_now(self.header + CLOCK_AT, <unsigned long long>ahead_us)
+
+    def end_second(self):
+        """Let go of what was counted."""
+        if self.capacity and self.traffic.used:
+            self._put_traffic()
+
+
+cdef Recorder recorder = Recorder()
+
+
+cdef size_t outcome_of(pn_delivery_t *incoming) noexcept:
+    """What its sender was told, or did."""
+    return ABORTED if pn.delivery_aborted(incoming) else pn.delivery_local_state(incoming)
+
+
+cdef int record_untaken(unsigned char level, unsigned int incoming, size_t size, size_t outcome) except -1:
+    """Of a delivery that no taker had: how long it waited is not known."""
+    if level:
+        recorder.write(level, recorder.now_us, size, incoming, 0, outcome, WHOLE_WAY)
+    return 0
+
+
+def record(memory, level="off"):
+    """Record from now on, in this process, to this ring; None ends it. Returns the recorder."""
+    global recorder
+    recorder = Recorder(memory, RECORD_LEVELS[level])
+    return recorder
+
+
+def set_now(double now_s):
+    """The time of the input that is looked at now, in seconds."""
+    cdef unsigned long long now_us = <unsigned long long>(now_s * 1e6)
+    if recorder.capacity and recorder.traffic.used and now_us // SECOND_US != recorder.now_us // SECOND_US:
+        recorder._put_traffic()
+    recorder.now_us = now_us

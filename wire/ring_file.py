@@ -1,0 +1,55 @@
+"""The file in memory that a node's records go to: made by the node, emptied and removed by the writer.
+
+See `addressing.link_log_ring`. Its room is taken on the disk at once: where there turns out to be none later, a process
+that writes to memory is killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import mmap
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from addressing import link_log_ring as ring
+
+
+class RingFile:
+    """``memory`` is the ring; the lock on it says that its node lives."""
+
+    def __init__(self, folder: Path, node: str, run_us: int, size_bytes: int, about: Mapping[str, str]) -> None:
+        """Raises OSError when there is no room for ``size_bytes``, or the folder cannot be written to."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"{node}.{run_us}.ring"
+        unfinished = path.with_suffix(".new")
+        self._handle = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.posix_fallocate(self._handle, 0, size_bytes)
+            self.memory = mmap.mmap(self._handle, size_bytes)
+            self.memory[: ring.HEADER_BYTES] = header(size_bytes, run_us, about)
+            # The writer never sees one that is half made.
+            unfinished.rename(path)
+        except OSError:
+            os.close(self._handle)
+            unfinished.unlink(missing_ok=True)
+            raise
+
+    def close(self) -> None:
+        """The node has written all it will. Its memory stays mapped until nobody refers to it."""
+        os.close(self._handle)
+
+
+def header(size_bytes: int, run_us: int, about: Mapping[str, str]) -> bytes:
+    """Of a ring of ``size_bytes`` in all."""
+    found = bytearray(ring.HEADER_BYTES)
+    said = json.dumps(dict(about)).encode()
+    capacity = (size_bytes - ring.HEADER_BYTES) // ring.SLOT_BYTES
+    found[: len(ring.MAGIC)] = ring.MAGIC
+    struct.pack_into("<Q", found, ring.CAPACITY_AT, capacity)
+    struct.pack_into("<Q", found, ring.RUN_AT, run_us)
+    found[ring.NODE_AT : ring.NODE_AT + len(said)] = said
+    return bytes(found)
