@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 import numpy
 import pyarrow
@@ -25,7 +25,8 @@ SCHEMA: Final = pyarrow.schema([(column.name, _TYPES[column.type]) for column in
 RISING: Final = ("at_us", "took_us")
 """Columns with too many values for a dictionary, and small steps between them."""
 
-Words = pyarrow.DictionaryArray
+Words: TypeAlias = Any
+"""A pyarrow.DictionaryArray."""
 
 
 def metadata(node: str, run: int, mesh: str) -> dict[str, str]:
@@ -72,7 +73,7 @@ def batch_of_rows(rows: Sequence[Mapping[str, str | int | None]]) -> pyarrow.Rec
 
 def words(codes: numpy.ndarray[Any, Any], dictionary: Sequence[str]) -> Words:
     """A column of text: ``codes`` are places in ``dictionary``."""
-    return Words.from_arrays(pyarrow.array(codes, pyarrow.int32()), pyarrow.array(dictionary, pyarrow.string()))
+    return pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes, pyarrow.int32()), pyarrow.array(dictionary, pyarrow.string()))
 
 
 def same(word: str, count: int) -> Words:
