@@ -20,6 +20,10 @@ VERSION_KEY: Final = "amqpmesh.link-log"
 NODE_KEY: Final = "amqpmesh.node"
 RUN_KEY: Final = "amqpmesh.run"
 MESH_KEY: Final = "amqpmesh.mesh"
+DROPPED_KEY: Final = "amqpmesh.dropped"
+"""How many records the node had lost for want of room, ever in this run, when the file was written."""
+REPLACES_KEY: Final = "amqpmesh.replaces"
+"""Names of files of the same directory, a JSON list: all that is in them is in this one, and they no longer count."""
 
 
 class Level(StrEnum):

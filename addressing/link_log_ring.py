@@ -7,18 +7,19 @@
           128  taken: slots, ever              by the writer
           192  dropped: records, ever          by the node, for want of room
           256  clock: what UTC is ahead of the monotonic clock, us; by the node, each second
-          512  JSON: the node's name, its mesh, role, version, topology; padded with zeros
+          512  JSON: "node" (its name), "mesh", "role", "version", "topology"; padded with zeros
 
 A slot of 32 bytes is a record: of a delivery, of traffic, or of a message in a queue. What has text in it is a JSON
 object of the columns of its row, in as many slots as it takes, after one that says how long it is. Slot ``n`` ever
 lies in slot ``n % capacity``. Whoever writes a ring holds a lock on it (flock): a ring without one is of a node that is
-gone.
+gone. A node makes it as a file of another name, locks it, fills in the header and renames it to end with `.ring`.
 
     start_us (8) | took_us (4) | size_bytes (4) | incoming (4) | outgoing (4)
         | count (4) | kind (1) | outcome (1) | part (1) | 0 (1)
 
-``start_us`` is of the monotonic clock; ``took_us`` and ``size_bytes`` stop at 2^32 - 1. Of a message in a queue,
-``incoming`` is the number of the queue. Of text, ``size_bytes`` is its length and ``start_us`` when it happened.
+``start_us`` is of the monotonic clock; ``took_us`` and ``size_bytes`` stop at 2^32 - 1. A delivery or message was over
+at ``start_us + took_us``; of traffic, ``start_us`` is the end of its second. Of a message in a queue, ``incoming`` is
+the number of the queue. Of text, ``size_bytes`` is its length and ``start_us`` when it happened.
 """
 
 from __future__ import annotations
