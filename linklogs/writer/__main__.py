@@ -1,0 +1,58 @@
+"""`python -m linklogs.writer RINGS OUT`"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from addressing.link_log import COLUMNS
+from linklogs.writer.redacting import PERSONAL
+from linklogs.writer.run import run
+from linklogs.writer.settings import MIB, Settings
+from linklogs.writer.writer import WriterInUse
+
+TEXT_COLUMNS = [column.name for column in COLUMNS if column.type == "string"]
+
+
+@click.command()
+@click.argument("rings", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("out", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--redact-key-file", type=click.Path(path_type=Path, exists=True), help="Its bytes are the key.")
+@click.option(
+    "--redact", "columns", multiple=True, default=PERSONAL, show_default=True, type=click.Choice(TEXT_COLUMNS)
+)
+@click.option("--spool-bytes", default=16 * MIB, show_default=True, type=click.IntRange(min=1))
+@click.option("--spool-s", default=60.0, show_default=True, type=click.FloatRange(min=0))
+@click.option("--keep-s", type=click.FloatRange(min=0), help="Of files whose hour is over.")
+@click.option("--keep-bytes", type=click.IntRange(min=0), help="Of all files.")
+@click.option("--poll-s", default=0.1, show_default=True, type=click.FloatRange(min=0.001))
+def main(
+    rings: Path, out: Path, redact_key_file: Path | None, columns: tuple[str, ...],
+    spool_bytes: int, spool_s: float, keep_s: float | None, keep_bytes: int | None, poll_s: float,
+) -> None:  # fmt: skip
+    """Turn the rings in RINGS into files of the link log in OUT, until SIGTERM or Ctrl-C."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    settings = Settings(rings, out, _key(redact_key_file), columns, spool_bytes, spool_s, keep_s, keep_bytes, poll_s)
+    try:
+        run(settings, stop)
+    except (WriterInUse, OSError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _key(path: Path | None) -> bytes | None:
+    """Raises ClickException for an empty file: hashes without a key can be guessed back."""
+    if path is None:
+        return None
+    key = path.read_bytes().strip()
+    if not key:
+        raise click.ClickException(f"{path}: empty, expected a key to redact with")
+    return key
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What of the slots of a ring goes on: what makes sense, and with text as it may be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy
+
+from addressing.link_log_ring import KINDS
+from linklogs.writer.redacting import Redactor
+from linklogs.writer.rows import Row, format_row, parse
+from linklogs.writer.slots import SLOT_TYPE, Slots, Span, records, text_of, text_slots
+
+_KNOWN: Final = numpy.isin(numpy.arange(256), list(KINDS))
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """``rows`` of the text among ``slots``, in order; ``refused``: records that made no sense."""
+
+    slots: Slots
+    rows: list[Row]
+    refused: int
+
+
+def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> Admitted:
+    """``slots`` are whole records. What is refused is not even copied: nobody knows what is in it."""
+    keep = records(slots, spans)
+    unknown = int(numpy.count_nonzero(keep & ~_KNOWN[slots["kind"]]))
+    if unknown:
+        keep &= _KNOWN[slots["kind"]]
+    read = [parse(text_of(slots, span)) for span in spans]
+    rows = [redactor.row(row) for row in read if row is not None]
+    refused = unknown + len(spans) - len(rows)
+    if not refused and not redactor.is_active:
+        return Admitted(slots, rows, 0)
+    return Admitted(_rebuilt(slots, spans, keep, read, redactor), rows, refused)
+
+
+def text_record(at_us: int, row: Row) -> Slots:
+    """``at_us`` of the monotonic clock."""
+    return text_slots(max(0, at_us), format_row(row))
+
+
+def _rebuilt(
+    slots: Slots, spans: list[Span], keep: numpy.ndarray[tuple[int], numpy.dtype[numpy.bool_]],
+    read: list[Row | None], redactor: Redactor,
+) -> Slots:  # fmt: skip
+    pieces = [numpy.empty(0, SLOT_TYPE)]
+    begin = 0
+    for (head, end), row in zip(spans, read, strict=True):
+        pieces.append(slots[begin:head][keep[begin:head]])
+        if row is not None:
+            pieces.append(text_record(int(slots["start_us"][head]), redactor.row(row)))
+        begin = end
+    pieces.append(slots[begin:][keep[begin:]])
+    return numpy.concatenate(pieces)

@@ -1,0 +1,132 @@
+"""Records of a spool as a file of Parquet: a row group for each kind, what is live before what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy
+import pyarrow
+
+from addressing.link_log import DROPPED_KEY, Kind
+from addressing.link_log_ring import DELIVERY, KINDS, OUTCOMES, PARTS, TRAFFIC
+from linklogs.parquet import batch, batch_of_rows, metadata, open_writer, same
+from linklogs.writer.rows import Row, parse
+from linklogs.writer.slots import Slots, Span, at_us, records, text_of, text_spans
+from linklogs.writer.spool import Content, joined
+
+Numbers = numpy.ndarray[Any, Any]
+_UNKNOWN: Final = -1
+
+
+def encode(content: Content, redact: Callable[[Row], Row], began_us: int) -> pyarrow.Buffer:
+    """``redact`` turns text of the spool into what may be read; ``began_us``: when the file was begun."""
+    owner = content.head.owner
+    sink = pyarrow.BufferOutputStream()
+    described = metadata(owner.node, owner.run, owner.mesh)
+    with open_writer(sink, described | {DROPPED_KEY: str(_dropped(content))}) as writer:
+        for group in _groups(content, redact, began_us):
+            writer.write_batch(group)
+    return sink.getvalue()
+
+
+def _dropped(content: Content) -> int:
+    return content.chunks[-1].dropped if content.chunks else content.head.dropped
+
+
+def _groups(content: Content, redact: Callable[[Row], Row], began_us: int) -> Iterator[pyarrow.RecordBatch]:
+    slots, clocks = joined(content.chunks)
+    spans = text_spans(slots)
+    times = at_us(slots, clocks)
+    live = [redact({**row, "at_us": began_us}) for row in content.head.live]
+    rows = live + [redact(row) for row in _text_rows(slots, times, spans)]
+    run = content.head.owner.run
+    for kind in Kind:
+        if alike := [{**row, "run": run} for row in rows if row["kind"] == kind]:
+            yield batch_of_rows(alike)
+    yield from _slot_groups(slots, times, records(slots, spans), run)
+
+
+def _text_rows(slots: Slots, times: Numbers, spans: list[Span]) -> Iterator[Row]:
+    for span in spans:
+        row = parse(text_of(slots, span))
+        if row is not None:
+            yield {**row, "at_us": int(times[span[0]])}
+
+
+def _slot_groups(slots: Slots, times: Numbers, mask: Numbers, run: int) -> Iterator[pyarrow.RecordBatch]:
+    kinds = slots["kind"]
+    for wanted, columns in (
+        (kinds == DELIVERY, _delivery_columns),
+        (kinds == TRAFFIC, _traffic_columns),
+        ((kinds != DELIVERY) & (kinds != TRAFFIC), _message_columns),
+    ):
+        chosen = mask & wanted
+        count = int(numpy.count_nonzero(chosen))
+        if count == len(slots):
+            yield batch(_common_columns(slots, times, run) | columns(slots), count)
+        elif count:
+            some = slots[chosen]
+            yield batch(_common_columns(some, times[chosen], run) | columns(some), count)
+
+
+def _common_columns(slots: Slots, times: Numbers, run: int) -> dict[str, Any]:
+    return {
+        "at_us": times,
+        "run": numpy.full(len(slots), run, numpy.int64),
+        "size_bytes": _numbers(slots["size_bytes"]),
+        "took_us": _numbers(slots["took_us"]),
+    }
+
+
+def _delivery_columns(slots: Slots) -> dict[str, Any]:
+    count = numpy.ones(len(slots), numpy.int64)
+    return _moved_columns(slots) | {"kind": same(Kind.DELIVERY, len(slots)), "count": count}
+
+
+def _traffic_columns(slots: Slots) -> dict[str, Any]:
+    return _moved_columns(slots) | {"kind": same(Kind.TRAFFIC, len(slots)), "count": _numbers(slots["count"])}
+
+
+def _moved_columns(slots: Slots) -> dict[str, Any]:
+    return {
+        "incoming": _numbers(slots["incoming"]),
+        "outgoing": _numbers(slots["outgoing"]),
+        "outcome": _OUTCOMES(slots["outcome"]),
+        "part": _PARTS(slots["part"]),
+    }
+
+
+def _message_columns(slots: Slots) -> dict[str, Any]:
+    return {
+        "kind": same(Kind.MESSAGE, len(slots)),
+        "event": _EVENTS(slots["kind"]),
+        "queue": _numbers(slots["incoming"]),
+        "count": _numbers(slots["count"]),
+    }
+
+
+def _numbers(field: Numbers) -> Numbers:
+    return field.astype(numpy.int64)
+
+
+class _Words:
+    """Turns codes of one byte into words; null for a code that has none."""
+
+    def __init__(self, words: Mapping[int, str]) -> None:
+        dictionary = sorted(set(words.values()))
+        self._dictionary = pyarrow.array(dictionary, pyarrow.string())
+        self._place = numpy.full(256, _UNKNOWN, numpy.int32)
+        for code, word in words.items():
+            self._place[code] = dictionary.index(word)
+
+    def __call__(self, codes: Numbers) -> pyarrow.DictionaryArray:
+        places = self._place[codes]
+        unknown = places == _UNKNOWN
+        indices = pyarrow.array(places, pyarrow.int32(), mask=unknown if unknown.any() else None)
+        return pyarrow.DictionaryArray.from_arrays(indices, self._dictionary)
+
+
+_OUTCOMES: Final = _Words(OUTCOMES)
+_PARTS: Final = _Words(PARTS)
+_EVENTS: Final = _Words({code: event for code, (_, event) in KINDS.items() if event is not None})

@@ -1,0 +1,120 @@
+"""What the writer says: one JSON object a line on stderr, a frozen dataclass for each event."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class WriterEvent:
+    """``level`` is a property of the kind, not of the occurrence."""
+
+    level: ClassVar[str] = "info"
+
+    @classmethod
+    def event_name(cls) -> str:
+        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStarted(WriterEvent):
+    rings: str
+    out: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStopped(WriterEvent):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class RingFound(WriterEvent):
+    node: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class RingEnded(WriterEvent):
+    """Its node is gone, and all that was in it is in files."""
+
+    node: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class RingPutAside(WriterEvent):
+    level: ClassVar[str] = "error"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolPutAside(WriterEvent):
+    level: ClassVar[str] = "error"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsRefused(WriterEvent):
+    """They made no sense, or are of a kind that this version does not know."""
+
+    level: ClassVar[str] = "warning"
+    node: str
+    run: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileWritten(WriterEvent):
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WritingFailed(WriterEvent):
+    """Said once; tried again until `writing_recovered`."""
+
+    level: ClassVar[str] = "error"
+    node: str
+    run: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class WritingRecovered(WriterEvent):
+    node: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookingFailed(WriterEvent):
+    """At rings, or at old files. Said once for each error."""
+
+    level: ClassVar[str] = "error"
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesExpired(WriterEvent):
+    files: int
+    size_bytes: int
+
+
+Tell = Callable[[WriterEvent], None]
+
+
+def tell(event: WriterEvent) -> None:
+    """A stderr that is gone or full is not a reason to fail."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    line = {"ts": now, "level": event.level, "event": event.event_name(), **dataclasses.asdict(event)}
+    try:
+        sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return

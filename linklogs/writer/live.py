@@ -1,0 +1,65 @@
+"""What is there now, of one node? What each file opens with. Sans-IO: feed it the rows of text records, in order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from addressing.link_log import Event, Kind
+from linklogs.writer.rows import Row
+
+_KEYS: Final = {
+    Kind.CONNECTION: "connection",
+    Kind.LINK: "link",
+    Kind.NEIGHBOR: "neighbor",
+    Kind.PATH: "egress",
+    Kind.QUEUE: "queue",
+    Kind.CREDIT: "link",
+}
+"""In the order of the list, which begins with the node."""
+
+_OF_THE_MOMENT: Final = ("starved_us", "count")
+"""Of what lies between two records: in the list, it would count again."""
+
+
+class Live:
+    """Always: a link in the list has its connection there, if it names one that was ever opened.
+
+    ``node`` is a row of what the node says of itself.
+    """
+
+    def __init__(self, node: Row) -> None:
+        self._node: Row = {**node, "kind": Kind.NODE, "event": Event.LIVE}
+        self._rows: dict[Kind, dict[str | int, Row]] = {kind: {} for kind in _KEYS}
+
+    def on_row(self, row: Row) -> None:
+        kind = Kind(str(row["kind"]))
+        if kind is Kind.NODE:
+            self._node |= _lasting(row)
+        elif kind in _KEYS and (key := row.get(_KEYS[kind])) is not None:
+            self._on_thing(kind, key, row)
+
+    def rows(self, clock_us: int, dropped: int) -> list[Row]:
+        """``clock_us``: what UTC is ahead of the monotonic clock. ``dropped``: records ever, for want of room."""
+        node: Row = {**self._node, "clock_us": clock_us, "count": dropped}
+        return [node, *(row for rows in self._rows.values() for row in rows.values())]
+
+    def _on_thing(self, kind: Kind, key: str | int, row: Row) -> None:
+        match row.get("event"):
+            case Event.CLOSED:
+                self._close(kind, key)
+            case Event.OPENED | Event.LIVE:
+                self._rows[kind][key] = _lasting(row)
+            case Event.CHANGED:
+                self._rows[kind][key] = self._rows[kind].get(key, {}) | _lasting(row)
+
+    def _close(self, kind: Kind, key: str | int) -> None:
+        self._rows[kind].pop(key, None)
+        if kind is Kind.LINK:
+            self._rows[Kind.CREDIT].pop(key, None)
+        elif kind is Kind.CONNECTION:
+            for link in [link for link, row in self._rows[Kind.LINK].items() if row.get("connection") == key]:
+                self._close(Kind.LINK, link)
+
+
+def _lasting(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name not in _OF_THE_MOMENT} | {"event": Event.LIVE}

@@ -1,0 +1,50 @@
+"""Which files of the link log are too old, or too many?"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from linklogs.naming import HOUR_US, files_in, hours
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    files: int
+    size_bytes: int
+
+
+def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None) -> Expired:
+    """Delete files of hours that ended ``keep_s`` ago; then, the oldest hour first, what is beyond ``keep_bytes``.
+
+    What is being written has no name yet that is looked at. Raises OSError.
+    """
+    kept = [(began_us, path, _size(path)) for began_us, hour in hours(out) for path in files_in(hour)]
+    old_us = None if keep_s is None else now_us - int(keep_s * 1_000_000)
+    total_bytes = sum(size for _, _, size in kept)
+    gone = []
+    for began_us, path, size in kept:
+        is_old = old_us is not None and began_us + HOUR_US <= old_us
+        if is_old or (keep_bytes is not None and total_bytes > keep_bytes):
+            path.unlink(missing_ok=True)
+            total_bytes -= size
+            gone.append((path, size))
+    _remove_empty({path.parent for path, _ in gone})
+    return Expired(len(gone), sum(size for _, size in gone))
+
+
+def _size(path: Path) -> int:
+    """0 if somebody merged it meanwhile."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _remove_empty(directories: set[Path]) -> None:
+    # Somebody may put a file there at this moment: then it is not empty, and stays.
+    for hour in directories:
+        with suppress(OSError):
+            hour.rmdir()
+            hour.parent.rmdir()

@@ -1,0 +1,177 @@
+"""How does the writer read what a node recorded? A ring, mapped; addressing/link_log_ring.py says what is where."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import mmap
+import os
+import struct
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy
+
+from addressing.link_log_ring import (
+    CAPACITY_AT,
+    CLOCK_AT,
+    DROPPED_AT,
+    HEADER_BYTES,
+    MAGIC,
+    NODE_AT,
+    RUN_AT,
+    SLOT_BYTES,
+    TAKEN_AT,
+    WRITTEN_AT,
+)
+from linklogs.writer.rows import Row
+from linklogs.writer.slots import SLOT_TYPE, Slots
+
+SUFFIX: Final = ".ring"
+DAMAGED: Final = ".damaged"
+_NODE_COLUMNS: Final = ("role", "version", "topology")
+_MAKING_S: Final = 5.0
+"""A node that takes longer than this to fill in the header of a ring is no more."""
+
+
+class RingDamaged(Exception):
+    """The place, what is there, and what was expected."""
+
+
+class RingNotReady(Exception):
+    """A node is making it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """``run``: when the node started, us of UTC. ``row``: what the node says of itself, as columns."""
+
+    node: str
+    run: int
+    mesh: str
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Ever, of slots and of records; ``clock_us`` is what UTC is ahead of the monotonic clock."""
+
+    written: int
+    taken: int
+    dropped: int
+    clock_us: int
+
+
+class Ring:
+    """Always: ``taken <= written <= taken + capacity``, or ``look`` raises RingDamaged."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises RingDamaged, RingNotReady, or OSError."""
+        self.path = path
+        self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self.capacity, self.owner = _header(path, self._handle)
+            self._bytes = HEADER_BYTES + self.capacity * SLOT_BYTES
+            self._check_size()
+            self._map: mmap.mmap = mmap.mmap(self._handle, self._bytes)
+        except BaseException:
+            os.close(self._handle)
+            raise
+        # Numbers are read and written as one word each: the node does so at the same time.
+        self._words: numpy.ndarray[Any, Any] = numpy.frombuffer(self._map, "<u8", HEADER_BYTES // 8)
+        self._slots: Slots = numpy.frombuffer(self._map, SLOT_TYPE, self.capacity, HEADER_BYTES)
+        self._written = 0
+
+    def look(self) -> Counts:
+        """Raises RingDamaged for counts that no node and no writer leave."""
+        self._check_size()
+        written, taken, dropped, clock = (self._word(at) for at in (WRITTEN_AT, TAKEN_AT, DROPPED_AT, CLOCK_AT))
+        if not (taken <= written and self._written <= written <= taken + self.capacity):
+            raise RingDamaged(
+                f"{self.path}: {written} slots written and {taken} taken, {self._written} written before, "
+                f"expected no more than {self.capacity} between them and no step back"
+            )
+        self._written = written
+        return Counts(written, taken, dropped, clock - (clock >> 63 << 64))
+
+    def read(self, first: int, count: int) -> Slots:
+        """A copy of ``count`` slots, the first of which is number ``first`` ever."""
+        begin = first % self.capacity
+        head = self._slots[begin : begin + count]
+        if len(head) == count:
+            return head.copy()
+        return numpy.concatenate([head, self._slots[: count - len(head)]])
+
+    def advance(self, taken: int) -> None:
+        """The node may use all slots before number ``taken`` again."""
+        self._words[TAKEN_AT // 8] = taken
+
+    def is_abandoned(self) -> bool:
+        """No node holds it."""
+        return _is_free(self._handle)
+
+    def close(self) -> None:
+        del self._words, self._slots
+        self._map.close()
+        os.close(self._handle)
+
+    def delete(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self.close()
+
+    def _word(self, at: int) -> int:
+        return int(self._words[at // 8])
+
+    def _check_size(self) -> None:
+        # A read beyond the end would be a signal that ends the process, not an exception.
+        size = os.fstat(self._handle).st_size
+        if size < self._bytes:
+            raise RingDamaged(f"{self.path}: {size} bytes, expected {self._bytes} for {self.capacity} slots")
+
+
+def put_aside(path: Path) -> None:
+    """Where nobody takes it for a ring, and somebody may look at it."""
+    with suppress(FileNotFoundError):
+        path.rename(path.with_name(path.name + DAMAGED))
+
+
+def _header(path: Path, handle: int) -> tuple[int, Owner]:
+    head = os.pread(handle, HEADER_BYTES, 0)
+    if head[: len(MAGIC)] != MAGIC:
+        if not head.strip(b"\0") and _may_be_made(handle):
+            raise RingNotReady(path)
+        raise RingDamaged(f"{path}: begins with {head[: len(MAGIC)]!r}, expected {MAGIC!r}")
+    if len(head) < HEADER_BYTES:
+        raise RingDamaged(f"{path}: {len(head)} bytes, expected a header of {HEADER_BYTES}")
+    capacity, run = (struct.unpack_from("<Q", head, at)[0] for at in (CAPACITY_AT, RUN_AT))
+    if not 0 < capacity < 1 << 40 or not 0 < run < 1 << 63:
+        raise RingDamaged(f"{path}: {capacity} slots of a node that started at {run} us, expected some of both")
+    return capacity, _owner(path, run, head[NODE_AT:].rstrip(b"\0"))
+
+
+def _owner(path: Path, run: int, data: bytes) -> Owner:
+    try:
+        said = json.loads(data)
+        node, mesh = str(said["node"]), str(said.get("mesh", ""))
+        (node + mesh).encode()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        said, node = None, ""
+    if not node:
+        raise RingDamaged(f"{path}: its header says {data[:60]!r}, expected a JSON object that names a node")
+    return Owner(node, run, mesh, {name: str(said[name]) for name in _NODE_COLUMNS if said.get(name) is not None})
+
+
+def _may_be_made(handle: int) -> bool:
+    return not _is_free(handle) or time.time() - os.fstat(handle).st_mtime < _MAKING_S
+
+
+def _is_free(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return True

@@ -1,0 +1,28 @@
+"""The writer as a process: a look at the rings every so often, until somebody wants it to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from linklogs.writer.events import WriterStarted, WriterStopped, tell
+from linklogs.writer.intake import Now
+from linklogs.writer.settings import Settings
+from linklogs.writer.writer import Writer
+
+
+def run(settings: Settings, stop: threading.Event) -> None:
+    """Until ``stop``; then all that was recorded so far becomes files. Raises WriterInUse or OSError at the start."""
+    writer = Writer(settings)
+    tell(WriterStarted(str(settings.rings), str(settings.out)))
+    try:
+        while not stop.wait(settings.poll_s):
+            writer.step(_now())
+        writer.finish(_now())
+    finally:
+        writer.close()
+    tell(WriterStopped())
+
+
+def _now() -> Now:
+    return Now(time.time_ns() // 1000, time.monotonic())

@@ -1,0 +1,30 @@
+"""What is the writer told?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from linklogs.writer.redacting import PERSONAL
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``rings``: where nodes put theirs. ``out``: where files of the link log go.
+
+    A spool becomes a file when it has ``spool_bytes`` of records, or has had any for ``spool_s`` seconds, or when its
+    hour is over. Files whose hour ended ``keep_s`` ago go, and beyond ``keep_bytes`` in all the oldest; None keeps.
+    With ``redact_key`` what is in ``redact_columns`` becomes keyed hashes. ``poll_s``: between two looks at the rings.
+    """
+
+    rings: Path
+    out: Path
+    redact_key: bytes | None = field(default=None, repr=False)
+    redact_columns: tuple[str, ...] = PERSONAL
+    spool_bytes: int = 16 * MIB
+    spool_s: float = 60.0
+    keep_s: float | None = None
+    keep_bytes: int | None = None
+    poll_s: float = 0.1

@@ -1,0 +1,217 @@
+"""What came out of a ring and is in no file yet: whole records in a file of their own, append only.
+
+    "AMQspol1" | length (8) | crc32 (8) | 0 (8) | JSON of that length, padded with zeros to a slot      the head
+    "AMQchnk1" | ring (8) | ring slots (8) | first (8) | slots (8) | clock (8) | dropped (8) | crc32 (8)   a chunk
+        | slots of 32 bytes, as in a ring                                                             any number of them
+
+All numbers little-endian. A chunk stands for ``ring slots`` slots of the ring from number ``ring`` on, and has in it
+``slots`` slots, numbered from ``first`` on in all spools of a run: fewer when records made no sense, more when the
+writer has something to say, others when they were redacted. ``clock`` is what UTC is ahead of the monotonic clock, us,
+``dropped`` the records ever lost in the ring; both were so when the chunk was written. The crc is of all the rest of
+the chunk.
+
+A process that dies leaves at most one chunk torn, at the end: whoever reads stops before it, and whoever goes on
+writes over it. The head is whole as soon as the file has its name. Nothing is synced but the head: this is a promise
+about processes, as the ring is; a power cut may take the last chunks, and what the ring says was taken shows how many.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy
+
+from addressing.link_log_ring import SLOT_BYTES
+from linklogs.naming import escape
+from linklogs.private_files import replacing
+from linklogs.writer.ring import Owner
+from linklogs.writer.rows import Row
+from linklogs.writer.slots import SLOT_TYPE, Slots, as_slots, at_us
+
+SUFFIX: Final = ".spool"
+DRAFT: Final = ".draft"
+_HEAD: Final = struct.Struct("<8sQQ8x")
+_HEAD_MAGIC: Final = b"AMQspol1"
+_CHUNK: Final = struct.Struct("<8sQQQQqQ")
+_CHUNK_MAGIC: Final = b"AMQchnk1"
+_CRC: Final = struct.Struct("<Q")
+_CHUNK_BYTES: Final = _CHUNK.size + _CRC.size
+
+
+class SpoolDamaged(Exception):
+    """The place, what is there, and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Whose spool it is, and what was so when it was begun. ``is_redacted``: all text is as it may be read."""
+
+    owner: Owner
+    first: int
+    ring: int
+    clock_us: int
+    dropped: int
+    is_redacted: bool
+    live: list[Row] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    ring: int
+    ring_count: int
+    first: int
+    clock_us: int
+    dropped: int
+    slots: Slots
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """``end_bytes``: of the last whole chunk."""
+
+    head: Head
+    chunks: list[Chunk]
+    end_bytes: int
+
+
+class Spool:
+    """Always: ``first``, ``ring``, ``clock_us`` and ``dropped`` are what the next chunk goes on from."""
+
+    def __init__(self, path: Path, content: Content) -> None:
+        """Cuts off what is torn."""
+        self.path = path
+        self.head = head = content.head
+        self.first, self.ring, self.clock_us, self.dropped = head.first, head.ring, head.clock_us, head.dropped
+        self.begun_us: int | None = None
+        self.record_bytes = 0
+        self._end_bytes = content.end_bytes
+        for chunk in content.chunks:
+            self._on_chunk(chunk)
+        self._handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        os.ftruncate(self._handle, self._end_bytes)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.first == self.head.first
+
+    def append(self, ring_count: int, clock_us: int, dropped: int, slots: Slots) -> None:
+        """Raises OSError, and then it is as it was."""
+        chunk = Chunk(self.ring, ring_count, self.first, clock_us, dropped, slots)
+        data = _encode_chunk(chunk)
+        self._write(data)
+        self._end_bytes += len(data)
+        self._on_chunk(chunk)
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+    def delete(self) -> None:
+        self.close()
+        self.path.unlink()
+
+    def _on_chunk(self, chunk: Chunk) -> None:
+        if self.begun_us is None and len(chunk.slots):
+            self.begun_us = int(at_us(chunk.slots[:1], chunk.clock_us)[0])
+        self.ring += chunk.ring_count
+        self.first += len(chunk.slots)
+        self.record_bytes += chunk.slots.nbytes
+        self.clock_us, self.dropped = chunk.clock_us, chunk.dropped
+
+    def _write(self, data: bytes) -> None:
+        done = 0
+        try:
+            while done < len(data):
+                done += os.pwrite(self._handle, memoryview(data)[done:], self._end_bytes + done)
+        except OSError:
+            os.ftruncate(self._handle, self._end_bytes)
+            raise
+
+
+def begin(directory: Path, head: Head) -> Spool:
+    """A new one. Raises OSError, and then there is none."""
+    path = directory / name_of(head.owner, head.first)
+    text = json.dumps(asdict(head), separators=(",", ":")).encode()
+    data = _HEAD.pack(_HEAD_MAGIC, len(text), zlib.crc32(text)) + text + bytes(-len(text) % SLOT_BYTES)
+    with replacing(path, path.with_suffix(DRAFT)) as file:
+        file.write(data)
+    return Spool(path, Content(head, [], len(data)))
+
+
+def run_name(owner: Owner) -> str:
+    """What the names of all spools of a run begin with."""
+    return f"{escape(owner.node)}.{owner.run}"
+
+
+def name_of(owner: Owner, first: int) -> str:
+    return f"{run_name(owner)}.{first:020d}{SUFFIX}"
+
+
+def first_of(path: Path) -> int:
+    """By its name alone."""
+    return int(path.stem.rpartition(".")[2])
+
+
+def run_of(path: Path) -> str:
+    """As ``run_name``, by its name alone."""
+    return path.stem.rpartition(".")[0]
+
+
+def read(path: Path) -> Content:
+    """Up to what is torn. Raises SpoolDamaged if not even the head is whole, or OSError."""
+    data = path.read_bytes()
+    head, at = _decode_head(path, data)
+    chunks = []
+    first, ring = head.first, head.ring
+    for chunk in _chunks(data, at):
+        if (chunk.first, chunk.ring) != (first, ring):
+            break
+        first, ring, at = first + len(chunk.slots), ring + chunk.ring_count, at + _CHUNK_BYTES + chunk.slots.nbytes
+        chunks.append(chunk)
+    return Content(head, chunks, at)
+
+
+def joined(chunks: list[Chunk]) -> tuple[Slots, numpy.ndarray[Any, Any]]:
+    """The slots of all of them, and beside each its clock."""
+    lengths = [len(chunk.slots) for chunk in chunks]
+    slots = numpy.concatenate([numpy.empty(0, SLOT_TYPE), *(chunk.slots for chunk in chunks)])
+    return slots, numpy.repeat(numpy.array([chunk.clock_us for chunk in chunks], numpy.int64), lengths)
+
+
+def _encode_chunk(chunk: Chunk) -> bytes:
+    count = len(chunk.slots)
+    head = _CHUNK.pack(_CHUNK_MAGIC, chunk.ring, chunk.ring_count, chunk.first, count, chunk.clock_us, chunk.dropped)
+    slots = chunk.slots.tobytes()
+    return head + _CRC.pack(zlib.crc32(slots, zlib.crc32(head))) + slots
+
+
+def _chunks(data: bytes, at: int) -> Iterator[Chunk]:
+    view = memoryview(data)
+    while at + _CHUNK_BYTES <= len(data):
+        magic, ring, ring_count, first, count, clock_us, dropped = _CHUNK.unpack_from(data, at)
+        begin = at + _CHUNK_BYTES
+        end = begin + count * SLOT_BYTES
+        if magic != _CHUNK_MAGIC or end > len(data):
+            return
+        crc = zlib.crc32(view[begin:end], zlib.crc32(view[at : at + _CHUNK.size]))
+        if crc != _CRC.unpack_from(data, at + _CHUNK.size)[0]:
+            return
+        yield Chunk(ring, ring_count, first, clock_us, dropped, as_slots(view[begin:end]))
+        at = end
+
+
+def _decode_head(path: Path, data: bytes) -> tuple[Head, int]:
+    if len(data) >= _HEAD.size:
+        magic, length, crc = _HEAD.unpack_from(data)
+        text = data[_HEAD.size : _HEAD.size + length]
+        if magic == _HEAD_MAGIC and len(text) == length and zlib.crc32(text) == crc:
+            fields = json.loads(text)
+            owner = Owner(**fields.pop("owner"))
+            return Head(owner=owner, **fields), _HEAD.size + length + -length % SLOT_BYTES
+    raise SpoolDamaged(f"{path}: its head of {len(data)} bytes is not whole, expected {_HEAD_MAGIC!r} and its crc32")

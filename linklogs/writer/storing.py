@@ -1,0 +1,66 @@
+"""How does a spool become a file of the link log? Once, however often the writer dies meanwhile."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import pyarrow
+
+from linklogs.live_files import replaced_in
+from linklogs.naming import directory_of, file_name
+from linklogs.private_files import make_directories, replacing
+from linklogs.writer import spool
+from linklogs.writer.encoding import encode
+from linklogs.writer.failpoints import Failpoint, Passing
+from linklogs.writer.redacting import Redactor
+from linklogs.writer.slots import at_us
+
+_BEFORE_START_US: Final = timedelta(days=30) // timedelta(microseconds=1)
+_AFTER_START_US: Final = timedelta(days=3650) // timedelta(microseconds=1)
+
+
+def sensible_us(at: int, run: int) -> int:
+    """``at``; when the node started if no clock is that wrong. Of the same record always the same."""
+    return at if -_BEFORE_START_US <= at - run <= _AFTER_START_US else run
+
+
+def store(path: Path, out: Path, redactor: Redactor, passing: Passing) -> Path | None:
+    """Where it is now; None if there was nothing in it, or it was there before. The spool is as it was.
+
+    Raises SpoolDamaged for what can be no file ever, and OSError.
+    """
+    content = spool.read(path)
+    if content.chunks and any(len(chunk.slots) for chunk in content.chunks):
+        try:
+            return _store(path, content, out, redactor, passing)
+        finally:
+            # What Arrow would keep for the next file, which may be a minute away.
+            pyarrow.default_memory_pool().release_unused()
+    return None
+
+
+def _store(path: Path, content: spool.Content, out: Path, redactor: Redactor, passing: Passing) -> Path | None:
+    owner = content.head.owner
+    began_us = _began_us(content)
+    directory = directory_of(out, owner.node, began_us)
+    target = directory / file_name(owner.run, content.head.first)
+    if target.exists() or target.name in replaced_in(directory):
+        return None
+    redact = (lambda row: row) if content.head.is_redacted else redactor.row
+    try:
+        data = encode(content, redact, began_us)
+    except (pyarrow.ArrowException, ValueError) as error:
+        raise spool.SpoolDamaged(f"{path}: {error}, expected records that fit the schema") from error
+    make_directories(directory)
+    with replacing(target, path.with_suffix(spool.DRAFT)) as file:
+        file.write(data)
+        passing(Failpoint.FILE_WRITTEN)
+    passing(Failpoint.FILE_NAMED)
+    return target
+
+
+def _began_us(content: spool.Content) -> int:
+    chunk = next(chunk for chunk in content.chunks if len(chunk.slots))
+    return sensible_us(int(at_us(chunk.slots[:1], chunk.clock_us)[0]), content.head.owner.run)

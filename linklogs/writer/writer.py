@@ -1,0 +1,190 @@
+"""All rings of a directory, each on its way into files. Whoever owns it has the timer: ``step`` does what is due."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from linklogs.private_files import create, make_directories
+from linklogs.writer import spool
+from linklogs.writer.events import (
+    FilesExpired,
+    LookingFailed,
+    RingFound,
+    RingPutAside,
+    Tell,
+    WritingFailed,
+    WritingRecovered,
+    tell,
+)
+from linklogs.writer.failpoints import Passing, pass_by
+from linklogs.writer.intake import Intake, Means, Now
+from linklogs.writer.redacting import Redactor
+from linklogs.writer.retention import expire
+from linklogs.writer.ring import SUFFIX, Ring, RingDamaged, RingNotReady, put_aside
+from linklogs.writer.settings import Settings
+
+SPOOLS: Final = "_spool"
+SCAN_S: Final = 1.0
+RETRY_S: Final = 1.0
+EXPIRE_S: Final = 60.0
+
+
+class WriterInUse(Exception):
+    """Another process writes to that directory."""
+
+
+class Writer:
+    """Always: at most one for a directory of files; each ring has one intake, each spool is of one intake."""
+
+    def __init__(self, settings: Settings, say: Tell = tell, passing: Passing = pass_by) -> None:
+        """Raises WriterInUse or OSError."""
+        self._settings = settings
+        self._tell = say
+        spools = settings.out / SPOOLS
+        make_directories(spools)
+        self._lock = _lock(spools / ".lock")
+        for draft in spools.glob(f"*{spool.DRAFT}"):
+            draft.unlink()
+        redactor = Redactor(settings.redact_key, settings.redact_columns)
+        self._means = Means(settings, spools, redactor, say, passing)
+        self._intakes: dict[str, Intake] = {}
+        self._rings: dict[Path, str] = {}
+        self._retry_s: dict[str, float] = {}
+        self._errors: set[str] = set()
+        self._left = _left_over(spools)
+        self._scan_s = self._expire_s = float("-inf")
+
+    def step(self, now: Now) -> None:
+        """Raises nothing that a disk or a ring can be the cause of."""
+        is_scan = now.s >= self._scan_s
+        if is_scan:
+            self._scan_s = now.s + SCAN_S
+            self._look(lambda: self._scan(now))
+        for run in list(self._intakes):
+            if now.s >= self._retry_s.get(run, now.s):
+                self._advance(run, now, is_scan)
+        if now.s >= self._expire_s:
+            self._expire_s = now.s + EXPIRE_S
+            self._look(lambda: self._expire(now))
+
+    def finish(self, now: Now) -> None:
+        """All that nodes have recorded so far becomes files."""
+        self._look(lambda: self._scan(now))
+        for run, intake in list(self._intakes.items()):
+            self._try(run, intake, now, lambda intake=intake: intake.finish(now))  # type: ignore[misc]
+            self._advance(run, now, True)
+
+    def close(self) -> None:
+        """Nothing more is written; who comes next goes on."""
+        for intake in self._intakes.values():
+            intake.close()
+        self._intakes.clear()
+        os.close(self._lock)
+
+    def _advance(self, run: str, now: Now, is_scan: bool) -> None:
+        intake = self._intakes[run]
+        self._try(run, intake, now, lambda: _step(intake, now, is_scan))
+        if intake.is_over:
+            del self._intakes[run]
+            self._rings = {path: owner for path, owner in self._rings.items() if owner != run}
+
+    def _try(self, run: str, intake: Intake, now: Now, work: Callable[[], None]) -> None:
+        node, _, started = run.rpartition(".")
+        try:
+            work()
+        except RingDamaged as error:
+            self._put_aside(next(path for path, owner in self._rings.items() if owner == run), error)
+            intake.leave_ring()
+        except OSError as error:
+            if run not in self._retry_s:
+                self._tell(WritingFailed(node, int(started), str(error)))
+            self._retry_s[run] = now.s + RETRY_S
+        else:
+            if self._retry_s.pop(run, None) is not None:
+                self._tell(WritingRecovered(node, int(started)))
+
+    def _scan(self, now: Now) -> None:
+        found = sorted(path for path in self._settings.rings.iterdir() if path.suffix == SUFFIX)
+        are_met = [self._meet(path, now) for path in found if path not in self._rings]
+        if not all(are_met):
+            return
+        # What is left now has no ring, or one that nothing more is taken of.
+        for run, spools in self._left.items():
+            self._intakes[run] = Intake(self._means, None, spools, now)
+        self._left = {}
+
+    def _meet(self, path: Path, now: Now) -> bool:
+        """False if it must be tried again before anybody may say whose spools are left over."""
+        try:
+            self._take_on(Ring(path), now)
+        except RingNotReady:
+            return True
+        except RingDamaged as error:
+            self._put_aside(path, error)
+        except OSError as error:
+            self._say_once(error)
+            return False
+        return True
+
+    def _take_on(self, ring: Ring, now: Now) -> None:
+        owner = ring.owner
+        run = spool.run_name(owner)
+        if run in self._intakes:
+            ring.close()
+            raise RingDamaged(f"{ring.path}: it is of run {run}, expected only one ring of a run")
+        self._intakes[run] = Intake(self._means, ring, self._left.get(run, ()), now)
+        self._left.pop(run, None)
+        self._rings[ring.path] = run
+        self._tell(RingFound(owner.node, owner.run))
+
+    def _put_aside(self, path: Path, error: RingDamaged) -> None:
+        self._tell(RingPutAside(str(error)))
+        self._rings.pop(path, None)
+        put_aside(path)
+
+    def _expire(self, now: Now) -> None:
+        keep = self._settings
+        if keep.keep_s is None and keep.keep_bytes is None:
+            return
+        expired = expire(keep.out, now.utc_us, keep.keep_s, keep.keep_bytes)
+        if expired.files:
+            self._tell(FilesExpired(expired.files, expired.size_bytes))
+
+    def _look(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except OSError as error:
+            self._say_once(error)
+
+    def _say_once(self, error: OSError) -> None:
+        if str(error) not in self._errors:
+            self._errors.add(str(error))
+            self._tell(LookingFailed(str(error)))
+
+
+def _step(intake: Intake, now: Now, is_scan: bool) -> None:
+    intake.step(now)
+    if is_scan:
+        intake.end_if_abandoned(now)
+
+
+def _left_over(spools: Path) -> dict[str, list[Path]]:
+    """By run, each the oldest first."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(spools.glob(f"*{spool.SUFFIX}")):
+        found.setdefault(spool.run_of(path), []).append(path)
+    return found
+
+
+def _lock(path: Path) -> int:
+    handle = create(path)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise WriterInUse(f"{path.parent.parent}: another writer is at work here, expected one") from None
+    return handle
