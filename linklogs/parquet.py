@@ -43,6 +43,8 @@ def open_writer(sink: Path | str | IO[bytes], described: Mapping[str, str]) -> p
         compression="zstd",
         use_dictionary=names,
         column_encoding=dict.fromkeys(RISING, "DELTA_BINARY_PACKED"),
+        # Most columns of a batch are null: with small steps, counting that costs more than all values.
+        write_batch_size=1 << 16,
         # With it, pyarrow alone would read words by number, and Spark text.
         store_schema=False,
     )
@@ -58,9 +60,10 @@ def batch(columns: Mapping[str, Any], count: int) -> pyarrow.RecordBatch:
     unknown = [name for name in columns if name not in SCHEMA.names]
     if unknown:
         raise KeyError(f"a record has no column {unknown[0]!r}: addressing/link_log.py names those there are")
+    # One for all columns of a type: filling each anew costs as much as to write them.
+    nulls = {kind: pyarrow.nulls(count, kind) for kind in _TYPES.values()}
     arrays = [
-        _array(columns[field.name], field.type) if field.name in columns else pyarrow.nulls(count, field.type)
-        for field in SCHEMA
+        _array(columns[field.name], field.type) if field.name in columns else nulls[field.type] for field in SCHEMA
     ]
     return pyarrow.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
@@ -73,7 +76,9 @@ def batch_of_rows(rows: Sequence[Mapping[str, str | int | None]]) -> pyarrow.Rec
 
 def words(codes: numpy.ndarray[Any, Any], dictionary: Sequence[str]) -> Words:
     """A column of text: ``codes`` are places in ``dictionary``."""
-    return pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes, pyarrow.int32()), pyarrow.array(dictionary, pyarrow.string()))
+    return pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array(codes, pyarrow.int32()), pyarrow.array(dictionary, pyarrow.string())
+    )
 
 
 def same(word: str, count: int) -> Words:
