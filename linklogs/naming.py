@@ -33,6 +33,10 @@ def hour_of(at_us: int) -> str:
     return (_EPOCH + timedelta(microseconds=at_us)).strftime(_HOUR)
 
 
+def end_of_hour_us(at_us: int) -> int:
+    return (at_us // HOUR_US + 1) * HOUR_US
+
+
 def start_of_hour_us(hour: str) -> int:
     """Raises ValueError for what is no hour, such as the name of somebody else's directory."""
     begins = datetime.strptime(hour, _HOUR).replace(tzinfo=UTC)

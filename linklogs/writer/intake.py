@@ -15,7 +15,7 @@ from typing import Final
 import numpy
 
 from addressing.link_log import Event, Kind
-from linklogs.naming import HOUR_US, hour_of, start_of_hour_us
+from linklogs.naming import end_of_hour_us
 from linklogs.writer import spool
 from linklogs.writer.admitting import Admitted, admit, text_record
 from linklogs.writer.events import FileWritten, RecordsRefused, RingEnded, SpoolPutAside, Tell
@@ -303,7 +303,7 @@ def _rows(content: spool.Content) -> list[Row]:
 
 
 def _end_of_hour(at: int, run: int) -> int:
-    return start_of_hour_us(hour_of(sensible_us(at, run))) + HOUR_US
+    return end_of_hour_us(sensible_us(at, run))
 
 
 def _before(slots: Slots, spans: list[Span], clock_us: int, end_us: int) -> int:

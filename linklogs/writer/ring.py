@@ -28,7 +28,7 @@ from addressing.link_log_ring import (
     WRITTEN_AT,
 )
 from linklogs.writer.rows import Row
-from linklogs.writer.slots import SLOT_TYPE, Slots
+from linklogs.writer.slots import Slots, as_slots
 
 SUFFIX: Final = ".ring"
 DAMAGED: Final = ".damaged"
@@ -82,7 +82,6 @@ class Ring:
             raise
         # Numbers are read and written as one word each: the node does so at the same time.
         self._words: numpy.ndarray[Any, Any] = numpy.frombuffer(self._map, "<u8", HEADER_BYTES // 8)
-        self._slots: Slots = numpy.frombuffer(self._map, SLOT_TYPE, self.capacity, HEADER_BYTES)
         self._written = 0
 
     def look(self) -> Counts:
@@ -100,10 +99,10 @@ class Ring:
     def read(self, first: int, count: int) -> Slots:
         """A copy of ``count`` slots, the first of which is number ``first`` ever."""
         begin = first % self.capacity
-        head = self._slots[begin : begin + count]
-        if len(head) == count:
-            return head.copy()
-        return numpy.concatenate([head, self._slots[: count - len(head)]])
+        end = begin + count
+        # As bytes: numpy would copy number by number.
+        data = self._slice(begin, min(end, self.capacity)) + self._slice(0, max(0, end - self.capacity))
+        return as_slots(data)
 
     def advance(self, taken: int) -> None:
         """The node may use all slots before number ``taken`` again."""
@@ -114,13 +113,16 @@ class Ring:
         return _is_free(self._handle)
 
     def close(self) -> None:
-        del self._words, self._slots
+        del self._words
         self._map.close()
         os.close(self._handle)
 
     def delete(self) -> None:
         self.path.unlink(missing_ok=True)
         self.close()
+
+    def _slice(self, begin: int, end: int) -> bytes:
+        return self._map[HEADER_BYTES + begin * SLOT_BYTES : HEADER_BYTES + end * SLOT_BYTES]
 
     def _word(self, at: int) -> int:
         return int(self._words[at // 8])

@@ -30,6 +30,7 @@ Span = tuple[int, int]
 
 
 def as_slots(data: bytes | memoryview) -> Slots:
+    """As they are there: nothing is copied."""
     return numpy.frombuffer(data, SLOT_TYPE)
 
 

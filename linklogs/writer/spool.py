@@ -33,7 +33,7 @@ from linklogs.naming import escape
 from linklogs.private_files import replacing
 from linklogs.writer.ring import Owner
 from linklogs.writer.rows import Row
-from linklogs.writer.slots import SLOT_TYPE, Slots, as_slots, at_us
+from linklogs.writer.slots import Slots, as_slots, at_us
 
 SUFFIX: Final = ".spool"
 DRAFT: Final = ".draft"
@@ -104,9 +104,9 @@ class Spool:
     def append(self, ring_count: int, clock_us: int, dropped: int, slots: Slots) -> None:
         """Raises OSError, and then it is as it was."""
         chunk = Chunk(self.ring, ring_count, self.first, clock_us, dropped, slots)
-        data = _encode_chunk(chunk)
-        self._write(data)
-        self._end_bytes += len(data)
+        head = _encode_head_of(chunk)
+        self._write(head, chunk.slots)
+        self._end_bytes += len(head) + slots.nbytes
         self._on_chunk(chunk)
 
     def close(self) -> None:
@@ -124,11 +124,13 @@ class Spool:
         self.record_bytes += chunk.slots.nbytes
         self.clock_us, self.dropped = chunk.clock_us, chunk.dropped
 
-    def _write(self, data: bytes) -> None:
-        done = 0
+    def _write(self, head: bytes, slots: Slots) -> None:
         try:
-            while done < len(data):
-                done += os.pwrite(self._handle, memoryview(data)[done:], self._end_bytes + done)
+            at = self._end_bytes
+            for data in (memoryview(head), slots.view(numpy.uint8).data):
+                while data:
+                    done = os.pwrite(self._handle, data, at)
+                    data, at = data[done:], at + done
         except OSError:
             os.ftruncate(self._handle, self._end_bytes)
             raise
@@ -180,15 +182,14 @@ def read(path: Path) -> Content:
 def joined(chunks: list[Chunk]) -> tuple[Slots, numpy.ndarray[Any, Any]]:
     """The slots of all of them, and beside each its clock."""
     lengths = [len(chunk.slots) for chunk in chunks]
-    slots = numpy.concatenate([numpy.empty(0, SLOT_TYPE), *(chunk.slots for chunk in chunks)])
+    slots = as_slots(b"".join(chunk.slots.data for chunk in chunks))
     return slots, numpy.repeat(numpy.array([chunk.clock_us for chunk in chunks], numpy.int64), lengths)
 
 
-def _encode_chunk(chunk: Chunk) -> bytes:
+def _encode_head_of(chunk: Chunk) -> bytes:
     count = len(chunk.slots)
     head = _CHUNK.pack(_CHUNK_MAGIC, chunk.ring, chunk.ring_count, chunk.first, count, chunk.clock_us, chunk.dropped)
-    slots = chunk.slots.tobytes()
-    return head + _CRC.pack(zlib.crc32(slots, zlib.crc32(head))) + slots
+    return head + _CRC.pack(zlib.crc32(chunk.slots.view(numpy.uint8).data, zlib.crc32(head)))
 
 
 def _chunks(data: bytes, at: int) -> Iterator[Chunk]:
