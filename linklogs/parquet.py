@@ -25,6 +25,9 @@ SCHEMA: Final = pyarrow.schema([(column.name, _TYPES[column.type]) for column in
 RISING: Final = ("at_us", "took_us")
 """Columns with too many values for a dictionary, and small steps between them."""
 
+SKIPPED_BY: Final = ("kind", "event", "at_us")
+"""Columns whose least and largest value in a row group are told."""
+
 Words: TypeAlias = Any
 """A pyarrow.DictionaryArray."""
 
@@ -45,6 +48,8 @@ def open_writer(sink: Path | str | IO[bytes], described: Mapping[str, str]) -> p
         column_encoding=dict.fromkeys(RISING, "DELTA_BINARY_PACKED"),
         # Most columns of a batch are null: with small steps, counting that costs more than all values.
         write_batch_size=1 << 16,
+        # What readers skip by. Of links and sizes every row group has all, and of nulls counting them has a price.
+        write_statistics=list(SKIPPED_BY),
         # With it, pyarrow alone would read words by number, and Spark text.
         store_schema=False,
     )
