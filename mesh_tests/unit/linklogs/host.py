@@ -92,8 +92,11 @@ class Host:
 
     def _running(self) -> Writer:
         if self.writer is None:
-            self.writer = Writer(Settings(self.rings, self.out, **self.options), self.told.append, self._pass)
+            self.writer = Writer(self.settings(), self.told.append, self._pass)
         return self.writer
+
+    def settings(self) -> Settings:
+        return Settings(self.rings, self.out, **self.options)
 
     def _now(self) -> Now:
         return Now(self.utc_us, self.s)
