@@ -22,6 +22,7 @@ def live_files(directory: Path) -> list[Path]:
 
 
 def live_files_in(hour: Path) -> list[Path]:
+    # Listed once: a merged file that came after that does not count, nor do those go that it replaces.
     found = files_in(hour)
     replaced = {name for path in found for name in replaced_by(path)}
     return [path for path in found if path.name not in replaced]
@@ -41,4 +42,6 @@ def replaced_by(path: Path) -> list[str]:
         names = json.loads(found.get(REPLACES_KEY.encode(), b"[]"))
     except (OSError, ValueError, pyarrow.ArrowException):
         return []
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    if not isinstance(names, list):
+        return []
+    return [name for name in names if isinstance(name, str) and name != path.name]

@@ -1,0 +1,161 @@
+"""Many small files of an hour that is over become one, while others read them.
+
+The merged file names in its metadata all that it replaces; from the moment it has its own name, those no longer count
+(``live_files``). Only then are they deleted, and not as long as somebody reads: who does so holds ``reading``. Whoever
+dies between the two leaves files that do not count and that the next run deletes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from linklogs.live_files import live_files_in, replaced_in
+from linklogs.merging import DRAFT, Source, Unreadable, merge, source_of
+from linklogs.naming import HOUR_US, SUFFIX, UNREAD, files_in, hours
+
+SETTLED_US: Final = 300_000_000
+"""After the end of an hour, until all of its spools have become files."""
+
+_LOCK: Final = ".compacting"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Failpoint(StrEnum):
+    MERGED = "merged"
+    """The new file has its name; what it replaces is still there."""
+
+
+Passing = Callable[[Failpoint], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactReport:
+    """``hours`` for which there is a new file. ``findings``: what was left as it is, and why; a sentence each."""
+
+    directory: Path
+    hours: int
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+    findings: tuple[str, ...]
+
+
+def compact(directory: Path, now: datetime, passing: Passing = lambda _: None) -> CompactReport:
+    """Merge the files of each node and hour that was over five minutes before ``now``, which has a time zone.
+
+    Raises FileNotFoundError if there is no ``directory``, BlockingIOError if another process is at it, and OSError.
+    """
+    now_us = (now - _EPOCH) // timedelta(microseconds=1)
+    with _alone(directory):
+        closed = [hour for began_us, hour in hours(directory) if began_us + HOUR_US + SETTLED_US <= now_us]
+        before = _sizes(closed)
+        findings: list[str] = []
+        merged = sum(_compact_hour(directory, hour, findings, passing) for hour in closed)
+        after = _sizes(closed)
+    return CompactReport(directory, merged, len(before), len(after), sum(before), sum(after), tuple(findings))
+
+
+@contextmanager
+def reading(directory: Path) -> Iterator[None]:
+    """As long as it lasts, no file that ``live_files`` gave out is deleted because of a merge.
+
+    Where a file system has no locks, or the directory may not be opened, it promises nothing.
+    """
+    try:
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _compact_hour(directory: Path, hour: Path, findings: list[str], passing: Passing) -> bool:
+    """Whether there is a new file."""
+    for draft in hour.glob(f"{UNREAD}*{DRAFT}"):
+        draft.unlink()
+    sources = _sources(live_files_in(hour), findings)
+    is_merged = len(sources) > 1 and _merge(hour, sources, findings)
+    if is_merged:
+        passing(Failpoint.MERGED)
+    _delete_replaced(directory, hour, findings)
+    return is_merged
+
+
+def _sources(paths: list[Path], findings: list[str]) -> list[Source]:
+    """Those that can be merged."""
+    found = []
+    for path in paths:
+        try:
+            found.append(source_of(path))
+        except Unreadable as error:
+            findings.append(f"{error}; it is left as it is")
+    return found
+
+
+def _merge(hour: Path, sources: list[Source], findings: list[str]) -> bool:
+    try:
+        merge(hour, sources)
+    except Unreadable as error:
+        findings.append(f"{error}; its hour is left as it is")
+        return False
+    return True
+
+
+def _delete_replaced(directory: Path, hour: Path, findings: list[str]) -> None:
+    # A file may say anything: nothing but files of its own hour goes because of it.
+    replaced = replaced_in(hour)
+    there = [path for path in files_in(hour) if path.name in replaced]
+    if not there:
+        return
+    with _nobody_reading(directory) as is_so:
+        if not is_so:
+            findings.append(f"{hour}: {len(there)} files that are merged are being read; the next run deletes them")
+            return
+        for path in there:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _nobody_reading(directory: Path) -> Iterator[bool]:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield _has_locked(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    handle = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        if not _has_locked(handle):
+            raise BlockingIOError(f"{directory}: another process merges files here, expected one at a time")
+        yield
+    finally:
+        os.close(handle)
+
+
+def _has_locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _sizes(directories: list[Path]) -> list[int]:
+    return [path.stat().st_size for hour in directories for path in hour.glob(f"*{SUFFIX}")]

@@ -1,0 +1,201 @@
+"""Several files of the link log become one, in bounded memory, a kind after the other as in each of them.
+
+Of the snapshots of a run, which each file opens with, the first is kept, and of the others the record of the node: what
+was live at any later time follows from the records between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow
+from pyarrow import compute, parquet
+
+from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY, Event, Kind
+from linklogs.live_files import MERGED, replaced_by
+from linklogs.naming import SUFFIX, UNREAD
+from linklogs.parquet import SCHEMA, open_writer
+from linklogs.private_files import replacing
+
+DRAFT: Final = ".merging"
+GROUP_ROWS: Final = 1 << 19
+
+_MANY: Final = (Kind.DELIVERY, Kind.TRAFFIC, Kind.MESSAGE)
+_TEXT: Final = [column.name for column in COLUMNS if column.type == "string"]
+_OF_THE_FILE: Final = (REPLACES_KEY.encode(), b"ARROW:schema")
+
+
+class Unreadable(Exception):
+    """The file, what is there, and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that can be merged; it is open only while it is read, so there may be many."""
+
+    path: Path
+    footer: parquet.FileMetaData
+
+    @property
+    def described(self) -> Mapping[bytes, bytes]:
+        return self.footer.metadata or {}
+
+    def groups_of(self, kind: Kind) -> list[int]:
+        """Row groups that may have such records."""
+        return [group for group in range(self.footer.num_row_groups) if _may_have(self.footer.row_group(group), kind)]
+
+    @contextmanager
+    def opened(self) -> Iterator[parquet.ParquetFile]:
+        """Raises Unreadable, also for what is done with it."""
+        text = [name for name in self.footer.schema.names if name in _TEXT]
+        try:
+            with parquet.ParquetFile(self.path, metadata=self.footer, read_dictionary=text) as file:
+                yield file
+        except (OSError, pyarrow.ArrowException) as error:
+            raise Unreadable(f"{self.path}: {first_line(error)}, expected whole records") from error
+
+
+def source_of(path: Path) -> Source:
+    """Raises Unreadable for what is no link log, or of another version."""
+    try:
+        footer = parquet.read_metadata(path)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise Unreadable(f"{path}: {first_line(error)}, expected a whole file of Parquet") from error
+    version = (footer.metadata or {}).get(VERSION_KEY.encode(), b"none").decode(errors="replace")
+    if version != str(SCHEMA_VERSION) or not _fits(footer.schema.to_arrow_schema()):
+        raise Unreadable(f"{path}: schema version {version}, expected {SCHEMA_VERSION} and its columns")
+    return Source(path, footer)
+
+
+def merge(hour: Path, sources: Sequence[Source]) -> None:
+    """Raises Unreadable or OSError, and then there is no new file."""
+    target = hour / _name_of(sources)
+    replaced = sorted({name for source in sources for name in (source.path.name, *replaced_by(source.path))})
+    described = {key: value for key, value in sources[-1].described.items() if key not in _OF_THE_FILE}
+    described[REPLACES_KEY.encode()] = json.dumps(replaced).encode()
+    with (
+        replacing(target, hour / f"{UNREAD}{target.name}{DRAFT}") as file,
+        _closing(open_writer(file, _text(described))) as writer,
+    ):
+        for kind in Kind:
+            for table in _gathered(_of_kind(sources, kind)):
+                writer.write_table(table, row_group_size=GROUP_ROWS)
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+@contextmanager
+def _closing(writer: parquet.ParquetWriter) -> Iterator[parquet.ParquetWriter]:
+    try:
+        yield writer
+        writer.close()
+    except BaseException:
+        # It would try again when it is collected, and write to a file that is closed.
+        writer.is_open = False
+        raise
+
+
+def _text(described: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in described.items()}
+
+
+def _name_of(sources: Sequence[Source]) -> str:
+    """Sorts like the first; another one each time, since a merge of a merge may begin and end with the same files."""
+    stems = [source.path.name.removesuffix(SUFFIX) for source in sources]
+    first = stems[0].partition(MERGED)[0]
+    last = stems[-1].partition(MERGED)[2].rpartition(".")[0] or stems[-1]
+    generation = 1 + max(_generation(stem) for stem in stems)
+    return f"{first}{MERGED}{last}.{generation}{SUFFIX}"
+
+
+def _generation(stem: str) -> int:
+    number = stem.rpartition(".")[2] if MERGED in stem else ""
+    return int(number) if number.isdecimal() else 0
+
+
+def _fits(found: pyarrow.Schema) -> bool:
+    """Columns may be missing: then they are null."""
+    wanted = {column.name: column.type for column in COLUMNS}
+    return "kind" in found.names and all(wanted.get(field.name) == str(field.type) for field in found)
+
+
+def _may_have(group: parquet.RowGroupMetaData, kind: Kind) -> bool:
+    stated = _stated_kinds(group)
+    return stated is None or stated[0] <= kind <= stated[1]
+
+
+def _stated_kinds(group: parquet.RowGroupMetaData) -> tuple[str, str] | None:
+    columns = [group.column(i) for i in range(group.num_columns)]
+    stated = next(column.statistics for column in columns if column.path_in_schema == "kind")
+    return (stated.min, stated.max) if stated is not None and stated.has_min_max else None
+
+
+def _of_kind(sources: Sequence[Source], kind: Kind) -> Iterator[pyarrow.Table]:
+    runs: set[int] = set()
+    for source in sources:
+        groups = source.groups_of(kind)
+        if groups or kind not in _MANY:
+            with source.opened() as file:
+                for group in groups:
+                    yield _rows(file, group, kind, runs)
+                if kind not in _MANY:
+                    runs |= _runs(source, file)
+
+
+def _rows(file: parquet.ParquetFile, group: int, kind: Kind, runs: set[int]) -> pyarrow.Table:
+    """Without what is live of ``runs``, which have a snapshot already."""
+    found = file.read_row_group(group, _columns_of(file, kind))
+    if _stated_kinds(file.metadata.row_group(group)) != (kind, kind):
+        found = found.filter(compute.equal(found["kind"], kind))
+    if kind is not Kind.NODE and runs and {"event", "run"} <= set(found.column_names):
+        is_live = compute.fill_null(compute.equal(found["event"], Event.LIVE), False)
+        is_known = compute.is_in(found["run"], pyarrow.array(sorted(runs), pyarrow.int64()))
+        found = found.filter(compute.invert(compute.and_(is_live, is_known)))
+    return _in_schema(found)
+
+
+def _columns_of(file: parquet.ParquetFile, kind: Kind) -> list[str] | None:
+    """Of kinds with many records only those that they fill in: all that is null takes as much memory as numbers do."""
+    if kind not in _MANY:
+        return None
+    return [column.name for column in COLUMNS if (kind in column.kinds or not column.kinds)
+            and column.name in file.schema_arrow.names]  # fmt: skip
+
+
+def _runs(source: Source, file: parquet.ParquetFile) -> set[int]:
+    """Of which there is a snapshot in this file."""
+    wanted = [name for name in ("kind", "event", "run") if name in file.schema_arrow.names]
+    rows = [row for group in source.groups_of(Kind.NODE) for row in file.read_row_group(group, wanted).to_pylist()]
+    return {row["run"] for row in rows if (row["kind"], row.get("event")) == (Kind.NODE, Event.LIVE)}
+
+
+def _in_schema(found: pyarrow.Table) -> pyarrow.Table:
+    nulls = {kind: pyarrow.nulls(found.num_rows, kind) for kind in set(SCHEMA.types)}
+    columns = [
+        found[field.name].cast(field.type) if field.name in found.column_names else nulls[field.type]
+        for field in SCHEMA
+    ]
+    return pyarrow.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def _gathered(tables: Iterator[pyarrow.Table]) -> Iterator[pyarrow.Table]:
+    """Together, until they are a row group or a little more."""
+    waiting: list[pyarrow.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(table.num_rows for table in waiting) >= GROUP_ROWS:
+            yield _joined(waiting)
+            waiting = []
+    if any(table.num_rows for table in waiting):
+        yield _joined(waiting)
+
+
+def _joined(tables: list[pyarrow.Table]) -> pyarrow.Table:
+    return pyarrow.concat_tables(tables).unify_dictionaries().combine_chunks()

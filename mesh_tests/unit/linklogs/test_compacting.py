@@ -1,0 +1,246 @@
+"""Merged files have all that was in those that they replace, once, whoever dies or reads meanwhile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from addressing.link_log import NODE_KEY, REPLACES_KEY, VERSION_KEY
+from linklogs import live_files as finding
+from linklogs.compacting import CompactReport, Failpoint, compact, reading
+from linklogs.live_files import live_files
+from linklogs.naming import files_in
+from linklogs.parquet import batch_of_rows, metadata, open_writer
+from linklogs.writer.failpoints import Failpoint as Writing
+from mesh_tests.unit.linklogs.host import Crash, Host, rows_of
+from mesh_tests.unit.linklogs.rings import RUN, START
+
+LATER = datetime(2026, 11, 24, 1, 5, tzinfo=UTC)
+LINK = {"kind": "link", "event": "opened", "link": 7, "address": "orders"}
+
+
+@pytest.fixture
+def logs(host: Host) -> Path:
+    """Five files of r1, one of r2; a link of r1 that is open all the time."""
+    node, other = host.node(), host.node("r2")
+    other.delivery(100)
+    node.text(**LINK)
+    for number in range(5):
+        node.delivery(number, START + 1000 * number)
+        node.delivery(50 + number, START + 1000 * number, kind=2)
+        host.step(after_s=61)
+        host.step(after_s=61)
+    host.stop()
+    return host.out
+
+
+def what_happened(directory: Path) -> Counter[str]:
+    """Without what each file opens with."""
+    rows = [row for path in live_files(directory) for row in rows_of(path)]
+    return Counter(str(sorted(row.items())) for row in rows if row.get("event") != "live")
+
+
+def all_files(directory: Path) -> list[Path]:
+    return sorted(directory.rglob("*.parquet"))
+
+
+def crashed(directory: Path) -> None:
+    def crash(_: Failpoint) -> None:
+        raise Crash
+
+    with pytest.raises(Crash):
+        compact(directory, LATER, crash)
+
+
+def test_files_of_an_hour_that_is_over_become_one_of_each_node(logs: Path) -> None:
+    before = what_happened(logs)
+    sizes = [path.stat().st_size for path in all_files(logs)]
+    report = compact(logs, LATER)
+    after = [path.stat().st_size for path in all_files(logs)]
+    assert report == CompactReport(logs, 1, 6, 2, sum(sizes), sum(after), ())
+    assert len(after) == 2
+    assert what_happened(logs) == before
+    assert sum(before.values()) == 12
+    assert {path.stat().st_mode & 0o777 for path in all_files(logs)} == {0o640}
+
+
+def test_the_first_snapshot_is_kept_and_of_the_others_the_node(logs: Path) -> None:
+    compact(logs, LATER)
+    merged = next(path for path in live_files(logs) if "node=r1" in str(path))
+    live = [(row["kind"], row["at_us"]) for row in rows_of(merged) if row.get("event") == "live"]
+    assert live == [("node", RUN), *(("node", RUN + 1000 * number + 5) for number in range(1, 5))]
+
+
+def test_a_snapshot_of_each_run_is_kept_and_no_other(host: Host) -> None:
+    for run in range(2):
+        node = host.node(run=RUN + run)
+        node.text(**LINK)
+        host.step()
+        host.step(after_s=61)
+        for number in range(2):
+            node.delivery(number)
+            host.step()
+            host.step(after_s=61)
+    (host.files()[0]).unlink()
+    compact(host.out, LATER)
+    rows = [row for row in host.rows() if row["kind"] == "link"]
+    assert sorted((row["run"] - RUN, row["event"]) for row in rows) == [(0, "live"), (1, "opened")]
+
+
+def test_an_hour_is_left_alone_until_five_minutes_after_its_end(logs: Path) -> None:
+    report = compact(logs, LATER - timedelta(microseconds=1))
+    assert (report.hours, report.files_before, len(all_files(logs))) == (0, 0, 6)
+
+
+def test_row_groups_of_a_merged_file_have_one_kind_each(logs: Path) -> None:
+    compact(logs, LATER)
+    merged = parquet.ParquetFile(live_files(logs)[0])
+    kinds = [set(merged.read_row_group(i)["kind"].to_pylist()) for i in range(merged.num_row_groups)]
+    assert kinds == [{"node"}, {"link"}, {"delivery"}, {"traffic"}]
+
+
+def test_a_merged_file_says_whose_it_is_and_what_it_replaces(logs: Path) -> None:
+    names = [path.name for path in all_files(logs) if "node=r1" in str(path)]
+    compact(logs, LATER)
+    said = parquet.read_metadata(live_files(logs)[0]).metadata
+    assert said[NODE_KEY.encode()] == b"r1"
+    assert said[REPLACES_KEY.encode()].decode() == str(names).replace("'", '"')
+
+
+def test_a_crash_before_the_old_ones_are_deleted_doubles_nothing(logs: Path) -> None:
+    before = what_happened(logs)
+    crashed(logs)
+    assert len(all_files(logs)) == 7
+    assert len(live_files(logs)) == 2
+    assert what_happened(logs) == before
+    compact(logs, LATER)
+    assert len(all_files(logs)) == 2
+    assert what_happened(logs) == before
+
+
+def test_late_files_are_merged_with_what_was_merged_before(host: Host, logs: Path) -> None:
+    compact(logs, LATER)
+    for number in (200, 201):
+        host.node(run=RUN + number).delivery(number)
+        host.finish()
+        report = compact(logs, LATER)
+        assert report.hours == 1
+        assert report.findings == ()
+    assert len([path for path in all_files(logs) if "node=r1" in str(path)]) == 1
+    assert host.numbers() == [0, 1, 2, 3, 4, 100, 200, 201]
+    assert compact(logs, LATER).hours == 0
+
+
+def test_who_reads_keeps_the_files_that_were_found(logs: Path) -> None:
+    with reading(logs):
+        found = live_files(logs)
+        report = compact(logs, LATER)
+        assert "5 files that are merged are being read" in report.findings[0]
+        assert sum(len(rows_of(path)) for path in found) > 0
+    compact(logs, LATER)
+    assert len(all_files(logs)) == 2
+
+
+def test_two_do_not_compact_at_once(logs: Path) -> None:
+    def once_more(_: Failpoint) -> None:
+        with pytest.raises(BlockingIOError, match="expected one at a time"):
+            compact(logs, LATER)
+
+    assert compact(logs, LATER, once_more).hours == 1
+
+
+def test_the_writer_does_not_write_again_what_was_merged_meanwhile(host: Host, logs: Path) -> None:
+    node = host.node("r3")
+    node.delivery(300)
+    host.step()
+    host.step(after_s=61)
+    node.delivery(301)
+    host.step()
+    with host.crashing_at(Writing.FILE_NAMED):
+        host.step(after_s=61)
+    assert len(host.spools()) == 4
+    compact(logs, LATER)
+    host.finish()
+    assert [number for number in host.numbers() if number >= 300] == [300, 301]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"", "expected a whole file of Parquet"), (b"PAR1 nothing PAR1", "expected a whole file of Parquet")],
+)
+def test_what_is_no_parquet_is_left_as_it_is(logs: Path, content: bytes, said: str) -> None:
+    strange = live_files(logs)[0].with_name("0-foreign.parquet")
+    strange.write_bytes(content)
+    report = compact(logs, LATER)
+    assert strange.read_bytes() == content
+    assert [str(strange) in finding and said in finding for finding in report.findings] == [True]
+    assert report.hours == 1
+
+
+def test_files_of_another_schema_version_are_left_as_they_are(logs: Path) -> None:
+    newer = live_files(logs)[0].with_name("9-newer.parquet")
+    with open_writer(newer, metadata("r1", 9, "demo") | {VERSION_KEY: "2"}) as writer:
+        writer.write_batch(batch_of_rows([{"kind": "node", "event": "live"}]))
+    report = compact(logs, LATER)
+    assert newer.exists()
+    assert [("schema version 2, expected 1" in finding) for finding in report.findings] == [True]
+
+
+def test_columns_that_a_file_does_not_have_are_null(logs: Path) -> None:
+    first = live_files(logs)[0]
+    read = parquet.ParquetFile(first).read()
+    described = dict(read.schema.metadata)
+    parquet.write_table(read.drop_columns(["cost", "cause", "event"]).replace_schema_metadata(described), first)
+    assert compact(logs, LATER).findings == ()
+    assert sum(what_happened(logs).values()) > 10
+
+
+def test_a_file_with_a_damaged_page_leaves_its_hour_as_it_is(logs: Path) -> None:
+    first = live_files(logs)[0]
+    data = bytearray(first.read_bytes())
+    data[4:200] = bytes(196)
+    first.write_bytes(data)
+    report = compact(logs, LATER)
+    assert report.hours == 0
+    assert ["its hour is left as it is" in finding for finding in report.findings] == [True]
+    assert all_files(logs) == live_files(logs)
+    assert not [path for path in logs.rglob("_*") if path.is_file()]
+
+
+def test_names_that_lead_elsewhere_delete_nothing(tmp_path: Path, logs: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("do not lose")
+    hour = live_files(logs)[0].parent
+    described: dict[str, Any] = metadata("r1", 9, "demo") | {REPLACES_KEY: '["../../../precious", 5, ""]'}
+    with open_writer(hour / "9-a.to.9-b.1.parquet", described) as writer:
+        writer.write_batch(batch_of_rows([{"kind": "node", "event": "opened"}]))
+    compact(logs, LATER)
+    assert precious.exists()
+
+
+def test_an_hour_that_is_merged_takes_less_room(logs: Path) -> None:
+    report = compact(logs, LATER)
+    assert report.bytes_after < report.bytes_before / 2
+
+
+def test_no_directory_is_said(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        compact(tmp_path / "nowhere", LATER)
+
+
+def test_a_merge_while_files_are_listed_doubles_nothing(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def listed(hour: Path) -> list[Path]:
+        found = files_in(hour)
+        monkeypatch.setattr(finding, "files_in", files_in)
+        crashed(logs)
+        return found
+
+    before = what_happened(logs)
+    monkeypatch.setattr(finding, "files_in", listed)
+    assert what_happened(logs) == before
+    assert len(all_files(logs)) == 7
