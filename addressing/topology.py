@@ -326,7 +326,7 @@ class Redaction(Part):
 class LinkLogs(Part):
     """What nodes record of their traffic. A bare word is short for {level: WORD}."""
 
-    level: Level = Level.OFF
+    level: Level = Level.SUMMARY
     """Of addresses that say nothing else: off, summary (sums of each second), or full (every delivery)."""
     folder: Path | None = None
     """Where the files go (default: linklogs in the work directory)."""
@@ -377,7 +377,7 @@ class Topology(Part):
     default_broker: str | None = None
     """Broker for queues, topics and transactions that name none (default: the only one)."""
     link_logs: LinkLogs = Field(default_factory=LinkLogs)
-    """What nodes record of connections, links and deliveries (default: nothing)."""
+    """What nodes record of connections, links and deliveries and how much of it is kept."""
 
     _file: Path | None = PrivateAttr(default=None)
 

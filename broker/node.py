@@ -262,6 +262,7 @@ class BrokerNode:
         while self._gate.let_in():
             self._stock.pump(now)
         self._tell_of_memory()
+        self._link_log.settle()
 
     def _tell_of_memory(self) -> None:
         for held, count, size_bytes in self._stock.crowding.take_given_way():

@@ -53,6 +53,7 @@ async def run_broker(
                 await _serve(node, driver, _node_listener(topology, name, files), store, stop, on_started)
             finally:
                 clock.cancel()
+                node.on_second(driver.now())
     finally:
         store.close()
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "drill": ("drill", "Rehearse failures: traffic, faults from a file, a verdict and a report."),
     "broker": ("broker", "Look after the queues and subscriptions of embedded brokers."),
     "store": ("store", "Check, dump, compact, back up and restore the store of a broker."),
+    "linklogs": ("linklogs", "Look after link logs: what nodes record of their traffic."),
     "certs": ("certs", "Show, issue, renew and export the certificates of a mesh."),
     "doctor": ("doctor", "Tell what this machine lacks to run a mesh."),
     "schema": ("schema", "Print the JSON Schema of topology files, for editors."),

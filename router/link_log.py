@@ -190,7 +190,8 @@ def _address_of(end: Inlet | Taker, spec: CircuitSpec | None) -> str | None:
     if found is not None or spec is not None:
         return found or (spec.address if spec else None)
     link = end.link
-    return link.remote_target.address if isinstance(link, IncomingLink) else link.remote_source.address
+    near = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
+    return near.address or link.said_address
 
 
 def _cause_of(group: Any) -> str:

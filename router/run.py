@@ -115,6 +115,7 @@ async def _serve(
     finally:
         clock.cancel()
         await driver.close()
+        link_log.on_second(driver.now())
 
 
 class _Parts:

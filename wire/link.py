@@ -149,6 +149,12 @@ class Link(LinkCore):
     def remote_target(self) -> Terminus:
         return terminus.read(lib.pn_link_remote_target(self.pointer))
 
+    @property
+    def said_address(self) -> str | None:
+        """What we said is the address at the peer: of our attach, or as we answered."""
+        far = lib.pn_link_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_source
+        return terminus.read(far(self.pointer)).address
+
     def own_property(self, key: str) -> str | None:
         """Of those that we said, and that are text."""
         properties = lib.pn_link_properties(self.pointer)

@@ -83,3 +83,8 @@ cdef unsigned short bucket_of(unsigned int took_us) noexcept:
         return <unsigned short>took_us
     octave = 31 - leading_zeros(took_us)
     return <unsigned short>(SUBDIVISIONS * (octave - SHIFT + 1) + (took_us >> (octave - SHIFT)) - SUBDIVISIONS)
+
+
+def bucket(unsigned int took_us):
+    """As `addressing.link_log.bucket_of` says it."""
+    return bucket_of(took_us)

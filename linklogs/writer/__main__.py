@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from addressing.link_log import COLUMNS
-from linklogs.writer.redacting import PERSONAL
+from addressing.link_log import COLUMNS, PERSONAL_COLUMNS
 from linklogs.writer.run import run
 from linklogs.writer.settings import MIB, Settings
 from linklogs.writer.writer import WriterInUse
@@ -22,7 +21,7 @@ TEXT_COLUMNS = [column.name for column in COLUMNS if column.type == "string"]
 @click.argument("out", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--redact-key-file", type=click.Path(path_type=Path, exists=True), help="Its bytes are the key.")
 @click.option(
-    "--redact", "columns", multiple=True, default=PERSONAL, show_default=True, type=click.Choice(TEXT_COLUMNS)
+    "--redact", "columns", multiple=True, default=PERSONAL_COLUMNS, show_default=True, type=click.Choice(TEXT_COLUMNS)
 )
 @click.option("--spool-bytes", default=16 * MIB, show_default=True, type=click.IntRange(min=1))
 @click.option("--spool-s", default=60.0, show_default=True, type=click.FloatRange(min=0))

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
+from addressing.link_log import PERSONAL_COLUMNS
 from linklogs.writer.rows import Row
-
-PERSONAL: Final = ("user", "remote_address", "container", "address", "name")
-"""Names of links too: they often carry addresses."""
 
 _DIGITS: Final = 16
 _REMEMBERED: Final = 1 << 16
@@ -19,7 +17,7 @@ _REMEMBERED: Final = 1 << 16
 class Redactor:
     """``key`` None: rows stay as they are. The key never leaves this object."""
 
-    def __init__(self, key: bytes | None = None, columns: Iterable[str] = PERSONAL) -> None:
+    def __init__(self, key: bytes | None = None, columns: Iterable[str] = PERSONAL_COLUMNS) -> None:
         self._key = key
         self._columns = tuple(columns)
         self._hashed = lru_cache(_REMEMBERED)(self._hash)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from linklogs.writer.redacting import PERSONAL
+from addressing.link_log import PERSONAL_COLUMNS
 
 MIB = 1 << 20
 
@@ -22,7 +22,7 @@ class Settings:
     rings: Path
     out: Path
     redact_key: bytes | None = field(default=None, repr=False)
-    redact_columns: tuple[str, ...] = PERSONAL
+    redact_columns: tuple[str, ...] = PERSONAL_COLUMNS
     spool_bytes: int = 16 * MIB
     spool_s: float = 60.0
     keep_s: float | None = None

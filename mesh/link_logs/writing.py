@@ -6,11 +6,10 @@ import signal
 import threading
 from pathlib import Path
 
+from addressing.topology import Redaction, Topology
 from linklogs.writer.run import run
 from linklogs.writer.settings import Settings
 from linklogs.writer.writer import WriterInUse
-
-from addressing.topology import Redaction, Topology
 from mesh.failure import CommandFailed
 from mesh.pid_file import PidFile
 from mesh.workdir import WRITER, WorkDir
@@ -36,9 +35,9 @@ def settings_of(topology: Topology, workdir: WorkDir) -> Settings:
     wanted = topology.link_logs
     workdir.rings.mkdir(mode=0o700, parents=True, exist_ok=True)
     redact = wanted.redact
-    hidden = (_key(topology, redact), redact.columns) if redact is not None else (None, ())
+    key, columns = (_key(topology, redact), redact.columns) if redact is not None else (None, ())
     folder = topology.locate(wanted.folder) if wanted.folder is not None else workdir.link_logs
-    return Settings(workdir.rings, folder, *hidden, keep_s=wanted.keep_s, keep_bytes=wanted.keep_bytes)
+    return Settings(workdir.rings, folder, key, columns, keep_s=wanted.keep_s, keep_bytes=wanted.keep_bytes)
 
 
 def _key(topology: Topology, redact: Redaction) -> bytes:

@@ -1,0 +1,33 @@
+"""`amqpmesh linklogs write`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mesh.options import topology_option
+
+
+@click.group("linklogs")
+def command() -> None:
+    """Look after link logs: what the nodes of a mesh record of their traffic."""
+
+
+@command.command("write")
+@topology_option
+@click.option("--as-read", type=click.Path(path_type=Path), hidden=True, help="A copy of the file, from `up`.")
+def write(topology_path: Path | None, as_read: Path | None) -> None:
+    """Write what the nodes of a mesh record on this host to files, until SIGTERM or Ctrl-C.
+
+    This is what `up` starts beside the nodes when the topology has `link_logs`. Where nodes are started one by one,
+    start it once on each host. Its log is on stderr, one JSON object a line.
+
+    \b
+    Example:
+      amqpmesh linklogs write -t /etc/amqpmesh/amqpmesh.yml
+    """
+    from mesh.link_logs.writing import write
+    from mesh.topology_file import load_file
+
+    write(load_file(topology_path, copy=as_read).topology)
