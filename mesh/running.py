@@ -11,7 +11,7 @@ from pathlib import Path
 
 from addressing.topology import Topology
 from mesh.pid_file import PidFile
-from mesh.workdir import SUPERVISOR, WorkDir
+from mesh.workdir import SUPERVISOR, WRITER, WorkDir
 
 POLL_S = 0.05
 # Longer than a supervisor gives its routers, then its brokers.
@@ -74,7 +74,9 @@ def stop_mesh(workdir: WorkDir) -> dict[str, int]:
 def stop_nodes(workdir: WorkDir) -> list[str]:
     """Stop nodes that no supervisor keeps; their names."""
     names = [name for name in living(workdir) if name != SUPERVISOR]
-    stop_processes(workdir, names, NODE_GRACE_S)
+    # What nodes record until they are gone is for the writer.
+    for some in ([name for name in names if name != WRITER], [WRITER]):
+        stop_processes(workdir, some, NODE_GRACE_S)
     _sweep(workdir)
     return names
 

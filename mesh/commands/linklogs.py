@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from mesh.options import topology_option
+from mesh.options import output_options, topology_option
+from mesh.output import Output
 
 
 @click.group("linklogs")
@@ -17,7 +18,8 @@ def command() -> None:
 @command.command("write")
 @topology_option
 @click.option("--as-read", type=click.Path(path_type=Path), hidden=True, help="A copy of the file, from `up`.")
-def write(topology_path: Path | None, as_read: Path | None) -> None:
+@output_options
+def write(topology_path: Path | None, as_read: Path | None, out: Output) -> None:
     """Write what the nodes of a mesh record on this host to files, until SIGTERM or Ctrl-C.
 
     This is what `up` starts beside the nodes when the topology has `link_logs`. Where nodes are started one by one,

@@ -5,14 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from addressing.topology import Redaction, Topology
-from linklogs.writer.run import run
-from linklogs.writer.settings import Settings
-from linklogs.writer.writer import WriterInUse
 from mesh.failure import CommandFailed
 from mesh.pid_file import PidFile
 from mesh.workdir import WRITER, WorkDir
+
+if TYPE_CHECKING:
+    from linklogs.writer.settings import Settings
 
 
 def write(topology: Topology) -> None:
@@ -25,6 +26,10 @@ def write(topology: Topology) -> None:
     with PidFile(workdir.pid_file(WRITER)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"link logs of mesh {topology.mesh} are written on this host already")
+        # Now that it is known to run: half a second of libraries.
+        from linklogs.writer.run import run
+        from linklogs.writer.writer import WriterInUse
+
         try:
             run(settings_of(topology, workdir), stop)
         except (WriterInUse, OSError) as error:
@@ -32,6 +37,8 @@ def write(topology: Topology) -> None:
 
 
 def settings_of(topology: Topology, workdir: WorkDir) -> Settings:
+    from linklogs.writer.settings import Settings
+
     wanted = topology.link_logs
     workdir.rings.mkdir(mode=0o700, parents=True, exist_ok=True)
     redact = wanted.redact

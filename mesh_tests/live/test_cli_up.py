@@ -13,7 +13,7 @@ import pytest
 from mesh.exit_codes import ExitCode
 from mesh.pid_file import PidFile
 from mesh.running import find_running, living
-from mesh.workdir import SUPERVISOR, WorkDir
+from mesh.workdir import SUPERVISOR, WRITER, WorkDir
 from mesh_tests.ports import free_port
 from mesh_tests.programs import Program
 from mesh_tests.running_mesh import AMQPMESH
@@ -64,7 +64,7 @@ def test_up_in_the_foreground_says_ready_and_stops_all_in_order(folder: Path, nu
     up = Program("up", [AMQPMESH, "up"], folder)
     try:
         up.wait_for("^small is ready$", COMMAND_S)
-        assert set(living(workdir(folder))) == {SUPERVISOR, "b1", "r1", "r2"}
+        assert set(living(workdir(folder))) == {SUPERVISOR, WRITER, "b1", "r1", "r2"}
         assert run(folder, "send", "orders", "-m", "x").stdout == "sent 1  accepted 1\n"
         os.kill(up.pid, number)
         told = up.wait_success(COMMAND_S)
@@ -114,7 +114,7 @@ def test_a_mesh_that_does_not_get_ready_in_time_exits_75_and_says_what_is_missin
 def test_down_stops_nodes_whose_supervisor_was_killed_and_up_takes_over(folder: Path) -> None:
     assert run(folder, "up", "--detach").returncode == ExitCode.OK
     kill_supervisor(folder)
-    assert set(living(workdir(folder))) == {"b1", "r1", "r2"}
+    assert set(living(workdir(folder))) == {WRITER, "b1", "r1", "r2"}
     status = run(folder, "status")
     assert status.returncode == ExitCode.FAILED
     assert status.stderr == "no supervisor: nothing restarts nodes that die; run `amqpmesh up`\n"
@@ -123,7 +123,7 @@ def test_down_stops_nodes_whose_supervisor_was_killed_and_up_takes_over(folder: 
     assert not set(old.values()) & set(living(workdir(folder)).values())
     kill_supervisor(folder)
     down = run(folder, "down")
-    assert down.stderr == "stopped small: b1, r1, r2\n"
+    assert down.stderr == "stopped small: linklogs, b1, r1, r2\n"
     assert run(folder, "down").stderr == "nothing runs here\n"
     assert_clean(folder)
 
@@ -139,7 +139,7 @@ def kill_supervisor(folder: Path) -> None:
 def test_down_works_while_the_topology_file_is_wrong(folder: Path) -> None:
     assert run(folder, "up", "--detach").returncode == ExitCode.OK
     (folder / "amqpmesh.yml").write_text("mesh: [\n")
-    assert run(folder, "down").stderr == "stopped small: supervisor, b1, r1, r2\n"
+    assert run(folder, "down").stderr == "stopped small: linklogs, supervisor, b1, r1, r2\n"
     assert_clean(folder)
 
 
@@ -147,7 +147,7 @@ def test_down_stops_a_mesh_that_was_renamed_while_it_ran(folder: Path) -> None:
     assert run(folder, "up", "--detach").returncode == ExitCode.OK
     file = folder / "amqpmesh.yml"
     file.write_text(file.read_text().replace("mesh: small", "mesh: other"))
-    assert run(folder, "down").stderr == "stopped small: supervisor, b1, r1, r2\n"
+    assert run(folder, "down").stderr == "stopped small: linklogs, supervisor, b1, r1, r2\n"
     assert find_running(folder) == []
 
 
