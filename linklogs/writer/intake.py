@@ -29,6 +29,8 @@ from linklogs.writer.slots import SLOT_TYPE, Slots, Span, at_us, records, text_o
 from linklogs.writer.storing import sensible_us, store
 
 AT_ONCE_SLOTS: Final = 1 << 16
+HOUR_OVER_S: Final = 1.0
+"""Records that come late would otherwise have a file for each look."""
 CLOCK_SET_US: Final = 50_000
 """Less than that between two looks is a clock that is kept right, not one that was set."""
 
@@ -261,8 +263,10 @@ class Intake:
     def _is_due(self, now: Now) -> bool:
         if self._filled_s is None or self._current.begun_us is None or self.ring is None:
             return False
-        is_old = now.s - self._filled_s >= self._means.settings.spool_s
-        return is_old or self._is_full or now.utc_us >= _end_of_hour(self._current.begun_us, self.ring.owner.run)
+        waited_s = now.s - self._filled_s
+        if waited_s >= HOUR_OVER_S and now.utc_us >= _end_of_hour(self._current.begun_us, self.ring.owner.run):
+            return True
+        return waited_s >= self._means.settings.spool_s or self._is_full
 
     def _turn(self) -> None:
         """Go on in a new spool; the one so far waits to become a file."""

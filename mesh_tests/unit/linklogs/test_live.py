@@ -1,0 +1,87 @@
+"""What is live follows from the text records, in order."""
+
+from __future__ import annotations
+
+from linklogs.writer.live import Live
+from linklogs.writer.rows import Row
+
+
+def live_after(*rows: Row) -> list[Row]:
+    """Without the node."""
+    live = Live({"role": "router"})
+    for row in rows:
+        live.on_row(row)
+    return live.rows(5, 0)[1:]
+
+
+def test_the_node_comes_first_with_its_clock_and_what_it_lost() -> None:
+    live = Live({"role": "router", "version": "1"})
+    live.on_row({"kind": "link", "event": "opened", "link": 1})
+    live.on_row({"kind": "node", "event": "opened", "topology": "abc"})
+    live.on_row({"kind": "node", "event": "lost", "count": 7})
+    assert live.rows(5, 9)[0] == {
+        "kind": "node", "event": "live", "role": "router", "version": "1", "topology": "abc", "clock_us": 5, "count": 9,
+    }  # fmt: skip
+
+
+def test_what_opened_is_live_until_it_closes() -> None:
+    for kind, key in (("connection", "connection"), ("link", "link"), ("queue", "queue")):
+        opened: Row = {"kind": kind, "event": "opened", key: 3}
+        assert live_after(opened) == [opened | {"event": "live"}]
+        assert live_after(opened, {"kind": kind, "event": "closed", key: 3, "cause": "x"}) == []
+        assert live_after(opened, {"kind": kind, "event": "closed", key: 4}) == [opened | {"event": "live"}]
+
+
+def test_neighbors_and_paths_go_by_the_router_at_the_other_end() -> None:
+    up: Row = {"kind": "neighbor", "event": "opened", "neighbor": "r2", "cost": 1}
+    path: Row = {"kind": "path", "event": "changed", "egress": "r3", "path": "r1>r2>r3", "cost": 2}
+    longer: Row = {"kind": "path", "event": "changed", "egress": "r3", "path": "r1>r4>r3", "cost": 9}
+    assert live_after(path, up, longer) == [up | {"event": "live"}, longer | {"event": "live"}]
+    assert live_after(up, {"kind": "neighbor", "event": "closed", "neighbor": "r2"}) == []
+
+
+def test_a_change_keeps_the_columns_that_it_does_not_name() -> None:
+    queue: Row = {"kind": "queue", "event": "opened", "queue": 1, "address": "orders", "depth_count": 0}
+    deeper: Row = {"kind": "queue", "event": "changed", "queue": 1, "depth_count": 9}
+    assert live_after(queue, deeper) == [queue | {"event": "live", "depth_count": 9}]
+
+
+def test_what_opens_again_has_nothing_of_before() -> None:
+    first: Row = {"kind": "link", "event": "opened", "link": 1, "address": "a"}
+    again: Row = {"kind": "link", "event": "opened", "link": 1}
+    assert live_after(first, again) == [again | {"event": "live"}]
+
+
+def test_a_link_is_gone_with_its_connection_and_its_credit_with_the_link() -> None:
+    rows: list[Row] = [
+        {"kind": "connection", "event": "opened", "connection": 1},
+        {"kind": "link", "event": "opened", "link": 5, "connection": 1},
+        {"kind": "link", "event": "opened", "link": 6, "connection": 2},
+        {"kind": "credit", "event": "changed", "link": 5, "credit": 0},
+        {"kind": "credit", "event": "changed", "link": 6, "credit": 10},
+    ]
+    left = live_after(*rows, {"kind": "connection", "event": "closed", "connection": 1})
+    assert [(row["kind"], row["link"]) for row in left] == [("link", 6), ("credit", 6)]
+    assert len(live_after(*rows, {"kind": "link", "event": "closed", "link": 6})) == 3
+
+
+def test_what_was_only_of_a_moment_is_not_told_again() -> None:
+    starved: Row = {"kind": "credit", "event": "changed", "link": 5, "credit": 0, "starved_us": 100, "cause": "takers"}
+    assert live_after(starved) == [
+        {"kind": "credit", "event": "live", "link": 5, "credit": 0, "cause": "takers"},
+    ]
+    assert live_after({"kind": "drop", "link": 5, "count": 3}) == []
+
+
+def test_rows_without_the_number_of_what_they_tell_of_change_nothing() -> None:
+    assert live_after({"kind": "link", "event": "opened"}, {"kind": "link", "event": "closed"}) == []
+
+
+def test_a_list_that_is_heard_again_is_the_same_list() -> None:
+    first = Live({"role": "router"})
+    first.on_row({"kind": "link", "event": "opened", "link": 1, "address": "a"})
+    first.on_row({"kind": "credit", "event": "changed", "link": 1, "credit": 1})
+    second = Live({})
+    for row in first.rows(5, 9):
+        second.on_row(row)
+    assert second.rows(5, 9) == first.rows(5, 9)

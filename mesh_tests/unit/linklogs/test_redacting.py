@@ -1,0 +1,113 @@
+"""With a key, who used the mesh and for what is in no file, while what is alike stays alike."""
+
+from __future__ import annotations
+
+import hmac
+from pathlib import Path
+
+import pytest
+
+from addressing import link_log_ring as ring
+from linklogs.writer.redacting import PERSONAL, Redactor
+from linklogs.writer.settings import Settings
+from mesh_tests.unit.linklogs.host import Host, rows_of
+from mesh_tests.unit.linklogs.rings import START, RingWriter
+
+KEY = b"a key of this test"
+SECRETS = {
+    "user": "alice-of-accounts",
+    "remote_address": "198.51.100.7:4711",
+    "container": "container-of-alice",
+    "address": "orders-of-alice",
+    "name": "link-to-orders-of-alice",
+}
+
+
+@pytest.fixture
+def redacting(host: Host) -> Host:
+    host.options = {"redact_key": KEY, "spool_bytes": 20 * ring.SLOT_BYTES}
+    return host
+
+
+def open_link(node: RingWriter, link: int) -> None:
+    assert node.text(START, kind="link", event="opened", link=link, role="producer", **SECRETS)
+
+
+def written(host: Host) -> bytes:
+    """Every byte under the output, spools included, and what Parquet packs."""
+    paths = [path for path in host.out.rglob("*") if path.is_file()]
+    return b"".join(path.read_bytes() for path in paths) + str([rows_of(path) for path in host.files()]).encode()
+
+
+def test_what_is_personal_is_in_no_file_and_no_spool(redacting: Host) -> None:
+    node = redacting.node()
+    for link in range(9):
+        open_link(node, link)
+        node.delivery(link)
+        redacting.step()
+        redacting.stop()
+    redacting.step(after_s=61)
+    assert redacting.spools()
+    found = written(redacting)
+    assert len(redacting.files()) > 2
+    assert b"producer" in found
+    assert not [secret for secret in SECRETS.values() if secret.encode() in found]
+
+
+def test_text_that_makes_no_sense_is_in_no_file_and_no_spool(redacting: Host) -> None:
+    node = redacting.node()
+    node.raw_text(b'{"kind": "link", "user": "alice-of-accounts')
+    node.raw_text(b'{"kind": "unheard", "user": "alice-of-accounts"}')
+    node.slots(b"alice-of-accounts".center(ring.SLOT_BYTES))
+    node.delivery(1)
+    redacting.step()
+    assert redacting.spools()
+    assert b"alice" not in written(redacting)
+    redacting.finish()
+    assert redacting.numbers() == [1]
+    assert b"alice" not in written(redacting)
+
+
+def test_a_value_has_the_same_hash_everywhere_and_all_else_stays(redacting: Host) -> None:
+    node = redacting.node()
+    open_link(node, 1)
+    node.text(kind="queue", event="opened", queue=2, address=SECRETS["address"], depth_count=3)
+    redacting.finish()
+    link, queue = (row for row in redacting.rows() if row["kind"] in ("link", "queue") and row["event"] == "opened")
+    assert link["address"] == queue["address"]
+    assert len({link[name] for name in PERSONAL}) == len(PERSONAL)
+    assert (link["role"], link["link"], queue["depth_count"]) == ("producer", 1, 3)
+    assert link["user"] == hmac.new(KEY, SECRETS["user"].encode(), "sha256").hexdigest()[:16]
+
+
+def test_which_columns_are_personal_is_for_the_settings(redacting: Host) -> None:
+    redacting.options |= {"redact_columns": ("user",)}
+    open_link(redacting.node(), 1)
+    redacting.finish()
+    row = next(row for row in redacting.rows() if row["kind"] == "link")
+    assert row["user"] != SECRETS["user"]
+    assert [name for name in PERSONAL if row[name] != SECRETS[name]] == ["user"]
+
+
+def test_what_was_spooled_before_there_was_a_key_is_redacted_in_its_file(host: Host) -> None:
+    node = host.node()
+    open_link(node, 1)
+    host.step()
+    host.step(after_s=61)
+    open_link(node, 2)
+    host.step()
+    host.stop()
+    plain = host.files()
+    host.options = {"redact_key": KEY}
+    host.step()
+    node.delivery(1)
+    host.finish()
+    for path in plain:
+        path.unlink()
+    assert {row["link"] for row in host.rows() if row["kind"] == "link"} == {1, 2}
+    assert not [secret for secret in SECRETS.values() if secret.encode() in written(host)]
+
+
+def test_the_key_does_not_show() -> None:
+    assert "a key" not in repr(Redactor(KEY))
+    assert "a key" not in repr(Settings(Path("rings"), Path("out"), redact_key=KEY))
