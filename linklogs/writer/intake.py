@@ -7,7 +7,6 @@ a spool is begun before the one before it becomes a file; and a file that is the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,18 +14,19 @@ from typing import Final
 import numpy
 
 from addressing.link_log import Event, Kind
-from linklogs.naming import end_of_hour_us
 from linklogs.writer import spool
 from linklogs.writer.admitting import Admitted, admit, text_record
-from linklogs.writer.events import FileWritten, RecordsRefused, RingEnded, SpoolPutAside, Tell
+from linklogs.writer.events import RecordsRefused, RingEnded, Tell
 from linklogs.writer.failpoints import Failpoint, Passing
+from linklogs.writer.hourly import hour_ends_us, in_the_hour
 from linklogs.writer.live import Live
 from linklogs.writer.redacting import Redactor
-from linklogs.writer.ring import DAMAGED, Counts, Ring, RingDamaged
+from linklogs.writer.ring import Counts, Ring, RingDamaged
 from linklogs.writer.rows import Row, parse
+from linklogs.writer.sealed import Sealed, beyond_damaged
 from linklogs.writer.settings import Settings
-from linklogs.writer.slots import SLOT_TYPE, Slots, Span, at_us, records, text_of, text_spans, whole
-from linklogs.writer.storing import sensible_us, store
+from linklogs.writer.slots import SLOT_TYPE, Slots, text_of, text_spans, whole
+from linklogs.writer.storing import store
 
 AT_ONCE_SLOTS: Final = 1 << 16
 HOUR_OVER_S: Final = 1.0
@@ -64,7 +64,12 @@ class Intake:
         """
         self._means = means
         self.ring = ring
-        self._sealed = list(spools)
+        self._sealed = Sealed(
+            spools,
+            lambda path: store(path, means.settings.out, means.redactor, means.passing),
+            means.tell,
+            means.passing,
+        )
         self._spool: spool.Spool | None = None
         self._filled_s: float | None = None
         self._clock_us = 0
@@ -78,7 +83,7 @@ class Intake:
 
     @property
     def is_over(self) -> bool:
-        return self.ring is None and not self._sealed
+        return self.ring is None and self._sealed.is_empty
 
     def step(self, now: Now) -> None:
         """Raises RingDamaged, or OSError, after which the next step goes on where this one ended."""
@@ -86,14 +91,14 @@ class Intake:
             self._take(self.ring, now)
             if self._is_due(now):
                 self._turn()
-        self._store_sealed()
+        self._sealed.store_all()
 
     def finish(self, now: Now) -> None:
         """All that is there becomes files; of a node that runs, its ring stays. Raises as ``step`` does."""
         self.step(now)
         if self._spool is not None and not self._spool.is_empty:
             self._turn()
-        self._store_sealed()
+        self._sealed.store_all()
 
     def end_if_abandoned(self, now: Now) -> None:
         """If its node is gone, so are ring and spools, once all is in files. Raises as ``step`` does."""
@@ -101,12 +106,13 @@ class Intake:
         if ring is None or not ring.is_abandoned():
             return
         self.step(now)
+        if self._spool is not None and self._spool.ring < ring.look().written:
+            self._means.tell(RecordsRefused(ring.owner.node, ring.owner.run, 1))
         self.seal()
-        self._store_sealed()
-        if not self._sealed:
-            ring.delete()
-            self.ring = None
-            self._means.tell(RingEnded(ring.owner.node, ring.owner.run))
+        self._sealed.store_all()
+        ring.delete()
+        self.ring = None
+        self._means.tell(RingEnded(ring.owner.node, ring.owner.run))
 
     def leave_ring(self) -> None:
         """Of a ring that is damaged nothing more is taken."""
@@ -118,7 +124,7 @@ class Intake:
     def seal(self) -> None:
         if self._spool is not None:
             self._spool.close()
-            self._sealed.append(self._spool.path)
+            self._sealed.add(self._spool.path)
             self._spool = None
 
     def close(self) -> None:
@@ -137,29 +143,21 @@ class Intake:
     def _open(self, ring: Ring, counts: Counts) -> None:
         self._live = Live(ring.owner.row)
         self._clock_us = counts.clock_us
-        content = self._last_content()
-        if content is not None:
-            self._go_on(ring, counts, content)
+        last = self._sealed.take_last()
+        if last is not None:
+            self._go_on(ring, counts, *last)
         else:
-            self._spool = self._begin(ring, self._first(ring, counts), counts.taken, counts.clock_us,
-                                      counts.dropped if counts.taken else 0)  # fmt: skip
+            first = max(counts.taken, beyond_damaged(self._means.spools, ring.owner))
+            dropped = counts.dropped if counts.taken else 0
+            self._spool = self._begin(ring, first, counts.taken, counts.clock_us, dropped)
 
-    def _last_content(self) -> spool.Content | None:
-        """Of the last spool, if it can be read; otherwise it is no longer among those to store."""
-        while self._sealed:
-            try:
-                return spool.read(self._sealed[-1])
-            except spool.SpoolDamaged as error:
-                self._put_aside(self._sealed.pop(), error)
-        return None
-
-    def _go_on(self, ring: Ring, counts: Counts, content: spool.Content) -> None:
+    def _go_on(self, ring: Ring, counts: Counts, path: Path, content: spool.Content) -> None:
         redact = (lambda row: row) if content.head.is_redacted else self._means.redactor.row
         for row in content.head.live:
             self._live.on_row(redact(row))
         for row in _rows(content):
             self._live.on_row(redact(row))
-        self._spool = found = spool.Spool(self._sealed.pop(), content)
+        self._spool = found = spool.Spool(path, content)
         self._clock_us = found.clock_us
         if found.ring > counts.written:
             raise RingDamaged(
@@ -174,13 +172,6 @@ class Intake:
         return spool.begin(
             self._means.spools, spool.Head(ring.owner, first, taken, clock_us, dropped, is_redacted, live)
         )
-
-    def _first(self, ring: Ring, counts: Counts) -> int:
-        """Beyond all numbers that a spool which cannot be read may have given."""
-        lost = self._means.spools.glob(f"*{spool.SUFFIX}{DAMAGED}")
-        mine = [path for path in lost if spool.run_of(path.with_suffix("")) == spool.run_name(ring.owner)]
-        ends = [spool.first_of(path.with_suffix("")) + path.stat().st_size // SLOT_TYPE.itemsize for path in mine]
-        return max([counts.taken, *ends])
 
     def _take(self, ring: Ring, now: Now) -> None:
         counts = ring.look()
@@ -225,7 +216,7 @@ class Intake:
 
     def _put(self, ring: Ring, counts: Counts, slots: Slots, now: Now) -> None:
         """Into the spool, as much of it as is of its hour."""
-        count = self._in_its_hour(slots, counts.clock_us, now)
+        count = in_the_hour(slots, counts.clock_us, self._current.begun_us, ring.owner.run, now.utc_us)
         if count == 0:
             self._turn()
             return
@@ -235,18 +226,6 @@ class Intake:
             self._means.tell(RecordsRefused(ring.owner.node, ring.owner.run, admitted.refused))
         ring.advance(self._current.ring)
         self._means.passing(Failpoint.TAKEN)
-
-    def _in_its_hour(self, slots: Slots, clock_us: int, now: Now) -> int:
-        """How many slots may go into the spool; of one that is empty, the first record in any case."""
-        begun_us = self._current.begun_us
-        first_us = int(at_us(slots[:1], clock_us)[0]) if begun_us is None else begun_us
-        over_us = _end_of_hour(first_us, self._current.head.owner.run)
-        # Most of the time the hour still runs, and no record can be of the next.
-        if now.utc_us < over_us:
-            return len(slots)
-        spans = text_spans(slots)
-        first = 0 if begun_us is not None else spans[0][1] if spans and spans[0][0] == 0 else 1
-        return max(first, _before(slots, spans, clock_us, over_us))
 
     def _append(self, ring_count: int, counts: Counts, admitted: Admitted, now: Now) -> None:
         self._current.append(ring_count, counts.clock_us, max(counts.dropped, self._current.dropped), admitted.slots)
@@ -264,7 +243,7 @@ class Intake:
         if self._filled_s is None or self._current.begun_us is None or self.ring is None:
             return False
         waited_s = now.s - self._filled_s
-        if waited_s >= HOUR_OVER_S and now.utc_us >= _end_of_hour(self._current.begun_us, self.ring.owner.run):
+        if waited_s >= HOUR_OVER_S and now.utc_us >= hour_ends_us(self._current.begun_us, self.ring.owner.run):
             return True
         return waited_s >= self._means.settings.spool_s or self._is_full
 
@@ -273,46 +252,17 @@ class Intake:
         assert self.ring is not None
         old = self._current
         new = self._begin(self.ring, old.first, old.ring, old.clock_us, old.dropped)
-        self.seal()
+        if new.path == old.path:
+            # There was nothing in it, so it has the same number, and is replaced already.
+            old.close()
+        else:
+            self.seal()
         self._spool = new
         self._filled_s = None
         self._means.passing(Failpoint.SPOOL_BEGUN)
-
-    def _store_sealed(self) -> None:
-        while self._sealed:
-            path = self._sealed[0]
-            try:
-                if not path.exists():
-                    raise spool.SpoolDamaged(f"{path}: it is gone, expected a spool")
-                stored = store(path, self._means.settings.out, self._means.redactor, self._means.passing)
-            except spool.SpoolDamaged as error:
-                self._put_aside(path, error)
-            else:
-                path.unlink()
-                self._means.passing(Failpoint.SPOOL_DELETED)
-                if stored is not None:
-                    self._means.tell(FileWritten(str(stored), stored.stat().st_size))
-            del self._sealed[0]
-
-    def _put_aside(self, path: Path, error: Exception) -> None:
-        with suppress(FileNotFoundError):
-            path.rename(path.with_name(path.name + DAMAGED))
-        self._means.tell(SpoolPutAside(str(error)))
 
 
 def _rows(content: spool.Content) -> list[Row]:
     slots, _ = spool.joined(content.chunks)
     read = [parse(text_of(slots, span)) for span in text_spans(slots)]
     return [row for row in read if row is not None]
-
-
-def _end_of_hour(at: int, run: int) -> int:
-    return end_of_hour_us(sensible_us(at, run))
-
-
-def _before(slots: Slots, spans: list[Span], clock_us: int, end_us: int) -> int:
-    """How many slots come before the first record of ``end_us`` or later."""
-    starts = records(slots, spans)
-    starts[[head for head, _ in spans]] = True
-    late = numpy.flatnonzero(starts & (at_us(slots, clock_us) >= end_us))
-    return int(late[0]) if len(late) else len(slots)

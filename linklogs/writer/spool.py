@@ -112,10 +112,6 @@ class Spool:
     def close(self) -> None:
         os.close(self._handle)
 
-    def delete(self) -> None:
-        self.close()
-        self.path.unlink()
-
     def _on_chunk(self, chunk: Chunk) -> None:
         if self.begun_us is None and len(chunk.slots):
             self.begun_us = int(at_us(chunk.slots[:1], chunk.clock_us)[0])
@@ -158,6 +154,11 @@ def name_of(owner: Owner, first: int) -> str:
 def first_of(path: Path) -> int:
     """By its name alone."""
     return int(path.stem.rpartition(".")[2])
+
+
+def most_slots(size_bytes: int) -> int:
+    """That a spool of this size can have in it."""
+    return size_bytes // SLOT_BYTES
 
 
 def run_of(path: Path) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
-from typing import Final
 
 import pyarrow
 
@@ -14,16 +12,9 @@ from linklogs.private_files import make_directories, replacing
 from linklogs.writer import spool
 from linklogs.writer.encoding import encode
 from linklogs.writer.failpoints import Failpoint, Passing
+from linklogs.writer.hourly import sensible_us
 from linklogs.writer.redacting import Redactor
 from linklogs.writer.slots import at_us
-
-_BEFORE_START_US: Final = timedelta(days=30) // timedelta(microseconds=1)
-_AFTER_START_US: Final = timedelta(days=3650) // timedelta(microseconds=1)
-
-
-def sensible_us(at: int, run: int) -> int:
-    """``at``; when the node started if no clock is that wrong. Of the same record always the same."""
-    return at if -_BEFORE_START_US <= at - run <= _AFTER_START_US else run
 
 
 def store(path: Path, out: Path, redactor: Redactor, passing: Passing) -> Path | None:

@@ -6,8 +6,9 @@ import stat
 import struct
 from itertools import pairwise
 
+import pyarrow
 import pytest
-from pyarrow import parquet
+from pyarrow import dataset, parquet
 
 from addressing import link_log_ring as ring
 from addressing.link_log import DROPPED_KEY, MESH_KEY, NODE_KEY, RUN_KEY
@@ -75,6 +76,17 @@ def test_a_file_lies_in_the_hour_of_its_first_record_under_the_escaped_name_of_i
     found = parquet.read_metadata(file).metadata
     said = [found[key.encode()].decode() for key in (NODE_KEY, RUN_KEY, MESH_KEY, DROPPED_KEY)]
     assert said == ["a/b=c %é 007", str(RUN), "demo", "0"]
+
+
+def test_readers_of_partitions_read_the_name_of_a_node_back_as_text(host: Host) -> None:
+    names = ["007", "a/b=c %é", "null", "1e3"]
+    for name in names:
+        host.node(name).delivery()
+    host.finish()
+    keys = pyarrow.schema([("node", pyarrow.string()), ("hour", pyarrow.string())])
+    read = dataset.dataset(host.out, partitioning=dataset.partitioning(keys, flavor="hive")).to_table()
+    assert sorted(set(read["node"].to_pylist())) == sorted(names)
+    assert set(read["hour"].to_pylist()) == {"2026-11-24T00"}
 
 
 def test_only_owner_and_group_read_what_the_writer_makes(host: Host) -> None:

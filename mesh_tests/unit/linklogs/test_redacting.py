@@ -111,3 +111,18 @@ def test_what_was_spooled_before_there_was_a_key_is_redacted_in_its_file(host: H
 def test_the_key_does_not_show() -> None:
     assert "a key" not in repr(Redactor(KEY))
     assert "a key" not in repr(Settings(Path("rings"), Path("out"), redact_key=KEY))
+
+
+def test_a_key_that_comes_and_goes_loses_nothing(host: Host) -> None:
+    node = host.node()
+    for number, key in enumerate((None, KEY, None, KEY, KEY)):
+        host.options = {"redact_key": key}
+        host.step()
+        if number % 2:
+            node.delivery(number)
+            open_link(node, number)
+        host.step()
+        host.stop()
+    host.finish()
+    assert host.numbers() == [1, 3]
+    assert [secret for secret in SECRETS.values() if secret.encode() in written(host)] == []

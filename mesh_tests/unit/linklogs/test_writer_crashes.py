@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+import struct
 
 import pytest
 
 from addressing import link_log_ring as ring
 from linklogs.writer import spool
-from linklogs.writer.events import RingEnded, SpoolPutAside
+from linklogs.writer.events import RecordsRefused, RingEnded, SpoolPutAside
 from linklogs.writer.failpoints import Failpoint
 from linklogs.writer.writer import SPOOLS, Writer, WriterInUse
 from mesh_tests.unit.linklogs.host import Crash, Host, rows_of
-from mesh_tests.unit.linklogs.rings import RUN
+from mesh_tests.unit.linklogs.rings import RUN, START
 
 LINK = {"kind": "link", "event": "opened", "link": 7}
 
@@ -217,6 +218,27 @@ def test_two_writers_do_not_write_to_one_directory(host: Host) -> None:
     host.step()
     with pytest.raises(WriterInUse, match="expected one"):
         Writer(host.settings())
+
+
+def test_what_was_spooled_before_a_crash_is_given_back_to_the_node_afterwards(host: Host) -> None:
+    node = host.node(capacity=2)
+    node.delivery(1)
+    with host.crashing_at(Failpoint.SPOOLED):
+        host.step()
+    assert node.taken == 0
+    host.step()
+    assert node.taken == 1
+
+
+def test_text_that_a_node_did_not_live_to_write_does_not_keep_its_ring(host: Host) -> None:
+    node = host.node()
+    node.delivery(1)
+    node.slots(struct.pack(ring.SLOT, START, 0, 100, 0, 0, 0, ring.TEXT, 0, 0))
+    node.close()
+    host.step()
+    assert list(host.rings.iterdir()) == host.spools() == []
+    assert host.numbers() == [1]
+    assert [event.records for event in host.events(RecordsRefused)] == [1]
 
 
 def test_a_spool_reads_back_as_it_was_written(host: Host) -> None:

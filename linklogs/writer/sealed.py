@@ -1,0 +1,77 @@
+"""Spools of one run that are complete, and wait to become files, the oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from linklogs.writer import spool
+from linklogs.writer.events import FileWritten, SpoolPutAside, Tell
+from linklogs.writer.failpoints import Failpoint, Passing
+from linklogs.writer.ring import DAMAGED, Owner
+
+Store = Callable[[Path], Path | None]
+"""Makes a file of a spool, and says where; storing.py says what it raises."""
+
+
+class Sealed:
+    def __init__(self, paths: Sequence[Path], store: Store, tell: Tell, passing: Passing) -> None:
+        self._paths = list(paths)
+        self._store = store
+        self._tell = tell
+        self._passing = passing
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._paths
+
+    def add(self, path: Path) -> None:
+        self._paths.append(path)
+
+    def store_all(self) -> None:
+        """Raises OSError; what is stored then is no longer here."""
+        while self._paths:
+            self._store_one(self._paths[0])
+            del self._paths[0]
+
+    def take_last(self) -> tuple[Path, spool.Content] | None:
+        """The youngest that can be read, to go on with. Raises OSError."""
+        while self._paths:
+            path = self._paths[-1]
+            try:
+                content = spool.read(path)
+            except spool.SpoolDamaged as error:
+                self._put_aside(path, error)
+                self._paths.pop()
+            else:
+                return self._paths.pop(), content
+        return None
+
+    def _store_one(self, path: Path) -> None:
+        try:
+            if not path.exists():
+                raise spool.SpoolDamaged(f"{path}: it is gone, expected a spool")
+            stored = self._store(path)
+        except spool.SpoolDamaged as error:
+            self._put_aside(path, error)
+            return
+        path.unlink()
+        self._passing(Failpoint.SPOOL_DELETED)
+        if stored is not None:
+            self._tell(FileWritten(str(stored), stored.stat().st_size))
+
+    def _put_aside(self, path: Path, error: Exception) -> None:
+        with suppress(FileNotFoundError):
+            path.rename(path.with_name(path.name + DAMAGED))
+        self._tell(SpoolPutAside(str(error)))
+
+
+def beyond_damaged(spools: Path, owner: Owner) -> int:
+    """A number that no slot has which may be in a spool of ``owner`` that was put aside; 0 if there is none."""
+    aside = (path.with_suffix("") for path in spools.glob(f"*{spool.SUFFIX}{DAMAGED}"))
+    mine = [path for path in aside if spool.run_of(path) == spool.run_name(owner)]
+    sizes = [path.with_name(path.name + DAMAGED).stat().st_size for path in mine]
+    return max(
+        (spool.first_of(path) + spool.most_slots(size) for path, size in zip(mine, sizes, strict=True)), default=0
+    )
