@@ -69,9 +69,7 @@ class Sealed:
 
 def beyond_damaged(spools: Path, owner: Owner) -> int:
     """A number that no slot has which may be in a spool of ``owner`` that was put aside; 0 if there is none."""
-    aside = (path.with_suffix("") for path in spools.glob(f"*{spool.SUFFIX}{DAMAGED}"))
-    mine = [path for path in aside if spool.run_of(path) == spool.run_name(owner)]
-    sizes = [path.with_name(path.name + DAMAGED).stat().st_size for path in mine]
-    return max(
-        (spool.first_of(path) + spool.most_slots(size) for path, size in zip(mine, sizes, strict=True)), default=0
-    )
+    aside = {path.with_suffix(""): path.stat().st_size for path in spools.glob(f"*{spool.SUFFIX}{DAMAGED}")}
+    run = spool.run_name(owner)
+    ends = [spool.first_of(path) + spool.most_slots(size) for path, size in aside.items() if spool.run_of(path) == run]
+    return max(ends, default=0)
