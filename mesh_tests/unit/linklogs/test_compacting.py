@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +14,7 @@ from pyarrow import parquet
 
 from addressing.link_log import NODE_KEY, REPLACES_KEY, VERSION_KEY
 from linklogs import live_files as finding
+from linklogs import private_files
 from linklogs.compacting import CompactReport, Failpoint, compact, reading
 from linklogs.live_files import live_files
 from linklogs.naming import files_in
@@ -206,6 +209,8 @@ def test_a_file_with_a_damaged_page_leaves_its_hour_as_it_is(logs: Path) -> None
     data[4:200] = bytes(196)
     first.write_bytes(data)
     report = compact(logs, LATER)
+    # What it wrote with would say so now if it were still at it.
+    gc.collect()
     assert report.hours == 0
     assert ["its hour is left as it is" in finding for finding in report.findings] == [True]
     assert all_files(logs) == live_files(logs)
@@ -244,3 +249,20 @@ def test_a_merge_while_files_are_listed_doubles_nothing(logs: Path, monkeypatch:
     monkeypatch.setattr(finding, "files_in", listed)
     assert what_happened(logs) == before
     assert len(all_files(logs)) == 7
+
+
+def test_a_full_disk_leaves_all_as_it_was(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(path for path in logs.rglob("*") if path.is_file())
+    with monkeypatch.context() as patched:
+        patched.setattr(private_files, "create", lambda _: os.open("/dev/full", os.O_RDWR))
+        with pytest.raises(OSError, match="No space left"):
+            compact(logs, LATER)
+    assert sorted(path for path in logs.rglob("*") if path.is_file() and path.name != ".compacting") == before
+    assert compact(logs, LATER).hours == 1
+
+
+def test_a_draft_of_a_run_that_died_is_gone_after_the_next(logs: Path) -> None:
+    draft = live_files(logs)[0].with_name("_1-2.to.1-3.1.parquet.merging")
+    draft.write_bytes(b"half a file")
+    compact(logs, LATER)
+    assert not draft.exists()
