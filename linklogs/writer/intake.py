@@ -163,6 +163,8 @@ class Intake:
             raise RingDamaged(
                 f"{ring.path}: {counts.written} slots written, expected at least the {found.ring} that were taken"
             )
+        if found.ring > counts.taken:
+            ring.advance(found.ring)
         if self._means.redactor.is_active != content.head.is_redacted:
             self._turn()
 
@@ -183,8 +185,6 @@ class Intake:
             if not len(slots):
                 break
             self._put(ring, counts, slots, now)
-        if self._current.ring > counts.taken:
-            ring.advance(self._current.ring)
 
     def _note(self, ring: Ring, counts: Counts, now: Now) -> None:
         """What the counts alone tell: records that are lost, a clock that was set."""

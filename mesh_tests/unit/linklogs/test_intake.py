@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import struct
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow
 import pytest
@@ -16,6 +17,10 @@ from mesh_tests.unit.linklogs.host import Host, end_of_hour_us, rows_of
 from mesh_tests.unit.linklogs.rings import CLOCK, RUN, START
 
 LINK = {"kind": "link", "event": "opened", "link": 7, "connection": 3, "address": "orders", "role": "producer"}
+
+
+def numbers_of(path: Path) -> list[int]:
+    return [row["size_bytes"] for row in rows_of(path) if row["kind"] == "delivery"]
 
 
 def test_a_delivery_becomes_a_row_at_the_time_of_its_settlement(host: Host) -> None:
@@ -153,13 +158,23 @@ def test_records_of_two_hours_lie_in_two_files(host: Host) -> None:
     over = end_of_hour_us() - CLOCK
     for number, at_us in enumerate((over - 10, over - 6, over - 5, over)):
         node.delivery(number, at_us, took_us=5)
-    node.text(over + 1, **LINK)
     host.pass_s(3600)
-    host.step()
     host.finish()
-    found = [(path.parent.name, [row["size_bytes"] for row in rows_of(path) if row["kind"] == "delivery"])
-             for path in host.files()]  # fmt: skip
-    assert found == [("hour=2026-11-24T00", [0, 1]), ("hour=2026-11-24T01", [2, 3])]
+    assert [(path.parent.name, numbers_of(path)) for path in host.files()] == [
+        ("hour=2026-11-24T00", [0, 1]),
+        ("hour=2026-11-24T01", [2, 3]),
+    ]
+
+
+def test_text_of_the_next_hour_lies_in_the_next_file(host: Host) -> None:
+    node = host.node()
+    over = end_of_hour_us() - CLOCK
+    node.delivery(0, over - 10)
+    node.text(over, **LINK)
+    host.pass_s(3600)
+    host.finish()
+    kinds = [[row["kind"] for row in rows_of(path) if row.get("event") != "live"] for path in host.files()]
+    assert kinds == [["delivery"], ["link"]]
 
 
 @pytest.mark.parametrize("start_us", [0, 1 << 52, 1 << 63, (1 << 64) - 1])
