@@ -19,7 +19,7 @@ from typing import Final
 
 from linklogs.live_files import live_files_in, replaced_in
 from linklogs.merging import DRAFT, Source, Unreadable, merge, source_of
-from linklogs.naming import HOUR_US, SUFFIX, UNREAD, files_in, hours
+from linklogs.naming import HOUR_US, UNREAD, files_in, hours, size_of
 
 SETTLED_US: Final = 300_000_000
 """After the end of an hour, until all of its spools have become files."""
@@ -158,4 +158,4 @@ def _has_locked(handle: int) -> bool:
 
 
 def _sizes(directories: list[Path]) -> list[int]:
-    return [path.stat().st_size for hour in directories for path in hour.glob(f"*{SUFFIX}")]
+    return [size for hour in directories for path in files_in(hour) if (size := size_of(path)) is not None]

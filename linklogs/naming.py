@@ -63,6 +63,14 @@ def hours(out: Path) -> list[tuple[int, Path]]:
     return sorted(found)
 
 
+def size_of(path: Path) -> int | None:
+    """In bytes; None for a file that somebody merged or deleted meanwhile."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
 def files_in(hour: Path) -> list[Path]:
     """Those that readers read, by name."""
     return sorted(path for path in hour.glob(f"*{SUFFIX}") if path.name[0] not in "_.")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from linklogs.naming import HOUR_US, files_in, hours
+from linklogs.naming import HOUR_US, files_in, hours, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None)
 
     What is being written has no name yet that is looked at. Raises OSError.
     """
-    kept = [(began_us, path, _size(path)) for began_us, hour in hours(out) for path in files_in(hour)]
+    kept = [(began_us, path, size_of(path) or 0) for began_us, hour in hours(out) for path in files_in(hour)]
     old_us = None if keep_s is None else now_us - int(keep_s * 1_000_000)
     total_bytes = sum(size for _, _, size in kept)
     gone = []
@@ -32,14 +32,6 @@ def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None)
             gone.append((path, size))
     _remove_empty({path.parent for path, _ in gone})
     return Expired(len(gone), sum(size for _, size in gone))
-
-
-def _size(path: Path) -> int:
-    """0 if somebody merged it meanwhile."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _remove_empty(directories: set[Path]) -> None:

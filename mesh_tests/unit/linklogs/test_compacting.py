@@ -266,3 +266,11 @@ def test_a_draft_of_a_run_that_died_is_gone_after_the_next(logs: Path) -> None:
     draft.write_bytes(b"half a file")
     compact(logs, LATER)
     assert not draft.exists()
+
+
+def test_a_file_that_is_deleted_meanwhile_stops_nothing(logs: Path) -> None:
+    gone = live_files(logs)[0].with_name("1-2.parquet")
+    gone.symlink_to("nowhere")
+    report = compact(logs, LATER)
+    assert report.hours == 1
+    assert [str(gone) in finding for finding in report.findings] == [True]
