@@ -169,6 +169,7 @@ def test_the_writer_does_not_write_again_what_was_merged_meanwhile(host: Host, l
     assert len(host.spools()) == 4
     compact(logs, LATER)
     host.finish()
+    assert len([path for path in all_files(logs) if "node=r3" in str(path)]) == 1
     assert [number for number in host.numbers() if number >= 300] == [300, 301]
 
 
