@@ -8,7 +8,7 @@ from typing import Final
 import numpy
 
 from linklogs.naming import end_of_hour_us
-from linklogs.writer.slots import Slots, at_us, records, text_spans
+from linklogs.writer.slots import Slots, Span, at_us, records
 
 _BEFORE_START_US: Final = timedelta(days=30) // timedelta(microseconds=1)
 _AFTER_START_US: Final = timedelta(days=3650) // timedelta(microseconds=1)
@@ -23,7 +23,7 @@ def hour_ends_us(begun_us: int, run: int) -> int:
     return end_of_hour_us(sensible_us(begun_us, run))
 
 
-def in_the_hour(slots: Slots, clock_us: int, begun_us: int | None, run: int, now_us: int) -> int:
+def in_the_hour(slots: Slots, spans: list[Span], clock_us: int, begun_us: int | None, run: int, now_us: int) -> int:
     """How many slots of whole records are of it, before the first that is not.
 
     ``begun_us``: of the first record in the spool; None for an empty one, into which the first goes in any case.
@@ -33,7 +33,6 @@ def in_the_hour(slots: Slots, clock_us: int, begun_us: int | None, run: int, now
     # Most of the time the hour still runs, and no record can be of the next.
     if now_us < ends_us:
         return len(slots)
-    spans = text_spans(slots)
     starts = records(slots, spans)
     starts[[head for head, _ in spans]] = True
     late = starts & (at_us(slots, clock_us) >= ends_us)

@@ -25,7 +25,7 @@ from linklogs.writer.ring import Counts, Ring, RingDamaged
 from linklogs.writer.rows import Row, parse
 from linklogs.writer.sealed import Sealed, beyond_damaged
 from linklogs.writer.settings import Settings
-from linklogs.writer.slots import SLOT_TYPE, Slots, text_of, text_spans, whole
+from linklogs.writer.slots import SLOT_TYPE, Slots, Span, first_of, text_of, text_spans, whole
 from linklogs.writer.storing import store
 
 AT_ONCE_SLOTS: Final = 1 << 16
@@ -181,10 +181,10 @@ class Intake:
         while self._current.ring < counts.written:
             if self._is_full:
                 self._turn()
-            slots = self._next(ring, counts.written)
+            slots, spans = self._next(ring, counts.written)
             if not len(slots):
                 break
-            self._put(ring, counts, slots, now)
+            self._put(ring, counts, slots, spans, now)
 
     def _note(self, ring: Ring, counts: Counts, now: Now) -> None:
         """What the counts alone tell: records that are lost, a clock that was set."""
@@ -201,7 +201,7 @@ class Intake:
             self._append(gap, counts, Admitted(numpy.concatenate(said), notes, 0), now)
         self._clock_us = counts.clock_us
 
-    def _next(self, ring: Ring, written: int) -> Slots:
+    def _next(self, ring: Ring, written: int) -> tuple[Slots, list[Span]]:
         """Whole records, no more than the spool has room for unless the first is longer; none if it is not whole."""
         begin = self._current.ring
         room = (self._means.settings.spool_bytes - self._current.record_bytes) // SLOT_TYPE.itemsize
@@ -211,16 +211,16 @@ class Intake:
             end = spans[0][1]
             if end > ring.capacity:
                 raise RingDamaged(f"{ring.path}: text of {end} slots, expected at most {ring.capacity}")
-            return ring.read(begin, end) if begin + end <= written else slots[:0]
-        return slots[: whole(slots, spans)]
+            return (ring.read(begin, end), spans[:1]) if begin + end <= written else (slots[:0], [])
+        return first_of(slots, spans, whole(slots, spans))
 
-    def _put(self, ring: Ring, counts: Counts, slots: Slots, now: Now) -> None:
+    def _put(self, ring: Ring, counts: Counts, slots: Slots, spans: list[Span], now: Now) -> None:
         """Into the spool, as much of it as is of its hour."""
-        count = in_the_hour(slots, counts.clock_us, self._current.begun_us, ring.owner.run, now.utc_us)
+        count = in_the_hour(slots, spans, counts.clock_us, self._current.begun_us, ring.owner.run, now.utc_us)
         if count == 0:
             self._turn()
             return
-        admitted = admit(slots[:count], text_spans(slots[:count]), self._means.redactor)
+        admitted = admit(*first_of(slots, spans, count), self._means.redactor)
         self._append(count, counts, admitted, now)
         if admitted.refused:
             self._means.tell(RecordsRefused(ring.owner.node, ring.owner.run, admitted.refused))

@@ -50,6 +50,11 @@ def whole(slots: Slots, spans: list[Span]) -> int:
     return spans[-1][0] if spans and spans[-1][1] > len(slots) else len(slots)
 
 
+def first_of(slots: Slots, spans: list[Span], count: int) -> tuple[Slots, list[Span]]:
+    """``count`` slots, which are whole records, and where text is among them."""
+    return slots[:count], [span for span in spans if span[1] <= count]
+
+
 def text_of(slots: Slots, span: Span) -> bytes:
     head, end = span
     return slots[head + 1 : end].tobytes()[: int(slots["size_bytes"][head])]

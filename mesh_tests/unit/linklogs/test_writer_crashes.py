@@ -104,6 +104,17 @@ def test_a_chunk_with_a_wrong_byte_is_cut_off_and_taken_again(host: Host) -> Non
     assert host.numbers() == [1, 2]
 
 
+def test_what_is_behind_the_last_whole_chunk_is_gone_when_the_next_writer_starts(host: Host) -> None:
+    host.node().delivery(1)
+    host.step()
+    host.stop()
+    (left,) = host.spools()
+    whole = left.read_bytes()
+    left.write_bytes(whole + bytes(500))
+    host.step()
+    assert left.read_bytes() == whole
+
+
 def test_what_a_power_cut_took_from_a_spool_is_said_as_lost(host: Host) -> None:
     node = host.node()
     for number in range(3):

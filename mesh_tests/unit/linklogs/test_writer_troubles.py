@@ -225,6 +225,16 @@ def test_half_a_file_is_never_left(host: Host, monkeypatch: pytest.MonkeyPatch) 
     assert host.numbers() == [1]
 
 
+def test_a_spool_of_another_format_is_put_aside(host: Host) -> None:
+    host.node().delivery(1)
+    host.step()
+    host.stop()
+    (left,) = host.spools()
+    left.write_bytes(left.read_bytes().replace(b"AMQspol1", b"AMQspol2"))
+    host.step()
+    assert len(host.events(SpoolPutAside)) == 1
+
+
 def test_a_spool_that_can_be_no_file_is_put_aside(host: Host) -> None:
     node = host.node()
     node.delivery(1)
