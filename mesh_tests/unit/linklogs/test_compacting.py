@@ -275,3 +275,14 @@ def test_a_file_that_is_deleted_meanwhile_stops_nothing(logs: Path) -> None:
     report = compact(logs, LATER)
     assert report.hours == 1
     assert [str(gone) in finding for finding in report.findings] == [True]
+
+
+def test_a_merge_of_a_merge_replaces_what_that_one_did(host: Host, logs: Path) -> None:
+    crashed(logs)
+    host.node(run=RUN + 1).delivery(200)
+    host.finish()
+    crashed(logs)
+    first, second = sorted(path for path in all_files(logs) if ".to." in path.name)
+    assert live_files(logs)[0] == second
+    first.unlink()
+    assert host.numbers() == [0, 1, 2, 3, 4, 100, 200]

@@ -14,6 +14,7 @@ from addressing import link_log_ring as ring
 from linklogs import private_files
 from linklogs.writer import spool
 from linklogs.writer.events import LookingFailed, RingPutAside, SpoolPutAside, WritingFailed, WritingRecovered
+from linklogs.writer.failpoints import Failpoint
 from mesh_tests.unit.linklogs.host import Host
 from mesh_tests.unit.linklogs.rings import RUN, START, RingWriter
 
@@ -133,6 +134,7 @@ class FailingDisk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_full = False
         self.left_bytes = 0
+        self.refused = 0
         self._pwrite, self._create = os.pwrite, private_files.create
         monkeypatch.setattr(os, "pwrite", self.pwrite)
         monkeypatch.setattr(private_files, "create", self.create)
@@ -141,6 +143,7 @@ class FailingDisk:
         if not self.is_full:
             return self._pwrite(handle, data, at)
         if not self.left_bytes:
+            self.refused += 1
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         done = self._pwrite(handle, data[: self.left_bytes], at)
         self.left_bytes -= done
@@ -178,6 +181,36 @@ def test_what_finds_no_room_on_the_disk_stays_in_the_ring(host: Host, disk: Fail
     host.finish()
     assert host.numbers() == [0, 1, 2, 3, 4]
     assert [row["count"] for row in host.rows() if row.get("event") == "lost"] == [2]
+
+
+def test_a_disk_that_fails_is_tried_again_after_a_second_and_not_at_every_look(host: Host, disk: FailingDisk) -> None:
+    node = host.node()
+    host.step()
+    node.delivery(1)
+    disk.is_full = True
+    for _ in range(10):
+        host.step(after_s=0.1)
+    assert disk.refused == 1
+    host.step(after_s=0.1)
+    assert disk.refused == 2
+
+
+def test_a_spool_that_cannot_be_read_now_is_not_left_over(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> spool.Content:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    node = host.node()
+    node.delivery(1)
+    with host.crashing_at(Failpoint.SPOOLED):
+        host.step()
+    with monkeypatch.context() as patched:
+        patched.setattr(spool, "read", fail)
+        host.step()
+    node.delivery(2)
+    host.step(after_s=2)
+    host.finish()
+    assert node.path.exists()
+    assert host.numbers() == [1, 2]
 
 
 def test_a_spool_that_finds_no_room_as_a_file_waits_and_records_go_on(host: Host, disk: FailingDisk) -> None:
