@@ -107,17 +107,9 @@ def _text(described: Mapping[bytes, bytes]) -> dict[str, str]:
 
 
 def _name_of(sources: Sequence[Source]) -> str:
-    """Sorts like the first; another one each time, since a merge of a merge may begin and end with the same files."""
+    """Sorts like the first. Another one each time: no file comes twice, and what was merged before comes first."""
     stems = [source.path.name.removesuffix(SUFFIX) for source in sources]
-    first = stems[0].partition(MERGED)[0]
-    last = stems[-1].partition(MERGED)[2].rpartition(".")[0] or stems[-1]
-    generation = 1 + max(_generation(stem) for stem in stems)
-    return f"{first}{MERGED}{last}.{generation}{SUFFIX}"
-
-
-def _generation(stem: str) -> int:
-    number = stem.rpartition(".")[2] if MERGED in stem else ""
-    return int(number) if number.isdecimal() else 0
+    return f"{stems[0].partition(MERGED)[0]}{MERGED}{stems[-1].partition(MERGED)[2] or stems[-1]}{SUFFIX}"
 
 
 def _fits(found: pyarrow.Schema) -> bool:

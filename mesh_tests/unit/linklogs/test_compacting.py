@@ -223,7 +223,7 @@ def test_names_that_lead_elsewhere_delete_nothing(tmp_path: Path, logs: Path) ->
     precious.write_text("do not lose")
     hour = live_files(logs)[0].parent
     described: dict[str, Any] = metadata("r1", 9, "demo") | {REPLACES_KEY: '["../../../precious", 5, ""]'}
-    with open_writer(hour / "9-a.to.9-b.1.parquet", described) as writer:
+    with open_writer(hour / "9-a.to.9-b.parquet", described) as writer:
         writer.write_batch(batch_of_rows([{"kind": "node", "event": "opened"}]))
     compact(logs, LATER)
     assert precious.exists()
@@ -263,7 +263,7 @@ def test_a_full_disk_leaves_all_as_it_was(logs: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_draft_of_a_run_that_died_is_gone_after_the_next(logs: Path) -> None:
-    draft = live_files(logs)[0].with_name("_1-2.to.1-3.1.parquet.merging")
+    draft = live_files(logs)[0].with_name("_1-2.to.1-3.parquet.merging")
     draft.write_bytes(b"half a file")
     compact(logs, LATER)
     assert not draft.exists()
@@ -286,3 +286,17 @@ def test_a_merge_of_a_merge_replaces_what_that_one_did(host: Host, logs: Path) -
     assert live_files(logs)[0] == second
     first.unlink()
     assert host.numbers() == [0, 1, 2, 3, 4, 100, 200]
+
+
+def test_a_file_does_not_replace_itself(logs: Path) -> None:
+    itself = live_files(logs)[0].with_name("9-a.to.9-b.parquet")
+    with open_writer(itself, metadata("r1", 9, "demo") | {REPLACES_KEY: f'["{itself.name}"]'}) as writer:
+        writer.write_batch(batch_of_rows([{"kind": "node", "event": "opened"}]))
+    assert itself in live_files(logs)
+
+
+def test_merged_files_begin_with_the_name_of_the_first(logs: Path) -> None:
+    names = [path.name for path in all_files(logs) if "node=r1" in str(path)]
+    compact(logs, LATER)
+    stems = [name.removesuffix(".parquet") for name in names]
+    assert live_files(logs)[0].name == f"{stems[0]}.to.{stems[-1]}.parquet"
