@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from addressing import link_log_ring as ring
-from linklogs.writer.redacting import PERSONAL, Redactor
+from addressing.link_log import PERSONAL_COLUMNS
+from linklogs.writer.redacting import Redactor
 from linklogs.writer.settings import Settings
 from mesh_tests.unit.linklogs.host import Host, rows_of
 from mesh_tests.unit.linklogs.rings import START, RingWriter
@@ -79,7 +80,7 @@ def test_a_value_has_the_same_hash_everywhere_and_all_else_stays(redacting: Host
     redacting.finish()
     link, queue = (row for row in redacting.rows() if row["kind"] in ("link", "queue") and row["event"] == "opened")
     assert link["address"] == queue["address"]
-    assert len({link[name] for name in PERSONAL}) == len(PERSONAL)
+    assert len({link[name] for name in PERSONAL_COLUMNS}) == len(PERSONAL_COLUMNS)
     assert (link["role"], link["link"], queue["depth_count"]) == ("producer", 1, 3)
     assert link["user"] == hashed("user")
 
@@ -90,7 +91,7 @@ def test_which_columns_are_personal_is_for_the_settings(redacting: Host) -> None
     redacting.finish()
     row = next(row for row in redacting.rows() if row["kind"] == "link")
     assert row["user"] != SECRETS["user"]
-    assert [name for name in PERSONAL if row[name] != SECRETS[name]] == ["user"]
+    assert [name for name in PERSONAL_COLUMNS if row[name] != SECRETS[name]] == ["user"]
 
 
 def test_what_was_spooled_before_there_was_a_key_is_redacted_in_its_file(host: Host) -> None:
