@@ -33,6 +33,7 @@ COMMANDS = {
     "simulate": ("simulate", "Let a topology, or a random one, fail in virtual time and see what becomes of messages."),
     "bench": ("bench", "Measure what messages, links and connections cost a router or broker."),
     "drill": ("drill", "Rehearse failures: traffic, faults from a file, a verdict and a report."),
+    "report": ("report", "Read link logs with Spark and say what to do about the mesh: findings, charts and tables."),
     "broker": ("broker", "Look after the queues and subscriptions of embedded brokers."),
     "store": ("store", "Check, dump, compact, back up and restore the store of a broker."),
     "linklogs": ("linklogs", "Look after link logs: what nodes record of their traffic."),

@@ -1,0 +1,94 @@
+"""Is a file a link log that this version understands, and of what time are its records?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from os import stat
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from addressing.link_log import COLUMNS, SCHEMA_VERSION, VERSION_KEY
+
+REPLACES_KEY = "amqpmesh.replaces"
+"""In the metadata of a merged file: names of the files in the same directory whose records it has."""
+PHYSICAL = {"string": "BYTE_ARRAY", "int64": "INT64"}
+NEEDED = ("kind", "at_us")
+TYPES = {column.name: column.type for column in COLUMNS}
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """``first_us`` and ``last_us``: of its records; None where the file does not say."""
+
+    path: str
+    records: int
+    size_bytes: int
+    first_us: int | None
+    last_us: int | None
+    replaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BadFile:
+    """Left out of a report; ``notice`` says why."""
+
+    notice: str
+
+
+def read_footer(path: str) -> Footer | BadFile:
+    try:
+        metadata = parquet.read_metadata(path)
+    except (pa.ArrowException, OSError) as error:
+        return BadFile(f"{path} is torn, or no Parquet file: {_first_line(error)}")
+    wrong = _wrong(metadata)
+    if wrong is not None:
+        return BadFile(f"{path} {wrong}")
+    first_us, last_us = _times(metadata)
+    return Footer(path, metadata.num_rows, stat(path).st_size, first_us, last_us, _replaces(metadata.metadata or {}))
+
+
+def _wrong(metadata: parquet.FileMetaData) -> str | None:
+    version = (metadata.metadata or {}).get(VERSION_KEY.encode())
+    if version is None:
+        return f"is no link log: expected {VERSION_KEY} in its metadata"
+    if not version.isdigit():
+        return f"has version {version.decode(errors='replace')!r} of the link log: expected a number"
+    if int(version) > SCHEMA_VERSION:
+        said = f"has version {int(version)} of the link log: expected at most {SCHEMA_VERSION}"
+        return f"{said}, a newer amqpmesh reads it"
+    return _wrong_columns(metadata)
+
+
+def _wrong_columns(metadata: parquet.FileMetaData) -> str | None:
+    found = {each.name: each.physical_type for each in _columns(metadata)}
+    missing = [name for name in NEEDED if name not in found]
+    if missing:
+        return f"has no column {missing[0]}: without it nothing of a link log can be told"
+    for name, physical in found.items():
+        if name in TYPES and physical != PHYSICAL[TYPES[name]]:
+            return f"has a column {name} of type {physical}: expected {PHYSICAL[TYPES[name]]}"
+    return None
+
+
+def _columns(metadata: parquet.FileMetaData) -> Iterator[parquet.ColumnSchema]:
+    return (metadata.schema.column(i) for i in range(metadata.num_columns))
+
+
+def _times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
+    """From what the file says of each group of rows."""
+    names = [each.name for each in _columns(metadata)]
+    groups = [metadata.row_group(i).column(names.index("at_us")) for i in range(metadata.num_row_groups)]
+    known = [each.statistics for each in groups if each.is_stats_set and each.statistics.has_min_max]
+    if not known:
+        return None, None
+    return min(each.min for each in known), max(each.max for each in known)
+
+
+def _replaces(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
+    return tuple(metadata.get(REPLACES_KEY.encode(), b"").decode().split())
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

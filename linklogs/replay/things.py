@@ -1,0 +1,76 @@
+"""Nodes, connections, links and queues as records tell of them: one row each, with its facts and when it was there.
+
+A fact is the last that was said; `opened_us` is null of what was open before the first record, `closed_us` of what
+was still open at the last.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from addressing.link_log import Event, Kind
+
+CONNECTION_FACTS = ("role", "container", "user", "remote_address")
+LINK_FACTS = (
+    "connection",
+    "role",
+    "direction",
+    "container",
+    "user",
+    "remote_address",
+    "address",
+    "treatment",
+    "name",
+    "ingress",
+    "egress",
+    "path",
+)
+QUEUE_FACTS = ("address", "name")
+NODE_FACTS = ("role", "version", "topology")
+
+
+def connections(said: DataFrame) -> DataFrame:
+    return _things(said, Kind.CONNECTION, ("node", "run", "connection"), CONNECTION_FACTS)
+
+
+def links(said: DataFrame) -> DataFrame:
+    """With what is known of a link's connection where the link does not say it."""
+    of_connection = connections(said).select(
+        "node", "run", "connection", *(F.col(name).alias(f"connection_{name}") for name in CONNECTION_FACTS)
+    )
+    alone = _things(said, Kind.LINK, ("node", "run", "link"), LINK_FACTS)
+    joined = alone.join(F.broadcast(of_connection), ["node", "run", "connection"], "left")
+    for name in CONNECTION_FACTS[1:]:
+        joined = joined.withColumn(name, F.coalesce(name, f"connection_{name}")).drop(f"connection_{name}")
+    return joined
+
+
+def queues(said: DataFrame) -> DataFrame:
+    return _things(said, Kind.QUEUE, ("node", "run", "queue"), QUEUE_FACTS)
+
+
+def nodes(said: DataFrame) -> DataFrame:
+    """One row for each run of a node."""
+    return _things(said, Kind.NODE, ("node", "run"), NODE_FACTS)
+
+
+def _things(said: DataFrame, kind: Kind, keys: tuple[str, ...], facts: tuple[str, ...]) -> DataFrame:
+    return (
+        said.where(F.col("kind") == kind.value)
+        .groupBy(*keys)
+        .agg(
+            *(_last(name).alias(name) for name in facts),
+            F.min(_when(Event.OPENED)).alias("opened_us"),
+            F.max(_when(Event.CLOSED)).alias("closed_us"),
+            F.max_by("cause", _when(Event.CLOSED)).alias("cause"),
+        )
+    )
+
+
+def _last(name: str) -> Column:
+    return F.max_by(name, F.when(F.col(name).isNotNull(), F.col("at_us")))
+
+
+def _when(event: Event) -> Column:
+    return F.when(F.col("event") == event.value, F.col("at_us"))

@@ -1,0 +1,40 @@
+"""A Spark session that fits a report: quiet, without a web page, and bound to this machine if it runs on it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.default.parallelism": "2",
+}
+"""For a master in this very process."""
+
+ALWAYS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # A file of a link log is small: weighed as 4 MiB, thousands of them would be a task each.
+    "spark.sql.files.openCostInBytes": "262144",
+    # Tables of links and connections are never worth a shuffle of the traffic.
+    "spark.sql.autoBroadcastJoinThreshold": "268435456",
+}
+
+
+def open_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
+    """``master`` None: whatever spark-submit says. ``conf`` wins over what is set here."""
+    is_local = master is not None and master.startswith("local")
+    settings = {**ALWAYS, **(LOCAL if is_local else {}), **conf}
+    builder = SparkSession.builder.appName("amqpmesh report")
+    if master is not None:
+        builder = builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

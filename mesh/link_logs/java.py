@@ -1,0 +1,50 @@
+"""Is there what Spark needs, and if not: which command gets it?"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+
+from mesh.failure import CommandFailed
+
+OLDEST_JAVA = 17
+SPARK = ("pyspark", "pandas", "pyarrow")
+
+
+def require_spark() -> None:
+    """Raise CommandFailed with the command that installs what is missing."""
+    missing = [name for name in SPARK if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CommandFailed(
+            f"a report needs Spark, and {missing[0]} is not installed", fix="pip install 'amqpmesh[spark]'"
+        )
+    found = java_version()
+    if found is None:
+        raise CommandFailed(
+            f"a report needs Java {OLDEST_JAVA} or newer, and there is no java in JAVA_HOME or PATH",
+            fix="apt install default-jre-headless",
+        )
+    if found < OLDEST_JAVA:
+        raise CommandFailed(
+            f"{java_path()} is Java {found}: a report needs Java {OLDEST_JAVA} or newer",
+            fix="apt install default-jre-headless, or set JAVA_HOME to where a newer one is",
+        )
+
+
+def java_path() -> str | None:
+    """That which Spark would start."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(os.path.join(home, "bin", "java")) if home else shutil.which("java")
+
+
+def java_version() -> int | None:
+    """The major version, 8 for what calls itself 1.8; None without a java that runs."""
+    path = java_path()
+    if path is None:
+        return None
+    said = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    return int(found[1]) if found else None

@@ -1,0 +1,70 @@
+"""What a report comes to: which records it is of, its totals, its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from addressing.link_log import BUCKET_ERROR
+from mesh.link_logs.order import US_PER_S, Order
+
+if TYPE_CHECKING:
+    from linklogs.reading import Logs
+    from linklogs.replay.run import Time
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """``tables`` by name. ``records`` and ``size_bytes`` are of the files; None where only Spark has seen them."""
+
+    order: Order
+    records: int | None
+    size_bytes: int | None
+    notices: tuple[str, ...]
+    began_us: int | None
+    ended_us: int | None
+    seconds: float
+    tables: Mapping[str, pa.Table]
+
+    @classmethod
+    def of(cls, order: Order, logs: Logs, time: Time, tables: Mapping[str, pa.Table]) -> Summary:
+        records = None if logs.found is None else logs.found.records
+        size_bytes = None if logs.found is None else logs.found.size_bytes
+        return cls(order, records, size_bytes, logs.notices, time.from_us, time.to_us, time.seconds, tables)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Of a table whose rows are few."""
+        rows: list[dict[str, Any]] = self.tables[name].to_pylist()
+        return rows
+
+    def row(self, name: str, **wanted: object) -> dict[str, Any] | None:
+        """The first with these values."""
+        rows = self.rows(name)
+        return next((row for row in rows if all(row[key] == value for key, value in wanted.items())), None)
+
+    def to_map(self) -> dict[str, Any]:
+        return {
+            "logs": self.order.logs,
+            "from": format_time(self.began_us, self.order.tz),
+            "to": format_time(self.ended_us, self.order.tz),
+            "seconds": self.seconds,
+            "window_s": self.order.window_us / US_PER_S,
+            "address": self.order.address,
+            "records": self.records,
+            "size_bytes": self.size_bytes,
+            "latency_error": BUCKET_ERROR,
+            "left_out": list(self.notices),
+            "totals": self.rows("mesh"),
+            "tables": {name: table.num_rows for name, table in self.tables.items()},
+        }
+
+
+def format_time(at_us: int | None, tz: ZoneInfo) -> str | None:
+    if at_us is None:
+        return None
+    return datetime.fromtimestamp(at_us / US_PER_S, tz).isoformat(sep=" ", timespec="seconds")

@@ -1,0 +1,70 @@
+"""What a report tells on the terminal when it is made: totals, the busiest addresses and links, where the rest is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mesh.link_logs import words
+from mesh.link_logs.summary import Summary, format_time
+from mesh.output import Output
+
+MOST_ROWS = 10
+TOTALS = ("SIDE", "WITH", "MESSAGES", "BYTES", "A SECOND", "ACCEPTED", "P50", "P99", "MAX")
+BUSIEST = ("ADDRESS", "SIDE", "WITH", "MESSAGES", "A SECOND", "NOT ACCEPTED", "P50", "P99", "MAX")
+NOT_ACCEPTED = ("rejected", "released", "modified", "aborted", "sender_lost")
+
+
+def tell(summary: Summary, out: Output) -> None:
+    if out.is_json:
+        out.document(summary.to_map())
+        return
+    out.data(headline(summary))
+    out.data("")
+    out.table(TOTALS, [_total(row) for row in summary.rows("mesh")])
+    out.data("")
+    out.table(BUSIEST, [_busy(row) for row in summary.tables["addresses"].slice(0, MOST_ROWS).to_pylist()])
+    out.say(f"the report is in {summary.order.out}")
+
+
+def headline(summary: Summary) -> str:
+    """Of what time, from how much, and what was left out."""
+    tz = summary.order.tz
+    if summary.began_us is None:
+        time = "no message moved"
+    else:
+        time = f"{format_time(summary.began_us, tz)} to {format_time(summary.ended_us, tz)}"
+    read = "" if summary.records is None else f"; {summary.records:,} records, {words.size(summary.size_bytes)}"
+    left_out = f"; {len(summary.notices):,} files left out" if summary.notices else ""
+    return f"{time}{read}{left_out}"
+
+
+def not_accepted(row: dict[str, Any]) -> int:
+    return sum(row[name] or 0 for name in NOT_ACCEPTED)
+
+
+def _total(row: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        row["side"],
+        row["peer"],
+        words.count(row["messages"]),
+        words.size(row["size_bytes"]),
+        words.rate(row["messages_per_s"]),
+        words.count(row["accepted"]),
+        *_latency(row),
+    )
+
+
+def _busy(row: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        row["address"],
+        row["side"],
+        row["peer"],
+        words.count(row["messages"]),
+        words.rate(row["messages_per_s"]),
+        words.count(not_accepted(row)),
+        *_latency(row),
+    )
+
+
+def _latency(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(words.duration(row[name]) for name in ("p50_us", "p99_us", "max_us"))

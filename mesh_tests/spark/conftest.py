@@ -1,0 +1,44 @@
+"""One Spark session for all tests of this directory: a JVM takes seconds to start, and one worker has it."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from linklogs.session import open_session
+from mesh_tests.installed import require
+
+FOR_TESTS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.memory": "1g",
+}
+
+
+def java_version() -> int:
+    """The major one; 0 without Java."""
+    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
+    if java is None:
+        return 0
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', said)
+    return int(found[1]) if found else 0
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
+    session = open_session("local[1]", FOR_TESTS)
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent.name == "spark":
+            item.add_marker(pytest.mark.xdist_group("spark"))

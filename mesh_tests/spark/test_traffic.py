@@ -1,0 +1,174 @@
+"""Throughput, latency and outcomes of small logs whose totals are known."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from addressing.link_log import BUCKET_ERROR, bounds_of, bucket_of
+from linklogs.moments import Span
+from linklogs.reading import look
+from linklogs.replay.columns import bucket, middle_us
+from linklogs.replay.run import Params, Tables, run
+from mesh_tests.link_logs import START_US, S, connection, delivery, line, link, node, write
+
+WINDOW_US = 10 * S
+
+
+def report(spark: SparkSession, root: Path, **more: Any) -> Tables:
+    span = Span(more.pop("from_us", None), more.pop("to_us", None))
+    return run(spark, Params(look(str(root), span), WINDOW_US, **more))
+
+
+def rows(table: DataFrame, *names: str) -> set[tuple[Any, ...]]:
+    return {tuple(row) for row in table.select(*names).collect()}
+
+
+def only(table: DataFrame, **wanted: Any) -> Any:
+    found = [row for row in table.collect() if all(row[name] == value for name, value in wanted.items())]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_the_bucket_of_a_column_is_that_of_the_schema_at_every_edge(spark: SparkSession) -> None:
+    edges = [value for power in range(4, 62) for value in (2**power - 1, 2**power, 2**power + 1, 3 * 2 ** (power - 1))]
+    table = spark.createDataFrame([(took, bucket_of(took)) for took in (*range(40), *edges)], "took long, wanted int")
+    for row in table.select("wanted", bucket("took").alias("found"), middle_us("wanted").alias("middle")).collect():
+        least, largest = bounds_of(row.wanted)
+        assert (row.found, row.middle) == (row.wanted, (least + largest) / 2)
+
+
+def test_a_message_over_two_routers_counts_once_in_the_mesh(spark: SparkSession, tmp_path: Path) -> None:
+    line(tmp_path, 100)
+    tables = report(spark, tmp_path).by_name
+    assert rows(tables["mesh"], "side", "peer", "messages") == {("in", "client", 100), ("out", "client", 100)}
+    assert rows(tables["routers"], "node", "side", "messages") == {
+        (name, side, 100) for name in ("007", "r2") for side in ("in", "out")
+    }
+    assert rows(tables["users"], "user", "side", "size_bytes") == {("alice", "in", 10_000), ("bob", "out", 10_000)}
+    assert rows(tables["addresses"], "address", "side", "accepted") == {("orders", "in", 100), ("orders", "out", 100)}
+
+
+def test_percentiles_are_off_by_no_more_than_is_stated(spark: SparkSession, tmp_path: Path) -> None:
+    line(tmp_path, 100)
+    found = only(report(spark, tmp_path).by_name["links"], node="007", link=1)
+    for exact, told in ((50_000, found.p50_us), (95_000, found.p95_us), (99_000, found.p99_us)):
+        assert abs(told - exact) <= exact * BUCKET_ERROR
+    assert found.max_us == 100_000
+
+
+def test_windows_add_up_to_the_whole(spark: SparkSession, tmp_path: Path) -> None:
+    line(tmp_path, 90)
+    table = report(spark, tmp_path).by_name["links_by_window"]
+    of_link = [row for row in table.collect() if (row.node, row.link) == ("r2", 2)]
+    assert sorted((row.window.second, row.messages, row.messages_per_s) for row in of_link) == [
+        (0, 30, 3.0),
+        (10, 30, 3.0),
+        (20, 30, 3.0),
+    ]
+
+
+def test_a_summary_tells_the_same_as_its_deliveries(spark: SparkSession, tmp_path: Path) -> None:
+    known = [node(), connection(1, "client"), link(1, "producer", "incoming", address="a")]
+    full = [delivery(0.5, 1, 0, took) for took in (100, 101, 5000)]
+    summary = [
+        delivery(1.0, 1, 0, 101, kind="traffic", count=2, size_bytes=200),
+        delivery(1.0, 1, 0, 5000, kind="traffic"),
+    ]
+    write(tmp_path / "full", "r1", [*known, *full])
+    write(tmp_path / "summary", "r1", [*known, *summary])
+    tables = [report(spark, tmp_path / level).by_name["mesh_by_window"] for level in ("full", "summary")]
+    assert tables[0].collect() == tables[1].collect()
+
+
+def test_a_second_that_ends_where_a_window_begins_is_of_the_window_before(spark: SparkSession, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "r1",
+        [
+            node(),
+            connection(1, "client"),
+            link(1, "producer", "incoming", address="a"),
+            delivery(10, 1, 0, kind="traffic"),
+            delivery(10, 1, 0),
+        ],
+    )
+    table = report(spark, tmp_path).by_name["mesh_by_window"]
+    assert {(row.window.second, row.messages) for row in table.collect()} == {(0, 1), (10, 1)}
+
+
+def test_a_multicast_counts_once_where_it_came_in_and_each_copy_where_it_went(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(
+        tmp_path,
+        "r1",
+        [
+            node(),
+            connection(1, "client"),
+            link(1, "producer", "incoming", address="news"),
+            link(2, "consumer", "outgoing", address="news"),
+            link(3, "consumer", "outgoing", address="news"),
+            delivery(1, 1, 0, part="many"),
+            delivery(1, 1, 2, part="copy"),
+            delivery(1, 1, 3, part="copy", outcome="released"),
+        ],
+    )
+    table = report(spark, tmp_path).by_name["mesh"]
+    assert rows(table, "side", "messages", "accepted", "released") == {("in", 1, 1, 0), ("out", 2, 1, 1)}
+
+
+def test_what_a_queue_gives_is_told_apart_from_what_clients_send(spark: SparkSession, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "r1",
+        [
+            node(),
+            connection(1, "client"),
+            connection(2, "broker", container="b1"),
+            link(1, "producer", "incoming", address="work"),
+            link(2, "broker", "outgoing", address="work", connection=2),
+            link(3, "broker", "incoming", address="work", connection=2),
+            link(4, "consumer", "outgoing", address="work"),
+            delivery(1, 1, 2),
+            delivery(2, 1, 2),
+            delivery(3, 3, 4),
+        ],
+    )
+    write(
+        tmp_path,
+        "b1",
+        [node("broker"), connection(1, "router"), link(1, "producer", "incoming"), delivery(1, 1, 0)],
+    )
+    table = report(spark, tmp_path).by_name["mesh"]
+    assert rows(table, "side", "peer", "messages") == {
+        ("in", "client", 2),
+        ("out", "queue", 2),
+        ("in", "queue", 1),
+        ("out", "client", 1),
+    }
+
+
+@pytest.mark.parametrize(("pattern", "messages"), [("ord*", 3), ("orders", 3), ("o?ders", 3), ("news", 2), ("ews", 0)])
+def test_an_address_pattern_cuts_the_report(spark: SparkSession, tmp_path: Path, pattern: str, messages: int) -> None:
+    write(
+        tmp_path,
+        "r1",
+        [
+            node(),
+            connection(1, "client"),
+            link(1, "producer", "incoming", address="orders"),
+            link(2, "producer", "incoming", address="news"),
+            *(delivery(at, 1, 0) for at in range(3)),
+            *(delivery(at, 2, 0) for at in range(2)),
+        ],
+    )
+    table = report(spark, tmp_path, address=pattern).by_name["mesh"]
+    assert sum(row.messages for row in table.collect()) == messages
+
+
+def test_only_records_of_the_time_count(spark: SparkSession, tmp_path: Path) -> None:
+    line(tmp_path, 30)
+    table = report(spark, tmp_path, from_us=START_US + 10 * S, to_us=START_US + 20 * S).by_name["mesh"]
+    assert only(table, side="in").messages == 10
