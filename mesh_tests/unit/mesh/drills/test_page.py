@@ -9,11 +9,14 @@ from configparser import ConfigParser
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
-from mesh.drills.page import DATA_BEGINS, HERE, page, read_back
+from mesh.drills.page import HERE, page, read_back
 from mesh.drills.report import Report, Series
+from mesh.page import embedding
+from mesh.page.embedding import DATA_BEGINS
 from mesh_tests import drill_reports
 
 VENDORED = {
@@ -62,18 +65,19 @@ def as_json(report: Report) -> object:
 
 @pytest.mark.parametrize("file", VENDORED)
 def test_what_others_wrote_is_as_they_published_it(file: str) -> None:
-    assert hashlib.sha256((HERE / file).read_bytes()).hexdigest() == VENDORED[file]
+    assert hashlib.sha256((embedding.HERE / file).read_bytes()).hexdigest() == VENDORED[file]
 
 
-def test_an_installed_package_has_every_file_of_the_page() -> None:
+@pytest.mark.parametrize(("package", "directory"), [("mesh.drills", HERE), ("mesh.page", embedding.HERE)])
+def test_an_installed_package_has_every_file_of_the_page(package: str, directory: Path) -> None:
     config = ConfigParser()
     config.read(HERE.parents[2] / "setup.cfg")
-    patterns = config["options.package_data"]["mesh.drills"].split(", ")
-    assert [file.name for file in HERE.iterdir() if not any(file.match(pattern) for pattern in patterns)] == []
+    patterns = ["*.py", "__pycache__", *config["options.package_data"][package].split(", ")]
+    assert [file.name for file in directory.iterdir() if not any(file.match(pattern) for pattern in patterns)] == []
 
 
 def test_the_licence_of_what_others_wrote_goes_with_it() -> None:
-    assert (HERE / "uPlot.LICENSE.txt").read_text() in page(drill_reports.passing())
+    assert (embedding.HERE / "uPlot.LICENSE.txt").read_text() in page(drill_reports.passing())
 
 
 @EVERY_REPORT
