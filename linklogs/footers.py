@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import stat
@@ -9,10 +10,8 @@ from os import stat
 import pyarrow as pa
 from pyarrow import parquet
 
-from addressing.link_log import COLUMNS, SCHEMA_VERSION, VERSION_KEY
+from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY
 
-REPLACES_KEY = "amqpmesh.replaces"
-"""In the metadata of a merged file: names of the files in the same directory whose records it has."""
 PHYSICAL = {"string": "BYTE_ARRAY", "int64": "INT64"}
 NEEDED = ("kind", "at_us")
 TYPES = {column.name: column.type for column in COLUMNS}
@@ -87,7 +86,7 @@ def _times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
 
 
 def _replaces(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
-    return tuple(metadata.get(REPLACES_KEY.encode(), b"").decode().split())
+    return tuple(json.loads(metadata.get(REPLACES_KEY.encode(), b"[]")))
 
 
 def _first_line(error: Exception) -> str:

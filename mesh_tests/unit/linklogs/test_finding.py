@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from addressing.link_log import VERSION_KEY
+from addressing.link_log import REPLACES_KEY, VERSION_KEY
 from linklogs.finding import NoLogs, find
-from linklogs.footers import REPLACES_KEY
 from linklogs.moments import HOUR_US, Span, parse_hour_us
 from mesh_tests.link_logs import HOUR, START_US, delivery, node, write
 
@@ -117,7 +116,7 @@ def test_columns_that_are_missing_or_new_are_no_fault(tmp_path: Path) -> None:
 
 def test_files_that_a_merged_one_replaces_are_not_read_twice(tmp_path: Path) -> None:
     written(tmp_path)
-    merged = again(tmp_path, {REPLACES_KEY: "1-0.parquet"})
+    merged = again(tmp_path, {REPLACES_KEY: '["1-0.parquet"]'})
     found = find(str(tmp_path), ALL)
     assert (found.paths(), found.notices) == ([str(merged)], ())
 
