@@ -72,8 +72,8 @@ def described(tables: Mapping[str, DataFrame], links: DataFrame, connections: Da
     of_connections = connections.select("node", "run", "connection", *CONNECTION_FACTS, *TIMES)
     return {
         **tables,
-        "links": times(of_links.join(tables["links"], ["node", "run", "link"], "full")),
-        "connections": times(of_connections.join(tables["connections"], ["node", "run", "connection"], "full")),
+        "links": of_links.join(tables["links"], ["node", "run", "link"], "full"),
+        "connections": of_connections.join(tables["connections"], ["node", "run", "connection"], "full"),
     }
 
 

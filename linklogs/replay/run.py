@@ -11,11 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from linklogs.reading import Logs, records
-from linklogs.replay import levels
-from linklogs.replay.columns import US_PER_S
+from linklogs.replay import credit, levels, neighbors, paths, queues, runs, sharing
+from linklogs.replay.columns import US_PER_S, like
 from linklogs.replay.flat import MOVED, flat, without_windows
 from linklogs.replay.sides import sides
 from linklogs.replay.things import connections, links, nodes
+
+MOST_NOTEWORTHY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Params:
     logs: Logs
     window_us: int
     address: str | None = None
+    cheapest: DataFrame | None = None
+    """Cheapest paths (see paths.CHEAPEST); None: those that routers told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,57 @@ class Tables:
             each.unpersist()
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What tables are made of: what was said, the flat table with windows and without, links and nodes."""
+
+    said: DataFrame
+    moved: DataFrame
+    whole: DataFrame
+    links: DataFrame
+    nodes: DataFrame
+    params: Params
+    time: Time
+
+    def kept(self) -> list[DataFrame]:
+        return [self.said, self.moved, self.whole, self.links]
+
+    def traffic(self) -> dict[str, DataFrame]:
+        in_all = levels.in_all(self.sides(self.whole), self.time.seconds)
+        over_time = levels.by_window(self.sides(self.moved), self.params.window_us)
+        return {**levels.described(in_all, self.wanted_links(), connections(self.said)), **over_time}
+
+    def others(self) -> dict[str, DataFrame]:
+        said, moved, whole = self.said, self.moved, self.whole
+        links, window_us, seconds = self.wanted_links(), self.params.window_us, self.time.seconds
+        cost = paths.costs(said)
+        cheapest = self.params.cheapest if self.params.cheapest is not None else paths.told_paths(said)
+        of_queues = queues.things(said, self.params.address)
+        return {
+            "credit": credit.starved(said, links, seconds),
+            "credit_by_window": credit.starved_by_window(said, links, window_us),
+            "queues": queues.in_all(said, whole, of_queues),
+            "queues_by_window": queues.by_window(said, moved, of_queues, window_us),
+            "takers": sharing.takers(self.sides(whole), links),
+            "talkers": sharing.talkers(self.sides(whole)),
+            "peers": sharing.peers(connections(said)),
+            "outages": neighbors.outages(said, moved, window_us),
+            "link_state": neighbors.history(said),
+            "circuits": paths.circuits(whole, links, cheapest, cost),
+            "edges": paths.edges(whole, links, cost, seconds),
+            "runs": runs.runs(said, self.nodes),
+            "missing": runs.missing(said, whole),
+            "drops": runs.drops(said, links),
+            "noteworthy": sharing.noteworthy(moved, links, MOST_NOTEWORTHY),
+        }
+
+    def wanted_links(self) -> DataFrame:
+        return self.links.where(like("address", self.params.address))
+
+    def sides(self, flat: DataFrame) -> DataFrame:
+        return sides(flat, self.links, self.nodes, self.params.address)
+
+
 def run(spark: SparkSession, params: Params) -> Tables:
     """Raise NoLogs where nothing can be read."""
     rows = records(spark, params.logs)
@@ -56,11 +111,9 @@ def run(spark: SparkSession, params: Params) -> Tables:
     moved = _kept(flat(rows, params.window_us, params.logs.span, {}))
     whole = _kept(without_windows(moved))
     of_links, of_nodes = _kept(links(said)), nodes(said)
-    time = time_of(moved, params.window_us)
-    traffic = levels.in_all(sides(whole, of_links, of_nodes, params.address), time.seconds)
-    over_time = levels.by_window(sides(moved, of_links, of_nodes, params.address), params.window_us)
-    tables = levels.described(traffic, of_links, connections(said))
-    return Tables({**tables, **over_time}, time, [said, moved, whole, of_links])
+    shared = Shared(said, moved, whole, of_links, of_nodes, params, time_of(moved, params.window_us))
+    tables = {**shared.traffic(), **shared.others()}
+    return Tables({name: levels.times(table) for name, table in tables.items()}, shared.time, shared.kept())
 
 
 def time_of(moved: DataFrame, window_us: int) -> Time:

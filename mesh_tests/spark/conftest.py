@@ -17,6 +17,8 @@ FOR_TESTS = {
     "spark.default.parallelism": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.memory": "1g",
+    # The compiler that makes the fastest code takes longer than all of these tests.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 
 

@@ -1,34 +1,14 @@
 """Throughput, latency and outcomes of small logs whose totals are known."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from addressing.link_log import BUCKET_ERROR, bounds_of, bucket_of
-from linklogs.moments import Span
-from linklogs.reading import look
 from linklogs.replay.columns import bucket, middle_us
-from linklogs.replay.run import Params, Tables, run
 from mesh_tests.link_logs import START_US, S, connection, delivery, line, link, node, write
-
-WINDOW_US = 10 * S
-
-
-def report(spark: SparkSession, root: Path, **more: Any) -> Tables:
-    span = Span(more.pop("from_us", None), more.pop("to_us", None))
-    return run(spark, Params(look(str(root), span), WINDOW_US, **more))
-
-
-def rows(table: DataFrame, *names: str) -> set[tuple[Any, ...]]:
-    return {tuple(row) for row in table.select(*names).collect()}
-
-
-def only(table: DataFrame, **wanted: Any) -> Any:
-    found = [row for row in table.collect() if all(row[name] == value for name, value in wanted.items())]
-    assert len(found) == 1, found
-    return found[0]
+from mesh_tests.spark.reports import only, report, rows
 
 
 def test_the_bucket_of_a_column_is_that_of_the_schema_at_every_edge(spark: SparkSession) -> None:

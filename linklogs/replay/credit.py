@@ -1,0 +1,45 @@
+"""For how long did links wait for credit, and for whom?
+
+A link is starved while it may not start a delivery. The cause says who kept it waiting: `no_taker`, nobody wants the
+address; `takers`, those who do give no credit.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from addressing.link_log import Kind
+from linklogs.replay.columns import US_PER_S, window
+
+FACTS = ("address", "role", "direction", "container", "user")
+
+
+def starved(said: DataFrame, links: DataFrame, seconds: float) -> DataFrame:
+    """By link and cause; ``share`` of the time of the report."""
+    by_link = (
+        _waits(said)
+        .groupBy("node", "run", "link", "cause")
+        .agg(
+            F.sum("starved_us").alias("starved_us"),
+            F.max("starved_us").alias("longest_us"),
+            F.count("*").alias("times"),
+        )
+    )
+    return _with_facts(by_link, links).withColumn("share", F.round(F.col("starved_us") / F.lit(seconds * US_PER_S), 6))
+
+
+def starved_by_window(said: DataFrame, links: DataFrame, window_us: int) -> DataFrame:
+    """Of the window in which the wait ended, or was last told of."""
+    waits = _waits(said).withColumn("window", F.timestamp_micros(window(F.col("at_us"), window_us)))
+    by_link = waits.groupBy("window", "node", "run", "link", "cause").agg(F.sum("starved_us").alias("starved_us"))
+    return _with_facts(by_link, links)
+
+
+def _waits(said: DataFrame) -> DataFrame:
+    return said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("starved_us") > 0))
+
+
+def _with_facts(waits: DataFrame, links: DataFrame) -> DataFrame:
+    facts = links.select("node", "run", "link", *FACTS)
+    return waits.join(F.broadcast(facts), ["node", "run", "link"], "left")

@@ -1,0 +1,36 @@
+"""When did nodes start, and how much of what they did is not in the logs?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from addressing.link_log import Event, Kind
+
+
+def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
+    """Each run of a node; ``restart`` counts from 0. ``first_us`` and ``last_us``: of what it said."""
+    heard = said.groupBy("node", "run").agg(F.min("at_us").alias("first_us"), F.max("at_us").alias("last_us"))
+    in_time = Window.partitionBy("node").orderBy("run")
+    known = heard.join(nodes.select("node", "run", "role", "version", "topology"), ["node", "run"], "left")
+    return known.withColumn("restart", F.row_number().over(in_time) - 1)
+
+
+def missing(said: DataFrame, whole: DataFrame) -> DataFrame:
+    """Of each run: records that were lost for want of room, those that are here, and the share that is missing."""
+    lost = said.where((F.col("kind") == Kind.NODE.value) & (F.col("event") == Event.LOST.value))
+    lost = lost.groupBy("node", "run").agg(F.sum("count").alias("lost"))
+    moved = whole.groupBy("node", "run").agg(F.sum("messages").alias("moved"))
+    told = said.groupBy("node", "run").agg(F.count("*").alias("told"))
+    both = moved.join(told, ["node", "run"], "full").join(lost, ["node", "run"], "full")
+    counted = both.fillna(0, ["moved", "told", "lost"])
+    known = F.col("moved") + F.col("told") + F.col("lost")
+    return counted.withColumn("share", F.try_divide(F.col("lost"), known))
+
+
+def drops(said: DataFrame, links: DataFrame) -> DataFrame:
+    """Copies of pre-settled messages that somebody did not get, by link and cause."""
+    told = said.where(F.col("kind") == Kind.DROP.value)
+    dropped = told.groupBy("node", "run", "link", "cause").agg(F.sum("count").alias("messages"))
+    facts = links.select("node", "run", "link", "address", "role", "container", "user")
+    return dropped.join(F.broadcast(facts), ["node", "run", "link"], "left")

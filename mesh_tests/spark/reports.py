@@ -1,0 +1,28 @@
+"""A report of small logs, and rows of its tables."""
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from linklogs.moments import Span
+from linklogs.reading import look
+from linklogs.replay.run import Params, Tables, run
+from mesh_tests.link_logs import S
+
+WINDOW_US = 10 * S
+
+
+def report(spark: SparkSession, root: Path, **more: Any) -> Tables:
+    span = Span(more.pop("from_us", None), more.pop("to_us", None))
+    return run(spark, Params(look(str(root), span), WINDOW_US, **more))
+
+
+def rows(table: DataFrame, *names: str) -> set[tuple[Any, ...]]:
+    return {tuple(row) for row in table.select(*names).collect()}
+
+
+def only(table: DataFrame, **wanted: Any) -> Any:
+    found = [row for row in table.collect() if all(row[name] == value for name, value in wanted.items())]
+    assert len(found) == 1, found
+    return found[0]

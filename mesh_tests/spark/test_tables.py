@@ -1,0 +1,230 @@
+"""Each of the other tables, of a mesh small enough to know what must be in it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mesh_tests.link_logs import RUN, START_US, S, connection, delivery, link, node, write
+from mesh_tests.spark.reports import only, report, rows
+
+
+def at(seconds: float, kind: str, **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "at_us": START_US + round(seconds * S), "run": RUN, **more}
+
+
+PRODUCER = [node(), connection(1, "client"), link(1, "producer", "incoming", address="a")]
+
+
+def test_starved_time_adds_up_by_link_and_cause(spark: SparkSession, tmp_path: Path) -> None:
+    credit = [
+        at(5, "credit", link=1, starved_us=2 * S, cause="takers"),
+        at(15, "credit", link=1, starved_us=3 * S, cause="takers"),
+        at(16, "credit", link=1, starved_us=S, cause="no_taker"),
+        at(17, "credit", link=1, starved_us=0, credit=10),
+    ]
+    write(tmp_path, "r1", [*PRODUCER, *credit, delivery(0, 1, 0), delivery(19, 1, 0)])
+    tables = report(spark, tmp_path).by_name
+    assert rows(tables["credit"], "address", "cause", "starved_us", "longest_us", "times", "share") == {
+        ("a", "takers", 5 * S, 3 * S, 2, 0.25),
+        ("a", "no_taker", S, S, 1, 0.05),
+    }
+    by_window = {(row.window.second, row.cause, row.starved_us) for row in tables["credit_by_window"].collect()}
+    assert by_window == {(0, "takers", 2 * S), (10, "takers", 3 * S), (10, "no_taker", S)}
+
+
+def test_a_queue_has_its_depth_its_age_and_what_went_through_it(spark: SparkSession, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "b1",
+        [
+            node("broker"),
+            at(0, "queue", event="opened", queue=7, address="work"),
+            at(3, "queue", event="changed", queue=7, depth_count=5, depth_bytes=500, oldest_us=2 * S),
+            at(12, "queue", event="changed", queue=7, depth_count=2, depth_bytes=200, oldest_us=9 * S),
+            at(2, "message", event="enqueued", queue=7, count=6, size_bytes=600, took_us=0),
+            at(11, "message", event="dequeued", queue=7, count=3, size_bytes=300, took_us=8 * S),
+            at(12, "message", event="expired", queue=7, count=1, size_bytes=100, took_us=10 * S),
+        ],
+    )
+    tables = report(spark, tmp_path).by_name
+    row = only(tables["queues"])
+    assert (row.address, row.most_messages, row.last_messages, row.oldest_us) == ("work", 5, 2, 9 * S)
+    assert (row.enqueued, row.dequeued, row.expired, row.dead_lettered) == (6, 3, 1, 0)
+    assert row.longest_wait_us == 8 * S
+    over_time = {(row.window.second, row.most_messages, row.dequeued) for row in tables["queues_by_window"].collect()}
+    assert over_time == {(0, 5, 0), (10, 2, 3)}
+
+
+def test_takers_of_an_address_have_shares_of_it(spark: SparkSession, tmp_path: Path) -> None:
+    consumers = [link(number, "consumer", "outgoing", address="a", treatment="balanced") for number in (2, 3, 4)]
+    copied = link(5, "consumer", "outgoing", address="news", treatment="multicast")
+    moved = [*(delivery(1, 1, 2) for _ in range(6)), *(delivery(2, 1, 3) for _ in range(2))]
+    write(tmp_path, "r1", [*PRODUCER, *consumers, copied, *moved])
+    found = rows(report(spark, tmp_path).by_name["takers"], "link", "messages", "takers", "share", "times_even")
+    assert found == {(2, 6, 3, 0.75, 2.25), (3, 2, 3, 0.25, 0.75), (4, 0, 3, 0.0, 0.0)}
+
+
+def test_an_outage_lasts_until_the_neighbor_is_back_and_counts_what_failed_meanwhile(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(
+        tmp_path,
+        "r1",
+        [
+            *PRODUCER,
+            at(0, "neighbor", event="opened", neighbor="r2", cost=1),
+            at(12, "neighbor", event="closed", neighbor="r2", cause="silent"),
+            at(15.5, "neighbor", event="opened", neighbor="r2", cost=1),
+            at(40, "neighbor", event="closed", neighbor="r3", cause="refused"),
+            delivery(5, 1, 0, outcome="released"),
+            delivery(13, 1, 0, outcome="released"),
+            delivery(14, 1, 0, outcome="modified"),
+            delivery(14, 1, 0),
+            delivery(25, 1, 0, outcome="released"),
+        ],
+    )
+    write(tmp_path, "r9", [*PRODUCER, delivery(13, 1, 0, outcome="released")])
+    found = rows(report(spark, tmp_path).by_name["outages"], "node", "neighbor", "cause", "lasted_s", "failed")
+    assert found == {("r1", "r2", "silent", 3.5, 2), ("r1", "r3", "refused", None, 0)}
+
+
+def test_link_state_history_has_changes_and_no_repetitions(spark: SparkSession, tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "r1",
+        [
+            node(),
+            at(0, "neighbor", event="opened", neighbor="r2", cost=1),
+            at(1, "neighbor", event="live", neighbor="r2", cost=1),
+            at(2, "neighbor", event="changed", neighbor="r2", cost=5),
+            at(3, "neighbor", event="live", neighbor="r2", cost=5),
+            at(4, "neighbor", event="closed", neighbor="r2", cause="silent"),
+        ],
+    )
+    table = report(spark, tmp_path).by_name["link_state"]
+    assert rows(table, "event", "cost") == {("opened", 1), ("changed", 5), ("closed", None)}
+
+
+def circuit_logs(root: Path, path: str, cheapest: str) -> None:
+    costs = (("r1", "r2", 1), ("r1", "r3", 4), ("r2", "r3", 1))
+    for name in ("r1", "r2"):
+        edges = [at(0, "neighbor", event="opened", neighbor=b, cost=cost) for a, b, cost in costs if a == name]
+        rest: list[Any] = []
+        if name == "r1":
+            facts = {"address": "a", "ingress": "r1", "egress": "r3", "path": path, "connection": 2}
+            rest = [
+                connection(2, "router", container=path.split(">")[1]),
+                link(2, "circuit", "outgoing", **facts),
+                at(0, "path", event="opened", egress="r3", path=cheapest, cost=2),
+                *(delivery(second, 1, 2) for second in range(3)),
+            ]
+        write(root, name, [*PRODUCER, *edges, *rest])
+
+
+@pytest.mark.parametrize(
+    ("path", "cost", "is_detour"), [("r1>r3", 4, True), ("r1>r2>r3", 2, False), ("r1>r9>r3", None, True)]
+)
+def test_a_circuit_on_a_dearer_path_is_a_detour(
+    spark: SparkSession, tmp_path: Path, path: str, cost: int | None, is_detour: bool
+) -> None:
+    circuit_logs(tmp_path, path, "r1>r2>r3")
+    row = only(report(spark, tmp_path).by_name["circuits"])
+    assert (row.path, row.cheapest, row.cost, row.cheapest_cost) == (path, "r1>r2>r3", cost, 2)
+    assert (row.is_detour, row.messages) == (is_detour, 3)
+
+
+def test_cheapest_paths_may_be_handed_in(spark: SparkSession, tmp_path: Path) -> None:
+    circuit_logs(tmp_path, "r1>r2>r3", "r1>r2>r3")
+    cheapest = spark.createDataFrame(
+        [("r1", "r3", "r1>r3", 1)], "node string, egress string, cheapest string, cheapest_cost long"
+    )
+    row = only(report(spark, tmp_path, cheapest=cheapest).by_name["circuits"])
+    assert (row.cheapest, row.is_detour) == ("r1>r3", True)
+
+
+def test_an_edge_has_its_cost_and_what_went_that_way(spark: SparkSession, tmp_path: Path) -> None:
+    circuit_logs(tmp_path, "r1>r2>r3", "r1>r2>r3")
+    table = report(spark, tmp_path).by_name["edges"]
+    assert rows(table, "node", "neighbor", "cost", "messages") == {
+        ("r1", "r2", 1, 3),
+        ("r1", "r3", 4, 0),
+        ("r2", "r3", 1, 0),
+    }
+
+
+def test_runs_of_a_node_are_its_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    again = {"kind": "node", "event": "opened", "at_us": START_US + 9 * S, "run": 2, "role": "router", "version": "2"}
+    write(tmp_path, "r1", [node(version="1"), again])
+    table = report(spark, tmp_path).by_name["runs"]
+    assert rows(table, "node", "run", "restart", "version") == {("r1", 1, 0, "1"), ("r1", 2, 1, "2")}
+
+
+def test_records_that_were_lost_are_a_share_of_all(spark: SparkSession, tmp_path: Path) -> None:
+    lost = [at(1, "node", event="lost", count=4), at(2, "node", event="lost", count=1)]
+    write(tmp_path, "r1", [*PRODUCER, *lost, *(delivery(1, 1, 0) for _ in range(10))])
+    row = only(report(spark, tmp_path).by_name["missing"])
+    assert (row.lost, row.moved, row.told, row.share) == (5, 10, 5, 0.25)
+
+
+def test_drops_are_told_by_link_and_cause(spark: SparkSession, tmp_path: Path) -> None:
+    dropped = [at(1, "drop", link=1, count=4, cause="full"), at(2, "drop", link=1, count=1, cause="full")]
+    write(tmp_path, "r1", [*PRODUCER, *dropped])
+    assert rows(report(spark, tmp_path).by_name["drops"], "address", "cause", "messages") == {("a", "full", 5)}
+
+
+def test_noteworthy_deliveries_say_where_they_came_from(spark: SparkSession, tmp_path: Path) -> None:
+    odd = [
+        delivery(1, 1, 2, outcome=outcome) for outcome in ("rejected", "rejected", "aborted", "released", "accepted")
+    ]
+    write(tmp_path, "r1", [*PRODUCER, *odd])
+    table = report(spark, tmp_path).by_name["noteworthy"]
+    assert rows(table, "address", "outgoing", "outcome", "messages") == {
+        ("a", 2, "rejected", 2),
+        ("a", 2, "aborted", 1),
+    }
+
+
+def test_talkers_are_clients_by_host_whatever_their_port(spark: SparkSession, tmp_path: Path) -> None:
+    clients = [
+        connection(number, "client", container=f"c{number // 3}", user="u", remote_address=f"10.0.0.1:{number}")
+        for number in (1, 2, 3)
+    ]
+    links = [link(number, "producer", "incoming", address="a", connection=number) for number in (1, 2, 3)]
+    moved = [delivery(1, number, 0) for number in (1, 1, 2, 3)]
+    write(tmp_path, "r1", [node(), *clients, *links, *moved])
+    table = report(spark, tmp_path).by_name["talkers"]
+    assert rows(table, "container", "host", "messages", "share", "rank") == {
+        ("c0", "10.0.0.1", 3, 0.75, 1),
+        ("c1", "10.0.0.1", 1, 0.25, 2),
+    }
+
+
+def test_peers_are_counted_by_container(spark: SparkSession, tmp_path: Path) -> None:
+    closed = at(3, "connection", event="closed", connection=1, cause="reset")
+    write(
+        tmp_path,
+        "r1",
+        [node(), connection(1, "router", container="r2"), closed, connection(2, "router", container="r2")],
+    )
+    table = report(spark, tmp_path).by_name["peers"]
+    assert rows(table, "container", "connections", "closed", "last_cause") == {("r2", 2, 1, "reset")}
+
+
+def test_a_link_on_which_nothing_moved_is_told_with_its_facts(spark: SparkSession, tmp_path: Path) -> None:
+    gone = at(4, "link", event="closed", link=1, cause="detached")
+    write(tmp_path, "r1", [*PRODUCER, gone])
+    row = only(report(spark, tmp_path).by_name["links"])
+    assert (row.address, row.messages, row.cause, row.closed_at.second) == ("a", None, "detached", 4)
+
+
+def test_files_without_a_column_are_read_with_those_that_have_it(spark: SparkSession, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    path = write(tmp_path, "r1", [*PRODUCER, delivery(1, 1, 0)])
+    write(tmp_path, "r1", [delivery(2, 1, 0, outcome="released")], name="2-0")
+    old = parquet.read_table(path).drop_columns(["version", "topology", "user"])
+    parquet.write_table(old, path)
+    row = only(report(spark, tmp_path).by_name["links"])
+    assert (row.user, row.accepted, row.released) == (None, 1, 1)
