@@ -29,10 +29,16 @@ MEASURES = (
 )
 
 
-def measured(rows: DataFrame, keys: Sequence[str], seconds: float) -> DataFrame:
-    """``rows`` have the keys, outcome, bucket and counts of the flat table; rates are over so many seconds."""
-    by_bucket = rows.groupBy(*keys, "bucket").agg(*added("longest_us"), *(_of(outcome) for outcome in OUTCOMES))
-    totals = by_bucket.groupBy(*keys).agg(
+def measured(rows: DataFrame, keys: Sequence[str], seconds: float, *, is_fine: bool = False) -> DataFrame:
+    """``rows`` have the keys, outcome, bucket and counts of the flat table; rates are over so many seconds.
+
+    ``is_fine``: few rows have the same keys. They are then not added up by bucket first, which would be a shuffle more.
+    """
+    by_outcome = rows.select(*keys, "bucket", "messages", "size_bytes", "longest_us", *map(_of, OUTCOMES))
+    if not is_fine:
+        sums = [F.sum(outcome).alias(outcome) for outcome in OUTCOMES]
+        by_outcome = by_outcome.groupBy(*keys, "bucket").agg(*added("longest_us"), *sums)
+    totals = by_outcome.groupBy(*keys).agg(
         *added("longest_us"),
         *(F.sum(outcome).alias(outcome) for outcome in OUTCOMES),
         F.sort_array(F.collect_list(F.struct("bucket", "messages"))).alias("histogram"),
@@ -51,7 +57,7 @@ def measured(rows: DataFrame, keys: Sequence[str], seconds: float) -> DataFrame:
 
 
 def _of(outcome: str) -> Column:
-    return F.sum(F.when(F.col("outcome") == outcome, F.col("messages")).otherwise(0)).alias(outcome)
+    return F.when(F.col("outcome") == outcome, F.col("messages")).otherwise(0).alias(outcome)
 
 
 def _ranked() -> Column:

@@ -71,7 +71,8 @@ class Shared:
     def traffic(self) -> dict[str, DataFrame]:
         in_all = levels.in_all(self.sides(self.whole), self.time.seconds)
         over_time = levels.by_window(self.sides(self.moved), self.params.window_us)
-        return {**levels.described(in_all, self.wanted_links(), connections(self.said)), **over_time}
+        described = levels.described(in_all, self.wanted_links(), connections(self.said))
+        return {**described, "latency": levels.latency(self.sides(self.whole)), **over_time}
 
     def others(self) -> dict[str, DataFrame]:
         said, moved, whole = self.said, self.moved, self.whole

@@ -18,8 +18,10 @@ import pyarrow as pa
 from linklogs.finding import NoLogs
 from linklogs.writing import ordered, write
 from mesh.failure import CommandFailed
+from mesh.link_logs.findings import Finding, findings
 from mesh.link_logs.java import require_spark
 from mesh.link_logs.order import US_PER_S, Order, prepare, settings, span_of
+from mesh.link_logs.page import page
 from mesh.link_logs.progress import Step, progress
 from mesh.link_logs.summary import Summary
 from mesh.link_logs.terminal import tell
@@ -55,9 +57,12 @@ def run(order: Order, out: Output) -> int:
     try:
         with progress(out, STEPS) as step:
             summary = _report(order, step, out)
+            found = findings(summary)
+            step("write the page")
+            _write(summary, found)
     except NoLogs as error:
         raise CommandFailed(str(error)) from None
-    tell(summary, out)
+    tell(summary, found, out)
     return 0
 
 
@@ -75,7 +80,7 @@ def _report(order: Order, step: Step, out: Output) -> Summary:
             out.say(f"left out: {len(logs.notices) - MOST_NOTICES:,} more, all in summary.json")
         prepare(order.out)
         step("start Spark")
-        with _session(order) as spark:
+        with _session(order, logs) as spark:
             return _with_spark(spark, order, logs, step)
 
 
@@ -93,10 +98,14 @@ def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step) -> Su
         made = _all_made(tables, order, step)
     finally:
         tables.release()
-    summary = Summary.of(order, logs, tables.time, made)
-    document = json.dumps(summary.to_map(), indent=1, ensure_ascii=False, default=str)
-    (order.out / "summary.json").write_text(document + "\n", "utf-8")
-    return summary
+    return Summary.of(order, logs, tables.time, made)
+
+
+def _write(summary: Summary, found: list[Finding]) -> None:
+    told = {**summary.to_map(), "findings": [finding.to_map() for finding in found]}
+    document = json.dumps(told, indent=1, ensure_ascii=False, default=str)
+    (summary.order.out / "summary.json").write_text(document + "\n", "utf-8")
+    (summary.order.out / "report.html").write_text(page(summary, found), "utf-8")
 
 
 def _all_made(tables: Tables, order: Order, step: Step) -> dict[str, pa.Table]:
@@ -115,12 +124,12 @@ def _made(name: str, tables: Tables, order: Order, step: Step) -> pa.Table:
 
 
 @contextmanager
-def _session(order: Order) -> Iterator[SparkSession]:
+def _session(order: Order, logs: Logs) -> Iterator[SparkSession]:
     """What the JVM says on its stderr goes to spark.log: it says much before it knows how much it shall say."""
     from linklogs.session import open_session
 
     with _stderr_to(order.out / "spark.log"):
-        spark = open_session(order.master, dict(order.conf))
+        spark = open_session(order.master, dict(order.conf), logs.found.records if logs.found is not None else None)
     try:
         yield spark
     finally:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mesh.link_logs import words
+from mesh.link_logs.findings import Finding
 from mesh.link_logs.summary import Summary, format_time
 from mesh.output import Output
 
 MOST_ROWS = 10
 TOTALS = ("SIDE", "WITH", "MESSAGES", "BYTES", "A SECOND", "ACCEPTED", "P50", "P99", "MAX")
 BUSIEST = ("ADDRESS", "SIDE", "WITH", "MESSAGES", "A SECOND", "NOT ACCEPTED", "P50", "P99", "MAX")
-NOT_ACCEPTED = ("rejected", "released", "modified", "aborted", "sender_lost")
+MOST_FINDINGS = 8
 
 
-def tell(summary: Summary, out: Output) -> None:
+def tell(summary: Summary, found: Sequence[Finding], out: Output) -> None:
     if out.is_json:
-        out.document(summary.to_map())
+        out.document({**summary.to_map(), "findings": [finding.to_map() for finding in found]})
         return
     out.data(headline(summary))
+    for finding in found[:MOST_FINDINGS]:
+        out.data(f"- {finding.text}")
     out.data("")
     out.table(TOTALS, [_total(row) for row in summary.rows("mesh")])
     out.data("")
@@ -36,10 +40,6 @@ def headline(summary: Summary) -> str:
     read = "" if summary.records is None else f"; {summary.records:,} records, {words.size(summary.size_bytes)}"
     left_out = f"; {len(summary.notices):,} files left out" if summary.notices else ""
     return f"{time}{read}{left_out}"
-
-
-def not_accepted(row: dict[str, Any]) -> int:
-    return sum(row[name] or 0 for name in NOT_ACCEPTED)
 
 
 def _total(row: dict[str, Any]) -> tuple[object, ...]:
@@ -61,7 +61,7 @@ def _busy(row: dict[str, Any]) -> tuple[object, ...]:
         row["peer"],
         words.count(row["messages"]),
         words.rate(row["messages_per_s"]),
-        words.count(not_accepted(row)),
+        words.count(words.not_accepted(row)),
         *_latency(row),
     )
 

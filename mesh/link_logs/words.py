@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 NONE = "-"
+NOT_ACCEPTED = ("rejected", "released", "modified", "aborted", "sender_lost")
+"""Outcomes that a producer has to do something about."""
 SIZES = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def not_accepted(row: Mapping[str, Any]) -> int:
+    """Of a row with a column for each outcome."""
+    return sum(row[name] or 0 for name in NOT_ACCEPTED)
 
 
 def duration(value_us: float | None) -> str:

@@ -1,0 +1,226 @@
+"""What is wrong with a mesh, from the tables of its report: in words, worst first, each with what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mesh.link_logs import words
+from mesh.link_logs.summary import Summary
+from mesh.link_logs.words import not_accepted
+
+US_PER_S = 1_000_000
+EACH = 3
+"""So many of a kind are told in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``weight``: from 0, good to know, to 1, messages are lost. ``helps`` may have commands in backticks."""
+
+    weight: float
+    text: str
+    helps: str
+
+    def to_map(self) -> dict[str, Any]:
+        return {"weight": round(self.weight, 3), "text": self.text, "helps": self.helps}
+
+
+def findings(summary: Summary) -> list[Finding]:
+    found = [finding for check in CHECKS for finding in check(summary)]
+    return sorted(found, key=lambda finding: -finding.weight)
+
+
+def missing(summary: Summary) -> Iterator[Finding]:
+    lost = sum(row["lost"] for row in summary.rows("missing"))
+    if not lost:
+        return
+    known = sum(row["moved"] + row["told"] for row in summary.rows("missing"))
+    nodes = ", ".join(sorted({row["node"] for row in summary.rows("missing") if row["lost"]}))
+    share = lost / (lost + known)
+    yield Finding(
+        0.3 + share / 2,
+        f"{words.share(share)} of the records are missing ({lost:,}, lost at {nodes}); every figure of these nodes "
+        "is too low",
+        "Give the writer a faster disk, or record busy addresses at level `summary`.",
+    )
+
+
+def outages(summary: Summary) -> Iterator[Finding]:
+    rows = sorted(summary.rows("outages"), key=lambda row: -(row["failed"] + (row["lasted_s"] or summary.seconds)))
+    for row in rows[:EACH]:
+        lasted = (
+            "and did not get it back"
+            if row["lasted_s"] is None
+            else f"for {words.duration(row['lasted_s'] * US_PER_S)}"
+        )
+        yield Finding(
+            0.9 if row["failed"] else 0.6,
+            f"{row['node']} lost its neighbor {row['neighbor']} {lasted} ({row['cause'] or 'cause unknown'}); "
+            f"{row['failed']:,} messages were not accepted there meanwhile",
+            "A second path lets messages go around: `amqpmesh drill` rehearses it.",
+        )
+    if len(rows) > EACH:
+        yield Finding(0.55, f"{len(rows) - EACH:,} more outages of neighbors", "The table of outages has all of them.")
+
+
+def refused(summary: Summary) -> Iterator[Finding]:
+    for row in _worst(summary, "addresses", not_accepted, side="in")[:EACH]:
+        share = not_accepted(row) / row["messages"]
+        if share < LEAST_SHARE:
+            continue
+        parts = ", ".join(f"{row[name]:,} {name.replace('_', ' ')}" for name in words.NOT_ACCEPTED if row[name])
+        yield Finding(
+            0.5 + share / 2,
+            f"{words.share(share)} of the messages to {row['address']} from {row['peer']}s were not accepted ({parts})",
+            _help_for_refused(row),
+        )
+
+
+def starved(summary: Summary) -> Iterator[Finding]:
+    rows = [row for row in summary.rows("credit") if row["direction"] != "outgoing"]
+    rows = sorted(rows, key=lambda row: -row["starved_us"])
+    for row in rows[:EACH]:
+        if row["starved_us"] < LEAST_WAIT_S * US_PER_S:
+            continue
+        why = WAITS_FOR.get(row["cause"], row["cause"] or "cause unknown")
+        yield Finding(
+            0.35 + min(row["share"], 1) / 3,
+            f"{_who(row)} at {row['node']} waited {words.duration(row['starved_us'])} for credit to send to "
+            f"{row['address']}, {words.share(row['share'])} of the time: {why}",
+            HELPS_WAITING.get(row["cause"], "The table of credit has each link and cause."),
+        )
+
+
+def aging(summary: Summary) -> Iterator[Finding]:
+    for row in sorted(summary.rows("queues"), key=lambda row: -(row["oldest_us"] or 0))[:EACH]:
+        if (row["oldest_us"] or 0) < OLD_S * US_PER_S or not row["most_messages"]:
+            continue
+        yield Finding(
+            0.4,
+            f"a message lay in {_queue(row)} at {row['node']} for {words.duration(row['oldest_us'])}; "
+            f"{row['most_messages']:,} were there at most, {row['last_messages']:,} at last",
+            "Add consumers, or see with `amqpmesh broker queues` whether the ones there are settle what they get.",
+        )
+
+
+def uneven(summary: Summary) -> Iterator[Finding]:
+    rows = [
+        row for row in summary.rows("takers") if row["takers"] > 1 and row["treatment"] == "balanced" and row["share"]
+    ]
+    for row in sorted(rows, key=lambda row: -row["times_even"])[:EACH]:
+        if row["times_even"] < UNEVEN:
+            continue
+        yield Finding(
+            0.25,
+            f"one of {row['takers']:,} takers of {row['address']} ({_who(row)} at {row['node']}) got "
+            f"{words.share(row['share'])}: {row['times_even']:.1f} times its even share",
+            "Takers that settle slowly get less: compare their latency in the table of links, and their credit.",
+        )
+
+
+def detours(summary: Summary) -> Iterator[Finding]:
+    rows = [row for row in summary.rows("circuits") if row["is_detour"] and row["messages"]]
+    if rows:
+        worst = max(rows, key=lambda row: row["messages"])
+        yield Finding(
+            0.3,
+            f"{sum(row['messages'] for row in rows):,} messages took a detour, most of them {worst['address']} over "
+            f"{worst['path']} where {worst['cheapest'] or 'nothing'} was cheapest",
+            "After an outage circuits stay where they are until they move back; `amqpmesh cost` tells what ways cost.",
+        )
+
+
+def restarts(summary: Summary) -> Iterator[Finding]:
+    again: dict[str, int] = {}
+    for row in summary.rows("runs"):
+        again[row["node"]] = max(again.get(row["node"], 0), row["restart"])
+    for node, times in sorted(again.items(), key=lambda pair: -pair[1]):
+        if times:
+            yield Finding(0.45, f"{node} started again {times:,} times", "Its log says why it ended.")
+
+
+def dropped(summary: Summary) -> Iterator[Finding]:
+    rows = summary.rows("drops")
+    lost = sum(row["messages"] or 0 for row in rows)
+    if lost:
+        worst = max(rows, key=lambda row: row["messages"] or 0)
+        yield Finding(
+            0.65,
+            f"{lost:,} copies of pre-settled messages were dropped, most of them of {worst['address']} at "
+            f"{worst['node']} ({worst['cause'] or 'cause unknown'})",
+            "Producers that may not lose messages must not send them settled.",
+        )
+
+
+def slow_tail(summary: Summary) -> Iterator[Finding]:
+    for row in _worst(summary, "addresses", lambda row: row["p99_us"] or 0, side="in", peer="client")[:1]:
+        if row["p99_us"] and row["p50_us"] and row["p99_us"] > SLOW_US and row["p99_us"] > TAIL * row["p50_us"]:
+            yield Finding(
+                0.28,
+                f"one of 100 messages to {row['address']} took {words.duration(row['p99_us'])} or longer; half took "
+                f"{words.duration(row['p50_us'])} at most",
+                "The windows in which it was slow are in the table addresses_by_window; compare outages and credit.",
+            )
+
+
+def left_out(summary: Summary) -> Iterator[Finding]:
+    if summary.notices:
+        yield Finding(
+            0.2,
+            f"{len(summary.notices):,} files were left out; the first: {summary.notices[0]}",
+            "What is torn was not finished when its writer ended; move it away if it stays so.",
+        )
+
+
+CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
+    missing,
+    outages,
+    refused,
+    starved,
+    aging,
+    uneven,
+    detours,
+    restarts,
+    dropped,
+    slow_tail,
+    left_out,
+)
+
+LEAST_SHARE = 0.001
+LEAST_WAIT_S = 1
+OLD_S = 60
+UNEVEN = 1.5
+TAIL = 20
+SLOW_US = 100_000
+WAITS_FOR = {"no_taker": "nobody was there who wanted it", "takers": "those who took it gave no credit"}
+HELPS_WAITING = {
+    "no_taker": "Attach a consumer, or give the address a fallback or a queue.",
+    "takers": "Add consumers, or let those that are there give more credit.",
+}
+
+
+def _help_for_refused(row: dict[str, Any]) -> str:
+    worst = max(words.NOT_ACCEPTED, key=lambda name: int(row[name] or 0))
+    return {
+        "rejected": "Consumers refuse them as invalid, or a queue is full: the table noteworthy names links and times.",
+        "released": "Nobody took them: attach consumers, or give the address a fallback or a queue.",
+        "modified": "They were under way when a link or node was lost: see the outages.",
+        "aborted": "Producers gave up halfway: see their logs.",
+        "sender_lost": "Producers were gone before they were settled: see their logs and the network.",
+    }[worst]
+
+
+def _worst(summary: Summary, table: str, by: Callable[[dict[str, Any]], int], **wanted: str) -> list[dict[str, Any]]:
+    rows = [row for row in summary.rows(table) if all(row[key] == value for key, value in wanted.items())]
+    return sorted(rows, key=lambda row: -by(row))
+
+
+def _who(row: dict[str, Any]) -> str:
+    name = row["container"] or row["user"]
+    return f"{row['role'] or 'a link'} {name}" if name else f"{row['role'] or 'link'} {row['link']}"
+
+
+def _queue(row: dict[str, Any]) -> str:
+    return f"{row['address']} ({row['subscriber']})" if row["subscriber"] else f"{row['address']}"

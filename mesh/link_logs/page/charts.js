@@ -1,0 +1,91 @@
+"use strict";
+// The charts over time of a report of link logs: one zoom, one size, one set of colours.
+
+(() => {
+  const data = JSON.parse(document.getElementById("report").textContent);
+  const charts = [];
+  const LINES = ["received", "sent", "o-released", "o-modified"];
+  let colors = {};
+
+  function readColors() {
+    const style = getComputedStyle(document.documentElement);
+    for (const name of ["muted", "grid", "failed", "failed-fill", "p50", "p99", "max", ...LINES])
+      colors[name] = style.getPropertyValue(`--${name}`).trim();
+  }
+  const color = (name) => () => colors[name];
+  const formatRate = (value) => (value == null ? "–" : (value < 10 ? +value.toFixed(1) : Math.round(value)).toLocaleString("en"));
+  function formatMs(value) {
+    if (value == null) return "–";
+    if (value >= 1000) return `${+(value / 1000).toPrecision(3)} s`;
+    return `${+value.toPrecision(3)} ms`;
+  }
+
+  function base(width, height, values, filter = {}) {
+    const shared = { stroke: color("muted"), font: "11.5px ui-sans-serif, system-ui, sans-serif", grid: { stroke: color("grid"), width: 1 }, ticks: { show: false } };
+    return {
+      width,
+      height,
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), data.tz),
+      cursor: { y: false, sync: { key: "report", scales: ["x", null] } },
+      axes: [{ ...shared, space: 90 }, { ...shared, size: 64, values, ...filter }],
+    };
+  }
+
+  const line = (label, name, value, more = {}) => ({ label, stroke: color(name), value, width: 1.5, points: { show: false }, ...more });
+
+  function throughput({ at, lines, failed }, width) {
+    const value = (u, rate) => formatRate(rate);
+    return [
+      {
+        ...base(width, 200, (u, splits) => splits.map(formatRate)),
+        scales: { y: { range: (u, least, most) => [0, (most || 1) * 1.1] } },
+        series: [{}, ...lines.map((each, i) => line(each.label, LINES[i], value)), line("not accepted", "failed", value, { fill: color("failed-fill") })],
+      },
+      [at, ...lines.map((each) => each.values), failed],
+    ];
+  }
+
+  function latency({ at, p50, p99, max }, width) {
+    const value = (u, ms) => formatMs(ms);
+    const decade = (u, splits) => splits.map((ms) => (Math.abs(Math.log10(ms) % 1) < 1e-6 ? ms : null));
+    // A logarithm has no place for 0.
+    const above0 = (values) => values.map((ms) => (ms == null ? null : Math.max(ms, 0.001)));
+    return [
+      {
+        ...base(width, 200, (u, splits) => splits.map((ms) => (ms == null ? "" : formatMs(ms))), { filter: decade, space: 20 }),
+        scales: { y: { distr: 3 } },
+        series: [{}, line("longest", "max", value, { dash: [1, 3] }), line("p99", "p99", value, { dash: [6, 3] }), line("p50", "p50", value, { width: 2 })],
+      },
+      [at, above0(max), above0(p99), above0(p50)],
+    ];
+  }
+
+  readColors();
+  const kinds = { throughput, latency };
+  for (const figure of document.querySelectorAll("[data-kind]")) {
+    const plot = figure.querySelector(".plot");
+    const [options, columns] = kinds[figure.dataset.kind](data[figure.dataset.kind], plot.clientWidth);
+    charts.push({ chart: new uPlot(options, columns, plot), plot });
+  }
+
+  const resize = (width) => charts.forEach(({ chart, plot }) => chart.setSize({ width: width ?? plot.clientWidth, height: chart.height }));
+  function redraw() {
+    readColors();
+    charts.forEach(({ chart }) => chart.redraw(false, true));
+  }
+  const isPrinting = () => document.documentElement.classList.contains("printing");
+  new ResizeObserver(() => isPrinting() || resize()).observe(document.body);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  // Paper is light, narrow, and cannot be clicked.
+  addEventListener("beforeprint", () => {
+    document.documentElement.classList.add("printing");
+    document.querySelectorAll("details").forEach((each) => (each.open = true));
+    redraw();
+    resize(680);
+  });
+  addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("printing");
+    redraw();
+    resize();
+  });
+})();
