@@ -19,8 +19,6 @@ from linklogs.replay.sides import crossing
 from linklogs.replay.things import CONNECTION_FACTS, LINK_FACTS
 
 BY_WINDOW = "_by_window"
-FINE = ("links", "connections")
-"""Of these there are so many that a window has few rows of each."""
 TIMES = ("opened_us", "closed_us", "cause")
 SHOWN = ("opened_us", "closed_us", "at_us", "first_us", "last_us", "until_us")
 
@@ -61,16 +59,17 @@ def by_window(sides: DataFrame, window_us: int) -> dict[str, DataFrame]:
     """The times of windows are when they begin."""
     seconds = window_us / US_PER_S
     return {
-        level.name + BY_WINDOW: measured(
-            level.rows(sides), ("window", *level.keys), seconds, is_fine=level.name in FINE
-        ).withColumn("window", F.timestamp_micros("window"))
+        level.name + BY_WINDOW: measured(level.rows(sides), ("window", *level.keys), seconds).withColumn(
+            "window", F.timestamp_micros("window")
+        )
         for level in LEVELS
     }
 
 
 def latency(sides: DataFrame) -> DataFrame:
     """How many messages crossed the mesh in each bucket of latency, and its bounds."""
-    counted = crossing(sides).groupBy("side", "peer", "bucket").agg(F.sum("messages").alias("messages"))
+    pairs = crossing(sides).select("side", "peer", F.inline("histogram"))
+    counted = pairs.groupBy("side", "peer", "bucket").agg(F.sum("messages").alias("messages"))
     wide = F.expr("if(bucket < 16, 0L, shiftleft(1L, cast(bucket div 16 - 1 as int)) - 1)")
     least = (middle_us("bucket") - wide / 2).cast("long")
     return counted.select("*", least.alias("least_us"), (least + wide).alias("largest_us")).orderBy("bucket")

@@ -29,20 +29,18 @@ MEASURES = (
 )
 
 
-def measured(rows: DataFrame, keys: Sequence[str], seconds: float, *, is_fine: bool = False) -> DataFrame:
-    """``rows`` have the keys, outcome, bucket and counts of the flat table; rates are over so many seconds.
-
-    ``is_fine``: few rows have the same keys. They are then not added up by bucket first, which would be a shuffle more.
-    """
+def histograms(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Rows of the flat table added up by keys that few rows share; their buckets as a list of (bucket, messages)."""
     by_outcome = rows.select(*keys, "bucket", "messages", "size_bytes", "longest_us", *map(_of, OUTCOMES))
-    if not is_fine:
-        sums = [F.sum(outcome).alias(outcome) for outcome in OUTCOMES]
-        by_outcome = by_outcome.groupBy(*keys, "bucket").agg(*added("longest_us"), *sums)
-    totals = by_outcome.groupBy(*keys).agg(
-        *added("longest_us"),
-        *(F.sum(outcome).alias(outcome) for outcome in OUTCOMES),
-        F.sort_array(F.collect_list(F.struct("bucket", "messages"))).alias("histogram"),
-    )
+    pairs = F.collect_list(F.struct("bucket", "messages"))
+    return by_outcome.groupBy(*keys).agg(*added("longest_us"), *_added_outcomes(), pairs.alias("histogram"))
+
+
+def measured(rows: DataFrame, keys: Sequence[str], seconds: float) -> DataFrame:
+    """``rows`` have the keys and what `histograms` adds; rates are over so many seconds."""
+    # A bucket may come several times in the list: ranks are counted along it, which is the same.
+    whole = F.sort_array(F.flatten(F.collect_list("histogram")))
+    totals = rows.groupBy(*keys).agg(*added("longest_us"), *_added_outcomes(), whole.alias("histogram"))
     ranked = totals.withColumn("ranked", _ranked())
     return ranked.select(
         *keys,
@@ -54,6 +52,10 @@ def measured(rows: DataFrame, keys: Sequence[str], seconds: float, *, is_fine: b
         *(_percentile(percent) for percent in PERCENTS),
         F.col("longest_us").alias("max_us"),
     )
+
+
+def _added_outcomes() -> list[Column]:
+    return [F.sum(outcome).alias(outcome) for outcome in OUTCOMES]
 
 
 def _of(outcome: str) -> Column:

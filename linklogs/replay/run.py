@@ -55,24 +55,26 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What tables are made of: what was said, the flat table with windows and without, links and nodes."""
+    """What tables are made of: what was said, the flat table with windows and without, both by link, and facts."""
 
     said: DataFrame
     moved: DataFrame
     whole: DataFrame
+    over_time: DataFrame
+    in_all: DataFrame
     links: DataFrame
     nodes: DataFrame
     params: Params
     time: Time
 
     def kept(self) -> list[DataFrame]:
-        return [self.said, self.moved, self.whole, self.links]
+        return [self.said, self.moved, self.whole, self.over_time, self.in_all, self.links]
 
     def traffic(self) -> dict[str, DataFrame]:
-        in_all = levels.in_all(self.sides(self.whole), self.time.seconds)
-        over_time = levels.by_window(self.sides(self.moved), self.params.window_us)
+        in_all = levels.in_all(self.in_all, self.time.seconds)
+        over_time = levels.by_window(self.over_time, self.params.window_us)
         described = levels.described(in_all, self.wanted_links(), connections(self.said))
-        return {**described, "latency": levels.latency(self.sides(self.whole)), **over_time}
+        return {**described, "latency": levels.latency(self.in_all), **over_time}
 
     def others(self) -> dict[str, DataFrame]:
         said, moved, whole = self.said, self.moved, self.whole
@@ -85,8 +87,8 @@ class Shared:
             "credit_by_window": credit.starved_by_window(said, links, window_us),
             "queues": queues.in_all(said, whole, of_queues),
             "queues_by_window": queues.by_window(said, moved, of_queues, window_us),
-            "takers": sharing.takers(self.sides(whole), links),
-            "talkers": sharing.talkers(self.sides(whole)),
+            "takers": sharing.takers(self.in_all, links),
+            "talkers": sharing.talkers(self.in_all),
             "peers": sharing.peers(connections(said)),
             "outages": neighbors.outages(said, moved, window_us),
             "link_state": neighbors.history(said),
@@ -101,9 +103,6 @@ class Shared:
     def wanted_links(self) -> DataFrame:
         return self.links.where(like("address", self.params.address))
 
-    def sides(self, flat: DataFrame) -> DataFrame:
-        return sides(flat, self.links, self.nodes, self.params.address)
-
 
 def run(spark: SparkSession, params: Params) -> Tables:
     """Raise NoLogs where nothing can be read."""
@@ -112,7 +111,9 @@ def run(spark: SparkSession, params: Params) -> Tables:
     moved = _kept(flat(rows, params.window_us, params.logs.span, {}))
     whole = _kept(without_windows(moved))
     of_links, of_nodes = _kept(links(said)), nodes(said)
-    shared = Shared(said, moved, whole, of_links, of_nodes, params, time_of(moved, params.window_us))
+    over_time, in_all = (_kept(sides(table, of_links, of_nodes, params.address)) for table in (moved, whole))
+    time = time_of(moved, params.window_us)
+    shared = Shared(said, moved, whole, over_time, in_all, of_links, of_nodes, params, time)
     tables = {**shared.traffic(), **shared.others()}
     return Tables({name: levels.times(table) for name, table in tables.items()}, shared.time, shared.kept())
 

@@ -1,4 +1,4 @@
-"""Each row of the flat table as the links see it: once as it came in, once as it went out.
+"""The flat table as the links see it: one row for each link and direction, with a histogram of latencies.
 
 What came in is WHOLE or MANY, what went out WHOLE or COPY: a multicast to three counts once where it came in, and three
 times where it went out. A message crosses the mesh on several links; where totals of the mesh are asked for, only its
@@ -14,22 +14,27 @@ from pyspark.sql import functions as F
 from addressing.link_log import Part
 from linklogs.replay.columns import like
 from linklogs.replay.flat import QUEUE
+from linklogs.replay.measures import histograms
 
 IN = "in"
 OUT = "out"
 CLIENT = "client"
 BETWEEN_ROUTERS = ("router", "edge")
 """Roles of connections on which messages are on their way."""
+LINK = ("node", "run", "link")
 
 
 def sides(flat: DataFrame, links: DataFrame, nodes: DataFrame, address: str | None) -> DataFrame:
-    """The flat table by link and ``side``, with the links' facts and the role of the node. ``address``: a pattern."""
+    """By link and ``side``, and by window if the flat table has them; with the facts of the link.
+
+    ``address``: a pattern. Facts are joined last, to the few rows that are left then.
+    """
     came = _side(flat, IN, "incoming", (Part.WHOLE, Part.MANY))
     went = _side(flat, OUT, "outgoing", (Part.WHOLE, Part.COPY))
-    known = links.where(like("address", address))
-    joined = came.unionByName(went).join(
-        F.broadcast(known), ["node", "run", "link"], "left" if address is None else "inner"
-    )
+    over_time = [name for name in ("window",) if name in flat.columns]
+    by_link = histograms(came.unionByName(went), (*over_time, *LINK, "side"))
+    known = F.broadcast(links.where(like("address", address)))
+    joined = by_link.join(known, list(LINK), "left" if address is None else "inner")
     roles = nodes.groupBy("node").agg(F.max("role").alias("node_role"))
     return joined.join(F.broadcast(roles), "node", "left").withColumn("peer", _peer())
 

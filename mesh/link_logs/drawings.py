@@ -120,17 +120,23 @@ def distribution(summary: Summary) -> Distribution | None:
     least = math.floor(math.log10(max(1, min(row["least_us"] for row in rows))))
     most = math.ceil(math.log10(max(row["largest_us"] for row in rows) + 2))
     scale = WIDTH / max(1, most - least)
-    tallest = max(row["messages"] for row in rows)
+    tallest = max(row["messages"] / _width(row) for row in rows)
     ticks = tuple(
         Tick(round((power - least) * scale, 1), words.duration(10**power)) for power in range(least, most + 1)
     )
     return Distribution(tuple(_bar(row, least, scale, tallest) for row in rows), ticks)
 
 
-def _bar(row: dict[str, Any], least: int, scale: float, tallest: int) -> Bar:
+def _width(row: dict[str, Any]) -> float:
+    """In decades."""
+    return math.log10(max(1, row["largest_us"]) + 1) - math.log10(max(1, row["least_us"]))
+
+
+def _bar(row: dict[str, Any], least: int, scale: float, tallest: float) -> Bar:
     x = (math.log10(max(1, row["least_us"])) - least) * scale
-    width = max(1.0, (math.log10(max(1, row["largest_us"]) + 1) - least) * scale - x)
-    height = max(1.0, BARS_HEIGHT * row["messages"] / tallest)
+    width = max(1.0, _width(row) * scale)
+    # The area is what counts: buckets are not of one width on this axis.
+    height = max(1.0, BARS_HEIGHT * row["messages"] / _width(row) / tallest)
     span = f"{words.duration(row['least_us'])} to {words.duration(row['largest_us'])}: {row['messages']:,}"
     return Bar(round(x, 2), round(BARS_HEIGHT - height, 2), round(width, 2), round(height, 2), span)
 

@@ -85,7 +85,7 @@ def _report(order: Order, step: Step, out: Output) -> Summary:
 
 
 MOST_NOTICES = 10
-AT_ONCE = 4
+AT_ONCE = 2
 
 
 def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step) -> Summary:

@@ -1,0 +1,34 @@
+"""The tables without the command: what runs under spark-submit."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from linklogs.job import main
+from mesh_tests.link_logs import line
+
+
+def test_the_job_writes_the_tables(spark: SparkSession, tmp_path: Path) -> None:
+    line(tmp_path / "logs", 20)
+    assert main([str(tmp_path / "logs"), str(tmp_path / "out"), "--address", "ord*", "--window", "5"]) == 0
+    assert {row.messages for row in spark.read.parquet(str(tmp_path / "out" / "mesh")).collect()} == {20}
+    windows = spark.read.parquet(str(tmp_path / "out" / "mesh_by_window")).select("window").distinct().collect()
+    assert sorted(row.window.second for row in windows) == [0, 5, 10, 15]
+
+
+def test_the_job_says_in_a_sentence_that_there_are_no_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path), str(tmp_path / "out")]) == 1
+    assert capsys.readouterr().err.startswith(f"error: no link logs in {tmp_path}")
+
+
+def test_the_job_needs_nothing_of_amqpmesh_but_the_link_logs() -> None:
+    script = (
+        "import sys, linklogs.job\n"
+        "ours = {name for name in sys.modules if name.split('.')[0] in ('addressing', 'wire', 'router', 'broker', 'mesh')}\n"
+        "print(sorted(ours))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['addressing', 'addressing.link_log']"
