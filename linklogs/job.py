@@ -1,7 +1,7 @@
 """The tables of a report under spark-submit: `spark-submit --py-files ... linklogs/job.py LOGS OUT`.
 
-Needs pyspark, pandas, pyarrow, linklogs and addressing.link_log, and nothing else of amqpmesh. Spark writes each table as
-Parquet into a directory of OUT, which may be anywhere that Spark writes; the page is made by `amqpmesh report`.
+Needs pyspark, pandas, pyarrow, linklogs and addressing.link_log, and nothing else of amqpmesh. Spark writes each table
+as Parquet into a directory of OUT, which may be anywhere that Spark writes; the page is made by `amqpmesh report`.
 """
 
 from __future__ import annotations

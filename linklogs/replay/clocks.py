@@ -11,7 +11,7 @@ import statistics
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
@@ -24,6 +24,20 @@ Pair = tuple[str, str]
 def ahead_us(said: DataFrame) -> dict[str, int]:
     """What each clock is ahead of most of the others; only clocks that are off by more than SMALL_US."""
     return {node: ahead for node, ahead in solved(_differences(said)).items() if abs(ahead) > SMALL_US}
+
+
+def corrected(records: DataFrame, ahead_us: Mapping[str, int]) -> DataFrame:
+    """What clocks are ahead, taken off the times of their nodes."""
+    if not ahead_us:
+        return records
+    pairs = [F.lit(value) for pair in ahead_us.items() for value in pair]
+    ahead = F.coalesce(F.create_map(*pairs)[F.col("node")], F.lit(0))
+    return records.withColumn("at_us", F.col("at_us") - ahead)
+
+
+def table(spark: SparkSession, ahead_us: Mapping[str, int]) -> DataFrame:
+    """What was corrected."""
+    return spark.createDataFrame(list(ahead_us.items()), "node string, ahead_us long")
 
 
 def solved(differences: Mapping[Pair, float]) -> dict[str, int]:

@@ -7,8 +7,6 @@ of the queue, ``part`` is `queue`, and ``outcome`` is the event: enqueued, deque
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -21,9 +19,8 @@ QUEUE = "queue"
 KEYS = ("node", "run", "incoming", "outgoing", "outcome", "part", "window", "bucket")
 
 
-def flat(records: DataFrame, window_us: int, span: Span, ahead_us: Mapping[str, int]) -> DataFrame:
-    """``ahead_us``: what clocks of nodes are ahead, taken off their times."""
-    at_us = F.col("at_us") - _ahead(ahead_us)
+def flat(records: DataFrame, window_us: int, span: Span) -> DataFrame:
+    """Of records of all kinds; of those of the span only."""
     is_message = F.col("kind") == Kind.MESSAGE.value
     rows = records.where(F.col("kind").isin(*MOVED) & within(F.col("at_us"), span)).select(
         "node",
@@ -32,7 +29,7 @@ def flat(records: DataFrame, window_us: int, span: Span, ahead_us: Mapping[str, 
         F.coalesce("outgoing", F.lit(0)).alias("outgoing"),
         F.coalesce("outcome", "event").alias("outcome"),
         F.when(is_message, F.lit(QUEUE)).otherwise(F.col("part")).alias("part"),
-        window(at_us, window_us).alias("window"),
+        window(F.col("at_us"), window_us).alias("window"),
         bucket("took_us").alias("bucket"),
         F.coalesce("count", F.lit(1)).alias("messages"),
         "size_bytes",
@@ -57,10 +54,3 @@ def added(longest: str) -> list[Column]:
 def within(at_us: Column, span: Span) -> Column:
     since = F.lit(True) if span.from_us is None else at_us >= span.from_us
     return since if span.to_us is None else since & (at_us < span.to_us)
-
-
-def _ahead(ahead_us: Mapping[str, int]) -> Column:
-    if not ahead_us:
-        return F.lit(0)
-    pairs = [F.lit(value) for pair in ahead_us.items() for value in pair]
-    return F.coalesce(F.create_map(*pairs)[F.col("node")], F.lit(0))

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from linklogs.reading import Logs, records
-from linklogs.replay import credit, levels, neighbors, paths, queues, runs, sharing
+from linklogs.replay import clocks, credit, levels, neighbors, paths, queues, runs, sharing
 from linklogs.replay.columns import US_PER_S, like
 from linklogs.replay.flat import MOVED, flat, without_windows
 from linklogs.replay.sides import sides
@@ -67,9 +67,6 @@ class Shared:
     params: Params
     time: Time
 
-    def kept(self) -> list[DataFrame]:
-        return [self.said, self.moved, self.whole, self.over_time, self.in_all, self.links]
-
     def traffic(self) -> dict[str, DataFrame]:
         in_all = levels.in_all(self.in_all, self.time.seconds)
         over_time = levels.by_window(self.over_time, self.params.window_us)
@@ -107,15 +104,18 @@ class Shared:
 def run(spark: SparkSession, params: Params) -> Tables:
     """Raise NoLogs where nothing can be read."""
     rows = records(spark, params.logs)
-    said = _kept(rows.where(~F.col("kind").isin(*MOVED)))
-    moved = _kept(flat(rows, params.window_us, params.logs.span, {}))
+    told = _kept(rows.where(~F.col("kind").isin(*MOVED)))
+    ahead_us = clocks.ahead_us(told)
+    said = clocks.corrected(told, ahead_us)
+    moved = _kept(flat(clocks.corrected(rows, ahead_us), params.window_us, params.logs.span))
     whole = _kept(without_windows(moved))
     of_links, of_nodes = _kept(links(said)), nodes(said)
     over_time, in_all = (_kept(sides(table, of_links, of_nodes, params.address)) for table in (moved, whole))
     time = time_of(moved, params.window_us)
     shared = Shared(said, moved, whole, over_time, in_all, of_links, of_nodes, params, time)
-    tables = {**shared.traffic(), **shared.others()}
-    return Tables({name: levels.times(table) for name, table in tables.items()}, shared.time, shared.kept())
+    tables = {**shared.traffic(), **shared.others(), "clocks": clocks.table(spark, ahead_us)}
+    kept = [told, moved, whole, over_time, in_all, of_links]
+    return Tables({name: levels.times(table) for name, table in tables.items()}, time, kept)
 
 
 def time_of(moved: DataFrame, window_us: int) -> Time:

@@ -154,6 +154,17 @@ def dropped(summary: Summary) -> Iterator[Finding]:
         )
 
 
+def clocks(summary: Summary) -> Iterator[Finding]:
+    for row in sorted(summary.rows("clocks"), key=lambda row: -abs(row["ahead_us"])):
+        way = "ahead of" if row["ahead_us"] > 0 else "behind"
+        yield Finding(
+            0.32,
+            f"the clock of {row['node']} is {words.duration(abs(row['ahead_us']))} {way} the others; "
+            "its times are corrected by that",
+            "Let all hosts of a mesh have their time from one place.",
+        )
+
+
 def slow_tail(summary: Summary) -> Iterator[Finding]:
     for row in _worst(summary, "addresses", lambda row: row["p99_us"] or 0, side="in", peer="client")[:1]:
         if row["p99_us"] and row["p50_us"] and row["p99_us"] > SLOW_US and row["p99_us"] > TAIL * row["p50_us"]:
@@ -184,6 +195,7 @@ CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
     detours,
     restarts,
     dropped,
+    clocks,
     slow_tail,
     left_out,
 )

@@ -1,0 +1,50 @@
+"""`amqpmesh report` as a person runs it."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mesh.exit_codes import ExitCode
+from mesh_tests.installed import require
+from mesh_tests.link_logs import line
+from mesh_tests.spark.conftest import java_version
+
+FEW = ("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=1")
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mesh", "report", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.timeout(300)
+def test_a_report_has_a_page_a_summary_and_tables(tmp_path: Path) -> None:
+    require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
+    line(tmp_path / "logs", 60)
+    (tmp_path / "logs" / "notes.txt").write_text("mine")
+    out = tmp_path / "report"
+    done = command(str(tmp_path / "logs"), "--out", str(out), "--json", "--tz", "Europe/Zurich", *FEW)
+    assert done.returncode == ExitCode.OK, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["schema"], told["from"], told["records"]) == ("amqpmesh.report/1", "2026-11-24 01:00:00+01:00", 130)
+    assert told["left_out"] == [f"{tmp_path}/logs/notes.txt is not of a link log: expected a directory node=..."]
+    assert f"left out: {told['left_out'][0]}" in done.stderr
+    assert "WARN" not in done.stderr
+    assert json.loads((out / "summary.json").read_text())["totals"] == told["totals"]
+    assert "1 finding" in (out / "report.html").read_text()
+    with (out / "tables" / "mesh.csv").open(newline="") as file:
+        assert [(row["side"], row["messages"]) for row in csv.DictReader(file)] == [("in", "60"), ("out", "60")]
+    assert {path.stem for path in (out / "tables").glob("*.parquet")} == set(told["tables"])
+
+
+def test_no_logs_are_one_sentence_and_an_exit_code(tmp_path: Path) -> None:
+    require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
+    done = command(str(tmp_path), "--out", str(tmp_path / "report"))
+    assert done.returncode == ExitCode.FAILED
+    assert done.stderr.splitlines()[-1].startswith(f"error: no link logs in {tmp_path}: expected node=NAME")
+    assert not (tmp_path / "report").exists()

@@ -1,0 +1,131 @@
+"""What is said of a mesh, in which order, and what is not worth saying."""
+
+from typing import Any
+
+import pytest
+
+from mesh.link_logs.findings import findings
+from mesh_tests.unit.mesh.link_logs.tables import LINK, MOVED, summary
+
+S = 1_000_000
+
+
+def texts(**tables: list[dict[str, Any]]) -> list[str]:
+    return [finding.text for finding in findings(summary(**tables))]
+
+
+def test_of_a_mesh_in_order_nothing_is_said() -> None:
+    assert texts(addresses=[{**MOVED, "address": "a"}], runs=[{"node": "r1", "restart": 0}]) == []
+
+
+def test_an_outage_says_how_long_why_and_what_failed() -> None:
+    outage = {"node": "r1", "neighbor": "r2", "cause": "silent", "lasted_s": 3.5, "failed": 12}
+    assert texts(outages=[outage]) == [
+        "r1 lost its neighbor r2 for 3.5 s (silent); 12 messages were not accepted there meanwhile"
+    ]
+
+
+def test_an_outage_that_did_not_end_says_so() -> None:
+    [text] = texts(outages=[{"node": "r1", "neighbor": "r2", "cause": None, "lasted_s": None, "failed": 0}])
+    assert text.startswith("r1 lost its neighbor r2 and did not get it back (cause unknown)")
+
+
+def test_of_many_outages_the_worst_are_told_and_the_rest_counted() -> None:
+    rows = [
+        {"node": f"r{number}", "neighbor": "x", "cause": "c", "lasted_s": 1.0, "failed": number} for number in range(7)
+    ]
+    found = texts(outages=rows)
+    assert [text[:2] for text in found[:3]] == ["r6", "r5", "r4"]
+    assert found[3] == "4 more outages of neighbors"
+
+
+def test_messages_that_were_not_accepted_are_a_share_with_their_outcomes() -> None:
+    row = {**MOVED, "address": "orders", "accepted": 90, "released": 8, "sender_lost": 2}
+    [finding] = findings(summary(addresses=[row]))
+    assert finding.text == ("10 % of the messages to orders from clients were not accepted (8 released, 2 sender lost)")
+    assert finding.helps.startswith("Nobody took them")
+
+
+def test_a_few_messages_among_thousands_are_not_worth_a_word() -> None:
+    assert texts(addresses=[{**MOVED, "address": "a", "messages": 10_000, "released": 9}]) == []
+
+
+@pytest.mark.parametrize(
+    ("cause", "why"), [("no_taker", "nobody was there who wanted it"), ("takers", "those who took it gave no credit")]
+)
+def test_a_producer_that_waited_is_told_with_who_kept_it_waiting(cause: str, why: str) -> None:
+    row = {**LINK, "direction": "incoming", "user": None, "cause": cause, "starved_us": 5 * S, "share": 0.25}
+    assert texts(credit=[row]) == [
+        f"producer app at r1 waited 5 s for credit to send to orders, 25 % of the time: {why}"
+    ]
+
+
+def test_a_wait_of_less_than_a_second_is_not_told() -> None:
+    row = {**LINK, "direction": "incoming", "user": None, "cause": "takers", "starved_us": S - 1, "share": 0.1}
+    assert texts(credit=[row]) == []
+
+
+def test_an_old_message_in_a_queue_is_told() -> None:
+    row = {"node": "b1", "address": "work", "subscriber": None, "oldest_us": 90 * S, "most_messages": 7}
+    assert texts(queues=[{**row, "last_messages": 2}]) == [
+        "a message lay in work at b1 for 90 s; 7 were there at most, 2 at last"
+    ]
+
+
+def test_a_taker_with_more_than_its_share_is_told() -> None:
+    row = {**LINK, "user": None, "role": "consumer", "treatment": "balanced", "takers": 4, "share": 0.5}
+    assert texts(takers=[{**row, "times_even": 2.0}]) == [
+        "one of 4 takers of orders (consumer app at r1) got 50 %: 2.0 times its even share"
+    ]
+    assert texts(takers=[{**row, "times_even": 1.4}]) == []
+    assert texts(takers=[{**row, "times_even": 2.0, "treatment": "closest"}]) == []
+
+
+def test_detours_are_added_up() -> None:
+    row = {"address": "a", "path": "r1>r3>r2", "cheapest": "r1>r2", "is_detour": True, "messages": 5}
+    [text] = texts(circuits=[row, {**row, "messages": 2}, {**row, "is_detour": False}])
+    assert text == "7 messages took a detour, most of them a over r1>r3>r2 where r1>r2 was cheapest"
+
+
+def test_missing_records_are_a_share_and_name_the_nodes() -> None:
+    rows = [{"node": "r1", "lost": 10, "moved": 80, "told": 10}, {"node": "r2", "lost": 0, "moved": 100, "told": 0}]
+    [text] = texts(missing=rows)
+    assert text.startswith("5 % of the records are missing (10, lost at r1)")
+
+
+def test_restarts_drops_and_clocks_are_told() -> None:
+    drop = {"node": "r1", "address": "a", "cause": "full", "messages": 4}
+    found = texts(
+        runs=[{"node": "r1", "restart": 0}, {"node": "r1", "restart": 2}],
+        drops=[drop],
+        clocks=[{"node": "r3", "ahead_us": -2 * S}],
+    )
+    assert found == [
+        "4 copies of pre-settled messages were dropped, most of them of a at r1 (full)",
+        "r1 started again 2 times",
+        "the clock of r3 is 2 s behind the others; its times are corrected by that",
+    ]
+
+
+def test_a_slow_tail_is_told_where_it_is_long() -> None:
+    row = {**MOVED, "address": "a", "p50_us": 1000.0, "p99_us": 200_000.0}
+    assert texts(addresses=[row]) == ["one of 100 messages to a took 200 ms or longer; half took 1 ms at most"]
+    assert texts(addresses=[{**row, "p50_us": 50_000.0}]) == []
+    assert texts(addresses=[{**row, "p50_us": 10.0, "p99_us": 99_000.0}]) == []
+
+
+def test_files_that_were_left_out_are_told_by_the_first() -> None:
+    [finding] = findings(summary(notices=("x is torn", "y is torn")))
+    assert finding.text == "2 files were left out; the first: x is torn"
+
+
+def test_the_worst_comes_first() -> None:
+    found = findings(
+        summary(
+            notices=("x is torn",),
+            outages=[{"node": "r1", "neighbor": "r2", "cause": "c", "lasted_s": 1.0, "failed": 1}],
+            runs=[{"node": "r1", "restart": 1}],
+        )
+    )
+    assert [finding.weight for finding in found] == sorted((finding.weight for finding in found), reverse=True)
+    assert found[0].text.startswith("r1 lost its neighbor")

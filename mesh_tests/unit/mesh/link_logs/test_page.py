@@ -1,0 +1,79 @@
+"""The page of a report: what it shows, and that nothing in it runs that should not."""
+
+import hashlib
+import re
+from base64 import b64encode
+from configparser import ConfigParser
+
+from mesh.link_logs import drawings, page
+from mesh.link_logs.findings import Finding
+from mesh.link_logs.series import series
+from mesh_tests.unit.mesh.link_logs.tables import busy, summary
+
+FOUND = [Finding(0.9, "r1 lost <b>r2</b>", "Run `amqpmesh drill`.")]
+
+
+def test_what_clients_named_is_shown_as_text() -> None:
+    html = page.page(busy(), FOUND)
+    assert "<script>alert(1)</script>" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "r1 lost &lt;b&gt;r2&lt;/b&gt;." in html
+    assert "Run <code>amqpmesh drill</code>." in html
+
+
+def test_scripts_and_styles_run_by_their_hash_only() -> None:
+    html = page.page(busy(), FOUND)
+    script = html.rpartition("<script>")[2].partition("</script>")[0]
+    style = html.partition("<style>")[2].partition("</style>")[0]
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    for text in (script, style):
+        assert b64encode(hashlib.sha256(text.encode()).digest()).decode() in policy[1].replace("&#39;", "'")
+    assert "style=" not in html.partition("</style>")[2].partition("<script")[0]
+    assert "http://" not in html.partition("</head>")[2].partition("<script")[0]
+
+
+def test_a_page_of_nothing_says_so() -> None:
+    html = page.page(summary(), [])
+    for text in ("Nothing to do", "Nothing stood out.", "Nothing moved on any link.", "No router told of a neighbor."):
+        assert text in html
+
+
+def test_an_installed_package_has_every_file_of_the_page() -> None:
+    config = ConfigParser()
+    config.read(page.HERE.parents[2] / "setup.cfg")
+    patterns = config["options.package_data"]["mesh.link_logs"].split(", ")
+    assert [file.name for file in page.HERE.iterdir() if not any(file.match(pattern) for pattern in patterns)] == []
+
+
+def test_windows_in_which_nothing_moved_are_zero_and_have_no_latency() -> None:
+    shown = series(busy())
+    start = shown["throughput"]["at"][0]
+    assert shown["throughput"]["at"] == [start, start + 10, start + 20]
+    assert shown["throughput"]["lines"] == [{"label": "from clients", "values": [10.0, 0.0, 10.0]}]
+    assert shown["throughput"]["failed"] == [2.0, 0.0, 0.0]
+    assert shown["latency"]["p99"] == [3.0, None, 3.0]
+
+
+def test_a_busy_link_is_dark_in_the_window_in_which_it_was_busy() -> None:
+    heat = drawings.heat_map(busy())
+    assert heat is not None
+    [row] = heat.rows
+    [square] = row.squares
+    assert row.name == "r1: orders, from app"
+    assert (square.x, square.x + square.width, square.shade) == (625, 1000, 1.0)
+
+
+def test_the_way_that_carries_most_is_the_widest_both_directions_together() -> None:
+    drawn = drawings.topology(busy())
+    assert drawn is not None
+    assert [node.name for node in drawn.nodes] == ["r1", "r2", "r3"]
+    assert [(way.load, way.width) for way in drawn.ways] == [(1.0, 6.5), (0.0, 1.5)]
+
+
+def test_a_bar_lies_where_its_bucket_is_on_the_axis() -> None:
+    drawn = drawings.distribution(busy())
+    assert drawn is not None
+    [bar] = drawn.bars
+    assert [tick.text for tick in drawn.ticks] == ["1 ms", "10 ms"]
+    assert (bar.x, round(bar.x + bar.width), bar.height) == (10.3, 37, 180)
