@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -47,7 +48,8 @@ def look(path: str, span: Span) -> Logs:
     """Needs no Spark. Raise NoLogs where nothing can be read."""
     if not is_local(path):
         return Logs(path, span, None)
-    local = path.removeprefix("file://").rstrip("/") or "/"
+    # Spark takes no relative ones.
+    local = os.path.abspath(path.removeprefix("file://"))
     return Logs(local, span, find(local, span))
 
 

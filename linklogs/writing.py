@@ -36,7 +36,7 @@ def ordered(table: pa.Table) -> pa.Table:
 
 def _guarded(column: pa.ChunkedArray, tz: ZoneInfo) -> pa.ChunkedArray:
     if pa.types.is_timestamp(column.type):
-        return compute.strftime(column.cast(pa.timestamp("ms", tz.key)), "%Y-%m-%dT%H:%M:%S%z")
+        return compute.strftime(column.cast(pa.timestamp("ms", tz.key), safe=False), "%Y-%m-%dT%H:%M:%S%z")
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return compute.replace_substring_regex(column, FORMULA, r"'\1")
     return column

@@ -119,7 +119,8 @@ class LinkLog:
         known = self._links.get(number)
         if known is not None and end.number in known:
             del known[end.number]
-            cause = f"{error.condition}: {error.description}" if error is not None else None
+            # Not its description, which may have in it what is to be redacted.
+            cause = error.condition if error is not None else None
             self._tell(Kind.LINK, Event.CLOSED, link=end.number, connection=number, cause=cause)
 
     def on_second(self, now: float) -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import click
 
-from addressing.link_log import COLUMNS, PERSONAL_COLUMNS
+from addressing.link_log import PERSONAL_COLUMNS
+from linklogs.writer.redacting import REDACTABLE
 from linklogs.writer.run import run
 from linklogs.writer.settings import MIB, Settings
 from linklogs.writer.writer import WriterInUse
-
-TEXT_COLUMNS = [column.name for column in COLUMNS if column.type == "string"]
 
 
 @click.command()
@@ -21,13 +20,37 @@ TEXT_COLUMNS = [column.name for column in COLUMNS if column.type == "string"]
 @click.argument("out", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--redact-key-file", type=click.Path(path_type=Path, exists=True), help="Its bytes are the key.")
 @click.option(
-    "--redact", "columns", multiple=True, default=PERSONAL_COLUMNS, show_default=True, type=click.Choice(TEXT_COLUMNS)
+    "--redact",
+    "columns",
+    multiple=True,
+    default=PERSONAL_COLUMNS,
+    show_default=True,
+    type=click.Choice(REDACTABLE),
+    help="A column that becomes keyed hashes, if there is a key.",
 )
-@click.option("--spool-bytes", default=16 * MIB, show_default=True, type=click.IntRange(min=1))
-@click.option("--spool-s", default=60.0, show_default=True, type=click.FloatRange(min=0))
+@click.option(
+    "--spool-bytes",
+    default=16 * MIB,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Records that are a file's worth, of 32 bytes each.",
+)
+@click.option(
+    "--spool-s",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    help="How long the first record of a file may wait for others.",
+)
 @click.option("--keep-s", type=click.FloatRange(min=0), help="Of files whose hour is over.")
 @click.option("--keep-bytes", type=click.IntRange(min=0), help="Of all files.")
-@click.option("--poll-s", default=0.1, show_default=True, type=click.FloatRange(min=0.001))
+@click.option(
+    "--poll-s",
+    default=0.1,
+    show_default=True,
+    type=click.FloatRange(min=0.001),
+    help="Between two looks at the rings.",
+)
 def main(
     rings: Path, out: Path, redact_key_file: Path | None, columns: tuple[str, ...],
     spool_bytes: int, spool_s: float, keep_s: float | None, keep_bytes: int | None, poll_s: float,

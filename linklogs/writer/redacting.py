@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
 from addressing.link_log import PERSONAL_COLUMNS
 from linklogs.writer.rows import Row
+
+REDACTABLE: Final = (*PERSONAL_COLUMNS, "ingress", "egress", "path", "neighbor", "cause")
+"""The others say what a record is, or what its node is, and have no secrets."""
 
 _DIGITS: Final = 16
 _REMEMBERED: Final = 1 << 16
@@ -17,7 +20,11 @@ _REMEMBERED: Final = 1 << 16
 class Redactor:
     """``key`` None: rows stay as they are. The key never leaves this object."""
 
-    def __init__(self, key: bytes | None = None, columns: Iterable[str] = PERSONAL_COLUMNS) -> None:
+    def __init__(self, key: bytes | None = None, columns: Collection[str] = PERSONAL_COLUMNS) -> None:
+        """Raises ValueError for a column that must stay as it is."""
+        for column in columns:
+            if column not in REDACTABLE:
+                raise ValueError(f"column {column!r} cannot be redacted: expected one of {', '.join(REDACTABLE)}")
         self._key = key
         self._columns = tuple(columns)
         self._hashed = lru_cache(_REMEMBERED)(self._hash)

@@ -94,6 +94,12 @@ def test_which_columns_are_personal_is_for_the_settings(redacting: Host) -> None
     assert [name for name in PERSONAL_COLUMNS if row[name] != SECRETS[name]] == ["user"]
 
 
+@pytest.mark.parametrize("column", ["kind", "event", "count", "topology", "nonsense"])
+def test_what_a_record_is_cannot_be_redacted(column: str) -> None:
+    with pytest.raises(ValueError, match=f"'{column}' cannot be redacted: expected one of user, remote_address"):
+        Redactor(KEY, (column,))
+
+
 def test_what_was_spooled_before_there_was_a_key_is_redacted_in_its_file(host: Host) -> None:
     node = host.node()
     open_link(node, 1)
