@@ -8,7 +8,9 @@ source tools/asan/build.sh
 readonly REPORTS=$BUILD/reports
 readonly TESTS=(mesh_tests/unit mesh_tests/sim)
 # Nothing compiled is called there.
-readonly IGNORED=(mesh_tests/unit/addressing mesh_tests/unit/router/routing mesh_tests/unit/mesh/drills)
+readonly IGNORED=(
+    mesh_tests/unit/addressing mesh_tests/unit/linklogs mesh_tests/unit/router/routing mesh_tests/unit/mesh/drills
+)
 # What cannot hold here: the pool is off, and everything takes twice the time.
 readonly EXCEPT=(
     mesh_tests/unit/wire/test_engine_limits.py::test_a_delivery_that_was_settled_is_the_next_one
