@@ -35,9 +35,9 @@ def test_negative_numbers_are_no_formulas(tmp_path: Path) -> None:
 
 
 def test_times_are_of_the_zone_in_csv_and_of_utc_in_parquet(tmp_path: Path) -> None:
-    at = datetime(2026, 11, 24, 12, 30, tzinfo=UTC)
+    at = datetime(2026, 11, 24, 12, 30, 0, 1234, tzinfo=UTC)
     table = pa.table({"window": pa.array([at], pa.timestamp("us", "UTC"))})
-    assert cells(table, tmp_path, ZoneInfo("Europe/Zurich")) == [["2026-11-24T13:30:00.000+0100"]]
+    assert cells(table, tmp_path, ZoneInfo("Europe/Zurich")) == [["2026-11-24T13:30:00.001+0100"]]
     assert parquet.read_table(tmp_path / "t.parquet")["window"].to_pylist() == [at]
 
 
