@@ -135,13 +135,16 @@ def test_a_circuit_on_a_dearer_path_is_a_detour(
     assert (row.is_detour, row.messages) == (is_detour, 3)
 
 
-def test_cheapest_paths_may_be_handed_in(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cost", "is_detour"), [(1, True), (2, False)])
+def test_cheapest_paths_may_be_handed_in_and_another_of_the_same_cost_is_no_detour(
+    spark: SparkSession, tmp_path: Path, cost: int, is_detour: bool
+) -> None:
     circuit_logs(tmp_path, "r1>r2>r3", "r1>r2>r3")
     cheapest = spark.createDataFrame(
-        [("r1", "r3", "r1>r3", 1)], "node string, egress string, cheapest string, cheapest_cost long"
+        [("r1", "r3", "r1>r3", cost)], "node string, egress string, cheapest string, cheapest_cost long"
     )
     row = only(report(spark, tmp_path, cheapest=cheapest).by_name["circuits"])
-    assert (row.cheapest, row.is_detour) == ("r1>r3", True)
+    assert (row.cheapest, row.is_detour) == ("r1>r3", is_detour)
 
 
 def test_an_edge_has_its_cost_and_what_went_that_way(spark: SparkSession, tmp_path: Path) -> None:
