@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from linklogs.reading import Logs
     from linklogs.replay.run import Tables
 
-STEPS = 45
-"""About so many are told."""
+STEPS = 33
+"""To look, to start Spark, to read, a table each, and the page."""
 
 
 def order_of(options: Mapping[str, Any]) -> Order:
