@@ -1,4 +1,4 @@
-"""`amqpmesh linklogs write`"""
+"""`amqpmesh linklogs write|compact`"""
 
 from __future__ import annotations
 
@@ -33,3 +33,20 @@ def write(topology_path: Path | None, as_read: Path | None, out: Output) -> None
     from mesh.topology_file import load_file
 
     write(load_file(topology_path, copy=as_read).topology)
+
+
+@command.command("compact")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@output_options
+def compact_it(directory: Path, out: Output) -> None:
+    """Make one file of those of each node and hour that is over. Who reads or writes there may go on.
+
+    DIR is `folder` of `link_logs`, or linklogs in the work directory. What cannot be read stays as it is.
+
+    \b
+    Example:
+      amqpmesh linklogs compact .amqpmesh/shop/linklogs
+    """
+    from mesh.link_logs.compacted import compact_and_tell
+
+    compact_and_tell(directory, out)

@@ -1,0 +1,38 @@
+"""What `amqpmesh linklogs compact` does, and says of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from linklogs.compacting import CompactReport, compact
+from mesh.failure import CommandFailed
+from mesh.output import Output
+
+
+def compact_and_tell(directory: Path, out: Output) -> None:
+    """Raises CommandFailed when the folder cannot be used, or files in it cannot be read, after all else was told."""
+    try:
+        report = compact(directory, datetime.now(UTC))
+    except BlockingIOError:
+        raise CommandFailed(f"link logs in {directory} are being compacted by another process") from None
+    except OSError as error:
+        raise CommandFailed(f"link logs in {directory}: {error.strerror or error}") from None
+    if out.is_json:
+        out.document({**asdict(report), "directory": str(report.directory), "findings": list(report.findings)})
+    else:
+        out.say(sentence(report))
+        for finding in report.findings:
+            out.say(f"left as it is: {finding}")
+    if report.findings:
+        raise CommandFailed(f"{len(report.findings)} of the files in {directory} were left as they are")
+
+
+def sentence(report: CompactReport) -> str:
+    if not report.hours:
+        return f"nothing to do in {report.directory}: no hour that is over has more than one file of a node"
+    return (
+        f"{report.files_before:,} files became {report.files_after:,}, {report.bytes_before:,} bytes "
+        f"{report.bytes_after:,}, in {report.hours} hour{'s' if report.hours > 1 else ''} of nodes"
+    )
