@@ -1,0 +1,130 @@
+"""Deliveries, traffic, messages and depths as batches for a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy
+import pyarrow
+
+from addressing.link_log import Event, Kind
+from linklogs.generating.plan import OUTCOMES, PARTS, Array, Plan
+from linklogs.generating.queues import EVENTS
+from linklogs.generating.records import Records
+from linklogs.parquet import batch, same, words
+
+DELIVERIES, MOVES = "deliveries", "moves"
+
+
+class Whose(Protocol):
+    @property
+    def run_us(self) -> int: ...
+    @property
+    def skew_us(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Records of one node, in order. Of MOVES ``incoming`` is the queue and ``outgoing`` the event."""
+
+    kind: str
+    records: Records
+    count: Array
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def take(self, places: Array) -> Columns:
+        return Columns(self.kind, self.records.take(places), self.count[places])
+
+    def part(self, begin: int, end: int) -> Columns:
+        names = Records.__slots__
+        return Columns(
+            self.kind, Records(*(getattr(self.records, name)[begin:end] for name in names)), self.count[begin:end]
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        records = (numpy.concatenate([getattr(each.records, name) for each in parts]) for name in Records.__slots__)
+        return cls(parts[0].kind, Records(*records), numpy.concatenate([each.count for each in parts]))
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """What was in queues, ``queue`` by its place."""
+
+    queue: Array
+    at_us: Array
+    count: Array
+    size_bytes: Array
+    oldest_us: Array
+
+    @classmethod
+    def joined(cls, parts: Sequence[Depths]) -> Depths:
+        """In the order of time."""
+        columns = [numpy.concatenate([getattr(each, name) for each in parts]) for name in cls.__slots__]
+        order = numpy.argsort(columns[1], kind="stable")
+        return cls(*(column[order] for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """``is_summary``: the records are seconds of traffic, not deliveries."""
+
+    plan: Plan
+    is_summary: bool
+
+    def records(self, whose: Whose, columns: Columns) -> pyarrow.RecordBatch:
+        of_kind = self._deliveries(columns) if columns.kind == DELIVERIES else self._moves(columns)
+        made, count = columns.records, len(columns)
+        common = {
+            "at_us": made.at_us + whose.skew_us,
+            "run": numpy.full(count, whose.run_us),
+            "count": columns.count,
+            "size_bytes": made.size_bytes,
+            "took_us": made.took_us,
+        }
+        return batch({**common, **of_kind}, count)
+
+    def _deliveries(self, columns: Columns) -> dict[str, object]:
+        made, number = columns.records, self.plan.links.number
+        return {
+            "kind": same(Kind.TRAFFIC if self.is_summary else Kind.DELIVERY, len(columns)),
+            "incoming": number[made.incoming],
+            "outgoing": number[made.outgoing],
+            "outcome": words(made.outcome, OUTCOMES),
+            "part": words(made.part, PARTS),
+        }
+
+    def _moves(self, columns: Columns) -> dict[str, object]:
+        return {
+            "kind": same(Kind.MESSAGE, len(columns)),
+            "event": words(columns.records.outgoing, EVENTS),
+            "queue": self.plan.queues.number[columns.records.incoming],
+        }
+
+    def depths(self, whose: Whose, depths: Depths, event: Event) -> pyarrow.RecordBatch:
+        queues, count = self.plan.queues, len(depths.at_us)
+        columns = {
+            "kind": same(Kind.QUEUE, count),
+            "event": same(event, count),
+            "at_us": depths.at_us + whose.skew_us,
+            "run": numpy.full(count, whose.run_us),
+            "queue": queues.number[depths.queue],
+            "address": words(queues.address[depths.queue], self.plan.traffic.address),
+            "name": _names(depths.queue, queues.name),
+            "depth_count": depths.count,
+            "depth_bytes": depths.size_bytes,
+            "oldest_us": depths.oldest_us,
+        }
+        return batch(columns, count)
+
+
+def _names(queue: Array, names: Sequence[str]) -> pyarrow.DictionaryArray:
+    """Null where a queue has none."""
+    unnamed = numpy.array([not name for name in names], bool)[queue]
+    return pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array(queue, pyarrow.int32(), mask=unnamed), pyarrow.array(names, pyarrow.string())
+    )

@@ -1,0 +1,200 @@
+"""The files of one run of a node, each begun with a snapshot, as the writer of link logs makes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy
+import pyarrow
+from pyarrow import compute, parquet
+
+from addressing.link_log import Event, Kind
+from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns, Depths
+from linklogs.generating.plan import Array, Life, Plan
+from linklogs.naming import UNREAD, directory_of, file_name, hour_of
+from linklogs.parquet import SCHEMA, batch_of_rows, metadata, open_writer, same
+
+MOST_RECORDS = 16 * 1024 * 1024 // 32
+"""In a file: as many slots of 32 bytes as make 16 MiB."""
+
+
+class NodeFiles:
+    """Hears in slices of time what the node recorded; has at most ``group`` records in memory before they are written.
+
+    Times are of a clock that is right until they are written.
+    """
+
+    def __init__(self, plan: Plan, place: int, out: Path, batches: Batches, group: int) -> None:
+        self._life: Life = plan.lives[place]
+        self._file_us = plan.file_us
+        self._mesh = plan.mesh
+        self._out = out
+        self._batches = batches
+        self._group = group
+        self._queues = numpy.flatnonzero(plan.queues.life == place)
+        self._rows_us = self._life.rows.column("at_us").to_numpy()
+        self._waiting: list[Columns] = []
+        self._depths: list[Depths] = []
+        self._writer: parquet.ParquetWriter | None = None
+        self._path = Path()
+        self._begun_us = 0
+        self._in_file = 0
+        self.records = 0
+        self.lost = 0
+        self._reported_lost = 0
+
+    @property
+    def run_us(self) -> int:
+        return self._life.begins_us + self._life.skew_us
+
+    @property
+    def skew_us(self) -> int:
+        return self._life.skew_us
+
+    @property
+    def is_open(self) -> bool:
+        return self._writer is not None
+
+    def begin(self, at_us: int, depths: Array) -> None:
+        """A slice begins: perhaps another file with it. ``depths``: columns of all queues, one time."""
+        at_us = max(at_us, self._life.begins_us, self._begun_us)
+        if self._writer is not None and self._is_old(at_us):
+            self.close(at_us)
+        if self._writer is None:
+            self._open(at_us, depths)
+
+    def is_idle(self, from_us: int, to_us: int) -> bool:
+        """Whether the node tells nothing of itself in this time."""
+        first, last = numpy.searchsorted(self._rows_us, [from_us, to_us])
+        return bool(first == last)
+
+    def add(self, made: Columns, depths: Array) -> None:
+        kept = self._kept(made)
+        while len(kept):
+            room = min(self._group, MOST_RECORDS - self._in_file) - sum(map(len, self._waiting))
+            self._waiting.append(kept.part(0, room))
+            kept = kept.part(room, len(kept))
+            if sum(map(len, self._waiting)) >= min(self._group, MOST_RECORDS - self._in_file):
+                self._write()
+            if self._in_file >= MOST_RECORDS and len(kept):
+                at_us = int(kept.records.at_us[0])
+                self.close(at_us)
+                self._open(at_us, depths)
+
+    def add_depths(self, at_us: Array, depths: Array) -> None:
+        """``depths``: messages, bytes, us: of all queues at all of the times."""
+        for queue in self._queues:
+            columns = depths[:, queue, : len(at_us)]
+            is_new = numpy.ones(len(at_us), bool)
+            is_new[1:] = columns[0, 1:] != columns[0, :-1]
+            places = numpy.full(int(is_new.sum()), queue)
+            self._depths.append(Depths(places, at_us[is_new], *columns[:, is_new]))
+
+    def close(self, at_us: int) -> None:
+        """What the node told of itself until then is in the file too."""
+        if self._writer is None:
+            return
+        self._write()
+        self._tell(self._rows(self._begun_us, at_us))
+        if self._depths:
+            self._writer.write_batch(self._batches.depths(self, Depths.joined(self._depths), Event.CHANGED))
+            self._depths.clear()
+        self._report_lost(at_us)
+        self._writer.close()
+        self._writer = None
+        os.replace(self._path.with_name(UNREAD + self._path.name), self._path)
+
+    def _is_old(self, at_us: int) -> bool:
+        skew_us = self._life.skew_us
+        return at_us - self._begun_us >= self._file_us or hour_of(at_us + skew_us) != hour_of(self._begun_us + skew_us)
+
+    def _open(self, at_us: int, depths: Array) -> None:
+        folder = directory_of(self._out, self._life.node, at_us + self._life.skew_us)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / file_name(self.run_us, self.records)
+        # Readers leave out what begins with _.
+        sink = self._path.with_name(UNREAD + self._path.name)
+        self._writer = open_writer(sink, metadata(self._life.node, self.run_us, self._mesh))
+        self._begun_us, self._in_file = at_us, 0
+        self._snapshot(at_us, depths)
+
+    def _snapshot(self, at_us: int, depths: Array) -> None:
+        assert self._writer is not None
+        self._writer.write_batch(batch_of_rows([self._itself(at_us)]))
+        is_live = (self._rows_us < at_us) & (self._life.until_us > at_us)
+        live = self._life.rows.take(pyarrow.array(numpy.flatnonzero(is_live)))
+        self._tell(_replaced(live, event=Event.LIVE, at_us=at_us, starved_us=0))
+        if len(self._queues):
+            now = numpy.full(len(self._queues), at_us)
+            found = Depths(self._queues, now, *depths[:, self._queues])
+            self._writer.write_batch(self._batches.depths(self, found, Event.LIVE))
+
+    def _itself(self, at_us: int) -> dict[str, str | int | None]:
+        life = self._life
+        return {
+            "kind": Kind.NODE,
+            "event": Event.LIVE,
+            "at_us": at_us + life.skew_us,
+            "run": self.run_us,
+            "role": life.role,
+            "count": self.lost,
+            "clock_us": life.clock_us,
+            "topology": life.topology,
+            "version": life.version,
+        }
+
+    def _rows(self, from_us: int, to_us: int) -> pyarrow.RecordBatch:
+        first, last = numpy.searchsorted(self._rows_us, [from_us, to_us])
+        return self._life.rows.slice(first, last - first)
+
+    def _tell(self, rows: pyarrow.RecordBatch) -> None:
+        assert self._writer is not None
+        at_us = compute.add(rows.column("at_us"), self._life.skew_us)
+        run = pyarrow.array(numpy.full(len(rows), self.run_us))
+        for each in by_kind(rows.set_column(2, "at_us", at_us).set_column(3, "run", run)):
+            self._writer.write_batch(each)
+
+    def _write(self) -> None:
+        """All that waits, in row groups of one kind."""
+        assert self._writer is not None or not self._waiting
+        for kind in (DELIVERIES, MOVES):
+            parts = [each for each in self._waiting if each.kind == kind]
+            if parts and self._writer is not None:
+                columns = Columns.joined(parts)
+                self._writer.write_batch(self._batches.records(self, columns))
+                self._in_file += len(columns)
+                self.records += len(columns)
+        self._waiting.clear()
+
+    def _kept(self, made: Columns) -> Columns:
+        """Without what the node had no room for."""
+        for from_us, to_us in self._life.lost:
+            is_lost = (made.records.at_us >= from_us) & (made.records.at_us < to_us)
+            if is_lost.any():
+                self.lost += int(is_lost.sum())
+                made = made.take(numpy.flatnonzero(~is_lost))
+        return made
+
+    def _report_lost(self, at_us: int) -> None:
+        if self.lost > self._reported_lost and self._writer is not None:
+            row = {**self._itself(at_us), "event": Event.LOST, "count": self.lost - self._reported_lost}
+            self._writer.write_batch(batch_of_rows([row]))
+            self._reported_lost = self.lost
+
+
+def by_kind(rows: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
+    kinds = rows.column("kind").cast(pyarrow.string()).dictionary_encode()
+    codes = kinds.indices.to_numpy()
+    for code in range(len(kinds.dictionary)):
+        yield rows.take(pyarrow.array(numpy.flatnonzero(codes == code)))
+
+
+def _replaced(rows: pyarrow.RecordBatch, *, event: str, at_us: int, starved_us: int) -> pyarrow.RecordBatch:
+    count, names = len(rows), SCHEMA.names
+    is_starved = compute.is_valid(rows.column("starved_us"))
+    starved = compute.if_else(is_starved, starved_us, pyarrow.scalar(None, pyarrow.int64()))
+    rows = rows.set_column(names.index("event"), SCHEMA.field("event"), same(event, count))
+    rows = rows.set_column(names.index("at_us"), "at_us", pyarrow.array(numpy.full(count, at_us)))
+    return rows.set_column(names.index("starved_us"), "starved_us", starved)

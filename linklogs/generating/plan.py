@@ -1,0 +1,189 @@
+"""What is to be generated? Who records, along which links messages go and how often, and what else is told of it.
+
+Tables are columns of numpy arrays, all of one length; a place in one stands for its row in others. Times are us of UTC,
+as a clock that is right has them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy
+import pyarrow
+
+from addressing.link_log import Outcome, Part
+
+Array: TypeAlias = numpy.ndarray[Any, Any]
+
+OUTCOMES: Final = tuple(Outcome)
+PARTS: Final = tuple(Part)
+NO_LINK: Final = 0
+"""Place of the link that there is not: nobody had the delivery, or it came from nowhere."""
+NO_LIFE: Final = -1
+"""Of a queue at a broker that records nothing."""
+NO_QUEUE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One run of a node: from its start to its end, or to the end of all.
+
+    ``rows`` are its records of other kinds than deliveries, traffic and messages, in the order of their times; each
+    stands for something that is so until ``until_us`` of its place: as long as that is, it is in snapshots.
+    ``skew_us``: how far its clock is ahead. ``lost``: from when until when it had no room for records.
+    """
+
+    node: str
+    role: str
+    begins_us: int
+    ends_us: int
+    skew_us: int
+    clock_us: int
+    topology: str
+    version: str
+    rows: pyarrow.RecordBatch
+    until_us: Array
+    lost: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The first is NO_LINK. ``number`` is the one in records; the rest is for the truth."""
+
+    life: Array
+    number: Array
+    address: Array
+    role: tuple[str, ...]
+    user: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Of each address. Logarithms are natural, of bytes and us; shares are of 1."""
+
+    address: tuple[str, ...]
+    treatment: tuple[str, ...]
+    size_log: Array
+    size_spread: Array
+    took_log: Array
+    took_spread: Array
+    slow_share: Array
+    slow_factor: Array
+    rejected: Array
+    released: Array
+    modified: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Records of one message: which node writes one, with which links.
+
+    ``gone_us`` from the first router to this one; ``ahead_us`` from this one to the last, one way. ``pace``: which
+    share of the time that the message took at its consumers goes into this record.
+    """
+
+    life: Array
+    incoming: Array
+    outgoing: Array
+    part: Array
+    gone_us: Array
+    ahead_us: Array
+    pace: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Links one after the other that messages go along, as long as all of them are there.
+
+    Steps of route ``i``: from ``first[i]`` to ``first[i + 1]``. ``is_cut``: at ``ends_us`` it breaks, and what is on
+    its way then is in doubt; otherwise all is settled before. ``source``: the queue that its messages leave; those that
+    they go into are ``into[into_first[i]:into_first[i + 1]]``.
+    """
+
+    address: Array
+    ends_us: Array
+    is_cut: Array
+    is_settled: Array
+    source: Array
+    first: Array
+    into_first: Array
+    into: Array
+    steps: Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """How often messages go along a route, from when until when. ``rate_per_s``: out of a queue, the share."""
+
+    route: Array
+    from_us: Array
+    to_us: Array
+    rate_per_s: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """``wait_log``: logarithm of us between its going in and its leaving, when there is a consumer."""
+
+    life: Array
+    number: Array
+    address: Array
+    name: tuple[str, ...]
+    wait_log: Array
+    wait_spread: Array
+    expired: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Starvation:
+    """A link had no credit, from when until when."""
+
+    link: Array
+    from_us: Array
+    to_us: Array
+    cause: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """``what`` are names: of a router, or of the two ends of a link."""
+
+    kind: str
+    what: tuple[str, ...]
+    from_us: int
+    to_us: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """Traffic by the time of day: ``1 + depth * cos`` of it, most at ``peak_us`` after midnight."""
+
+    depth: float
+    peak_us: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``rate_factor`` is for all rates. ``file_us``: no file is longer than that."""
+
+    mesh: str
+    begins_us: int
+    ends_us: int
+    lives: tuple[Life, ...]
+    links: Links
+    traffic: Traffic
+    routes: Routes
+    pieces: Pieces
+    queues: Queues
+    starvation: Starvation
+    outages: tuple[Outage, ...]
+    day: Day
+    rate_factor: float
+    file_us: int
+
+    @cached_property
+    def life_ends_us(self) -> Array:
+        return numpy.array([life.ends_us for life in self.lives], numpy.int64)

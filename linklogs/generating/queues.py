@@ -1,0 +1,198 @@
+"""What is in each queue, since when, and who fetches it next?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy
+from numpy.random import Generator
+
+from addressing.link_log import Event
+from linklogs.generating.drawing import ACCEPTED, MODIFIED, NONE, RELEASED, Messages, on_routes, ways_us
+from linklogs.generating.plan import NO_QUEUE, Array, Plan
+
+EVENTS = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED)
+ENQUEUED, DEQUEUED, EXPIRED = range(3)
+_TRIES = 4
+"""To find a consumer that is there when the message would leave; else it waits for the next slice."""
+_AGAIN_US = 50_000
+"""After which a message that came back goes to the next consumer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Messages in queues. ``due_us``: when the next thing happens to it, if there is a consumer then."""
+
+    queue: Array
+    enqueued_us: Array
+    size_bytes: Array
+    due_us: Array
+    expires: Array
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    def take(self, places: Array) -> Waiting:
+        return Waiting(*(getattr(self, name)[places] for name in self.__slots__))
+
+    def with_more(self, other: Waiting) -> Waiting:
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
+        return Waiting(*(numpy.concatenate(pair) for pair in pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Messages that went into a queue or out of it. ``event``: place in EVENTS. ``took_us``: time in the queue."""
+
+    queue: Array
+    event: Array
+    at_us: Array
+    took_us: Array
+    size_bytes: Array
+
+    def take(self, places: Array) -> Moves:
+        return Moves(*(getattr(self, name)[places] for name in self.__slots__))
+
+
+def nobody() -> Waiting:
+    none = numpy.zeros(0, numpy.int64)
+    return Waiting(none, none, none, none, none.astype(bool))
+
+
+class Shelves:
+    """All queues of a plan, slice by slice.
+
+    Always: each message that went in and is not in ``waiting`` has left; ``left`` keeps those whose leaving lies in a
+    slice to come, for they are still counted in depths.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.waiting = nobody()
+        self.left = nobody()
+
+    def put(self, random: Generator, sent: Messages) -> Moves:
+        """Take in what producers sent along routes that end in a queue."""
+        routes, queues = self._plan.routes, self._plan.queues
+        kept = ((sent.outcome == ACCEPTED) | (sent.outcome == NONE)) & (sent.cut_us == 0)
+        counts = (routes.into_first[sent.route + 1] - routes.into_first[sent.route]) * kept
+        message = numpy.repeat(numpy.arange(len(sent)), counts)
+        ends = numpy.cumsum(counts)
+        within = numpy.arange(len(message)) - numpy.repeat(ends - counts, counts)
+        queue = routes.into[routes.into_first[sent.route[message]] + within]
+        there_us = sent.start_us + ways_us(self._plan, sent) // 2 + sent.served_us // 2
+        at_us, count = there_us[message], len(message)
+        wait = queues.wait_log[queue] + queues.wait_spread[queue] * random.standard_normal(count)
+        due_us = at_us + numpy.exp(wait).astype(numpy.int64) + 1
+        expires = random.random(count) < queues.expired[queue]
+        came = Waiting(queue, at_us, sent.size_bytes[message], due_us, expires)
+        self.waiting = self.waiting.with_more(came)
+        return Moves(queue, _event(ENQUEUED, count), at_us, numpy.zeros(count, numpy.int64), came.size_bytes)
+
+    def expire(self, to_us: int) -> Moves:
+        waiting = self.waiting
+        is_over = waiting.expires & (waiting.due_us < to_us)
+        gone = waiting.take(is_over)
+        self._leave(gone, gone.due_us)
+        self.waiting = waiting.take(~is_over)
+        return _moves(gone, EXPIRED, gone.due_us)
+
+    def fetch(self, random: Generator, from_us: int, to_us: int) -> tuple[Messages, Moves]:
+        """What consumers get before ``to_us``: the deliveries, and what left for good by them."""
+        is_due = (self.waiting.due_us < to_us) & ~self.waiting.expires
+        due, rest = self.waiting.take(is_due), self.waiting.take(~is_due)
+        route, at_us = self._consumers(random, due, from_us, to_us)
+        found = numpy.flatnonzero(route >= 0)
+        missed = due.take(numpy.flatnonzero(route < 0))
+        fetched = due.take(found)
+        sent = on_routes(self._plan, random, route[found], at_us[found], fetched.size_bytes)
+        settled_us = numpy.where(
+            sent.cut_us > 0, sent.cut_us, sent.start_us + sent.served_us + ways_us(self._plan, sent)
+        )
+        stays = (sent.outcome == RELEASED) | (sent.outcome == MODIFIED)
+        back = fetched.take(stays)
+        back = Waiting(back.queue, back.enqueued_us, back.size_bytes, settled_us[stays] + _AGAIN_US, back.expires)
+        late = Waiting(
+            missed.queue, missed.enqueued_us, missed.size_bytes, numpy.maximum(missed.due_us, to_us), missed.expires
+        )
+        self.waiting = rest.with_more(back).with_more(late)
+        gone, gone_us = fetched.take(~stays), settled_us[~stays]
+        self._leave(gone, gone_us)
+        return sent, _moves(gone, DEQUEUED, gone_us)
+
+    def depths(self, at_us: Array) -> tuple[Array, Array, Array]:
+        """Messages, bytes, age of the oldest in us: of each queue, at each of the times, which rise."""
+        here = self.waiting.with_more(self.left)
+        is_left = numpy.arange(len(here)) >= len(self.waiting)
+        gone_us = numpy.where(is_left, here.due_us, numpy.iinfo(numpy.int64).max)
+        found = [_depths(here.take(each), gone_us[each], at_us) for each in self._places(here)]
+        columns = zip(*found, strict=True) if found else ((), (), ())
+        count, size, oldest = (numpy.array(column, numpy.int64).reshape(-1, len(at_us)) for column in columns)
+        return count, size, oldest
+
+    def forget(self, before_us: int) -> None:
+        """What left before that is in no depth any more."""
+        self.left = self.left.take(self.left.due_us >= before_us)
+
+    def _places(self, here: Waiting) -> list[Array]:
+        order = numpy.argsort(here.queue, kind="stable")
+        bounds = numpy.searchsorted(here.queue[order], numpy.arange(len(self._plan.queues.number) + 1))
+        return [order[begin:end] for begin, end in pairwise(bounds)]
+
+    def _leave(self, gone: Waiting, at_us: Array) -> None:
+        self.left = self.left.with_more(Waiting(gone.queue, gone.enqueued_us, gone.size_bytes, at_us, gone.expires))
+
+    def _consumers(self, random: Generator, due: Waiting, from_us: int, to_us: int) -> tuple[Array, Array]:
+        """For each message a route, or -1, and when it leaves."""
+        route = numpy.full(len(due), -1, numpy.int64)
+        at_us = numpy.maximum(due.due_us, from_us)
+        pieces, source = self._plan.pieces, self._plan.routes.source
+        active = numpy.flatnonzero((pieces.from_us < to_us) & (pieces.to_us > from_us))
+        active = active[source[pieces.route[active]] != NO_QUEUE]
+        active = active[numpy.argsort(source[pieces.route[active]], kind="stable")]
+        queue_of = source[pieces.route[active]]
+        for queue in numpy.unique(due.queue):
+            begin, end = numpy.searchsorted(queue_of, [queue, queue + 1])
+            if begin < end:
+                messages = numpy.flatnonzero(due.queue == queue)
+                self._choose(random, active[begin:end], messages, route, at_us)
+        return route, at_us
+
+    def _choose(self, random: Generator, active: Array, messages: Array, route: Array, at_us: Array) -> None:
+        pieces = self._plan.pieces
+        shares = numpy.cumsum(pieces.rate_per_s[active])
+        for _ in range(_TRIES):
+            drawn = numpy.searchsorted(shares, random.random(len(messages)) * shares[-1], side="right")
+            piece = active[numpy.minimum(drawn, len(active) - 1)]
+            fits = (pieces.from_us[piece] <= at_us[messages]) & (at_us[messages] < pieces.to_us[piece])
+            route[messages[fits]] = pieces.route[piece[fits]]
+            messages = messages[~fits]
+
+
+def _depths(here: Waiting, gone_us: Array, at_us: Array) -> tuple[Array, Array, Array]:
+    order = numpy.argsort(here.enqueued_us, kind="stable")
+    came_us, size, gone_us = here.enqueued_us[order], here.size_bytes[order], gone_us[order]
+    # A message is there at the samples from `first` to before `last`.
+    first, last = numpy.searchsorted(at_us, came_us), numpy.searchsorted(at_us, gone_us)
+    count = _running(first, None, len(at_us)) - _running(last, None, len(at_us))
+    total = _running(first, size, len(at_us)) - _running(last, size, len(at_us))
+    longest = numpy.maximum.accumulate(last)
+    oldest = numpy.searchsorted(longest, numpy.arange(len(at_us)), side="right")
+    age_us = numpy.zeros(len(at_us), numpy.int64)
+    age_us[count > 0] = (at_us - came_us[numpy.minimum(oldest, len(came_us) - 1)])[count > 0] if len(came_us) else 0
+    return count, total, age_us
+
+
+def _running(places: Array, weights: Array | None, count: int) -> Array:
+    added = numpy.bincount(places, weights, minlength=count + 1)[:count]
+    running: Array = numpy.cumsum(added).astype(numpy.int64)
+    return running
+
+
+def _moves(gone: Waiting, event: int, at_us: Array) -> Moves:
+    return Moves(gone.queue, _event(event, len(gone)), at_us, at_us - gone.enqueued_us, gone.size_bytes)
+
+
+def _event(event: int, count: int) -> Array:
+    return numpy.full(count, event, numpy.int8)

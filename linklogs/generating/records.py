@@ -1,0 +1,90 @@
+"""What does each router on the way of a message record of it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy
+
+from linklogs.generating.drawing import LARGEST, Messages
+from linklogs.generating.plan import Array, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Deliveries, before any clock is wrong and any record is lost. ``incoming``, ``outgoing`` are places of links."""
+
+    incoming: Array
+    outgoing: Array
+    at_us: Array
+    took_us: Array
+    size_bytes: Array
+    outcome: Array
+    part: Array
+
+    def __len__(self) -> int:
+        return len(self.at_us)
+
+    def take(self, places: Array) -> Records:
+        return Records(*(getattr(self, name)[places] for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """``step`` and ``message`` of each of the records; then those that a cut prevented."""
+
+    records: Records
+    step: Array
+    message: Array
+    prevented_step: Array
+    prevented_message: Array
+
+
+def records(plan: Plan, messages: Messages) -> Made:
+    step, message = _spread(plan, messages.route)
+    steps, tempo = plan.routes.steps, messages.tempo[message]
+    start_us = messages.start_us[message] + (steps.gone_us[step] * tempo).astype(numpy.int64)
+    took_us = (messages.served_us[message] * steps.pace[step] + 2 * steps.ahead_us[step] * tempo).astype(numpy.int64)
+    at_us = start_us + numpy.clip(took_us, 1, LARGEST)
+    cut_us = messages.cut_us[message]
+    at_us = numpy.where(cut_us > 0, numpy.minimum(at_us, cut_us), at_us)
+    is_there = (at_us > start_us) & (at_us < plan.life_ends_us[steps.life[step]])
+    made = Records(
+        steps.incoming[step],
+        steps.outgoing[step],
+        at_us,
+        at_us - start_us,
+        messages.size_bytes[message],
+        messages.outcome[message],
+        steps.part[step],
+    )
+    if is_there.all():
+        return Made(made, step, message, step[:0], message[:0])
+    kept, gone = numpy.flatnonzero(is_there), numpy.flatnonzero(~is_there)
+    return Made(made.take(kept), step[kept], message[kept], step[gone], message[gone])
+
+
+def by_life(life: Array, made: Records, lives: int) -> list[tuple[int, Records]]:
+    """The records of each life that has any, in the order of their times."""
+    order = numpy.argsort(life.astype(numpy.uint16), kind="stable")
+    bounds = numpy.searchsorted(life[order], numpy.arange(lives + 1))
+    found = [(i, order[bounds[i] : bounds[i + 1]]) for i in range(lives) if bounds[i] < bounds[i + 1]]
+    return [(i, made.take(places[_in_time(made.at_us[places])])) for i, places in found]
+
+
+def _in_time(at_us: Array) -> Array:
+    # Numbers that are all different: sorted twice as fast as their places, and the same on every machine.
+    bits = len(at_us).bit_length()
+    keys: Array = ((at_us - at_us.min()) << bits) | numpy.arange(len(at_us))
+    keys.sort()
+    return keys & ((1 << bits) - 1)
+
+
+def _spread(plan: Plan, route: Array) -> tuple[Array, Array]:
+    """Of all records the place of the step, and that of the message."""
+    first = plan.routes.first[route]
+    counts = plan.routes.first[route + 1] - first
+    message = numpy.repeat(numpy.arange(len(route)), counts)
+    ends = numpy.cumsum(counts)
+    step = numpy.arange(len(message)) - numpy.repeat(ends - counts, counts) + first[message]
+    return step, message

@@ -1,0 +1,185 @@
+"""From a plan to files and the truth of them, slice by slice in bounded memory. One seed, one plan: the same bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns
+from linklogs.generating.day import seconds
+from linklogs.generating.drawing import Messages, draw
+from linklogs.generating.ledger import Ledger
+from linklogs.generating.node_files import NodeFiles
+from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Array, Plan
+from linklogs.generating.queues import Moves, Shelves
+from linklogs.generating.records import Records, by_life, records
+from linklogs.generating.seconds import SECOND_US, summed
+from linklogs.generating.truth import truth
+from linklogs.naming import HOUR_US
+
+TRUTH_NAME = "_truth.json"
+"""Spark leaves out what begins with _."""
+RECORDS_IN_SLICE = 500_000
+RECORDS_IN_MEMORY = 4_000_000
+RECORDS_IN_GROUP = 131_072
+LONGEST_SLICE_US = 300 * SECOND_US
+DEPTH_EVERY_US = 10 * SECOND_US
+
+
+class Level(StrEnum):
+    FULL = "full"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """``at_us``: until when all is written."""
+
+    at_us: int
+    records: int
+
+
+def generate(plan: Plan, out: Path, seed: int, level: Level, on_progress: Callable[[Progress], None]) -> dict[str, Any]:
+    """Write the files and the truth below ``out``; return the truth."""
+    out.mkdir(parents=True, exist_ok=True)
+    with Ledger(plan, out) as ledger:
+        making = Making(plan, out, seed, level, ledger)
+        for from_us, to_us in making.slices():
+            making.slice(from_us, to_us)
+            on_progress(Progress(to_us, making.records))
+        making.close()
+        told = truth(
+            plan, ledger, making.shelves, making.lost_by_life(), seed=seed, level=level, records=making.records
+        )
+    (out / TRUTH_NAME).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    return told
+
+
+def expected_records(plan: Plan) -> float:
+    """How many records of deliveries and messages there will be; all that goes into queues is taken to come out."""
+    pieces, routes = plan.pieces, plan.routes
+    often = pieces.rate_per_s * plan.rate_factor * seconds(plan.day, pieces.from_us, pieces.to_us)
+    steps, into = numpy.diff(routes.first)[pieces.route], numpy.diff(routes.into_first)[pieces.route]
+    is_fetch = routes.source[pieces.route] != NO_QUEUE
+    per_fetch = float(steps[is_fetch].mean()) if is_fetch.any() else 0.0
+    return float(numpy.sum((often * (steps + into * (per_fetch + 2)))[~is_fetch]))
+
+
+class Making:
+    """``records``: deliveries, traffic and messages that are in files or about to be."""
+
+    def __init__(self, plan: Plan, out: Path, seed: int, level: Level, ledger: Ledger) -> None:
+        self._plan = plan
+        self._seed = seed
+        self._is_summary = level is Level.SUMMARY
+        self._ledger = ledger
+        self.shelves = Shelves(plan)
+        group = min(RECORDS_IN_GROUP, RECORDS_IN_MEMORY // max(1, len(plan.lives)))
+        batches = Batches(plan, self._is_summary)
+        self._files = [NodeFiles(plan, i, out, batches, group) for i in range(len(plan.lives))]
+        self._made = 0
+
+    @property
+    def records(self) -> int:
+        return self._made
+
+    def lost_by_life(self) -> list[int]:
+        return [each.lost for each in self._files]
+
+    def slices(self) -> Iterator[tuple[int, int]]:
+        """So long that each has about RECORDS_IN_SLICE; none goes beyond the end of an hour, by whichever clock."""
+        plan = self._plan
+        length_us = plan.ends_us - plan.begins_us
+        share = RECORDS_IN_SLICE / max(1.0, expected_records(plan))
+        step_us = _whole(min(LONGEST_SLICE_US, plan.file_us, int(length_us * share)))
+        bounds = set(range(plan.begins_us, plan.ends_us, step_us)) | {plan.ends_us}
+        for skew_us in {life.skew_us for life in plan.lives}:
+            first = -(-(plan.begins_us + skew_us) // HOUR_US) * HOUR_US - skew_us
+            bounds |= set(range(first, plan.ends_us, HOUR_US))
+        ordered = sorted(bounds)
+        return pairwise(ordered)
+
+    def slice(self, from_us: int, to_us: int) -> None:
+        random = numpy.random.default_rng([self._seed, from_us])
+        sent = draw(self._plan, random, from_us, to_us)
+        depths = self._depths_at(numpy.array([from_us]))[:, :, 0]
+        put = self.shelves.put(random, sent)
+        expired = self.shelves.expire(to_us)
+        fetched, dequeued = self.shelves.fetch(random, from_us, to_us)
+        deliveries = self._deliveries((sent, fetched))
+        moves = self._moves((put, expired, dequeued))
+        self._begin(from_us, to_us, {*deliveries, *moves}, depths)
+        for found in (deliveries, moves):
+            for life, columns in found.items():
+                self._files[life].add(columns, depths)
+        self._add_depths(from_us, to_us)
+
+    def close(self) -> None:
+        for life, files in zip(self._plan.lives, self._files, strict=True):
+            files.close(life.ends_us)
+
+    def _begin(self, from_us: int, to_us: int, recording: set[int], depths: Array) -> None:
+        for i, (life, files) in enumerate(zip(self._plan.lives, self._files, strict=True)):
+            is_alive = life.begins_us < to_us and life.ends_us > from_us
+            if i in recording or (is_alive and not files.is_idle(from_us, to_us)):
+                files.begin(from_us, depths)
+
+    def _deliveries(self, flows: tuple[Messages, ...]) -> dict[int, Columns]:
+        plan, parts = self._plan, []
+        for messages in flows:
+            made = records(plan, messages)
+            self._ledger.count(messages, made)
+            parts.append((plan.routes.steps.life[made.step], made.records))
+        life = numpy.concatenate([each[0] for each in parts])
+        joined = Records(*(numpy.concatenate([getattr(each[1], name) for each in parts]) for name in Records.__slots__))
+        return self._by_life(DELIVERIES, life, joined)
+
+    def _moves(self, parts: tuple[Moves, ...]) -> dict[int, Columns]:
+        for each in parts:
+            self._ledger.count_moves(each)
+        queue, event, at_us, took_us, size_bytes = (
+            numpy.concatenate([getattr(each, name) for each in parts]) for name in Moves.__slots__
+        )
+        life = self._plan.queues.life[queue]
+        none = numpy.zeros(len(queue), numpy.int8)
+        told = numpy.flatnonzero(life != NO_LIFE)
+        made = Records(queue, event.astype(numpy.int64), at_us, took_us, size_bytes, none, none)
+        return self._by_life(MOVES, life[told], made.take(told))
+
+    def _by_life(self, kind: str, life: Array, made: Records) -> dict[int, Columns]:
+        found = {}
+        for i, own in by_life(life, made, len(self._plan.lives)):
+            found[i] = self._columns(kind, own)
+            self._made += len(found[i])
+        return found
+
+    def _columns(self, kind: str, own: Records) -> Columns:
+        if not self._is_summary:
+            return Columns(kind, own, numpy.ones(len(own), numpy.int64))
+        added = summed(own)
+        return Columns(kind, added.records, added.count)
+
+    def _add_depths(self, from_us: int, to_us: int) -> None:
+        at_us = numpy.arange(-(-from_us // DEPTH_EVERY_US) * DEPTH_EVERY_US, to_us, DEPTH_EVERY_US)
+        if len(at_us):
+            depths = self._depths_at(at_us)
+            self._ledger.count_depths(depths[0])
+            for life, files in zip(self._plan.lives, self._files, strict=True):
+                if files.is_open:
+                    files.add_depths(at_us[at_us < life.ends_us], depths)
+        self.shelves.forget(to_us)
+
+    def _depths_at(self, at_us: Array) -> Array:
+        return numpy.stack(self.shelves.depths(at_us))
+
+
+def _whole(step_us: int) -> int:
+    """Whole seconds where it is longer than one: a second in two slices has two records of the same."""
+    return step_us // SECOND_US * SECOND_US or max(1000, step_us)

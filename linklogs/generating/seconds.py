@@ -1,0 +1,61 @@
+"""Level summary: deliveries of a second that are alike become one record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy
+
+from linklogs.generating.plan import Array
+from linklogs.generating.records import Records
+
+SECOND_US = 1_000_000
+_SHIFT = 4
+_SUBDIVISIONS = 1 << _SHIFT
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """``records.at_us`` is the end of the second, ``took_us`` the longest, ``size_bytes`` of all ``count``."""
+
+    records: Records
+    count: Array
+
+
+def buckets_of(took_us: Array) -> Array:
+    """As `bucket_of` of addressing/link_log.py says, of many."""
+    octave = numpy.frexp(took_us.astype(numpy.float64))[1].astype(numpy.int64) - 1
+    shift = numpy.maximum(octave - _SHIFT, 0)
+    return numpy.where(
+        took_us < _SUBDIVISIONS,
+        took_us,
+        _SUBDIVISIONS * (octave - _SHIFT + 1) + (took_us >> shift) - _SUBDIVISIONS,
+    )
+
+
+def summed(made: Records) -> Seconds:
+    """In the order of time, link by link."""
+    alike = (
+        buckets_of(made.took_us),
+        made.outcome,
+        made.part,
+        made.outgoing,
+        made.incoming,
+        made.at_us // SECOND_US,
+    )
+    order = numpy.lexsort(alike)
+    ordered = [column[order] for column in alike]
+    is_first = numpy.ones(len(order), bool)
+    is_first[1:] = numpy.logical_or.reduce([column[1:] != column[:-1] for column in ordered])
+    first = numpy.flatnonzero(is_first)
+    records = made.take(order[first])
+    added = Records(
+        records.incoming,
+        records.outgoing,
+        (records.at_us // SECOND_US + 1) * SECOND_US,
+        numpy.maximum.reduceat(made.took_us[order], first),
+        numpy.add.reduceat(made.size_bytes[order], first),
+        records.outcome,
+        records.part,
+    )
+    return Seconds(added, numpy.diff(numpy.append(first, len(order))))
