@@ -45,6 +45,26 @@ def parse_rate_per_s(text: str) -> float:
     return number * factor / seconds
 
 
+def parse_count(text: str) -> int:
+    """`500`, `10k`, `100m`, `1g`: powers of 1000."""
+    number, unit = _split(text)
+    factor = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}.get(unit)
+    if factor is None or number * factor < 1:
+        raise ValueError(f"{text!r} is not a count: expected a number of at least 1 and k, m or g, such as 10m")
+    return int(number * factor)
+
+
+def parse_share(text: str) -> float:
+    """`5%` is 0.05."""
+    try:
+        number, is_share = float(text.strip().removesuffix("%")), text.strip().endswith("%")
+    except ValueError:
+        is_share = False
+    if not is_share:
+        raise ValueError(f"{text!r} is not a share: expected a number and %, such as 5%")
+    return number / 100
+
+
 def _split(text: str) -> tuple[float, str]:
     found = QUANTITY.fullmatch(text.strip())
     if found is None:
@@ -69,3 +89,4 @@ class Quantity(click.ParamType[Number]):
 DURATION = Quantity("duration", parse_duration_s)
 SIZE = Quantity("size", parse_size_bytes)
 RATE = Quantity("rate", parse_rate_per_s)
+COUNT = Quantity("count", parse_count)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from addressing.book import AddressKind
 from mesh.drills.thresholds import Threshold, parse_threshold
-from mesh.units import parse_duration_s, parse_rate_per_s, parse_size_bytes
+from mesh.units import parse_duration_s, parse_rate_per_s, parse_share, parse_size_bytes
 
 ANY = "any"
 """As a target: chosen by the seed."""
@@ -26,12 +26,6 @@ def _with_unit(parse: Callable[[str], float], example: str) -> BeforeValidator:
         return parse(str(value)) if isinstance(value, str) else 0.0
 
     return BeforeValidator(read)
-
-
-def _parse_share(text: str) -> float:
-    if not text.endswith("%"):
-        raise ValueError(f"{text!r} is not a share: expected a number and %, such as 5%")
-    return float(text[:-1]) / 100
 
 
 def _parse_bytes_per_s(text: str) -> float:
@@ -64,7 +58,7 @@ Duration = Annotated[float, _with_unit(parse_duration_s, "500ms or 10s"), Field(
 Rate = Annotated[float, BeforeValidator(lambda value: parse_rate_per_s(str(value))), Field(gt=0, le=100_000)]
 Size = Annotated[int, BeforeValidator(lambda value: parse_size_bytes(str(value))), Field(ge=0, le=64 * 1024 * 1024)]
 Bandwidth = Annotated[float, _with_unit(_parse_bytes_per_s, "100kB/s"), Field(gt=0)]
-Share = Annotated[float, _with_unit(_parse_share, "5%"), Field(gt=0, lt=1)]
+Share = Annotated[float, _with_unit(parse_share, "5%"), Field(gt=0, lt=1)]
 Expectation = Annotated[Threshold, BeforeValidator(lambda value: parse_threshold(str(value)))]
 Expectations = Annotated[tuple[Expectation, ...], BeforeValidator(_listed)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]

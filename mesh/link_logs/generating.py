@@ -1,0 +1,76 @@
+"""What `amqpmesh linklogs generate` does: a plan, then files, with a bar on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from addressing.topology import Topology
+from linklogs.generating.plan import Plan
+from linklogs.generating.run import TRUTH_NAME, Level, Progress, generate
+from mesh.failure import CommandFailed
+from mesh.link_logs.planning import Times, make_plan
+from mesh.link_logs.profile import Profile
+from mesh.output import Output, is_terminal
+
+
+def run(
+    topology: Topology,
+    profile: Profile,
+    directory: Path,
+    *,
+    begins_us: int,
+    duration_s: float,
+    records: int | None,
+    seed: int,
+    level: Level,
+    out: Output,
+) -> None:
+    """Raises CommandFailed for a directory that has something in it, or when there is nobody to send anything."""
+    if directory.exists() and any(directory.iterdir()):
+        raise CommandFailed(f"{directory} is not empty: expected a new directory, or one with nothing in it")
+    times = Times(begins_us, begins_us + int(duration_s * 1e6))
+    plan = make_plan(topology, profile, times, seed, records)
+    if not len(plan.pieces.route):
+        raise CommandFailed(
+            "nothing would be sent: expected at least one address with producers, and consumers or a broker"
+        )
+    began = time.monotonic()
+    with _shown(out, plan) as on_progress:
+        truth = generate(plan, directory, seed, level, on_progress)
+    _tell(directory, truth, time.monotonic() - began, out)
+
+
+def _tell(directory: Path, truth: dict[str, Any], took_s: float, out: Output) -> None:
+    files = [path.stat().st_size for path in directory.rglob("*.parquet")]
+    if out.is_json:
+        out.document({
+            "directory": str(directory), "truth": str(directory / TRUTH_NAME), "level": truth["level"],
+            "seed": truth["seed"], "begins": truth["begins"], "ends": truth["ends"], "nodes": len(truth["nodes"]),
+            "records": truth["records"], "files": len(files), "size_bytes": sum(files), "took_s": round(took_s, 3),
+        })  # fmt: skip
+        return
+    out.say(
+        f"{truth['records']:,} records of {len(truth['nodes'])} nodes in {len(files):,} files of {sum(files):,} bytes, "
+        f"in {took_s:.1f} s; what they have to add up to is in {directory / TRUTH_NAME}"
+    )
+
+
+@contextmanager
+def _shown(out: Output, plan: Plan) -> Iterator[Callable[[Progress], None]]:
+    if not is_terminal(sys.stderr) or out.is_quiet or out.is_json:
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True, no_color=not out.is_colored, highlight=False)
+    columns = (TextColumn("{task.fields[records]:>13,} records"), BarColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=plan.ends_us - plan.begins_us, records=0)
+        yield lambda progress: bar.update(task, completed=progress.at_us - plan.begins_us, records=progress.records)
