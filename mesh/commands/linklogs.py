@@ -1,13 +1,15 @@
-"""`amqpmesh linklogs write|compact`"""
+"""`amqpmesh linklogs write|compact|generate`"""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from mesh.options import output_options, topology_option
 from mesh.output import Output
+from mesh.units import COUNT, DURATION
 
 
 @click.group("linklogs")
@@ -50,3 +52,67 @@ def compact_it(directory: Path, out: Output) -> None:
     from mesh.link_logs.compacted import compact_and_tell
 
     compact_and_tell(directory, out)
+
+
+@command.command("generate", context_settings={"show_default": True})
+@topology_option
+@click.option(
+    "--out",
+    "directory",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="New directory.",
+)
+@click.option("--profile", "profile_path", metavar="FILE", type=click.Path(path_type=Path), help="Traffic, as YAML.")
+@click.option("--records", type=COUNT, help="About so many at level full, such as 10m. [default: by the rate]")
+@click.option("--duration", "duration_s", type=DURATION, help="Of what they tell. [default: the profile's, or 1h]")
+@click.option("--level", type=click.Choice(("full", "summary")), default="full", help="What nodes record of traffic.")
+@click.option("--seed", type=click.IntRange(0), default=1, help="All that is random follows from it.")
+@click.option(
+    "--start",
+    type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")),
+    default="2026-01-05",
+    help="When it begins, in UTC.",
+)
+@output_options
+def generate(
+    topology_path: Path | None,
+    directory: Path,
+    profile_path: Path | None,
+    records: int | None,
+    duration_s: float | None,
+    level: str,
+    seed: int,
+    start: datetime,
+    out: Output,
+) -> None:
+    """Make up link logs of a topology, of any size, to try reports on; DIR/_truth.json has what they add up to.
+
+    The same options make the same files, byte by byte.
+
+    \b
+    Examples:
+      amqpmesh linklogs generate --out logs --records 1m
+      amqpmesh linklogs generate --out day --duration 24h --profile traffic.yml --level summary
+    """
+    from linklogs.generating.run import Level
+    from mesh.link_logs.generating import run
+    from mesh.link_logs.profile import Profile
+    from mesh.link_logs.profile_file import read_profile
+    from mesh.topology_file import load_topology
+
+    topology = load_topology(topology_path)
+    profile = Profile() if profile_path is None else read_profile(profile_path, topology)
+    begins_us = int(start.replace(tzinfo=UTC).timestamp()) * 1_000_000
+    run(
+        topology,
+        profile,
+        directory,
+        begins_us=begins_us,
+        duration_s=profile.duration if duration_s is None else duration_s,
+        records=records,
+        seed=seed,
+        level=Level(level),
+        out=out,
+    )
