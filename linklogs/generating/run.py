@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy
 
+from addressing.link_log import Level
 from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns
 from linklogs.generating.day import seconds
 from linklogs.generating.drawing import Messages, draw
@@ -31,11 +31,6 @@ RECORDS_IN_MEMORY = 4_000_000
 RECORDS_IN_GROUP = 131_072
 LONGEST_SLICE_US = 300 * SECOND_US
 DEPTH_EVERY_US = 10 * SECOND_US
-
-
-class Level(StrEnum):
-    FULL = "full"
-    SUMMARY = "summary"
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def generate(
       amqpmesh linklogs generate --out logs --records 1m
       amqpmesh linklogs generate --out day --duration 24h --profile traffic.yml --level summary
     """
-    from linklogs.generating.run import Level
+    from addressing.link_log import Level
     from mesh.link_logs.generating import run
     from mesh.link_logs.profile import Profile
     from mesh.link_logs.profile_file import read_profile

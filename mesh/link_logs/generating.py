@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from addressing.link_log import Level
 from addressing.topology import Topology
 from linklogs.generating.plan import Plan
-from linklogs.generating.run import TRUTH_NAME, Level, Progress, generate
+from linklogs.generating.run import TRUTH_NAME, Progress, generate
 from mesh.failure import CommandFailed
 from mesh.link_logs.planning import Times, make_plan
 from mesh.link_logs.profile import Profile

@@ -13,8 +13,9 @@ import pyarrow
 import pytest
 from pyarrow import compute, parquet
 
+from addressing.link_log import Level
 from addressing.loader import load_topology
-from linklogs.generating.run import TRUTH_NAME, Level, generate
+from linklogs.generating.run import TRUTH_NAME, generate
 from mesh.link_logs.planning import Times, make_plan
 from mesh.link_logs.profile_file import parse_profile
 
