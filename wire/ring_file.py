@@ -16,6 +16,9 @@ from pathlib import Path
 
 from addressing import link_log_ring as ring
 
+KEPT = 3
+"""Rings of a node's earlier runs that wait for the writer."""
+
 
 class RingFile:
     """``memory`` is the ring; the lock on it says that its node lives."""
@@ -23,6 +26,7 @@ class RingFile:
     def __init__(self, folder: Path, node: str, run_us: int, size_bytes: int, about: Mapping[str, str]) -> None:
         """Raises OSError when there is no room for ``size_bytes``, or the folder cannot be written to."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _forget_old(folder, node)
         path = folder / f"{node}.{run_us}.ring"
         unfinished = path.with_suffix(".new")
         self._handle = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -40,7 +44,36 @@ class RingFile:
 
     def close(self) -> None:
         """The node has written all it will. Its memory stays mapped until nobody refers to it."""
+        # The map holds on to the file, and with it to the lock.
+        fcntl.flock(self._handle, fcntl.LOCK_UN)
         os.close(self._handle)
+
+
+def _forget_old(folder: Path, node: str) -> None:
+    """Where nobody writes files of them, rings of runs that are over would fill the disk, one for each."""
+    found = sorted((path for path in folder.glob("*.ring") if path.name.rsplit(".", 2)[0] == node), key=_run_of)
+    for path in found[:-KEPT]:
+        if _is_left(path):
+            path.unlink(missing_ok=True)
+
+
+def _run_of(path: Path) -> int:
+    run = path.name.split(".")[-2]
+    return int(run) if run.isdecimal() else 0
+
+
+def _is_left(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
+    return True
 
 
 def header(size_bytes: int, run_us: int, about: Mapping[str, str]) -> bytes:
