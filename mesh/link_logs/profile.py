@@ -14,7 +14,7 @@ from mesh.units import parse_duration_s, parse_rate_per_s, parse_share
 
 def _duration(value: Any) -> float:
     if not isinstance(value, str):
-        raise ValueError("expected a number with a unit, such as 10s")
+        raise ValueError(f"{value!r} is not a duration: expected a number with a unit, such as 10s")
     return parse_duration_s(value)
 
 

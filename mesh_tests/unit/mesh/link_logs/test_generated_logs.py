@@ -102,3 +102,141 @@ def test_both_levels_of_a_seed_have_the_same_truth(make: Make) -> None:
     assert full.pop("level") != summary.pop("level")
     assert full.pop("records") > summary.pop("records")
     assert full == summary
+
+
+STEADY = """
+duration: 5m
+outages: []
+churn: {life: 30d, lost: 0%}
+addresses: {rpc.#: {names: 2, producers_at: r2, consumers_at: r3, producers: 2, consumers: 2}}
+"""
+
+
+def test_each_router_of_a_path_records_the_same_messages(make: Make) -> None:
+    made = make(STEADY, records=6000)
+    seen = {
+        node: Counter((row["size_bytes"], row["outcome"]) for row in made.rows("delivery", node=node))
+        for node in ("r1", "r2", "r3")
+    }
+    assert seen["r1"].total() > 1500
+    assert seen["r1"] == seen["r2"] == seen["r3"]
+
+
+def test_the_nearer_the_consumer_the_sooner_a_message_is_settled(make: Make) -> None:
+    made = make(STEADY, records=6000)
+    took_us = {node: sum(row["took_us"] for row in made.rows("delivery", node=node)) for node in ("r1", "r2", "r3")}
+    assert took_us["r3"] < took_us["r1"] < took_us["r2"]
+
+
+def test_a_message_leaves_by_the_link_whose_name_it_comes_in_by_at_the_next_router(make: Make) -> None:
+    made = make(STEADY, records=6000)
+    links = {(row["node"], row["link"]): row for row in made.rows("link")}
+    sent = Counter(links["r2", row["outgoing"]]["name"] for row in made.rows("delivery", node="r2"))
+    came = Counter(links["r1", row["incoming"]]["name"] for row in made.rows("delivery", node="r1"))
+    assert sent == came
+    assert {links["r2", row["outgoing"]]["path"] for row in made.rows("delivery", node="r2")} == {"r2>r1>r3"}
+
+
+def test_latencies_of_an_address_are_exact(make: Make) -> None:
+    made = make(STEADY, records=6000)
+    links = {row["link"]: row for row in made.rows("link", node="r2")}
+    for address, truth in made.truth["addresses"].items():
+        rows = made.rows("delivery", node="r2")
+        took_us = sorted(row["took_us"] for row in rows if links[row["incoming"]]["address"] == address)
+        ranks = {f"p{share}_us": took_us[-(-len(took_us) * share // 100) - 1] for share in (50, 95, 99)}
+        assert truth["latency_us"]["sent"] == {**ranks, "max_us": took_us[-1]}
+
+
+def test_a_broken_link_shows_in_neighbors_connections_links_and_paths(make: Make) -> None:
+    made = make(STEADY.replace("[]", "[{link: [r1, r2], at: 1m, for: 1m, cause: digger}]"), records=6000)
+    down_us, up_us = BEGINS_US + 60_000_000, BEGINS_US + 120_000_000
+    lost = [(row["node"], row["neighbor"]) for row in made.rows("neighbor") if row["event"] == "closed"]
+    assert sorted(lost) == [("r1", "r2"), ("r2", "r1")]
+    closed = [row for row in made.rows("connection", "link") if row["event"] == "closed" and row["at_us"] == down_us]
+    assert {row["kind"] for row in closed} == {"connection", "link"}
+    paths = [row for row in made.rows("path", node="r2") if row["egress"] == "r3" and row["event"] == "changed"]
+    assert [row["path"] for row in paths] == ["r2>r3", "r2>r1>r3"]
+    assert [row["at_us"] for row in paths] == [down_us + 200_000, up_us + 200_000]
+    transit = [row["at_us"] for row in made.rows("delivery", node="r1")]
+    assert transit
+    assert not [at_us for at_us in transit if down_us + 3000 < at_us < up_us]
+    assert made.truth["outages"][0]["cause"] == "digger"
+
+
+def test_what_a_broken_link_catches_on_its_way_is_modified(make: Make) -> None:
+    slow = STEADY.replace("producers: 2", "producers: 2, modified: 0%, latency: 200ms")
+    made = make(slow.replace("[]", "[{link: [r1, r2], at: 1m, for: 1m}]"), records=6000)
+    caught = [row for row in made.rows("delivery", node="r2") if row["outcome"] == "modified"]
+    assert caught
+    assert all(0 <= row["at_us"] - BEGINS_US - 60_000_000 < 3000 for row in caught)
+
+
+def test_a_router_that_is_killed_has_a_second_run_with_links_of_its_own(make: Make) -> None:
+    made = make(STEADY.replace("[]", "[{router: r3, at: 1m, for: 1m}]"), records=6000)
+    down_us, up_us = BEGINS_US + 60_000_000, BEGINS_US + 120_000_000
+    first, second = made.truth["nodes"]["r3"]["runs"]
+    assert (first < BEGINS_US, second) == (True, up_us)
+    at_us = {run: [row["at_us"] for row in made.rows("delivery", node="r3") if row["run"] == run]
+             for run in (first, second)}  # fmt: skip
+    assert max(at_us[first]) < down_us
+    assert min(at_us[second]) > up_us
+    assert all(row["run"] == second for row in made.rows("node", node="r3") if row["event"] == "opened")
+
+
+def test_a_clock_that_is_ahead_shows_in_all_times_of_its_node(make: Make) -> None:
+    right, ahead = (
+        make(STEADY + f"clock_skew: {{r1: {skew}}}\n", records=6000, name=skew) for skew in ("0ms", "350ms")
+    )
+    for kind in ("delivery", "link"):
+        pairs = zip(right.rows(kind, node="r1"), ahead.rows(kind, node="r1"), strict=True)
+        assert {late["at_us"] - at["at_us"] for at, late in pairs} == {350_000}
+    assert ahead.rows("node", node="r1")[0]["clock_us"] - right.rows("node", node="r1")[0]["clock_us"] == 350_000
+    assert ahead.truth["nodes"]["r1"]["clock_skew_us"] == 350_000
+
+
+def test_lost_records_are_counted_and_missing(make: Make) -> None:
+    whole = make(STEADY, records=6000, name="whole")
+    made = make(STEADY + "lost_records: {r1: [{at: 1m, for: 20s}]}\n", records=6000)
+    lost = made.truth["nodes"]["r1"]["records_lost"]
+    assert 0 < lost == len(whole.rows("delivery", node="r1")) - len(made.rows("delivery", node="r1"))
+    assert [row["count"] for row in made.rows("node", node="r1") if row["event"] == "lost"] == [lost]
+    assert made.truth["links"] == whole.truth["links"]
+
+
+def test_queues_add_up(make: Make) -> None:
+    made = make("{duration: 5m, outages: [], addresses: {orders: {expired: 5%, wait: 3s}}}", records=6000)
+    moved = Counter((row["event"], row["queue"]) for row in made.rows("message", node="b1"))
+    (queue,) = made.truth["queues"]
+    found = {event: moved[event, queue["queue"]] for event in ("enqueued", "dequeued", "expired")}
+    assert found == {event: queue[event]["messages"] for event in found}
+    assert found["expired"] > 10
+    assert found["enqueued"] == found["dequeued"] + found["expired"] + queue["left"]
+    depths = [row["depth_count"] for row in made.rows("queue", node="b1") if row["event"] == "changed"]
+    assert max(depths) == queue["most"] > 0
+
+
+def test_a_multicast_comes_once_and_goes_to_each_consumer(make: Make) -> None:
+    made = make(STEADY.replace("rpc.#", "prices.#").replace("consumers: 2", "consumers: 5"), records=9000)
+    for truth in made.truth["addresses"].values():
+        assert truth["received"]["messages"] == 5 * truth["sent"]["messages"] > 0
+
+
+def test_time_without_credit_adds_up_to_the_truth(make: Make) -> None:
+    made = make()
+    starved_us: Counter[tuple[str, int, int]] = Counter()
+    for row in made.rows("credit"):
+        starved_us[row["node"], row["run"], row["link"]] += row["starved_us"]
+    truth = {(each["node"], each["run"], each["link"]): each["starved_us"] for each in made.truth["links"]}
+    assert +starved_us == {key: value for key, value in truth.items() if value}
+    assert starved_us.total() > 0
+
+
+def test_each_file_begins_with_all_links_of_its_deliveries(make: Make) -> None:
+    made = make(PROFILE + "file_every: 1m\n")
+    assert len(made.files) > 20
+    for file in made.files:
+        rows = parquet.ParquetFile(file).read().to_pylist()
+        assert (rows[0]["kind"], rows[0]["event"]) == ("node", "live")
+        known = {row["link"] for row in rows if row["kind"] == "link"} | {0}
+        used = {row[side] for row in rows if row["kind"] == "delivery" for side in ("incoming", "outgoing")}
+        assert used <= known
