@@ -54,13 +54,20 @@ class Made:
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
     def made(
-        profile: str = PROFILE, *, seed: int = 1, level: str = "full", records: int = 30_000, name: str = "logs"
+        profile: str = PROFILE,
+        *,
+        seed: int = 1,
+        drawn: int | None = None,
+        level: str = "full",
+        records: int = 30_000,
+        name: str = "logs",
     ) -> Made:
+        """``seed`` of the plan, and of what is drawn for it, unless ``drawn`` is another."""
         topology = load_topology("topologies/demo.yml")
         parsed = parse_profile(profile, topology)
         times = Times(BEGINS_US, BEGINS_US + int(parsed.duration * 1e6))
         plan = make_plan(topology, parsed, times, seed, records)
-        generate(plan, tmp_path / name, seed, Level(level), lambda progress: None)
+        generate(plan, tmp_path / name, seed if drawn is None else drawn, Level(level), lambda progress: None)
         return Made(tmp_path / name)
 
     return made
@@ -92,9 +99,11 @@ def test_the_records_of_each_link_add_up_to_the_truth(make: Make, level: str) ->
 
 
 def test_one_seed_makes_the_same_bytes_and_another_others(make: Make) -> None:
-    first, same, other = (make(seed=seed, name=str(i)) for i, seed in enumerate((7, 7, 8)))
+    seeds = ((7, 7), (7, 7), (8, 8), (7, 8))
+    first, same, *others = (make(seed=seed, drawn=drawn, name=str(i)) for i, (seed, drawn) in enumerate(seeds))
     assert first.digest == same.digest
-    assert first.digest.values() != other.digest.values()
+    for other in others:
+        assert set(first.digest.values()).isdisjoint(other.digest.values())
 
 
 def test_both_levels_of_a_seed_have_the_same_truth(make: Make) -> None:
@@ -172,7 +181,8 @@ def test_what_a_broken_link_catches_on_its_way_is_modified(make: Make) -> None:
 
 
 def test_a_router_that_is_killed_has_a_second_run_with_links_of_its_own(make: Make) -> None:
-    made = make(STEADY.replace("[]", "[{router: r3, at: 1m, for: 1m}]"), records=6000)
+    slow = STEADY.replace("producers: 2", "producers: 2, latency: 200ms")
+    made = make(slow.replace("[]", "[{router: r3, at: 1m, for: 1m}]"), records=6000)
     down_us, up_us = BEGINS_US + 60_000_000, BEGINS_US + 120_000_000
     first, second = made.truth["nodes"]["r3"]["runs"]
     assert (first < BEGINS_US, second) == (True, up_us)
@@ -240,3 +250,18 @@ def test_each_file_begins_with_all_links_of_its_deliveries(make: Make) -> None:
         known = {row["link"] for row in rows if row["kind"] == "link"} | {0}
         used = {row[side] for row in rows if row["kind"] == "delivery" for side in ("incoming", "outgoing")}
         assert used <= known
+
+
+def test_the_depth_of_a_queue_is_what_went_in_and_has_not_left(make: Make) -> None:
+    made = make("{duration: 5m, outages: [], addresses: {orders: {wait: 3s}}}", records=6000)
+    moves = made.rows("message", node="b1")
+    depths = [row for row in made.rows("queue", node="b1") if row["event"] == "changed"]
+    assert len(depths) > 10
+    for row in depths:
+        before = [each for each in moves if each["at_us"] <= row["at_us"]]
+        signed = [(1 if each["event"] == "enqueued" else -1, each) for each in before]
+        assert row["depth_count"] == sum(sign for sign, _ in signed)
+        assert row["depth_bytes"] == sum(sign * each["size_bytes"] for sign, each in signed)
+        came = Counter(each["at_us"] - each["took_us"] for each in before if each["event"] == "enqueued")
+        came.subtract(each["at_us"] - each["took_us"] for each in before if each["event"] != "enqueued")
+        assert row["oldest_us"] == max((row["at_us"] - at_us for at_us in +came), default=0)
