@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from mesh import supervisor as module
 from mesh.failure import CommandFailed, TimedOut
 from mesh.mesh_status import MeshStatus, NodeState, Phase
 from mesh.supervisor import NodePlan, Supervisor
-from mesh.workdir import WorkDir
+from mesh.workdir import WRITER, WorkDir
 from wire.log import Log
 
 PLAN = (NodePlan("b1", "broker"), NodePlan("r1", "router"), NodePlan("r2", "router"))
@@ -26,16 +26,20 @@ class FakeNode:
     all: dict[str, "FakeNode"]
     stopped: list[str]
 
-    def __init__(self, name: str, _topology: Path, _copy: Path, _log: Path) -> None:
+    def __init__(self, name: str, arguments: Sequence[str], _log: Path) -> None:
+        self.arguments = arguments
         self.name = name
         self.pid: int | None = None
         self.starts = 0
         self.ran_s = 0.0
         self.end = asyncio.Event()
+        self.started_again = asyncio.Event()
         FakeNode.all[name] = self
 
     async def start(self) -> None:
         self.starts += 1
+        if self.starts > 1:
+            self.started_again.set()
         self.pid = self.starts
         self.end = asyncio.Event()
 
@@ -68,13 +72,14 @@ class FakeReadiness:
 
 
 class Scene:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_recorded: bool = False) -> None:
         self.seen: list[MeshStatus] = []
         self.stop = asyncio.Event()
         self.changed = asyncio.Event()
         self.readiness = FakeReadiness()
         log = Log("supervisor", stream=io.StringIO())
-        self.supervisor = Supervisor("m", folder / "m.yml", WorkDir(folder), PLAN, self.readiness, self.observe, log)
+        told = self.readiness, self.observe, log
+        self.supervisor = Supervisor("m", folder / "m.yml", WorkDir(folder), PLAN, *told, is_recorded=is_recorded)
 
     def observe(self, status: MeshStatus) -> None:
         self.seen.append(status)
@@ -194,5 +199,49 @@ def test_a_patient_supervisor_forgives_early_deaths(tmp_path: Path, monkeypatch:
         await scene.reach(lambda status: status.nodes[1].restarts == 1)
         scene.stop.set()
         assert not await running
+
+    play(story)
+
+
+def test_the_writer_of_link_logs_runs_beside_the_nodes_and_stops_last(tmp_path: Path) -> None:
+    async def story() -> None:
+        scene = Scene(tmp_path, is_recorded=True)
+        running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
+        await scene.reach(is_ready)
+        assert FakeNode.all[WRITER].arguments[:2] == ("linklogs", "write")
+        assert WRITER not in {node.name for node in scene.seen[-1].nodes}
+        scene.stop.set()
+        assert await running
+        assert FakeNode.stopped == ["r1", "r2", "b1", WRITER]
+
+    play(story)
+
+
+def test_a_writer_that_dies_fails_no_start_and_comes_back(tmp_path: Path) -> None:
+    async def story() -> None:
+        scene = Scene(tmp_path, is_recorded=True)
+        scene.readiness.linked.clear()
+        running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
+        await scene.reach(lambda status: status.phase is Phase.LINKING)
+        writer = FakeNode.all[WRITER]
+        writer.end.set()
+        scene.readiness.linked.set()
+        await scene.reach(is_ready)
+        async with asyncio.timeout(10):
+            await writer.started_again.wait()
+        scene.stop.set()
+        assert await running
+
+    play(story)
+
+
+def test_a_mesh_that_records_nothing_has_no_writer(tmp_path: Path) -> None:
+    async def story() -> None:
+        scene = Scene(tmp_path)
+        running = asyncio.create_task(scene.supervisor.run(scene.stop, timeout_s=10))
+        await scene.reach(is_ready)
+        assert WRITER not in FakeNode.all
+        scene.stop.set()
+        assert await running
 
     play(story)
