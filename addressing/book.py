@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
+from addressing.link_log import Level
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap
 from addressing.queue_policy import DEFAULT_DELIVERY_ATTEMPTS, NO_POLICY, QueuePolicy, WhenFull
 
@@ -66,6 +67,8 @@ class AddressPolicy:
     retransmit: bool = False
     queue: QueuePolicy = NO_POLICY
     subscription_expiry_s: float = inf
+    link_log: Level | None = None
+    """How much is recorded of it; None: as of all that say nothing."""
 
     @property
     def is_sharded(self) -> bool:
@@ -117,6 +120,7 @@ class AddressBook:
             retransmit=entry.retransmit,
             queue=self.queue_policy(entry),
             subscription_expiry_s=subscription_expiry_s(entry),
+            link_log=entry.link_log,
         )
 
     def queue_policy(self, entry: Address) -> QueuePolicy:

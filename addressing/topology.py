@@ -455,13 +455,10 @@ class Topology(Part):
         return self.fallback_broker or (having.pop() if len(having) == 1 else None)
 
     @property
-    def record_levels(self) -> dict[str, str]:
-        """Of the addresses that have one of their own, by pattern."""
-        return {name: each.link_log.value for name, each in self.addresses.items() if each.link_log is not None}
-
-    @property
     def is_recorded(self) -> bool:
-        return {self.link_logs.level.value, *self.record_levels.values()} != {Level.OFF.value}
+        """Nodes are to record something."""
+        levels = {each.link_log for each in self.addresses.values()}
+        return not levels | {self.link_logs.level} <= {None, Level.OFF}
 
     def brokers_of(self, address: Address) -> tuple[str, ...]:
         """The brokers that keep a declared address; several for a sharded queue, none unless it is queue or topic."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from addressing.queue_policy import NO_POLICY
 from broker.queue import QueueSnapshot
-from wire.records import RECORD_LEVELS
+from wire.records import level_of
 
 cdef enum:
     # Of a message before any was seen.
@@ -79,7 +79,7 @@ cdef class HeldQueue:
         self.consumers = {}
         self.due_s = INFINITY
         self.number = _next_number()
-        self.record_level = recorder.level if policy.link_log is None else RECORD_LEVELS[policy.link_log]
+        self.record_level = recorder.level if policy.link_log is None else level_of(policy.link_log)
         recorder.note(self, True, None)
 
     def add_consumer(self, Taker taker not None):

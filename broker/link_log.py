@@ -10,6 +10,7 @@ from typing import Any
 
 from addressing.link_log import Event, Kind
 from broker.held_queue import HeldQueue
+from wire.ended import without_words
 from wire.endpoint import Endpoint
 from wire.records import Recorder, set_now
 
@@ -41,7 +42,7 @@ class LinkLog:
     def on_disconnected(self, endpoint: Endpoint, reason: str) -> None:
         number = self._connections.pop(endpoint, None)
         if number is not None:
-            self._tell(Kind.CONNECTION, Event.CLOSED, connection=number, cause=reason)
+            self._tell(Kind.CONNECTION, Event.CLOSED, connection=number, cause=without_words(reason))
 
     # Queues
     def settle(self) -> None:

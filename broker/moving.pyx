@@ -36,6 +36,8 @@ def move(Stock stock not None, HeldQueue source not None, choose, long limit, lo
     for action in source.queue.take_available(limit, before, _MOVED, now, wants, are_packed):
         if type(action) is Archive and (<Archive>action).departure is _MOVED:
             entry = (<Archive>action).entry
+            if source.record_level:
+                stock.records.left(source, entry.message, _MOVED, False, now)
             stock.move(source, entry, targets[entry], _cause_of(stock, source, entry, is_back))
         else:
             rest.append(action)

@@ -37,6 +37,7 @@ from wire.events import Closed, LinkAttached, LinkDetached, Opened
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit, emit
 from wire.node import Command
+from wire.records import set_now
 
 MAX_LINKS_PER_CONNECTION = 100_000
 PRODUCT = "amqpmesh broker"
@@ -103,6 +104,10 @@ class BrokerNode:
         restock(self._stock, inventory, now)
         self._abandoned.begin(now)
 
+    def _look_at_clock(self, now: float) -> None:
+        self._stock.now = now
+        set_now(now)
+
     # The disk
 
     def take_batch(self) -> WriteBatch | None:
@@ -110,7 +115,7 @@ class BrokerNode:
         return self._commits.take(self._stock.now)
 
     def on_committed(self, now: float) -> None:
-        self._stock.now = now
+        self._look_at_clock(now)
         self._commits.on_committed(now)
         self._settle_down(now)
 
@@ -119,7 +124,7 @@ class BrokerNode:
         return self._shelf.take_fetches()
 
     def on_fetched(self, fetches: Sequence[Fetch], bodies: Sequence[bytes | Unreadable], now: float) -> None:
-        self._stock.now = now
+        self._look_at_clock(now)
         for fetch, body in zip(fetches, bodies, strict=True):
             if isinstance(body, Unreadable):
                 self._log(MessageUnreadable(fetch.address, body.message_id, body.why))
@@ -130,7 +135,7 @@ class BrokerNode:
 
     def on_space(self, space: Space, now: float) -> None:
         """There is so much room on the disk."""
-        self._stock.now = now
+        self._look_at_clock(now)
         if not self._watermark.on_space(space):
             return
         self._gate.on_disk(is_low=self._watermark.is_low)
@@ -167,7 +172,7 @@ class BrokerNode:
         raise LocalStateError(f"a broker dials nobody, yet {connector!r} failed: {reason}")
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
-        self._stock.now = now
+        self._look_at_clock(now)
         for event in endpoint.drain(self):
             match event:
                 case Opened():
@@ -186,19 +191,19 @@ class BrokerNode:
         self._settle_down(now)
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
-        self._stock.now = now
+        self._look_at_clock(now)
         endpoint.wake_waiters()
         self._settle_down(now)
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        self._stock.now = now
+        self._look_at_clock(now)
         self._end_links(endpoint, now)
         self._endpoints.pop(endpoint, None)
         self._link_log.on_disconnected(endpoint, reason)
         self._settle_down(now)
 
     def on_time(self, now: float) -> None:
-        self._stock.now = now
+        self._look_at_clock(now)
         self._stock.on_time(now)
         self._abandoned.on_time(now)
         self._commits.on_time(now)
@@ -207,7 +212,7 @@ class BrokerNode:
 
     def on_second(self, now: float) -> None:
         """A second is over: what changes all the time is recorded."""
-        self._stock.now = now
+        self._look_at_clock(now)
         self._link_log.on_second(now, self._stock.oldest_us)
 
     def next_deadline(self) -> float | None:

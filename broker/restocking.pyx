@@ -26,6 +26,8 @@ def restock(Stock stock not None, inventory, double now):
     for held in by_id.values():
         held.queue.end_restoring()
         stock._await_deadline(held, held.queue.deadline_now())
+        if held.record_level:
+            held.note_change()
 
 
 cdef class _Restocking:
@@ -93,7 +95,7 @@ cdef class _Restocking:
             if cause is not None:
                 held.moved.add(message_id)
             delivery_count = (<const Count *>PyBytes_AS_STRING(counts))[number] - 1
-            self.stock._enqueue(held, message, self.now, delivery_count, cause)
+            self.stock.let_in(held, message, self.now, delivery_count, cause)
         return 0
 
     cdef double _deadline_s(self, Slot slot) noexcept:

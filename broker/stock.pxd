@@ -42,4 +42,5 @@ cdef class Stock(Queues):
     cdef int _raise_mark(self, HeldQueue held, int priority, long long message_id) except -1
     cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=*,
                        object cause=*) except -1
+    cdef int let_in(self, HeldQueue held, Message message, double now, unsigned int delivery_count, object cause) except -1
     cdef int _await_deadline(self, HeldQueue held, double deadline_s) except -1

@@ -422,9 +422,13 @@ cdef class Stock(Queues):
 
     cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=0,
                        object cause=None) except -1:
-        held.count_in(message)
         if held.record_level:
             self.records.enqueued(held, message, now)
+        return self.let_in(held, message, now, delivery_count, cause)
+
+    cdef int let_in(self, HeldQueue held, Message message, double now, unsigned int delivery_count, object cause) except -1:
+        """It is in the queue now, or was before the broker started."""
+        held.count_in(message)
         self.carry_out(held, held.queue.enqueue(message, now, delivery_count, cause))
         return 0 if cause is not None else self._await_deadline(held, message.deadline_s)
 

@@ -35,6 +35,7 @@ from router.upkeep import Upkeep
 from wire.errors import AmqpError
 from wire.link import IncomingLink
 from wire.log import Emit
+from wire.records import level_of
 
 BURIAL_S = 0.5
 _MOST_AT_ONCE = 64
@@ -91,6 +92,8 @@ class Addresses:
         if entry is None:
             entry = self._entries[key] = self._make(policy, phase)
             entry.group.priority = policy.priority
+            if policy.link_log is not None:
+                entry.group.record_level = level_of(policy.link_log)
             self._changed.add(entry)
         return entry
 

@@ -7,6 +7,7 @@ is told here, at the end of the input that brought it. Columns are those of `add
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from addressing.book import AddressBook, AddressKind, AddressPolicy
@@ -16,31 +17,38 @@ from router.forwarding.ends import Inlet, Taker
 from router.routing import actions
 from router.routing.snapshot import RoutingSnapshot
 from router.spec import CIRCUIT, CircuitSpec
-from wire.errors import AmqpError
+from wire.ended import without_words
+from wire.errors import AmqpError, LocalStateError
 from wire.link import IncomingLink, Link
-from wire.records import RECORD_LEVELS, Recorder, set_now
+from wire.records import Recorder, level_of, set_now
 
 _ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
 _LEAST_STARVED_US = 1000
 """Of a second. That its credit comes back in time for the next message is as it should be."""
+_MOST_AT_ONCE = 1000
+"""Links without credit that are told of in one second; where there are more, each has its turn."""
 _CLIENT, _BROKER = "client", "broker"
+_BETWEEN_ROUTERS = ("inter-router", "edge", "uplink")
 
 
 class LinkLog:
-    """``levels``: of addresses that do not have the recorder's own, by pattern."""
-
-    def __init__(self, recorder: Recorder, book: AddressBook, levels: Mapping[str, str]) -> None:
+    def __init__(self, recorder: Recorder, book: AddressBook) -> None:
         self._recorder = recorder
         self._is_on = recorder.capacity > 0
         self._book = book
-        self._levels = levels
         self._arriving: dict[int, RouterConnection] = {}
         self._links: dict[int, dict[int, None]] = {}
         """Of each connection that was told of, the numbers of its links."""
         self._neighbors: dict[str, int] = {}
-        self._causes: dict[str, str] = {}
-        """Of neighbors that are about to be none: why."""
+        self._starving: dict[int, Inlet] = {}
+        """Of links whose sender has no credit, or had none: to be told of in turn."""
+        self._is_topology_new = False
+        self._routing: Callable[[], RoutingSnapshot] = _no_routing
         self._paths: dict[str, tuple[str, int]] = {}
+
+    def attend(self, routing: Callable[[], RoutingSnapshot]) -> None:
+        """``routing`` knows neighbors and paths."""
+        self._routing = routing
 
     # Connections
     def on_connection(self, connection: RouterConnection) -> None:
@@ -54,9 +62,10 @@ class LinkLog:
         links = self._links.pop(connection.number, None)
         if links is None:
             return
+        cause = without_words(reason)
         for number in links:
-            self._tell(Kind.LINK, Event.CLOSED, link=number, connection=connection.number, cause=reason)
-        self._tell(Kind.CONNECTION, Event.CLOSED, connection=connection.number, cause=reason)
+            self._tell(Kind.LINK, Event.CLOSED, link=number, connection=connection.number, cause=cause)
+        self._tell(Kind.CONNECTION, Event.CLOSED, connection=connection.number, cause=cause)
 
     def _meet(self) -> None:
         for number, connection in list(self._arriving.items()):
@@ -94,11 +103,11 @@ class LinkLog:
         if link.is_gone or known is None:
             return
         known[end.number] = None
-        spec = _spec_of(link)
+        spec = _spec_of(link) if connection.kind in _BETWEEN_ROUTERS else None
         address = _address_of(end, spec)
         policy = self._book.resolve(address) if address else None
-        if policy is not None and isinstance(end, Inlet):
-            end.record_level = RECORD_LEVELS.get(self._levels.get(policy.pattern, ""), end.record_level)
+        if policy is not None and policy.link_log is not None and isinstance(end, Inlet):
+            end.record_at(level_of(policy.link_log))
         self._tell(
             Kind.LINK,
             Event.OPENED,
@@ -118,6 +127,8 @@ class LinkLog:
         number = end.link.endpoint.owner.number
         known = self._links.get(number)
         if known is not None and end.number in known:
+            if isinstance(end, Inlet):
+                self._tell_credit(end)
             del known[end.number]
             # Not its description, which may have in it what is to be redacted.
             cause = error.condition if error is not None else None
@@ -130,26 +141,51 @@ class LinkLog:
         self._recorder.end_second()
         for end in self._recorder.take_restless():
             if isinstance(end, Taker):
-                self._tell(Kind.DROP, None, link=end.number, count=end.take_missed(), cause="stalled")
-            elif (starved_us := end.take_starved_us()) >= _LEAST_STARVED_US:
-                said = {"credit": end.promised, "starved_us": starved_us, "cause": _cause_of(end.group)}
-                self._tell(Kind.CREDIT, Event.CHANGED, link=end.number, **said)
+                if self._is_known(end):
+                    self._tell(Kind.DROP, None, link=end.number, count=end.take_missed(), cause="stalled")
+            else:
+                self._starving[end.number] = end
+        for number in list(islice(self._starving, _MOST_AT_ONCE)):
+            inlet = self._starving.pop(number)
+            if self._is_known(inlet):
+                self._tell_credit(inlet)
+                if inlet.starves and inlet.record_level:
+                    self._starving[number] = inlet
+        if self._is_topology_new:
+            self._is_topology_new = False
+            self._compare()
+
+    def _is_known(self, end: Inlet | Taker) -> bool:
+        """It was told of, and is there still."""
+        return end.number in self._links.get(end.link.endpoint.owner.number, ())
+
+    def _tell_credit(self, inlet: Inlet) -> None:
+        starved_us = inlet.take_starved_us()
+        if starved_us >= _LEAST_STARVED_US:
+            said = {"credit": inlet.promised, "starved_us": starved_us, "cause": _cause_of(inlet.group)}
+            self._tell(Kind.CREDIT, Event.CHANGED, link=inlet.number, **said)
 
     # Neighbors and paths
     def on_routing(self, action: actions.Action) -> None:
+        """A lost neighbor is told of at once, all else when the second is over: at a start much comes at once."""
         match action:
             case actions.NeighborDown(router, _, reason):
-                self._causes[router] = reason
+                self._lose(router, reason)
             case actions.NeighborExpired(router, _, silent_s) if router is not None:
-                self._causes[router] = f"silent for {silent_s:.1f} s"
+                self._lose(router, f"silent for {silent_s:.1f} s")
+            case actions.TopologyChanged():
+                self._is_topology_new = self._is_on
             case _:
                 pass
 
-    def on_topology(self, snapshot: Callable[[], RoutingSnapshot]) -> None:
+    def _lose(self, router: str, cause: str) -> None:
+        cost = self._neighbors.pop(router, None)
+        if cost is not None:
+            self._tell(Kind.NEIGHBOR, Event.CLOSED, neighbor=router, cost=cost, cause=cause)
+
+    def _compare(self) -> None:
         """Neighbors, and the cheapest path to each router, of which only changes are told."""
-        if not self._is_on:
-            return
-        known = snapshot()
+        known = self._routing()
         self._compare_neighbors({name: each.cost for name, each in known.neighbors.items()})
         paths = {name: (">".join(each.path), each.cost or 0) for name, each in known.routers.items() if each.path}
         self._compare_paths({name: path for name, path in paths.items() if name != known.router_id})
@@ -159,8 +195,7 @@ class LinkLog:
             if self._neighbors.get(router) != cost:
                 self._tell(Kind.NEIGHBOR, _came(router, self._neighbors), neighbor=router, cost=cost)
         for router in self._neighbors.keys() - found.keys():
-            cost, cause = self._neighbors[router], self._causes.pop(router, None)
-            self._tell(Kind.NEIGHBOR, Event.CLOSED, neighbor=router, cost=cost, cause=cause)
+            self._tell(Kind.NEIGHBOR, Event.CLOSED, neighbor=router, cost=self._neighbors[router])
         self._neighbors = found
 
     def _compare_paths(self, found: dict[str, tuple[str, int]]) -> None:
@@ -174,6 +209,10 @@ class LinkLog:
     def _tell(self, kind: Kind, event: Event | None, **columns: Any) -> None:
         said = {"kind": kind, "event": event, **columns}
         self._recorder.tell({name: value for name, value in said.items() if value is not None})
+
+
+def _no_routing() -> RoutingSnapshot:
+    raise LocalStateError("a link log that nobody told of routing")
 
 
 def _came(router: str, before: Mapping[str, object]) -> Event:

@@ -69,6 +69,7 @@ class RouterNode:
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
         self._routing: Plane = self._make_plane(settings)
+        link_log.attend(self._routing.snapshot)
         self._edges = Edges(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._find_routing_deadline()
         self._costs = dict(settings.costs)
@@ -378,7 +379,6 @@ class RouterNode:
                 case actions.TopologyChanged(unreachable, reachable):
                     if unreachable or reachable:
                         self._emit(events.PathsChanged(sorted(reachable), sorted(unreachable)))
-                    self._link_log.on_topology(self._routing.snapshot)
                     self._addresses.on_paths_changed()
                 case actions.AddressesChanged(_, added, removed):
                     self._addresses.on_keys_changed(added | removed)

@@ -81,7 +81,7 @@ async def run_router(
     role = "edge" if topology.routers[name].is_edge else "router"
     with recording(topology, name, role, files.rings, log.emit) as recorder:
         book = AddressBook(topology)
-        link_log = LinkLog(recorder, book, topology.record_levels)
+        link_log = LinkLog(recorder, book)
         node = RouterNode(
             parts.settings(),
             book,

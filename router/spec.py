@@ -110,7 +110,7 @@ class CircuitSpec:
                 outlives_link=bool(value["outlives_link"]),
                 priority=_level(value["priority"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise LinkError("amqp:invalid-field", f"{CIRCUIT} of the attach is malformed: {error!r}") from None
 
 

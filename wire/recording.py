@@ -46,14 +46,14 @@ def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) 
 def _ring_file(topology: Topology, name: str, role: str, rings: Path, log: Emit) -> RingFile | None:
     if not topology.is_recorded:
         return None
-    about = {
-        "node": name,
-        "mesh": topology.mesh,
-        "role": role,
-        "version": version("amqpmesh"),
-        "topology": _sum_of(topology.file),
-    }
     try:
+        about = {
+            "node": name,
+            "mesh": topology.mesh,
+            "role": role,
+            "version": version("amqpmesh"),
+            "topology": _sum_of(topology.file),
+        }
         return RingFile(rings, name, time.time_ns() // 1000, topology.link_logs.ring_bytes, about)
     except OSError as error:
         log(LinkLogOff(str(rings), error.strerror or str(error)))

@@ -80,6 +80,8 @@ cdef class Recorder:
         self._write(level, Slot(start_us, took_us, <unsigned int>min(size, LARGEST), queue, 0, 1, kind, 0, 0, 0))
 
     cdef void _write(self, unsigned char level, Slot slot) noexcept:
+        if not self.capacity:
+            return  # Of what began while there was a ring.
         if level == FULL:
             if self._has_room(1):
                 self._put(slot)
@@ -209,6 +211,11 @@ def record(memory, level="off"):
     global recorder
     recorder = Recorder(memory, RECORD_LEVELS[level])
     return recorder
+
+
+def level_of(name):
+    """What a link or queue of this level is to record; nothing where there is no ring."""
+    return RECORD_LEVELS[name] if recorder.capacity else OFF
 
 
 def set_now(double now_s):

@@ -52,7 +52,8 @@ class RingFile:
 def _forget_old(folder: Path, node: str) -> None:
     """Where nobody writes files of them, rings of runs that are over would fill the disk, one for each."""
     found = sorted((path for path in folder.glob("*.ring") if path.name.rsplit(".", 2)[0] == node), key=_run_of)
-    for path in found[:-KEPT]:
+    unfinished = [path for path in folder.glob("*.new") if path.name.rsplit(".", 2)[0] == node]
+    for path in (*found[:-KEPT], *unfinished):
         if _is_left(path):
             path.unlink(missing_ok=True)
 

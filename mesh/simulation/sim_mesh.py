@@ -78,7 +78,7 @@ class SimMesh(World):
             subscription_broker=self.topology.subscription_broker,
             routing=routing_settings(self.topology),
         )
-        link_log = self._link_logs[name] = LinkLog(self._recorder, self._book, self.topology.record_levels)
+        link_log = self._link_logs[name] = LinkLog(self._recorder, self._book)
         node = RouterNode(
             replace(settings, brokers={broker: _broker_settings(broker) for broker in self.topology.brokers_at(name)}),
             self._book,

@@ -11,7 +11,11 @@ from addressing import link_log_ring as layout
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Record, Ring
 from mesh_tests.sim.line import ADDRESSES
+from router.spec import CIRCUIT
+from wire.delivery import ACCEPTED
+from wire.message import Message, encode
 from wire.records import record
+from wire.terminus import source, target
 
 PATIENT_S = 1.5
 
@@ -103,8 +107,6 @@ def test_each_address_that_a_sender_without_one_sends_to_counts_as_a_link(ring: 
     sender = client.sender(None)
     mesh.run(0.1)
     told(ring, "link")
-    from wire.message import Message, encode
-
     for address in ("rpc", "near"):
         mesh.send(sender, encode(Message(to=address, body="x")))
     mesh.run_until(lambda: len(sender.outcomes) == 2)
@@ -234,3 +236,72 @@ def test_copies_that_a_consumer_without_credit_misses_are_told(ring: Ring):
     (drop,) = told(ring, "drop")
     assert links[drop["link"]]["role"] == "consumer"
     assert drop["count"] == 5
+
+
+def test_what_goes_on_after_the_ring_is_gone_is_not_recorded_and_harms_nobody(ring: Ring):
+    mesh = router(ring)
+    receiver = mesh.client("r1").receiver("rpc")
+    receiver.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    mesh.send(sender, b"x")
+    mesh.run_until(lambda: bool(receiver.held))
+    record(None)
+    before = ring.number(layout.WRITTEN_AT)
+    receiver.settle(ACCEPTED)
+    mesh.flush()
+    mesh.run_until(lambda: bool(sender.outcomes))
+    assert ring.number(layout.WRITTEN_AT) == before
+
+
+@pytest.mark.parametrize(
+    "text", ["garbage", '{"phase": 1e999}', '{"kind": "anycast", "address": "a", "ingress": "r9"}']
+)
+def test_what_a_client_says_of_circuits_is_not_believed(ring: Ring, text: str):
+    mesh = router(ring)
+    client = mesh.client("r1")
+    mesh.run(0.1)
+    link = client.endpoint.begin().sender("evil")
+    link.set_target(target("rpc"))
+    link.set_source(source(None))
+    link.set_property(CIRCUIT, text)
+    link.open()
+    mesh.flush()
+    mesh.run(0.5)
+    (told_of,) = told(ring, "link")
+    assert (told_of["name"], told_of.get("ingress"), told_of.get("path")) == ("evil", None, None)
+    assert client.endpoint.is_open
+
+
+def test_a_link_that_starves_is_told_of_each_second_with_the_cause_of_that_second(ring: Ring):
+    mesh = router(ring)
+    sender = mesh.client("r1").sender("rpc")
+    rows = []
+    for _ in range(3):
+        mesh.run(1.0)
+        mesh.tell_second("r1")
+        rows += told(ring, "credit")
+    assert [row["cause"] for row in rows] == ["no_taker"] * 3
+    assert 2_900_000 <= sum(row["starved_us"] for row in rows) <= 3_000_000
+    mesh.client("r1").receiver("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    mesh.tell_second("r1")
+    told(ring, "credit")
+    mesh.run(1.0)
+    mesh.tell_second("r1")
+    assert told(ring, "credit") == []
+
+
+def test_the_first_messages_to_an_address_are_recorded_at_its_level_too(ring: Ring):
+    levels = {"quiet": {"type": "anycast", "link_log": "off"}, "loud": {"type": "anycast", "link_log": "full"}}
+    mesh = router(ring, "summary", addresses=levels)
+    for address in levels:
+        mesh.client("r1").receiver(address)
+    sender = mesh.client("r1").sender(None)
+    mesh.run(0.1)
+    for address in levels:
+        mesh.send(sender, encode(Message(to=address, body="x")))
+    mesh.run_until(lambda: len(sender.outcomes) == 2)
+    mesh.run(PATIENT_S)
+    mesh.client("r1")
+    mesh.run(0.1)
+    assert [each.kind for each in ring.take()[0]] == [layout.DELIVERY]

@@ -47,6 +47,8 @@ cdef class AnonymousInlet(Part):
         self.producer = producer
         self.held = deque()
         self.budget = (<AddressGroup>group).copies
+        # Credit is its producer's, who has some for whatever comes.
+        self.is_starving = False
         producer.link.owner = producer
 
     cdef pn_delivery_t *head_now(self) noexcept:

@@ -22,6 +22,8 @@ cdef class Group:
     cdef int credit_of_circuits
     # Raised whenever a taker comes, goes or is about to.
     cdef unsigned int version
+    # How much is recorded of what comes to it (`wire.records`).
+    cdef public unsigned char record_level
     # When a circuit's sender says RELEASED, it is for this router alone (`recall`).
     cdef bint takes_recalls
 

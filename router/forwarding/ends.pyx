@@ -91,6 +91,9 @@ cdef dict _with(dict takers, Taker taker):
 cdef class Group:
     """What ties inlets to takers: anycast, multicast or a relay."""
 
+    def __cinit__(self, *_, **__):
+        self.record_level = recorder.level
+
     cdef int pump(self, Inlet inlet) except -1:
         """Move what can be moved of this inlet's deliveries."""
         raise NotImplementedError
@@ -218,7 +221,7 @@ cdef class Inlet(Head):
         self.seen_at = self.idle_at = -1
         self.weight = 1
         self.number = _next_number()
-        self.record_level = recorder.level
+        self.record_level = group.record_level
         self.starved_since_us = recorder.now_us
         self.is_starving = self.is_restless = True
         recorder.note(self, True, None)
@@ -254,6 +257,7 @@ cdef class Inlet(Head):
         self.group.on_inlet_left(self, closed, error)
 
     def on_gone(self):
+        recorder.note(self, False, None)
         if self.newest is not None:
             self.abandon()
 
@@ -441,6 +445,18 @@ cdef class Inlet(Head):
             recorder.note_restless(self)
         return 0
 
+    def record_at(self, unsigned char level):
+        """From now on it is recorded so much of it."""
+        if level and not self.record_level:
+            self.starved_since_us, self.starved_us = recorder.now_us, 0
+            self.is_starving = self.link.credit_now() <= 0
+        self.record_level = level
+
+    @property
+    def starves(self):
+        """Its sender has no credit."""
+        return self.is_starving
+
     def take_starved_us(self):
         """How long its sender had no credit since this was asked last."""
         if self.is_starving:
@@ -563,6 +579,7 @@ cdef class Taker(DeliveryOwner):
         self.group.on_taker_left(self, closed, error)
 
     def on_gone(self):
+        recorder.note(self, False, None)
         if self.newest is not None:
             self.abandon()
 

@@ -12,6 +12,7 @@ from addressing.link_log import Event
 from addressing.link_log_ring import KINDS
 from broker.ages import Ages
 from mesh_tests.rings import Record, Ring
+from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Rig, topology_with
 from wire.delivery import ACCEPTED, rejected
 from wire.records import record
@@ -165,3 +166,40 @@ def test_of_a_message_from_before_the_start_it_is_known_when_the_first_came_afte
     assert ages.came_at(5) == 0
     ages.hear(100, 7_000_000)
     assert ages.came_at(5) == 7_000_000
+
+
+def test_a_queue_with_a_level_of_its_own_works_where_there_is_no_ring(tmp_path: Path):
+    record(None)
+    rig = Rig(tmp_path / "data", topology_with({"loud": {"type": "queue", "link_log": "full"}}))
+    try:
+        producer = rig.client().producer("loud")
+        number = producer.send(b"x")
+        assert producer.outcomes[number] is not None
+    finally:
+        rig.store.close()
+
+
+def test_what_was_there_before_a_restart_is_not_recorded_as_coming_again_but_its_depth_is_told(rig: Rig, ring: Ring):
+    producer = rig.client().producer("plain")
+    for body in (b"x", b"x" * 400_000):
+        producer.send(body)
+    rig.restart()
+    ring.take()
+    rig.node.on_second(rig.now)
+    records, rows = ring.take()
+    assert records == []
+    depths = [row["depth_count"] for row in rows if row["kind"] == "queue" and row["event"] == "changed"]
+    assert 2 in depths
+
+
+def test_what_an_operator_moves_leaves_one_queue_and_comes_into_another(rig: Rig, ring: Ring):
+    producer = rig.client().producer("orders")
+    producer.send(b"x")
+    names = {number: address for address, number in numbers(rig, ring).items()}
+    Operator(rig).do("move", source="orders", target="plain")
+    rig.run()
+    rig.node.on_second(rig.now)
+    records, rows = ring.take()
+    names |= {row["queue"]: row["address"] for row in rows if row["kind"] == "queue" and "address" in row}
+    moved = [(event, names[queue]) for event, queue in events_of(records) if names[queue] in ("orders", "plain")]
+    assert moved == [(Event.REMOVED, "orders"), (Event.ENQUEUED, "plain")]
