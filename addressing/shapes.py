@@ -15,9 +15,11 @@ from addressing.topology import (
     Broker,
     BrokerTls,
     Connection,
+    LinkLogs,
     Listener,
     ListenerTls,
     Part,
+    Redaction,
     Router,
     Topology,
     User,
@@ -37,6 +39,9 @@ PARTS: dict[Path, type[Part]] = {
     ("brokers", "*", "tls"): BrokerTls,
     ("addresses", "*"): Address,
     ("users", "*"): User,
+    ("link_logs",): LinkLogs,
+    # `redact`, the only mapping in there.
+    ("link_logs", "*"): Redaction,
 }
 
 _WANTED_TYPES = {
@@ -56,6 +61,8 @@ _SHORTHANDS: dict[type[Part], str] = {
     Connection: "the name of a router, or a mapping with 'to'",
     Listener: "a port, or a mapping",
     ListenerTls: "true, false, or a mapping",
+    LinkLogs: "off, summary, full, or a mapping",
+    Redaction: "a path, or a mapping with 'key'",
 }
 
 
@@ -184,9 +191,11 @@ def _subject(path: Path) -> str:
     if len(path) < 2:
         return f"{path[0]}: " if path else ""
     section, name, *rest = path
+    if section not in _SINGULAR:
+        return "".join(f"{step}: " for step in path if isinstance(step, str))
     keys = [step for step in rest if isinstance(step, str)]
     key = f"{keys[-1]}: " if keys else ""
-    return f"{_SINGULAR.get(str(section), section)} {name!r}: {key}"
+    return f"{_SINGULAR[str(section)]} {name!r}: {key}"
 
 
 _SINGULAR = {"routers": "router", "brokers": "broker", "addresses": "address", "users": "user"}

@@ -15,6 +15,7 @@ from mesh.detached import Report, start_detached
 from mesh.display import Observer, display
 from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed
+from mesh.link_logs.writing import redaction_key
 from mesh.mesh_status import MeshStatus, Phase
 from mesh.node_files import plan
 from mesh.output import Output
@@ -141,6 +142,8 @@ def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, 
     with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"another `up` of {topology.mesh} has just been started")
+        # Else nobody would write what the nodes record, and nobody would notice.
+        redaction_key(topology)
         shutil.copyfile(file, workdir.running_topology)
         with workdir.log_file(SUPERVISOR).open("a") as stream:
             log = Log("supervisor", stream=stream)

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from addressing.topology import Redaction, Topology
+from addressing.topology import Topology
 from mesh.failure import CommandFailed
 from mesh.pid_file import PidFile
 from mesh.workdir import WRITER, WorkDir
@@ -42,13 +42,18 @@ def settings_of(topology: Topology, workdir: WorkDir) -> Settings:
     wanted = topology.link_logs
     workdir.rings.mkdir(mode=0o700, parents=True, exist_ok=True)
     redact = wanted.redact
-    key, columns = (_key(topology, redact), redact.columns) if redact is not None else (None, ())
+    key, columns = redaction_key(topology), redact.columns if redact is not None else ()
     folder = topology.locate(wanted.folder) if wanted.folder is not None else workdir.link_logs
     return Settings(workdir.rings, folder, key, columns, keep_s=wanted.keep_s, keep_bytes=wanted.keep_bytes)
 
 
-def _key(topology: Topology, redact: Redaction) -> bytes:
-    """Raises CommandFailed for a file without any bytes: hashes without a key can be guessed back."""
+def redaction_key(topology: Topology) -> bytes | None:
+    """None: nothing is redacted. Raises CommandFailed for a file that cannot be read, or has nothing in it:
+    hashes without a key can be guessed back.
+    """
+    redact = topology.link_logs.redact
+    if redact is None:
+        return None
     path: Path = topology.locate(redact.key)
     try:
         key = path.read_bytes().strip()

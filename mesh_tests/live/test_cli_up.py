@@ -200,3 +200,12 @@ def test_a_demo_that_is_told_to_end_leaves_nothing_behind(tmp_path: Path) -> Non
     assert demo.returncode == ExitCode.INTERRUPTED
     assert list(tmp_path.iterdir()) == []
     assert not any(find_running(folder) for folder in folders)
+
+
+def test_up_says_that_link_logs_cannot_be_redacted_before_anything_starts(folder: Path) -> None:
+    with (folder / "amqpmesh.yml").open("a") as file:
+        file.write("link_logs: {redact: no.key}\n")
+    up = run(folder, "up", "--detach")
+    assert up.returncode == ExitCode.FAILED
+    assert f"link_logs: redact: key: {folder / 'no.key'}: No such file or directory" in up.stderr
+    assert_clean(folder)
