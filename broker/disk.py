@@ -15,6 +15,7 @@ from broker.node import BrokerNode
 from broker.shelf import Fetch
 from broker.space import Space
 from broker.store.batch import Store, Unreadable, WriteBatch
+from broker.time_slice import ask_for_slice
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -23,6 +24,8 @@ LOOK_WHILE_WRITING_S = 0.05
 """A disk that takes 500 MB/s has 25 MB less by the next look."""
 LOOK_WHILE_IDLE_S = 1.0
 """Others fill disks, too."""
+WRITER_SLICE_US = 1000
+"""All wait for what it commits: on busy cores it must not queue up behind those who wait (docs/performance.md)."""
 
 
 class Disk:
@@ -39,7 +42,7 @@ class Disk:
         self._clock = clock
         self._wake = wake
         self._loop = asyncio.get_running_loop()
-        self._writer = ThreadPoolExecutor(1, "store-writer")
+        self._writer = ThreadPoolExecutor(1, "store-writer", ask_for_slice, (WRITER_SLICE_US,))
         self._reader = ThreadPoolExecutor(1, "store-reader")
         self._is_committing = False
         self._is_reading = False

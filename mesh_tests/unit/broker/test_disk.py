@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import broker.disk
-from broker.disk import LOOK_WHILE_WRITING_S, Disk
+from broker.disk import LOOK_WHILE_WRITING_S, WRITER_SLICE_US, Disk
 from broker.store.batch import StoreError, WriteBatch
+from broker.time_slice import slice_us
 from mesh.polling import wait_until
 
 SOON_S = 5.0
@@ -60,8 +61,10 @@ class Store:
     def __init__(self) -> None:
         self.written: list[WriteBatch] = []
         self.error: Exception | None = None
+        self.slice_us: int | None = None
 
     def commit(self, batch: WriteBatch) -> None:
+        self.slice_us = slice_us()
         if self.error is not None:
             raise self.error
         self.written.append(batch)
@@ -117,6 +120,17 @@ def test_promises_without_anything_to_write_are_kept_without_the_disk() -> None:
         await until(lambda: node.committed == 3)
         assert store.written == [batch()]
         await disk.finish()
+
+    with_disk(test)
+
+
+@pytest.mark.skipif(slice_us() == 0, reason="Linux tells of slices from 6.12")
+def test_the_thread_that_commits_is_served_before_those_who_wait_for_it() -> None:
+    async def test(node: Node, store: Store, disk: Disk) -> None:
+        before_us = slice_us()
+        node.batches.append(batch())
+        await disk.finish()
+        assert (store.slice_us, slice_us()) == (WRITER_SLICE_US, before_us)
 
     with_disk(test)
 
