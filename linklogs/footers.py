@@ -14,6 +14,7 @@ from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_K
 
 PHYSICAL = {"string": "BYTE_ARRAY", "int64": "INT64"}
 NEEDED = ("kind", "at_us")
+NO_LINK_LOG = "is torn, or no Parquet file"
 TYPES = {column.name: column.type for column in COLUMNS}
 
 
@@ -40,15 +41,16 @@ def read_footer(path: str) -> Footer | BadFile:
     try:
         metadata = parquet.read_metadata(path)
     except (pa.ArrowException, OSError) as error:
-        return BadFile(f"{path} is torn, or no Parquet file: {_first_line(error)}")
-    wrong = _wrong(metadata)
-    if wrong is not None:
-        return BadFile(f"{path} {wrong}")
-    first_us, last_us = _times(metadata)
+        return BadFile(f"{path} {NO_LINK_LOG}: {first_line(error)}")
+    reason = wrong(metadata)
+    if reason is not None:
+        return BadFile(f"{path} {reason}")
+    first_us, last_us = times(metadata)
     return Footer(path, metadata.num_rows, stat(path).st_size, first_us, last_us, _replaces(metadata.metadata or {}))
 
 
-def _wrong(metadata: parquet.FileMetaData) -> str | None:
+def wrong(metadata: parquet.FileMetaData) -> str | None:
+    """Why it cannot be read as a link log, to be said after its name."""
     version = (metadata.metadata or {}).get(VERSION_KEY.encode())
     if version is None:
         return f"is no link log: expected {VERSION_KEY} in its metadata"
@@ -75,8 +77,8 @@ def _columns(metadata: parquet.FileMetaData) -> Iterator[parquet.ColumnSchema]:
     return (metadata.schema.column(i) for i in range(metadata.num_columns))
 
 
-def _times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
-    """From what the file says of each group of rows."""
+def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
+    """Of the first and the last record, from what the file says of each group of rows."""
     names = [each.name for each in _columns(metadata)]
     groups = [metadata.row_group(i).column(names.index("at_us")) for i in range(metadata.num_row_groups)]
     known = [each.statistics for each in groups if each.is_stats_set and each.statistics.has_min_max]
@@ -89,5 +91,5 @@ def _replaces(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
     return tuple(json.loads(metadata.get(REPLACES_KEY.encode(), b"[]")))
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

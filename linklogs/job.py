@@ -35,8 +35,10 @@ def _write(asked: argparse.Namespace) -> None:
     logs = look(asked.logs, Span(asked.since, asked.until))
     for notice in logs.notices:
         sys.stderr.write(f"left out: {notice}\n")
-    spark = open_session(asked.master, {}, logs.found.records if logs.found is not None else None)
+    spark = open_session(asked.master, {})
     tables = run(spark, Params(logs, round(asked.window * US_PER_S), asked.address))
+    for notice in tables.read.notices:
+        sys.stderr.write(f"left out: {notice}\n")
     for name, table in tables.by_name.items():
         table.write.mode("overwrite").parquet(f"{asked.out.rstrip('/')}/{name}")
     tables.release()

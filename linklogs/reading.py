@@ -1,4 +1,4 @@
-"""The records of link logs as one DataFrame, whatever mixture of versions and places the files are of."""
+"""The files of link logs as one DataFrame, wherever they are: their octets, for linklogs/replay/files.py to read."""
 
 from __future__ import annotations
 
@@ -8,28 +8,14 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from addressing.link_log import COLUMNS
-from linklogs.finding import Found, NoLogs, find
+from linklogs.finding import SUFFIX, Found, NoLogs, find
 from linklogs.moments import Span
-
-TYPES = {"string": StringType(), "int64": LongType()}
-PLACES = ("node", "hour")
-"""What directories say of all files below them."""
-
-SCHEMA = StructType(
-    [
-        *(StructField(column.name, TYPES[column.type]) for column in COLUMNS),
-        *(StructField(name, StringType()) for name in PLACES),
-    ]
-)
-"""A column that a file lacks is null in its records. Names of nodes stay text, `007` too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """What will be read. ``found`` is None where only Spark can look: a torn file then ends the report."""
+    """What will be read. ``found`` is None where only Spark can look."""
 
     path: str
     span: Span
@@ -53,19 +39,20 @@ def look(path: str, span: Span) -> Logs:
     return Logs(local, span, find(local, span))
 
 
-def records(spark: SparkSession, logs: Logs) -> DataFrame:
-    """All columns of the schema, node and hour; of directories that can hold records of the time.
+def files(spark: SparkSession, logs: Logs) -> DataFrame:
+    """Columns node, hour, path and content, of directories that can hold records of the time.
 
-    Rows are not cut to that time: what was open when it began is told before it. Raise NoLogs for an empty path.
+    Names of nodes stay text, `007` too. Raise NoLogs for a path that cannot be read.
     """
-    reader = spark.read.schema(SCHEMA).option("basePath", logs.path)
+    reader = spark.read.format("binaryFile").option("basePath", logs.path).option("pathGlobFilter", f"*{SUFFIX}")
     try:
         if logs.found is not None:
-            return reader.parquet(*(f"file://{path}" for path in logs.found.paths()))
-        rows = reader.parquet(logs.path)
+            rows = reader.load([f"file://{path}" for path in logs.found.paths()])
+        else:
+            rows = reader.load(logs.path).where(_hours(logs.span))
+        return rows.select("node", "hour", "path", "content")
     except AnalysisException as error:
         raise NoLogs(f"{logs.path} cannot be read: {str(error).splitlines()[0]}") from None
-    return rows.where(_hours(logs.span))
 
 
 def _hours(span: Span) -> Column:

@@ -1,93 +1,275 @@
-"""Traffic of the mesh, of routers, connections, links, addresses and users; in all, and by window.
+"""Sums of links as traffic of the mesh, of routers, connections, links, addresses and users; in all, and by window.
 
 `mesh`, `addresses` and `users` count a message where it enters (``side`` in) and where it leaves (``side`` out), apart
-for clients and queues (``peer``): through a queue it enters twice, from its producer and from the queue. `routers`,
-`connections` and `links` count whatever came in or went out of them.
+for clients and queues (``peer``): through a queue it enters twice, from its producer and from the queue. A message
+crosses the mesh on several links; only its first and last one count there, and brokers' own records do not, as the
+routers beside them have the same messages. `routers`, `connections` and `links` count whatever came in or went out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy
+import pyarrow
 
-from linklogs.replay.columns import US_PER_S, middle_us
+from linklogs.replay.codes import OTHER, PAIR, QUEUE, SIDES, WENT, WHATS, Numbers
+from linklogs.replay.facts import PEERS, UNKNOWN, Facts
+from linklogs.replay.grouping import numbered
+from linklogs.replay.histograms import least_of_each, wide_of_each
 from linklogs.replay.measures import measured
-from linklogs.replay.sides import crossing
-from linklogs.replay.things import CONNECTION_FACTS, LINK_FACTS
+from linklogs.replay.rows import Rows
+from linklogs.replay.sums import Sums, unpacked
 
-BY_WINDOW = "_by_window"
-TIMES = ("opened_us", "closed_us", "cause")
-SHOWN = ("opened_us", "closed_us", "at_us", "first_us", "last_us", "until_us")
+WHOLE: Final = "whole"
+"""Rows of sums without windows, for another pass to put together."""
+FLOWS: Final = "flows"
+"""What went through queues, and what failed, by what became of it."""
+LATENCY: Final = "latency"
+TIME: Final = "time"
+"""One row: the first window in ``window``, the last in ``other``."""
+
+Columns: TypeAlias = Mapping[str, pyarrow.Array]
+Keys: TypeAlias = Callable[["Of"], tuple[Numbers, Callable[[Numbers], Columns]]]
 
 
-def _all(sides: DataFrame) -> DataFrame:
-    return sides
+@dataclass(frozen=True, slots=True)
+class Of:
+    """Sums of links with what is known of each link; ``place`` is that in the facts, UNKNOWN without."""
+
+    sums: Sums
+    facts: Facts
+    place: Numbers
+
+    @classmethod
+    def links(cls, sums: Sums, facts: Facts) -> Of:
+        of_links = sums.where((sums.side <= WENT) & (sums.run >= 0))
+        place = facts.places(of_links.run, of_links.link)
+        if not facts.is_cut:
+            return cls(of_links, facts, place)
+        is_wanted = (place != UNKNOWN) & facts.is_wanted[place] if len(facts.key) else numpy.zeros(len(place), bool)
+        return cls(of_links.where(is_wanted), facts, place[is_wanted])
+
+    def fact(self, values: Numbers) -> Numbers:
+        """Of each link; UNKNOWN of unknown ones."""
+        if not len(values):
+            return numpy.full(len(self.place), UNKNOWN)
+        return numpy.where(self.place == UNKNOWN, UNKNOWN, values[self.place])
+
+    def where(self, mask: Numbers) -> Of:
+        return self if mask.all() else Of(self.sums.where(mask), self.facts, self.place[mask])
+
+    def crossing(self) -> Of:
+        """At the edge of the mesh."""
+        return self.where(self.fact(self.facts.peer) != UNKNOWN)
 
 
-def _of_users(sides: DataFrame) -> DataFrame:
-    return crossing(sides).where(F.col("user").isNotNull())
+def _mesh(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+    key = of.fact(of.facts.peer) * 2 + of.sums.side
+    return key, lambda keys: {"side": _sides(keys % 2), "peer": _peers(keys // 2)}
+
+
+def _routers(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+    nodes, number = of.facts.nodes(), of.facts.node_of_run()
+    key = number[of.sums.run] * 2 + of.sums.side
+    return key, lambda keys: {"node": nodes.column(keys // 2), "side": _sides(keys % 2)}
+
+
+def _connections(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+    number, connections = numbered(of.fact(of.facts.connection))
+    runs = max(1, len(of.facts.runs))
+    key = (number * runs + of.sums.run) * 2 + of.sums.side
+
+    def columns(keys: Numbers) -> Columns:
+        connection, run = numpy.divmod(keys // 2, runs)
+        return {
+            **_of_runs(of.facts, run),
+            "connection": pyarrow.array(connections[connection]),
+            "side": _sides(keys % 2),
+        }
+
+    return key, columns
+
+
+def _links(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+    number, links = numbered(of.sums.link)
+    runs = max(1, len(of.facts.runs))
+    key = (number * runs + of.sums.run) * 2 + of.sums.side
+
+    def columns(keys: Numbers) -> Columns:
+        link, run = numpy.divmod(keys // 2, runs)
+        place = of.facts.places(run, links[link])
+        peer = Of(of.sums, of.facts, place).fact(of.facts.peer)
+        return {
+            **_of_runs(of.facts, run),
+            "link": pyarrow.array(links[link]),
+            "side": _sides(keys % 2),
+            "peer": _peers(peer),
+        }
+
+    return key, columns
+
+
+def _addresses(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+    key = (of.fact(of.facts.address) * len(PEERS) + of.fact(of.facts.peer)) * 2 + of.sums.side
+
+    def columns(keys: Numbers) -> Columns:
+        address, peer = numpy.divmod(keys // 2, len(PEERS))
+        return {"address": of.facts.addresses.column(address), "side": _sides(keys % 2), "peer": _peers(peer)}
+
+    return key, columns
+
+
+def _users(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
+    key = of.fact(of.facts.user) * 2 + of.sums.side
+    return key, lambda keys: {"user": of.facts.users.column(keys // 2), "side": _sides(keys % 2)}
+
+
+def _of_users(of: Of) -> Of:
+    crossing = of.crossing()
+    null = len(of.facts.users) - 1
+    return crossing.where(crossing.fact(of.facts.user) != null)
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """``rows``: which of the sides count."""
+    """``rows``: which of the sums count; ``names``: the columns that tell its rows apart."""
 
     name: str
-    keys: tuple[str, ...]
-    rows: Callable[[DataFrame], DataFrame]
+    names: tuple[str, ...]
+    rows: Callable[[Of], Of]
+    keys: Keys
+    things: Callable[[Facts], int]
+    """About how many there are."""
 
 
-LEVELS = (
-    Level("mesh", ("side", "peer"), crossing),
-    Level("routers", ("node", "side"), _all),
-    Level("connections", ("node", "run", "connection", "side"), _all),
-    Level("links", ("node", "run", "link", "side"), _all),
-    Level("addresses", ("address", "side", "peer"), crossing),
-    Level("users", ("user", "side"), _of_users),
+LEVELS: Final = (
+    Level("mesh", ("side", "peer"), Of.crossing, _mesh, lambda facts: 4),
+    Level("routers", ("node", "side"), lambda of: of, _routers, lambda facts: 2 * len(facts.runs)),
+    Level(
+        "connections",
+        ("node", "run", "connection", "side"),
+        lambda of: of.where(of.fact(of.facts.connection) != UNKNOWN),
+        _connections,
+        lambda facts: len(numpy.unique(facts.connection)) * max(1, len(facts.runs)),
+    ),
+    Level("links", ("node", "run", "link", "side"), lambda of: of, _links, lambda facts: len(facts.key)),
+    Level("addresses", ("address", "side", "peer"), Of.crossing, _addresses, lambda facts: 3 * len(facts.addresses)),
+    Level("users", ("user", "side"), _of_users, _users, lambda facts: 2 * len(facts.users)),
 )
 
 
-def in_all(sides: DataFrame, seconds: float) -> dict[str, DataFrame]:
-    """``sides`` of the table without windows; rates are over ``seconds``, the whole time of the report."""
-    return {level.name: measured(level.rows(sides), level.keys, seconds) for level in LEVELS}
+@dataclass(frozen=True, slots=True)
+class OverTime:
+    """From batches of PACKED to batches of ROWS: each level by its windows, and what is left for `InAll`.
+
+    All sums of a window have to come to the same worker. ``windows_us``: by level.
+    """
+
+    facts: Facts
+    windows_us: Mapping[str, int]
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        sums = unpacked(batches)
+        if sums is None:
+            return
+        of = Of.links(sums, self.facts)
+        for level in LEVELS:
+            yield from _rows(level, of, self.windows_us[level.name])
+        flows = sums.where((sums.side == QUEUE) | (sums.side == PAIR))
+        yield from (_flows(flows, self.facts), _whole(sums), _time(sums))
 
 
-def by_window(sides: DataFrame, window_us: int) -> dict[str, DataFrame]:
-    """The times of windows are when they begin."""
-    seconds = window_us / US_PER_S
+@dataclass(frozen=True, slots=True)
+class InAll:
+    """The same without windows, of what `OverTime` left: all in one worker. ``seconds``: of the report."""
+
+    facts: Facts
+    seconds: float
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        sums = unpacked(batches)
+        if sums is None:
+            return
+        of = Of.links(sums, self.facts)
+        for level in LEVELS:
+            yield from _rows(level, of, None, self.seconds)
+        yield _flows(sums, self.facts)
+        yield _latency(of.crossing())
+
+
+def _rows(level: Level, of: Of, window_us: int | None, seconds: float = 0) -> Iterator[pyarrow.RecordBatch]:
+    counted = level.rows(of)
+    if not len(counted.sums):
+        return
+    key, columns = level.keys(counted)
+    window, windows = numbered(_windows(counted.sums, window_us))
+    number, keys = numbered(key)
+    found = measured(counted.sums, number * len(windows) + window)
+    thing, in_window = numpy.divmod(found.keys, len(windows))
+    over_time = {} if window_us is None else {"window": pyarrow.array(windows[in_window])}
+    rates = found.columns(seconds if window_us is None else window_us / US_PER_S)
+    yield Rows(level.name, len(found)).batch({**columns(keys[thing]), **over_time, **rates})
+
+
+US_PER_S: Final = 1_000_000
+
+
+def _windows(sums: Sums, window_us: int | None) -> Numbers:
+    return sums.window * 0 if window_us is None else sums.window // window_us * window_us
+
+
+def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
+    found = sums.where(sums.run >= 0)
+    words = pyarrow.array([*WHATS, None], pyarrow.string())
+    columns = {
+        **_of_runs(facts, found.run.astype(numpy.int64)),
+        "side": pyarrow.array(SIDES).take(pyarrow.array(found.side)),
+        "what": words.take(pyarrow.array(numpy.minimum(found.what, len(WHATS)))),
+        **{name: pyarrow.array(getattr(found, name)) for name in ("link", "other", "window", "messages", "size_bytes")},
+        "max_us": pyarrow.array(found.longest_us),
+    }
+    return Rows(FLOWS, len(found)).batch(columns)
+
+
+def _whole(sums: Sums) -> pyarrow.RecordBatch:
+    """Sums over all windows; those of pairs are of interest by window only."""
+    rest = sums.where(sums.side != PAIR)
+    link, _ = numbered(rest.link)
+    runs = int(rest.run.max(initial=0)) + 2
+    key = ((link * len(SIDES) + rest.side) * (OTHER + 1) + rest.what) * runs + rest.run + 1
+    packed = measured(rest, key).added().packed()
+    return Rows(WHOLE, 1).batch({"sums": pyarrow.array([packed], pyarrow.binary())})
+
+
+def _time(sums: Sums) -> pyarrow.RecordBatch:
+    first, last = sums.window.min(), sums.window.max()
+    return Rows(TIME, 1).batch({"window": pyarrow.array([first]), "other": pyarrow.array([last])})
+
+
+def _latency(of: Of) -> pyarrow.RecordBatch:
+    key, columns = _mesh(of)
+    keys, bucket, count = measured(of.sums, key).of_pairs()
+    least = least_of_each(bucket)
+    counted = {"bucket": bucket, "least_us": least, "largest_us": least + wide_of_each(bucket), "messages": count}
+    arrays = {name: pyarrow.array(values) for name, values in counted.items()}
+    return Rows(LATENCY, len(bucket)).batch({**columns(keys), **arrays})
+
+
+def _of_runs(facts: Facts, run: Numbers) -> Columns:
+    places = pyarrow.array(run)
     return {
-        level.name + BY_WINDOW: measured(level.rows(sides), ("window", *level.keys), seconds).withColumn(
-            "window", F.timestamp_micros("window")
-        )
-        for level in LEVELS
+        "node": pyarrow.array([node for node, _ in facts.runs], pyarrow.string()).take(places),
+        "run": pyarrow.array([each for _, each in facts.runs], pyarrow.int64()).take(places),
     }
 
 
-def latency(sides: DataFrame) -> DataFrame:
-    """How many messages crossed the mesh in each bucket of latency, and its bounds."""
-    pairs = crossing(sides).select("side", "peer", F.inline("histogram"))
-    counted = pairs.groupBy("side", "peer", "bucket").agg(F.sum("messages").alias("messages"))
-    wide = F.expr("if(bucket < 16, 0L, shiftleft(1L, cast(bucket div 16 - 1 as int)) - 1)")
-    least = (middle_us("bucket") - wide / 2).cast("long")
-    return counted.select("*", least.alias("least_us"), (least + wide).alias("largest_us")).orderBy("bucket")
+def _sides(numbers: Numbers) -> pyarrow.Array:
+    return pyarrow.array(SIDES).take(pyarrow.array(numbers))
 
 
-def described(tables: Mapping[str, DataFrame], links: DataFrame, connections: DataFrame) -> dict[str, DataFrame]:
-    """Links and connections with their facts: also those on which nothing moved."""
-    of_links = links.select("node", "run", "link", *LINK_FACTS, *TIMES)
-    of_connections = connections.select("node", "run", "connection", *CONNECTION_FACTS, *TIMES)
-    return {
-        **tables,
-        "links": of_links.join(tables["links"], ["node", "run", "link"], "full"),
-        "connections": of_connections.join(tables["connections"], ["node", "run", "connection"], "full"),
-    }
-
-
-def times(table: DataFrame) -> DataFrame:
-    """With times that people can read in place of numbers: `opened_us` becomes `opened_at`."""
-    for name in [name for name in table.columns if name in SHOWN]:
-        table = table.withColumn(name, F.timestamp_micros(name)).withColumnRenamed(name, f"{name[:-3]}_at")
-    return table
+def _peers(numbers: Numbers) -> pyarrow.Array:
+    words = pyarrow.array([*PEERS, None], pyarrow.string())
+    return words.take(pyarrow.array(numpy.where(numbers == UNKNOWN, len(PEERS), numbers)))

@@ -1,4 +1,4 @@
-"""Rows of the flat table as what people ask for: messages, bytes, rates, outcomes, and latency from buckets.
+"""Sums with histograms as what people ask for: messages, bytes, rates, outcomes, and latency.
 
 Percentiles are of the nearest rank, and the middle of the bucket in which that lies: BUCKET_ERROR off at most. The
 largest is exact.
@@ -6,79 +6,98 @@ largest is exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import numpy
+import pyarrow
 
-from addressing.link_log import Outcome
-from linklogs.replay.columns import middle_us, per_s
-from linklogs.replay.flat import added
+from linklogs.replay.codes import OUTCOMES, WHAT_BITS, Numbers
+from linklogs.replay.grouping import Groups
+from linklogs.replay.histograms import BUCKETS, buckets_of, counts_of, pairs_of, percentile
+from linklogs.replay.sums import Sums
 
-OUTCOMES = tuple(outcome.value for outcome in Outcome)
-PERCENTS = (50, 95, 99)
-COUNTS = ("messages", "size_bytes", "longest_us", *OUTCOMES)
-MEASURES = (
-    "messages",
-    "size_bytes",
-    "messages_per_s",
-    "bytes_per_s",
-    *OUTCOMES,
-    *(f"p{percent}_us" for percent in PERCENTS),
-    "max_us",
-)
-
-
-def histograms(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Rows of the flat table added up by keys that few rows share; their buckets as a list of (bucket, messages)."""
-    by_outcome = rows.select(*keys, "bucket", "messages", "size_bytes", "longest_us", *map(_of, OUTCOMES))
-    pairs = F.collect_list(F.struct("bucket", "messages"))
-    return by_outcome.groupBy(*keys).agg(*added("longest_us"), *_added_outcomes(), pairs.alias("histogram"))
+PERCENTS: Final = (50, 95, 99)
+MEASURES: Final = {
+    "messages": "long",
+    "size_bytes": "long",
+    "messages_per_s": "double",
+    "bytes_per_s": "double",
+    **dict.fromkeys(OUTCOMES, "long"),
+    **{f"p{percent}_us": "double" for percent in PERCENTS},
+    "max_us": "long",
+}
 
 
-def measured(rows: DataFrame, keys: Sequence[str], seconds: float) -> DataFrame:
-    """``rows`` have the keys and what `histograms` adds; rates are over so many seconds."""
-    # A bucket may come several times in the list: ranks are counted along it, which is the same.
-    whole = F.sort_array(F.flatten(F.collect_list("histogram")))
-    totals = rows.groupBy(*keys).agg(*added("longest_us"), *_added_outcomes(), whole.alias("histogram"))
-    ranked = totals.withColumn("ranked", _ranked())
-    return ranked.select(
-        *keys,
-        "messages",
-        "size_bytes",
-        per_s(F.col("messages"), seconds).alias("messages_per_s"),
-        per_s(F.col("size_bytes"), seconds).alias("bytes_per_s"),
-        *OUTCOMES,
-        *(_percentile(percent) for percent in PERCENTS),
-        F.col("longest_us").alias("max_us"),
-    )
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """``groups`` of rows of ``sums``, with the histogram of each: ``pairs``, beginning at ``begins``."""
+
+    sums: Sums
+    groups: Groups
+    pairs: Numbers
+    begins: Numbers
+
+    @property
+    def keys(self) -> Numbers:
+        return self.groups.keys
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def columns(self, seconds: float) -> dict[str, pyarrow.Array]:
+        """MEASURES; rates are over so many seconds."""
+        messages, longest_us = self.groups.added(self.sums.messages), self.groups.largest(self.sums.longest_us)
+        size_bytes = self.groups.added(self.sums.size_bytes)
+        percentiles = {
+            f"p{percent}_us": numpy.minimum(percentile(self.pairs, self.begins, messages, percent), longest_us)
+            for percent in PERCENTS
+        }
+        columns = {
+            "messages": messages,
+            "size_bytes": size_bytes,
+            "messages_per_s": numpy.round(messages / seconds, 3),
+            "bytes_per_s": numpy.round(size_bytes / seconds, 3),
+            **dict(zip(OUTCOMES, self._outcomes(), strict=True)),
+            **percentiles,
+            "max_us": longest_us,
+        }
+        return {name: pyarrow.array(values) for name, values in columns.items()}
+
+    def added(self) -> Sums:
+        """One row for each group; all of a group are of one run, side, link, other link and outcome."""
+        first = self.groups.order[self.groups.begins]
+        return Sums(
+            run=self.sums.run[first],
+            side=self.sums.side[first],
+            link=self.sums.link[first],
+            other=self.sums.other[first],
+            what=self.sums.what[first],
+            window=numpy.zeros(len(self), numpy.int64),
+            messages=self.groups.added(self.sums.messages),
+            size_bytes=self.groups.added(self.sums.size_bytes),
+            longest_us=self.groups.largest(self.sums.longest_us),
+            begins=self.begins,
+            pairs=self.pairs,
+        )
+
+    def of_pairs(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Of each pair the key of its group, its bucket and its count."""
+        lengths = numpy.diff(self.begins, append=len(self.pairs))
+        return numpy.repeat(self.keys, lengths), buckets_of(self.pairs), counts_of(self.pairs)
+
+    def _outcomes(self) -> Numbers:
+        """A row for each."""
+        place = (self.groups.places() << WHAT_BITS) + self.sums.what
+        counts = numpy.bincount(place, self.sums.messages, len(self) << WHAT_BITS)
+        by_outcome: Numbers = counts.astype(numpy.int64).reshape(-1, 1 << WHAT_BITS).T[: len(OUTCOMES)]
+        return by_outcome
 
 
-def _added_outcomes() -> list[Column]:
-    return [F.sum(outcome).alias(outcome) for outcome in OUTCOMES]
-
-
-def _of(outcome: str) -> Column:
-    return F.when(F.col("outcome") == outcome, F.col("messages")).otherwise(0).alias(outcome)
-
-
-def _ranked() -> Column:
-    """For each percentage the first bucket up to which there are as many: one walk along the histogram."""
-    start = ", ".join(["0L as seen", *(f"cast(null as int) as p{percent}" for percent in PERCENTS)])
-    seen = "so_far.seen + each.messages"
-    steps = (
-        f"coalesce(so_far.p{percent}, if({seen} >= {_rank(percent)}, each.bucket, null)) as p{percent}"
-        for percent in PERCENTS
-    )
-    step = ", ".join([f"{seen} as seen", *steps])
-    return F.expr(f"aggregate(histogram, struct({start}), (so_far, each) -> struct({step}))")
-
-
-def _rank(percent: int) -> str:
-    """How many are at or below a percentile, at least."""
-    return f"(messages * {percent} + 99) div 100"
-
-
-def _percentile(percent: int) -> Column:
-    """Not above the largest, which is known exactly."""
-    return F.least(middle_us(f"ranked.p{percent}"), F.col("longest_us")).alias(f"p{percent}_us")
+def measured(sums: Sums, keys: Numbers) -> Measured:
+    groups = Groups.by(keys)
+    owner = numpy.repeat(groups.places(), sums.lengths())
+    of_pairs = Groups.by(owner * BUCKETS + buckets_of(sums.pairs))
+    pairs = pairs_of(of_pairs.keys % BUCKETS, of_pairs.added(counts_of(sums.pairs)))
+    begins = numpy.searchsorted(of_pairs.keys // BUCKETS, numpy.arange(len(groups)))
+    return Measured(sums, groups, pairs, begins)

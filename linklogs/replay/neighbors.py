@@ -5,10 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import Event, Kind, Outcome
+from addressing.link_log import Event, Kind
 from linklogs.replay.columns import US_PER_S
 
-FAILED = (Outcome.REJECTED, Outcome.RELEASED, Outcome.MODIFIED, Outcome.ABORTED, Outcome.SENDER_LOST)
 PAIR = ("node", "neighbor")
 
 
@@ -20,7 +19,7 @@ def history(said: DataFrame) -> DataFrame:
     return told.where(is_news).select("at_us", *PAIR, "event", "cost", "cause")
 
 
-def outages(said: DataFrame, moved: DataFrame, window_us: int) -> DataFrame:
+def outages(said: DataFrame, flows: DataFrame, window_us: int) -> DataFrame:
     """Each time a router lost a neighbor: until it had it again, null if it never did.
 
     ``failed`` counts what was not accepted at that router in the windows that the outage touches.
@@ -28,7 +27,7 @@ def outages(said: DataFrame, moved: DataFrame, window_us: int) -> DataFrame:
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("until_us", F.lead("at_us").over(in_time))
     lost = told.where(F.col("event") == Event.CLOSED.value).select("at_us", "until_us", *PAIR, "cause")
-    touched = lost.join(F.broadcast(_failures(moved)), _touches(window_us), "left").drop("failed_node")
+    touched = lost.join(F.broadcast(_failures(flows)), _touches(window_us), "left").drop("failed_node")
     counted = touched.groupBy(*lost.columns).agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("failed"))
     return counted.withColumn("lasted_s", F.round((F.col("until_us") - F.col("at_us")) / US_PER_S, 3))
 
@@ -37,8 +36,8 @@ def _told(said: DataFrame) -> DataFrame:
     return said.where(F.col("kind") == Kind.NEIGHBOR.value)
 
 
-def _failures(moved: DataFrame) -> DataFrame:
-    rows = moved.where(F.col("outcome").isin(*(outcome.value for outcome in FAILED)))
+def _failures(flows: DataFrame) -> DataFrame:
+    rows = flows.where(F.col("side") == "pair")
     return rows.groupBy(F.col("node").alias("failed_node"), "window").agg(F.sum("messages").alias("messages"))
 
 

@@ -20,12 +20,12 @@ def told_paths(said: DataFrame) -> DataFrame:
     )
 
 
-def circuits(whole: DataFrame, links: DataFrame, cheapest: DataFrame, costs: DataFrame) -> DataFrame:
+def circuits(flows: DataFrame, links: DataFrame, cheapest: DataFrame, costs: DataFrame) -> DataFrame:
     """Of each circuit, where it begins: its path, the cheapest one, and what went over it."""
     begun = links.where((F.col("role") == "circuit") & (F.col("direction") == "outgoing") & F.col("path").isNotNull())
     begun = begun.where((F.col("ingress") == F.col("node")) | F.col("ingress").isNull())
     known = begun.select("node", "run", "link", "address", "egress", "path", "opened_us", "closed_us")
-    moved = whole.where(F.col("outgoing") != 0).groupBy("node", "run", F.col("outgoing").alias("link"))
+    moved = _went(flows).groupBy("node", "run", "link")
     carried = moved.agg(F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes"))
     joined = known.join(carried, ["node", "run", "link"], "left").join(cheapest, ["node", "egress"], "left")
     priced = joined.join(_priced(joined, costs), ["node", "path"], "left")
@@ -41,11 +41,11 @@ def costs(said: DataFrame) -> DataFrame:
     return told.groupBy("node", "neighbor").agg(F.max_by("cost", "at_us").alias("cost"))
 
 
-def edges(whole: DataFrame, links: DataFrame, costs: DataFrame, seconds: float) -> DataFrame:
+def edges(flows: DataFrame, links: DataFrame, costs: DataFrame, seconds: float) -> DataFrame:
     """From each router to each neighbor: cost, and what went that way."""
     to_routers = links.where((F.col("direction") == "outgoing") & F.col("connection_role").isin("router", "edge"))
-    way = to_routers.select("node", "run", F.col("link").alias("outgoing"), F.col("container").alias("neighbor"))
-    moved = whole.join(F.broadcast(way), ["node", "run", "outgoing"]).groupBy("node", "neighbor")
+    way = to_routers.select("node", "run", "link", F.col("container").alias("neighbor"))
+    moved = _went(flows).join(F.broadcast(way), ["node", "run", "link"]).groupBy("node", "neighbor")
     load = moved.agg(F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes"))
     return (
         costs.join(load, ["node", "neighbor"], "full")
@@ -53,6 +53,10 @@ def edges(whole: DataFrame, links: DataFrame, costs: DataFrame, seconds: float) 
         .withColumn("messages_per_s", per_s(F.col("messages"), seconds))
         .withColumn("bytes_per_s", per_s(F.col("size_bytes"), seconds))
     )
+
+
+def _went(flows: DataFrame) -> DataFrame:
+    return flows.where(F.col("side") == "out")
 
 
 def _priced(circuits: DataFrame, costs: DataFrame) -> DataFrame:

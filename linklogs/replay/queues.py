@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
 from linklogs.replay.columns import like, window
-from linklogs.replay.flat import QUEUE
 from linklogs.replay.things import queues as things_of
 
 KEYS = ("node", "run", "queue")
@@ -19,15 +18,15 @@ def things(said: DataFrame, address: str | None) -> DataFrame:
     return things_of(said).where(like("address", address))
 
 
-def in_all(said: DataFrame, whole: DataFrame, queues: DataFrame) -> DataFrame:
-    """``whole``: the flat table without windows. Depths are the largest, and the last that was told."""
-    return _named(_depths(said, KEYS).join(_moved(whole, KEYS), list(KEYS), "full"), queues)
+def in_all(said: DataFrame, flows: DataFrame, queues: DataFrame) -> DataFrame:
+    """``flows``: of the whole time. Depths are the largest, and the last that was told."""
+    return _named(_depths(said, KEYS).join(_moved(flows, KEYS), list(KEYS), "full"), queues)
 
 
-def by_window(said: DataFrame, moved: DataFrame, queues: DataFrame, window_us: int) -> DataFrame:
+def by_window(said: DataFrame, flows: DataFrame, queues: DataFrame, window_us: int) -> DataFrame:
     keys = ("window", *KEYS)
     depths = _depths(said.withColumn("window", window(F.col("at_us"), window_us)), keys)
-    both = depths.join(_moved(moved, keys), list(keys), "full")
+    both = depths.join(_moved(flows, keys), list(keys), "full")
     return _named(both.withColumn("window", F.timestamp_micros("window")), queues)
 
 
@@ -42,14 +41,14 @@ def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     )
 
 
-def _moved(flat: DataFrame, keys: tuple[str, ...]) -> DataFrame:
-    rows = flat.where(F.col("part") == QUEUE).withColumnRenamed("incoming", "queue")
-    longest = F.max(F.when(F.col("outcome") == Event.DEQUEUED.value, F.col("longest_us"))).alias("longest_wait_us")
+def _moved(flows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+    rows = flows.where(F.col("side") == "queue").withColumnRenamed("link", "queue")
+    longest = F.max(F.when(F.col("what") == Event.DEQUEUED.value, F.col("max_us"))).alias("longest_wait_us")
     return rows.groupBy(*keys).agg(*(_of(event) for event in EVENTS), longest)
 
 
 def _of(event: Event) -> Column:
-    return F.sum(F.when(F.col("outcome") == event.value, F.col("messages")).otherwise(0)).alias(event.value)
+    return F.sum(F.when(F.col("what") == event.value, F.col("messages")).otherwise(0)).alias(event.value)
 
 
 def _named(table: DataFrame, queues: DataFrame) -> DataFrame:

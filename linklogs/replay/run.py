@@ -1,23 +1,31 @@
-"""All tables of a report, by name, from a session and what to read. Only what all of them
-share is computed here; each of them when it is asked for.
+"""All tables of a report, by name, from a session and what to read. Only what all of
+them share is computed here; each of them when it is asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from linklogs.reading import Logs, records
-from linklogs.replay import clocks, credit, levels, neighbors, paths, queues, runs, sharing
+from linklogs.reading import Logs, files
+from linklogs.replay import clocks, credit, neighbors, paths, queues, runs, sharing, traffic
+from linklogs.replay.adding import Adding
 from linklogs.replay.columns import US_PER_S, like
-from linklogs.replay.flat import MOVED, flat, without_windows
-from linklogs.replay.sides import sides
+from linklogs.replay.facts import Facts, known
+from linklogs.replay.levels import TIME, WHOLE, InAll, OverTime
+from linklogs.replay.read import Read
+from linklogs.replay.rows import ROWS
+from linklogs.replay.sums import PACKED
+from linklogs.replay.telling import FILE, TELLING, telling
 from linklogs.replay.things import connections, links, nodes
+from linklogs.replay.windows import widened
 
 MOST_NOTEWORTHY = 1000
+RECORDS_OF_A_PART = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,9 @@ class Tables:
 
     by_name: dict[str, DataFrame]
     time: Time
+    windows_us: Mapping[str, int]
+    """By level: wider than asked for where the table would be too long for anybody."""
+    read: Read
     kept: list[DataFrame] = field(default_factory=list)
 
     def release(self) -> None:
@@ -55,11 +66,9 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What tables are made of: what was said, the flat table with windows and without, both by link, and facts."""
+    """What tables are made of: what was said, rows of traffic by window and of the whole time, and facts."""
 
     said: DataFrame
-    moved: DataFrame
-    whole: DataFrame
     over_time: DataFrame
     in_all: DataFrame
     links: DataFrame
@@ -68,33 +77,33 @@ class Shared:
     time: Time
 
     def traffic(self) -> dict[str, DataFrame]:
-        in_all = levels.in_all(self.in_all, self.time.seconds)
-        over_time = levels.by_window(self.over_time, self.params.window_us)
-        described = levels.described(in_all, self.wanted_links(), connections(self.said))
-        return {**described, "latency": levels.latency(self.in_all), **over_time}
+        in_all = traffic.described(traffic.in_all(self.in_all), self.wanted_links(), connections(self.said))
+        return {**in_all, "latency": traffic.latency(self.in_all), **traffic.by_window(self.over_time)}
 
     def others(self) -> dict[str, DataFrame]:
-        said, moved, whole = self.said, self.moved, self.whole
-        links, window_us, seconds = self.wanted_links(), self.params.window_us, self.time.seconds
+        said, links = self.said, self.wanted_links()
+        window_us, seconds = self.params.window_us, self.time.seconds
+        flows, over_time = traffic.flows(self.in_all), traffic.flows(self.over_time)
+        moved = traffic.moved(self.in_all)
         cost = paths.costs(said)
         cheapest = self.params.cheapest if self.params.cheapest is not None else paths.told_paths(said)
         of_queues = queues.things(said, self.params.address)
         return {
             "credit": credit.starved(said, links, seconds),
             "credit_by_window": credit.starved_by_window(said, links, window_us),
-            "queues": queues.in_all(said, whole, of_queues),
-            "queues_by_window": queues.by_window(said, moved, of_queues, window_us),
-            "takers": sharing.takers(self.in_all, links),
-            "talkers": sharing.talkers(self.in_all),
+            "queues": queues.in_all(said, flows, of_queues),
+            "queues_by_window": queues.by_window(said, over_time, of_queues, window_us),
+            "takers": sharing.takers(moved, links),
+            "talkers": sharing.talkers(moved, links),
             "peers": sharing.peers(connections(said)),
-            "outages": neighbors.outages(said, moved, window_us),
+            "outages": neighbors.outages(said, over_time, window_us),
             "link_state": neighbors.history(said),
-            "circuits": paths.circuits(whole, links, cheapest, cost),
-            "edges": paths.edges(whole, links, cost, seconds),
+            "circuits": paths.circuits(flows, links, cheapest, cost),
+            "edges": paths.edges(flows, links, cost, seconds),
             "runs": runs.runs(said, self.nodes),
-            "missing": runs.missing(said, whole),
+            "missing": runs.missing(said, flows),
             "drops": runs.drops(said, links),
-            "noteworthy": sharing.noteworthy(moved, links, MOST_NOTEWORTHY),
+            "noteworthy": sharing.noteworthy(over_time, links, MOST_NOTEWORTHY),
         }
 
     def wanted_links(self) -> DataFrame:
@@ -103,27 +112,44 @@ class Shared:
 
 def run(spark: SparkSession, params: Params) -> Tables:
     """Raise NoLogs where nothing can be read."""
-    rows = records(spark, params.logs)
-    told = _kept(rows.where(~F.col("kind").isin(*MOVED)))
+    of_files = files(spark, params.logs)
+    rows = _kept(of_files.mapInArrow(telling, TELLING))
+    read, told = Read.of(rows), rows.where(F.col("kind") != FILE)
     ahead_us = clocks.ahead_us(told)
     said = clocks.corrected(told, ahead_us)
-    moved = _kept(flat(clocks.corrected(rows, ahead_us), params.window_us, params.logs.span))
-    whole = _kept(without_windows(moved))
     of_links, of_nodes = _kept(links(said)), nodes(said)
-    over_time, in_all = (_kept(sides(table, of_links, of_nodes, params.address)) for table in (moved, whole))
-    time = time_of(moved, params.window_us)
-    shared = Shared(said, moved, whole, over_time, in_all, of_links, of_nodes, params, time)
+    wanted = known(of_links, of_nodes, params.address).toArrow()
+    facts = Facts.of(wanted, read.runs, is_cut=params.address is not None)
+    windows_us = widened(facts, read.span_us(params.logs.span), params.window_us)
+    adding = Adding(
+        params.window_us, max(windows_us.values()), _parts(spark, read), params.logs.span, facts.by_node(), ahead_us
+    )
+    over_time = _kept(_over_time(of_files, adding, OverTime(facts, windows_us)))
+    time = time_of(over_time, params.window_us)
+    whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
+    in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
+    shared = Shared(said, over_time, in_all, of_links, of_nodes, params, time)
     tables = {**shared.traffic(), **shared.others(), "clocks": clocks.table(spark, ahead_us)}
-    kept = [told, moved, whole, over_time, in_all, of_links]
-    return Tables({name: levels.times(table) for name, table in tables.items()}, time, kept)
+    shown = {name: traffic.times(table) for name, table in tables.items()}
+    return Tables(shown, time, windows_us, read, [rows, of_links, over_time, in_all])
 
 
-def time_of(moved: DataFrame, window_us: int) -> Time:
+def time_of(over_time: DataFrame, window_us: int) -> Time:
     """From the first window with traffic to the last."""
-    found = moved.agg(F.min("window"), F.max("window"), F.sum("messages")).first()
+    found = over_time.where(F.col("level") == TIME).agg(F.min("window"), F.max("other")).first()
     if found is None or found[0] is None:
         return Time(None, None, window_us / US_PER_S)
     return Time(found[0], found[1] + window_us, (found[1] + window_us - found[0]) / US_PER_S)
+
+
+def _parts(spark: SparkSession, read: Read) -> int:
+    """In how many parts windows are put together, each by one worker."""
+    return max(spark.sparkContext.defaultParallelism, read.records // RECORDS_OF_A_PART)
+
+
+def _over_time(files: DataFrame, adding: Adding, over_time: OverTime) -> DataFrame:
+    sums = files.mapInArrow(adding.__call__, PACKED)
+    return sums.repartitionById(adding.parts, "part").mapInArrow(over_time.__call__, ROWS)
 
 
 def _kept(table: DataFrame) -> DataFrame:

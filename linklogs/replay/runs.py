@@ -16,11 +16,11 @@ def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
     return known.withColumn("restart", F.row_number().over(in_time) - 1)
 
 
-def missing(said: DataFrame, whole: DataFrame) -> DataFrame:
+def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
     """Of each run: records that were lost for want of room, those that are here, and the share that is missing."""
     lost = said.where((F.col("kind") == Kind.NODE.value) & (F.col("event") == Event.LOST.value))
     lost = lost.groupBy("node", "run").agg(F.sum("count").alias("lost"))
-    moved = whole.groupBy("node", "run").agg(F.sum("messages").alias("moved"))
+    moved = flows.where(F.col("side") == "all").groupBy("node", "run").agg(F.sum("messages").alias("moved"))
     told = said.groupBy("node", "run").agg(F.count("*").alias("told"))
     both = moved.join(told, ["node", "run"], "full").join(lost, ["node", "run"], "full")
     counted = both.fillna(0, ["moved", "told", "lost"])

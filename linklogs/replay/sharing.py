@@ -5,38 +5,41 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from linklogs.replay.sides import CLIENT, OUT, crossing
+from addressing.link_log import Outcome
+from linklogs.replay.facts import CLIENT
 
 MOST_TALKERS = 100
 
 
-def takers(sides: DataFrame, links: DataFrame) -> DataFrame:
+def takers(moved: DataFrame, links: DataFrame) -> DataFrame:
     """Of each address: the share of each taker, and what times the even share that is. Takers that got nothing too.
 
-    Takers are links out of the mesh, to clients and to brokers; those that are copied to take all, and are left out.
+    ``moved``: the rows of links of the whole time. Takers are links out of the mesh, to clients and to brokers; those
+    that are copied to take all, and are left out.
     """
-    got = crossing(sides).where(F.col("side") == OUT).groupBy("node", "run", "link")
-    moved = got.agg(F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes"))
+    got = moved.where((F.col("side") == "out") & F.col("peer").isNotNull()).groupBy("node", "run", "link")
+    taken = got.agg(F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes"))
     is_taker = (F.col("direction") == "outgoing") & F.col("role").isin("consumer", "broker")
     is_shared = F.coalesce(~F.col("treatment").isin("multicast", "topic"), F.lit(True))
     known = links.where(is_taker & is_shared & F.col("address").isNotNull())
     facts = known.select("address", "treatment", "node", "run", "link", "role", "container", "user")
     of_address = Window.partitionBy("address")
-    joined = facts.join(moved, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
+    joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
     counted = joined.withColumn("takers", F.count("*").over(of_address))
     share = F.try_divide(F.col("messages"), F.sum("messages").over(of_address))
     return counted.withColumn("share", share).withColumn("times_even", F.col("share") * F.col("takers"))
 
 
-def talkers(sides: DataFrame) -> DataFrame:
+def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
     """The clients that sent, and that received, most: by container, user and host."""
     host = F.regexp_replace("remote_address", r":\d+$", "").alias("host")
-    rows = crossing(sides).where(F.col("peer") == CLIENT)
-    moved = rows.groupBy("side", "container", "user", host).agg(
+    whose = links.select("node", "run", "link", "container", "user", "remote_address")
+    rows = moved.where(F.col("peer") == CLIENT).join(F.broadcast(whose), ["node", "run", "link"])
+    by_client = rows.groupBy("side", "container", "user", host).agg(
         F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes")
     )
     of_side = Window.partitionBy("side")
-    ranked = moved.withColumn("share", F.col("messages") / F.sum("messages").over(of_side)).withColumn(
+    ranked = by_client.withColumn("share", F.col("messages") / F.sum("messages").over(of_side)).withColumn(
         "rank", F.row_number().over(of_side.orderBy(F.desc("messages"), F.desc("size_bytes")))
     )
     return ranked.where(F.col("rank") <= MOST_TALKERS)
@@ -54,13 +57,14 @@ def peers(connections: DataFrame) -> DataFrame:
     )
 
 
-def noteworthy(moved: DataFrame, links: DataFrame, most: int) -> DataFrame:
+def noteworthy(flows: DataFrame, links: DataFrame, most: int) -> DataFrame:
     """Deliveries that did not fare well, by window and by the links they came and went on; the latest ones."""
-    of_note = moved.where(F.col("outcome").isin("aborted", "sender_lost", "rejected", "modified"))
-    rows = of_note.groupBy("window", "node", "run", "incoming", "outgoing", "outcome").agg(
+    of_note = flows.where((F.col("side") == "pair") & (F.col("what") != Outcome.RELEASED.value))
+    named = of_note.withColumnsRenamed({"link": "incoming", "other": "outgoing", "what": "outcome"})
+    rows = named.groupBy("window", "node", "run", "incoming", "outgoing", "outcome").agg(
         F.sum("messages").alias("messages"),
         F.sum("size_bytes").alias("size_bytes"),
-        F.max("longest_us").alias("max_us"),
+        F.max("max_us").alias("max_us"),
     )
     latest = rows.orderBy(F.desc("window"), F.desc("messages")).limit(most)
     facts = links.select("node", "run", F.col("link").alias("incoming"), "address", "role", "container", "user")

@@ -45,7 +45,7 @@ def heat_map(summary: Summary) -> HeatMap | None:
     """The busiest links over time: the darker, the more messages a second."""
     if summary.began_us is None or summary.ended_us is None:
         return None
-    columns = min(MOST_COLUMNS, max(1, (summary.ended_us - summary.began_us) // summary.order.window_us))
+    columns = min(MOST_COLUMNS, max(1, (summary.ended_us - summary.began_us) // summary.window_us("links_by_window")))
     busiest = _busiest(summary)
     rates = _rates(summary, [(row["node"], row["run"], row["link"]) for row in busiest], columns)
     most = max((rate for line in rates for rate in line), default=0.0)

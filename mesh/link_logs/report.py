@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,31 +74,36 @@ def _report(order: Order, step: Step, out: Output) -> Summary:
 
         step(f"look at {order.logs}")
         logs = look(order.logs, order.span)
-        for notice in logs.notices[:MOST_NOTICES]:
-            out.say(f"left out: {notice}")
-        if len(logs.notices) > MOST_NOTICES:
-            out.say(f"left out: {len(logs.notices) - MOST_NOTICES:,} more, all in summary.json")
+        _tell_left_out(logs.notices, out)
         prepare(order.out)
         step("start Spark")
         with _session(order, logs) as spark:
-            return _with_spark(spark, order, logs, step)
+            return _with_spark(spark, order, logs, step, out)
+
+
+def _tell_left_out(notices: Sequence[str], out: Output) -> None:
+    for notice in notices[:MOST_NOTICES]:
+        out.say(f"left out: {notice}")
+    if len(notices) > MOST_NOTICES:
+        out.say(f"left out: {len(notices) - MOST_NOTICES:,} more, all in summary.json")
 
 
 MOST_NOTICES = 10
 AT_ONCE = 2
 
 
-def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step) -> Summary:
+def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step, out: Output) -> Summary:
     from linklogs.replay.run import Params
     from linklogs.replay.run import run as replay
 
     step("read the records")
     tables = replay(spark, Params(logs, order.window_us, order.address))
     try:
+        _tell_left_out(tables.read.notices, out)
         made = _all_made(tables, order, step)
     finally:
         tables.release()
-    return Summary.of(order, logs, tables.time, made)
+    return Summary.of(order, logs, tables, made)
 
 
 def _write(summary: Summary, found: list[Finding]) -> None:
@@ -129,7 +134,7 @@ def _session(order: Order, logs: Logs) -> Iterator[SparkSession]:
     from linklogs.session import open_session
 
     with _stderr_to(order.out / "spark.log"):
-        spark = open_session(order.master, dict(order.conf), logs.found.records if logs.found is not None else None)
+        spark = open_session(order.master, dict(order.conf))
     try:
         yield spark
     finally:

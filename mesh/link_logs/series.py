@@ -23,7 +23,7 @@ MOST_POINTS = 20_000
 def series(summary: Summary) -> dict[str, Any]:
     """Times in s since 1970, rates a second, latency in ms. Where nothing moved the rate is 0, with no latency."""
     rows = summary.tables["mesh_by_window"].to_pylist()
-    window_s = summary.order.window_us / 1e6
+    window_s = summary.window_us("mesh_by_window") / 1e6
     if not rows:
         return {"throughput": None, "latency": None}
     at = _times(rows, window_s)

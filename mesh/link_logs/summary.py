@@ -15,27 +15,38 @@ from mesh.link_logs.order import US_PER_S, Order
 
 if TYPE_CHECKING:
     from linklogs.reading import Logs
-    from linklogs.replay.run import Time
+    from linklogs.replay.run import Tables
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """``tables`` by name. ``records`` and ``size_bytes`` are of the files; None where only Spark has seen them."""
+    """``tables`` by name. ``records`` and ``size_bytes`` are of the files; that is None where only Spark has seen them.
+
+    ``wider_us``: windows of tables that would be too long with those that were asked for.
+    """
 
     order: Order
-    records: int | None
+    records: int
     size_bytes: int | None
     notices: tuple[str, ...]
     began_us: int | None
     ended_us: int | None
     seconds: float
     tables: Mapping[str, pa.Table]
+    wider_us: Mapping[str, int]
 
     @classmethod
-    def of(cls, order: Order, logs: Logs, time: Time, tables: Mapping[str, pa.Table]) -> Summary:
-        records = None if logs.found is None else logs.found.records
+    def of(cls, order: Order, logs: Logs, replayed: Tables, tables: Mapping[str, pa.Table]) -> Summary:
+        read, time = replayed.read, replayed.time
         size_bytes = None if logs.found is None else logs.found.size_bytes
-        return cls(order, records, size_bytes, logs.notices, time.from_us, time.to_us, time.seconds, tables)
+        notices = (*logs.notices, *read.notices)
+        wider = {f"{name}_by_window": each for name, each in replayed.windows_us.items() if each > order.window_us}
+        times = time.from_us, time.to_us, time.seconds
+        return cls(order, read.records, size_bytes, notices, *times, tables, wider)
+
+    def window_us(self, name: str) -> int:
+        """Of a table over time."""
+        return self.wider_us.get(name, self.order.window_us)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Of a table whose rows are few."""
@@ -54,6 +65,7 @@ class Summary:
             "to": format_time(self.ended_us, self.order.tz),
             "seconds": self.seconds,
             "window_s": self.order.window_us / US_PER_S,
+            "wider_windows_s": {name: each / US_PER_S for name, each in self.wider_us.items()},
             "address": self.order.address,
             "records": self.records,
             "size_bytes": self.size_bytes,

@@ -37,9 +37,15 @@ def headline(summary: Summary) -> str:
         time = "no message moved"
     else:
         time = f"{format_time(summary.began_us, tz)} to {format_time(summary.ended_us, tz)}"
-    read = "" if summary.records is None else f"; {summary.records:,} records, {words.size(summary.size_bytes)}"
+    size = "" if summary.size_bytes is None else f", {words.size(summary.size_bytes)}"
     left_out = f"; {len(summary.notices):,} files left out" if summary.notices else ""
-    return f"{time}{read}{left_out}"
+    return f"{time}; {summary.records:,} records{size}{left_out}{_wider(summary)}"
+
+
+def _wider(summary: Summary) -> str:
+    """Tables that would be too long with the windows that were asked for."""
+    wider = (f"{name} has windows of {words.duration(each)}" for name, each in summary.wider_us.items())
+    return "".join(f"; {each}" for each in wider)
 
 
 def _total(row: dict[str, Any]) -> tuple[object, ...]:

@@ -5,18 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from addressing.link_log import BUCKET_ERROR, bounds_of, bucket_of
-from linklogs.replay.columns import bucket, middle_us
+from addressing.link_log import BUCKET_ERROR
 from mesh_tests.link_logs import START_US, S, connection, delivery, line, link, node, write
 from mesh_tests.spark.reports import only, report, rows
-
-
-def test_the_bucket_of_a_column_is_that_of_the_schema_at_every_edge(spark: SparkSession) -> None:
-    edges = [value for power in range(4, 62) for value in (2**power - 1, 2**power, 2**power + 1, 3 * 2 ** (power - 1))]
-    table = spark.createDataFrame([(took, bucket_of(took)) for took in (*range(40), *edges)], "took long, wanted int")
-    for row in table.select("wanted", bucket("took").alias("found"), middle_us("wanted").alias("middle")).collect():
-        least, largest = bounds_of(row.wanted)
-        assert (row.found, row.middle) == (row.wanted, (least + largest) / 2)
 
 
 def test_a_message_over_two_routers_counts_once_in_the_mesh(spark: SparkSession, tmp_path: Path) -> None:

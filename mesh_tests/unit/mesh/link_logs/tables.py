@@ -52,7 +52,7 @@ def summary(notices: tuple[str, ...] = (), **given: list[dict[str, Any]]) -> Sum
     order = Order("logs", Path("out"), Span(), 10 * S, ZoneInfo("UTC"), None, None, ())
     empty = pa.table({name: pa.array([], pa.int64()) for name in ("window", "node", "run", "link", "messages")})
     tables = {name: pa.Table.from_pylist(given[name]) if name in given else empty for name in NAMES}
-    return Summary(order, 1000, 5000, notices, START_US, START_US + 20 * S, 20.0, tables)
+    return Summary(order, 1000, 5000, notices, START_US, START_US + 20 * S, 20.0, tables, {})
 
 
 def at(seconds: float) -> datetime:

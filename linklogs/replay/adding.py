@@ -1,0 +1,162 @@
+"""The only pass over all records: what was moved, added up by link, window and what became of it.
+
+A worker of Spark has it, on columns of hundreds of thousands of records at a time. What it gives may have a sum in
+several parts; linklogs/replay/levels.py puts those together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy
+import pyarrow
+
+from linklogs.moments import Span
+from linklogs.replay.codes import ALL, CAME, FAILED, PAIR, PARTS, QUEUE, QUEUE_PART, WENT, WHAT_BITS, Numbers
+from linklogs.replay.files import AT_ONCE, BadFile, files
+from linklogs.replay.grouping import Groups, changes, numbered
+from linklogs.replay.histograms import BUCKETS, bucket_of_each, pairs_of
+from linklogs.replay.moved import COLUMNS, Moved
+from linklogs.replay.sums import Sums, packed_by
+from linklogs.replay.telling import MOVED
+
+_WHATS: Final = 1 << WHAT_BITS
+_SIDES: Final = 8
+_COPY: Final = PARTS.index("copy")
+_MANY: Final = PARTS.index("many")
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """From node, path and content of files to PACKED sums, those of a window in one of ``parts``.
+
+    ``runs``: by node, then by number, the place of each; ``ahead_us``: by node, what its clock is ahead;
+    ``widest_us``: windows as wide as that are whole in a part.
+    """
+
+    window_us: int
+    widest_us: int
+    parts: int
+    span: Span
+    runs: Mapping[str, Mapping[int, int]]
+    ahead_us: Mapping[str, int]
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        for moved in _gathered(self._pieces(batches)):
+            adder = Adder(moved, moved.at_us // self.window_us * self.window_us)
+            sums = Sums.joined([adder.sides(), adder.failed(), adder.all()])
+            yield packed_by(sums.window // self.widest_us % self.parts, sums)
+
+    def _pieces(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[Moved]:
+        for file in files(batches):
+            if isinstance(file, BadFile):
+                continue
+            runs, ahead_us = self.runs.get(file.node, {}), self.ahead_us.get(file.node, 0)
+            try:
+                for table in file.pieces(MOVED, COLUMNS):
+                    yield Moved.of(table, runs, ahead_us).within(self.span)
+            except (pyarrow.ArrowException, OSError):
+                continue
+
+
+@dataclass(frozen=True, slots=True)
+class Adder:
+    """Records, and the window of each."""
+
+    moved: Moved
+    window: Numbers
+
+    def sides(self) -> Sums:
+        """By the link that each came on, the link that it went on, and its queue."""
+        moved = self.moved
+        is_queued = moved.part == QUEUE_PART
+        came = numpy.flatnonzero((moved.part != _COPY) & ~is_queued & (moved.incoming != 0))
+        went = numpy.flatnonzero((moved.part != _MANY) & ~is_queued & (moved.outgoing != 0))
+        queued = numpy.flatnonzero(is_queued)
+        link = numpy.concatenate([moved.incoming[came], moved.outgoing[went], moved.incoming[queued]])
+        side = numpy.repeat(numpy.array([CAME, WENT, QUEUE]), [len(came), len(went), len(queued)])
+        return self._sums(numpy.concatenate([came, went, queued]), side, link)
+
+    def failed(self) -> Sums:
+        """By both links."""
+        moved = self.moved
+        rows = numpy.flatnonzero(numpy.isin(moved.what, FAILED) & (moved.part != QUEUE_PART))
+        return self._sums(rows, numpy.full(len(rows), PAIR), moved.incoming[rows], moved.outgoing[rows])
+
+    def all(self) -> Sums:
+        """By run: how many there are."""
+        moved = self.moved
+        groups = Groups.by(moved.run)
+        zeros = numpy.zeros(len(groups), numpy.int64)
+        keys = (groups.keys - 1, zeros + ALL, zeros, zeros, zeros, zeros + self.window[0])
+        counted = (groups.added(moved.messages), groups.added(moved.size_bytes), groups.largest(moved.took_us))
+        return Sums(*keys, *counted, zeros, zeros[:0])
+
+    def _sums(self, rows: Numbers, side: Numbers, link: Numbers, other: Numbers | None = None) -> Sums:
+        links = _Links.of(self.moved.run[rows], side, link, other)
+        window, windows = numbered(self.window[rows])
+        thing = (links.number * max(1, len(windows)) + window) * _WHATS + self.moved.what[rows]
+        groups = Groups.by(thing * BUCKETS + bucket_of_each(self.moved.took_us[rows]))
+        counts = groups.added(self.moved.messages[rows])
+        in_order = groups.keys // BUCKETS
+        begins = changes(in_order)
+        whole = Groups(groups.order, groups.begins[begins], in_order[begins])
+        number, window_number = numpy.divmod(whole.keys // _WHATS, max(1, len(windows)))
+        return Sums(
+            *links.columns(number),
+            whole.keys % _WHATS,
+            windows[window_number],
+            whole.added(self.moved.messages[rows]),
+            whole.added(self.moved.size_bytes[rows]),
+            whole.largest(self.moved.took_us[rows]),
+            begins,
+            pairs_of(groups.keys % BUCKETS, counts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """Links with their side and run, numbered; ``keys`` are those numbers' own, and ``links`` the links in them."""
+
+    number: Numbers
+    keys: Numbers
+    runs: int
+    links: Numbers
+    others: Numbers
+
+    @classmethod
+    def of(cls, run: Numbers, side: Numbers, link: Numbers, other: Numbers | None) -> _Links:
+        link_number, links = numbered(link)
+        runs = int(run.max(initial=0)) + 1
+        key = (link_number * runs + run) * _SIDES + side
+        others = numpy.zeros(1, numpy.int64)
+        if other is not None:
+            other_number, others = numbered(other)
+            key = key * max(1, len(others)) + other_number
+        number, keys = numbered(key)
+        return cls(number, keys, runs, links, others)
+
+    def columns(self, number: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Run, side, link and other link."""
+        key, other = numpy.divmod(self.keys[number], max(1, len(self.others)))
+        rest, side = numpy.divmod(key, _SIDES)
+        link, run = numpy.divmod(rest, self.runs)
+        others = self.others[other] if len(self.others) else other
+        return run - 1, side, self.links[link], others
+
+
+def _gathered(pieces: Iterator[Moved]) -> Iterator[Moved]:
+    """Many small ones as one: so many that a pass over columns is worth its while."""
+    waiting: list[Moved] = []
+    count = 0
+    for piece in pieces:
+        if len(piece):
+            waiting.append(piece)
+            count += len(piece)
+        if count >= AT_ONCE // 2:
+            yield Moved.joined(waiting)
+            waiting, count = [], 0
+    if count:
+        yield Moved.joined(waiting)

@@ -1,0 +1,132 @@
+"""What is known of links, as arrays that each worker has: to whom a sum belongs.
+
+Made on the driver of the tables of links and runs, which are small: a row for each link, not for each message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy
+import pyarrow
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from linklogs.replay.codes import Numbers
+from linklogs.replay.columns import like
+
+CLIENT = "client"
+QUEUE = "queue"
+PEERS = (CLIENT, QUEUE)
+BETWEEN_ROUTERS = ("router", "edge")
+"""Roles of connections on which messages are on their way."""
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Texts by number; the number of a null is the last, and so is that of what is not known."""
+
+    words: tuple[str | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def column(self, numbers: Numbers) -> pyarrow.Array:
+        return pyarrow.array(self.words, pyarrow.string()).take(pyarrow.array(numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Of links, in the order of ``key``: run, and link within it. ``runs`` are (node, run).
+
+    ``peer``: who is beyond a link at the edge of the mesh, a place in PEERS; else UNKNOWN.
+    ``is_cut``: the report is of some links only, and what is of no known link is of none of those.
+    """
+
+    runs: tuple[tuple[str, int], ...]
+    key: Numbers
+    links_of_a_run: int
+    is_wanted: Numbers
+    connection: Numbers
+    peer: Numbers
+    address: Numbers
+    user: Numbers
+    addresses: Words
+    users: Words
+    is_cut: bool
+
+    @classmethod
+    def of(cls, table: pyarrow.Table, runs: Sequence[tuple[str, int]], *, is_cut: bool) -> Facts:
+        """``table`` has the columns of `known`."""
+        places = {run: place for place, run in enumerate(runs)}
+        whose = zip(table["node"].to_pylist(), table["run"].to_pylist(), strict=True)
+        run = numpy.array([places[each] for each in whose], numpy.int64)
+        link = table["link"].to_numpy()
+        most = int(link.max(initial=0)) + 1
+        order = numpy.argsort(run * most + link)
+        ordered = table.take(pyarrow.array(order))
+        address, addresses = _words(ordered["address"])
+        user, users = _words(ordered["user"])
+        key = (run * most + link)[order]
+        wanted = numpy.array(ordered["is_wanted"].to_pylist(), bool)
+        rest = _filled(ordered["connection"]), _filled(ordered["peer"])
+        return cls(tuple(runs), key, most, wanted, *rest, address, user, addresses, users, is_cut)
+
+    def places(self, run: Numbers, link: Numbers) -> Numbers:
+        """Where a link is in the arrays; UNKNOWN for one of which nothing was told."""
+        if not len(self.key):
+            return numpy.full(len(run), UNKNOWN)
+        key = run * self.links_of_a_run + link
+        place = numpy.minimum(numpy.searchsorted(self.key, key), len(self.key) - 1)
+        is_known = (self.key[place] == key) & (run >= 0) & (link < self.links_of_a_run)
+        return numpy.where(is_known, place, UNKNOWN)
+
+    def by_node(self) -> dict[str, dict[int, int]]:
+        """By node, then by the number of a run, its place."""
+        found: dict[str, dict[int, int]] = {}
+        for place, (node, run) in enumerate(self.runs):
+            found.setdefault(node, {})[run] = place
+        return found
+
+    def nodes(self) -> Words:
+        return Words(tuple(sorted({node for node, _ in self.runs})))
+
+    def node_of_run(self) -> Numbers:
+        """The number of the node in `nodes`, by place of the run."""
+        number = {node: place for place, node in enumerate(self.nodes().words)}
+        return numpy.array([number[node] for node, _ in self.runs], numpy.int64)
+
+
+def known(links: DataFrame, nodes: DataFrame, address: str | None) -> DataFrame:
+    """What `Facts` are made of; ``address``: a pattern."""
+    roles = nodes.groupBy("node").agg(F.max("role").alias("node_role"))
+    joined = links.join(F.broadcast(roles), "node", "left")
+    is_wanted = F.coalesce(like("address", address), F.lit(False)).alias("is_wanted")
+    return joined.select("node", "run", "link", "connection", "address", "user", _peer().alias("peer"), is_wanted)
+
+
+def _peer() -> Column:
+    """Null within the mesh, of brokers' own links (routers beside them have the same messages), and of unknown ones."""
+    is_router = F.coalesce(F.col("node_role") != "broker", F.lit(True))
+    is_route = F.col("role") == "route"
+    client, queue = PEERS.index(CLIENT), PEERS.index(QUEUE)
+    peer = (
+        F.when(F.col("role").isin("producer", "consumer"), client)
+        .when(F.col("role") == "broker", queue)
+        .when(is_route & (F.col("connection_role") == "broker"), queue)
+        .when(is_route & ~F.col("connection_role").isin(*BETWEEN_ROUTERS), client)
+    )
+    return F.when(is_router, peer)
+
+
+def _words(column: pyarrow.ChunkedArray) -> tuple[Numbers, Words]:
+    encoded = column.combine_chunks().dictionary_encode()
+    words = Words((*encoded.dictionary.to_pylist(), None))
+    return encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False).astype(numpy.int64), words
+
+
+def _filled(column: pyarrow.ChunkedArray) -> Numbers:
+    filled: Numbers = column.fill_null(UNKNOWN).to_numpy().astype(numpy.int64)
+    return filled

@@ -1,0 +1,116 @@
+"""Records of what was moved, a numpy column each, as pieces of files give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy
+import pyarrow
+
+from addressing.link_log import Kind
+from linklogs.moments import Span
+from linklogs.replay.codes import OTHER, PARTS, QUEUE_PART, WHATS, Numbers
+from linklogs.replay.telling import MOVED
+
+COLUMNS: Final = (
+    "kind",
+    "event",
+    "at_us",
+    "run",
+    "incoming",
+    "outgoing",
+    "outcome",
+    "part",
+    "count",
+    "size_bytes",
+    "took_us",
+    "queue",
+)
+_TRAFFIC: Final = MOVED.index(Kind.TRAFFIC)
+_MESSAGE: Final = MOVED.index(Kind.MESSAGE)
+_NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """``run``: the place of the run, counted from 1; 0 of an unknown one. ``incoming`` of a message is its queue."""
+
+    run: Numbers
+    what: Numbers
+    part: Numbers
+    incoming: Numbers
+    outgoing: Numbers
+    at_us: Numbers
+    messages: Numbers
+    size_bytes: Numbers
+    took_us: Numbers
+
+    def __len__(self) -> int:
+        return len(self.run)
+
+    @classmethod
+    def of(cls, table: pyarrow.Table, runs: Mapping[int, int], ahead_us: int) -> Moved:
+        """``runs``: places by the number of the run, of this node; ``ahead_us``: what its clock is ahead."""
+        kind, event = _words(table, "kind", MOVED), _words(table, "event", WHATS)
+        outcome = _words(table, "outcome", WHATS)
+        is_message = kind == _MESSAGE
+        what = numpy.where(outcome != _NONE, outcome, numpy.where(event != _NONE, event, OTHER))
+        part = numpy.where(is_message, QUEUE_PART, numpy.maximum(_words(table, "part", PARTS), 0))
+        return cls(
+            run=_places(_numbers(table, "run"), runs),
+            what=what,
+            part=part,
+            incoming=numpy.where(is_message, _numbers(table, "queue"), _numbers(table, "incoming")),
+            outgoing=_numbers(table, "outgoing"),
+            # What is told at the end of a second is of that second.
+            at_us=_numbers(table, "at_us") - ahead_us - (kind == _TRAFFIC),
+            messages=_numbers(table, "count", 1),
+            size_bytes=_numbers(table, "size_bytes"),
+            took_us=numpy.maximum(_numbers(table, "took_us"), 0),
+        )
+
+    def within(self, span: Span) -> Moved:
+        if span.is_all:
+            return self
+        is_within = numpy.ones(len(self), bool)
+        if span.from_us is not None:
+            is_within &= self.at_us >= span.from_us
+        if span.to_us is not None:
+            is_within &= self.at_us < span.to_us
+        return Moved(*(getattr(self, each.name)[is_within] for each in fields(Moved)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Moved]) -> Moved:
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(numpy.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+
+def _numbers(table: pyarrow.Table, name: str, null: int = 0) -> Numbers:
+    if name not in table.column_names:
+        return numpy.full(len(table), null, numpy.int64)
+    column = table[name]
+    numbers: Numbers = (column.fill_null(null) if column.null_count else column).to_numpy()
+    return numbers
+
+
+def _words(table: pyarrow.Table, name: str, words: Sequence[str]) -> Numbers:
+    """The place of each word in ``words``; _NONE of null, and of any other."""
+    if name not in table.column_names:
+        return numpy.full(len(table), _NONE, numpy.int64)
+    column = table[name].combine_chunks()
+    places = [words.index(word) if word in words else _NONE for word in column.dictionary.to_pylist()]
+    indices = column.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
+    found: Numbers = numpy.array([*places, _NONE], numpy.int64)[indices]
+    return found
+
+
+def _places(run: Numbers, runs: Mapping[int, int]) -> Numbers:
+    """Mostly all are of one run."""
+    if len(run) and run[0] == run[-1] and (run == run[0]).all():
+        return numpy.full(len(run), runs.get(int(run[0]), _NONE) + 1, numpy.int64)
+    known, inverse = numpy.unique(run, return_inverse=True)
+    places: Numbers = numpy.array([runs.get(int(each), _NONE) + 1 for each in known], numpy.int64)[inverse]
+    return places

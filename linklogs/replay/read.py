@@ -1,0 +1,52 @@
+"""What was there to be read: of which runs of nodes, how many records, of what time, and what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from linklogs.moments import Span
+from linklogs.replay.telling import FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """``runs`` are (node, run); ``first_us`` and ``last_us``: of all records, None where no file says.
+
+    ``notices``: a sentence for each file that could not be read.
+    """
+
+    runs: tuple[tuple[str, int], ...]
+    records: int
+    first_us: int | None
+    last_us: int | None
+    notices: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rows: DataFrame) -> Read:
+        """Of rows of TELLING."""
+        is_file = F.col("kind") == FILE
+        by_run = rows.groupBy("node", "run").agg(
+            F.sum(F.when(is_file, F.col("count"))).alias("records"),
+            F.min(F.when(is_file, F.col("at_us"))).alias("first_us"),
+            F.max(F.when(is_file, F.col("last_us"))).alias("last_us"),
+            F.collect_set("notice").alias("notices"),
+        )
+        found = by_run.collect()
+        return cls(
+            tuple(sorted((row.node, row.run) for row in found if row.run is not None)),
+            sum(row.records or 0 for row in found),
+            min((row.first_us for row in found if row.first_us is not None), default=None),
+            max((row.last_us for row in found if row.last_us is not None), default=None),
+            tuple(sorted(notice for row in found for notice in row.notices)),
+        )
+
+    def span_us(self, asked: Span) -> int:
+        """Of what was asked for and is there."""
+        if self.first_us is None or self.last_us is None:
+            return 0
+        begins = self.first_us if asked.from_us is None else max(self.first_us, asked.from_us)
+        ends = self.last_us if asked.to_us is None else min(self.last_us, asked.to_us)
+        return max(0, ends - begins)

@@ -1,0 +1,57 @@
+"""Rows of all tables of traffic, in the one shape that a worker of Spark may give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow
+
+from linklogs.replay.measures import MEASURES
+
+_KEYS: Final = {
+    "level": "string",
+    "window": "long",
+    "node": "string",
+    "run": "long",
+    "connection": "long",
+    "link": "long",
+    "other": "long",
+    "address": "string",
+    "user": "string",
+    "side": "string",
+    "peer": "string",
+    "what": "string",
+    "bucket": "long",
+    "least_us": "long",
+    "largest_us": "long",
+    "sums": "binary",
+}
+"""``sums`` is what another pass reads, as Arrow writes it to a file."""
+
+_FIELDS: Final = {**_KEYS, **MEASURES}
+ROWS: Final = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
+
+_TYPES: Final = {
+    "string": pyarrow.string(),
+    "long": pyarrow.int64(),
+    "double": pyarrow.float64(),
+    "binary": pyarrow.binary(),
+}
+SCHEMA: Final = pyarrow.schema([(name, _TYPES[kind]) for name, kind in _FIELDS.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """So many rows of one level."""
+
+    level: str
+    count: int
+
+    def batch(self, columns: Mapping[str, pyarrow.Array]) -> pyarrow.RecordBatch:
+        """Null where no column is given."""
+        given = {"level": pyarrow.array([self.level] * self.count, pyarrow.string()), **columns}
+        nulls = {kind: pyarrow.nulls(self.count, kind) for kind in _TYPES.values()}
+        arrays = [given[field.name].cast(field.type) if field.name in given else nulls[field.type] for field in SCHEMA]
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=SCHEMA)

@@ -1,0 +1,92 @@
+"""Many sums with a histogram each, as columns: what passes over the records hand to each other, through Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy
+import pyarrow
+import pyarrow.ipc
+
+from linklogs.replay.codes import Numbers
+
+PACKED: Final = "part int, sums binary"
+"""Sums of one part, as Arrow writes them to a file: for Spark one value, which it has no need to look into."""
+_PACKED: Final = pyarrow.schema([("part", pyarrow.int32()), ("sums", pyarrow.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """All arrays are of one length but ``pairs``, which has the histograms one after the other.
+
+    ``link``: of the side, or the queue; ``other``: the other link of a pair, else 0; ``window``: its begin, us;
+    ``begins``: where each histogram begins.
+    """
+
+    run: Numbers
+    side: Numbers
+    link: Numbers
+    other: Numbers
+    what: Numbers
+    window: Numbers
+    messages: Numbers
+    size_bytes: Numbers
+    longest_us: Numbers
+    begins: Numbers
+    pairs: Numbers
+
+    def __len__(self) -> int:
+        return len(self.run)
+
+    def lengths(self) -> Numbers:
+        """How many pairs each histogram has."""
+        return numpy.diff(self.begins, append=len(self.pairs))
+
+    def where(self, mask: Numbers) -> Sums:
+        lengths = self.lengths()
+        kept = lengths[mask]
+        columns = [getattr(self, name)[mask] for name in _COLUMNS]
+        return Sums(*columns, *[numpy.cumsum(kept) - kept, self.pairs[numpy.repeat(mask, lengths)]])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Sums]) -> Sums:
+        columns = [numpy.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS]
+        lengths = numpy.concatenate([part.lengths() for part in parts])
+        pairs = numpy.concatenate([part.pairs for part in parts])
+        return cls(*columns, *[numpy.cumsum(lengths) - lengths, pairs])
+
+    def packed(self) -> bytes:
+        names = (*_COLUMNS, "begins")
+        rows = pyarrow.record_batch([pyarrow.array(getattr(self, name)) for name in names], names=list(names))
+        pairs = pyarrow.record_batch([pyarrow.array(self.pairs)], names=["pairs"])
+        sink = pyarrow.BufferOutputStream()
+        for batch in (rows, pairs):
+            with pyarrow.ipc.new_stream(sink, batch.schema) as stream:
+                stream.write_batch(batch)
+        packed: bytes = sink.getvalue().to_pybytes()
+        return packed
+
+    @classmethod
+    def unpacked(cls, packed: pyarrow.Buffer) -> Sums:
+        source = pyarrow.BufferReader(packed)
+        tables = [pyarrow.ipc.open_stream(source).read_all() for _ in range(2)]
+        return cls(*(column.to_numpy() for table in tables for column in table.columns))
+
+
+_COLUMNS: Final = tuple(each.name for each in fields(Sums))[:-2]
+
+
+def packed_by(parts: Numbers, sums: Sums) -> pyarrow.RecordBatch:
+    """PACKED, a row for each different number of ``parts``."""
+    found = numpy.unique(parts)
+    packed = [sums.where(parts == part).packed() if len(found) > 1 else sums.packed() for part in found]
+    columns = [pyarrow.array(found, pyarrow.int32()), pyarrow.array(packed, pyarrow.binary())]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=_PACKED)
+
+
+def unpacked(batches: Iterable[pyarrow.RecordBatch]) -> Sums | None:
+    """Of batches with a column `sums`, all as one; None if there are none."""
+    found = [Sums.unpacked(each.as_buffer()) for batch in batches for each in batch["sums"]]
+    return Sums.joined(found) if found else None

@@ -1,0 +1,66 @@
+"""Tables of traffic, from the passes over the records: links and connections with their facts, times to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, Level
+from linklogs.replay.measures import MEASURES
+from linklogs.replay.things import CONNECTION_FACTS, LINK_FACTS
+
+BY_WINDOW = "_by_window"
+TIMES = ("opened_us", "closed_us", "cause")
+SHOWN = ("opened_us", "closed_us", "at_us", "first_us", "last_us", "until_us")
+
+
+def in_all(rows: DataFrame) -> dict[str, DataFrame]:
+    return {level.name: _of(rows, level).select(*level.names, *MEASURES) for level in LEVELS}
+
+
+def by_window(rows: DataFrame) -> dict[str, DataFrame]:
+    """The times of windows are when they begin."""
+    begins = F.timestamp_micros("window").alias("window")
+    return {level.name + BY_WINDOW: _of(rows, level).select(begins, *level.names, *MEASURES) for level in LEVELS}
+
+
+def moved(rows: DataFrame) -> DataFrame:
+    """What each link moved in all; ``peer`` of those at the edge of the mesh."""
+    of_links = rows.where(F.col("level") == "links")
+    return of_links.select("node", "run", "link", "side", "peer", "messages", "size_bytes")
+
+
+def flows(rows: DataFrame) -> DataFrame:
+    """By side (linklogs/replay/codes.py) and what became of it."""
+    names = ("window", "node", "run", "side", "link", "other", "what", "messages", "size_bytes", "max_us")
+    return rows.where(F.col("level") == FLOWS).select(*names)
+
+
+def latency(rows: DataFrame) -> DataFrame:
+    """How many messages crossed the mesh in each bucket of latency, and its bounds."""
+    found = rows.where(F.col("level") == LATENCY)
+    return found.select("side", "peer", "bucket", "messages", "least_us", "largest_us").orderBy("bucket")
+
+
+def described(tables: Mapping[str, DataFrame], links: DataFrame, connections: DataFrame) -> dict[str, DataFrame]:
+    """Links and connections with their facts: also those on which nothing moved."""
+    of_links = links.select("node", "run", "link", *LINK_FACTS, *TIMES)
+    of_connections = connections.select("node", "run", "connection", *CONNECTION_FACTS, *TIMES)
+    return {
+        **tables,
+        "links": of_links.join(tables["links"], ["node", "run", "link"], "full"),
+        "connections": of_connections.join(tables["connections"], ["node", "run", "connection"], "full"),
+    }
+
+
+def times(table: DataFrame) -> DataFrame:
+    """With times that people can read in place of numbers: `opened_us` becomes `opened_at`."""
+    for name in [name for name in table.columns if name in SHOWN]:
+        table = table.withColumn(name, F.timestamp_micros(name)).withColumnRenamed(name, f"{name[:-3]}_at")
+    return table
+
+
+def _of(rows: DataFrame, level: Level) -> DataFrame:
+    return rows.where(F.col("level") == level.name)

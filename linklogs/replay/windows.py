@@ -1,0 +1,22 @@
+"""How wide is a window of each level? As asked for, unless its table would be too long for anybody to read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from linklogs.replay.facts import Facts
+from linklogs.replay.levels import LEVELS
+
+MOST_ROWS: Final = 1_000_000
+WIDER: Final = (1, 2, 6, 12, 60, 360, 8640)
+"""Each divides the next: of windows of 10 s, 20 s, 1 and 2 min, 10 min, an hour, a day."""
+
+
+def widened(facts: Facts, span_us: int, window_us: int) -> dict[str, int]:
+    """By level, in us."""
+    windows = span_us // window_us + 1
+    return {level.name: window_us * _times(level.things(facts) * windows) for level in LEVELS}
+
+
+def _times(rows: int) -> int:
+    return next((times for times in WIDER if rows // times <= MOST_ROWS), WIDER[-1])

@@ -1,0 +1,237 @@
+"""What was moved, added up without Spark: as many as there were, whatever the batches, files and parts."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+
+from linklogs.moments import Span
+from linklogs.parquet import batch_of_rows, metadata, open_writer
+from linklogs.replay import adding
+from linklogs.replay.adding import Adding
+from linklogs.replay.facts import Facts
+from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, TIME, WHOLE, InAll, OverTime
+from linklogs.replay.telling import FILE, telling
+from linklogs.replay.windows import MOST_ROWS, widened
+from mesh_tests.link_logs import RUN, START_US, Row, S, delivery, write
+
+WINDOW_US = 10 * S
+NODES = ("r1", "r2")
+LINKS = range(1, 6)
+UNTOLD = 3
+OUTCOMES = ("accepted", "accepted", "released", "modified", "none")
+
+
+def facts(*, wanted: tuple[int, ...] = tuple(LINKS), is_cut: bool = False) -> Facts:
+    """Links 1, 2 and 4 are of clients, 5 is within the mesh; of UNTOLD nothing was told."""
+    rows = [
+        {
+            "node": node,
+            "run": RUN,
+            "link": link,
+            "connection": link % 2,
+            "address": f"a{link % 3}",
+            "user": "ada",
+            "peer": 0 if link < 5 else None,
+            "is_wanted": link in wanted,
+        }
+        for node in NODES
+        for link in LINKS
+        if link != UNTOLD
+    ]
+    schema = pyarrow.schema(
+        [("node", pyarrow.string()), ("run", pyarrow.int64()), ("link", pyarrow.int64()),
+         ("connection", pyarrow.int64()), ("address", pyarrow.string()), ("user", pyarrow.string()),
+         ("peer", pyarrow.int32()), ("is_wanted", pyarrow.bool_())]
+    )  # fmt: skip
+    table = pyarrow.Table.from_pylist(rows, schema)
+    return Facts.of(table, [(node, RUN) for node in NODES], is_cut=is_cut)
+
+
+def as_spark_has_them(root: Path) -> Iterator[pyarrow.RecordBatch]:
+    for path in sorted(root.rglob("*.parquet")):
+        node = path.parent.parent.name.removeprefix("node=")
+        columns = {"node": [node], "path": [str(path)], "content": [path.read_bytes()]}
+        yield pyarrow.RecordBatch.from_pydict(columns)
+
+
+def random_logs(root: Path, seed: int, count: int) -> dict[str, list[Row]]:
+    """Several files of each node, full and summary, multicast and failures."""
+    draw = random.Random(seed)
+    rows = {
+        node: [
+            delivery(
+                draw.uniform(0, 45),
+                draw.choice(LINKS),
+                draw.choice([0, *LINKS]),
+                draw.randrange(10**6),
+                outcome=draw.choice(OUTCOMES),
+                size_bytes=draw.randrange(1000),
+                part=draw.choice(("whole", "whole", "many", "copy")),
+                count=draw.randrange(1, 4),
+                kind=draw.choice(("delivery", "traffic")),
+            )
+            for _ in range(count)
+        ]
+        for node in NODES
+    }
+    for node, each in rows.items():
+        for place in range(3):
+            write(root, node, each[place::3], name=f"1-{place}")
+    return rows
+
+
+def replayed(root: Path, known: Facts, windows_us: dict[str, int], parts: int, span: Span) -> list[dict[str, Any]]:
+    """All rows, by window and in all, as the workers of Spark make them."""
+    add = Adding(WINDOW_US, max(windows_us.values()), parts, span, known.by_node(), {})
+    sums = list(add(as_spark_has_them(root)))
+    rows: list[dict[str, Any]] = []
+    for part in range(parts):
+        mine = [batch.filter(pyarrow.compute.equal(batch["part"], part)) for batch in sums]
+        rows += [row for batch in OverTime(known, windows_us)(iter(mine)) for row in batch.to_pylist()]
+    whole = pyarrow.RecordBatch.from_pydict({"sums": [row["sums"] for row in rows if row["level"] == WHOLE]})
+    in_all = InAll(known, 50.0)(iter([whole]))
+    return rows + [{**row, "in_all": True} for batch in in_all for row in batch.to_pylist()]
+
+
+def expected(rows: dict[str, list[Row]], windows_us: int | None) -> Counter[tuple[Any, ...]]:
+    """Messages, bytes and failures of each link and side, one record after the other."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for node, each in rows.items():
+        for row in each:
+            at_us = int(row["at_us"] or 0) - (row["kind"] == "traffic")
+            window = None if windows_us is None else at_us // windows_us * windows_us
+            for side, link, not_part in (("in", "incoming", "copy"), ("out", "outgoing", "many")):
+                if row[link] and row["part"] != not_part:
+                    key = (window, node, row[link], side)
+                    found[*key, "messages"] += int(row["count"] or 0)
+                    found[*key, "size_bytes"] += int(row["size_bytes"] or 0)
+                    found[*key, str(row["outcome"])] += int(row["count"] or 0)
+                    found[*key, "max_us"] = max(found[*key, "max_us"], int(row["took_us"] or 0))
+    return found
+
+
+def of_links(rows: list[dict[str, Any]], *, in_all: bool) -> Counter[tuple[Any, ...]]:
+    found: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        if row["level"] == "links" and bool(row.get("in_all")) == in_all:
+            key = (row["window"], row["node"], row["link"], row["side"])
+            for name in ("messages", "size_bytes", "max_us", *OUTCOMES):
+                found[*key, name] = row[name]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("at_once", "parts"), [(7, 3), (1 << 20, 1)])
+def test_links_have_all_that_came_and_went_whatever_the_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, at_once: int, parts: int
+) -> None:
+    monkeypatch.setattr(adding, "AT_ONCE", at_once)
+    logs = random_logs(tmp_path, seed, 200)
+    windows_us = {level.name: WINDOW_US for level in LEVELS}
+    rows = replayed(tmp_path, facts(), windows_us, parts, Span())
+    assert +of_links(rows, in_all=False) == +expected(logs, WINDOW_US)
+    assert +of_links(rows, in_all=True) == +expected(logs, None)
+
+
+def test_levels_of_wider_windows_add_up_to_the_same(tmp_path: Path) -> None:
+    logs = random_logs(tmp_path, 1, 300)
+    windows_us = {level.name: WINDOW_US * (2 if level.name == "links" else 1) for level in LEVELS}
+    rows = replayed(tmp_path, facts(), windows_us, 2, Span())
+    assert +of_links(rows, in_all=False) == +expected(logs, 2 * WINDOW_US)
+
+
+def test_every_level_counts_what_its_links_count(tmp_path: Path) -> None:
+    random_logs(tmp_path, 2, 300)
+    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 2, Span())
+    for is_whole in (False, True):
+        mine = [row for row in rows if bool(row.get("in_all")) == is_whole]
+        total = {name: sum(row["messages"] for row in mine if row["level"] == name) for name in names()}
+        at_edge = sum(row["messages"] for row in mine if row["level"] == "links" and row["peer"] is not None)
+        told = sum(row["messages"] for row in mine if row["level"] == "links" and row["link"] != UNTOLD)
+        assert total["routers"] == total["links"]
+        assert total["connections"] == told
+        assert total["mesh"] == total["addresses"] == total["users"] == at_edge
+        assert at_edge < told < total["links"]
+    latency = sum(row["messages"] for row in rows if row["level"] == LATENCY)
+    assert latency == total["mesh"]
+
+
+def test_a_connection_counts_its_links_and_no_row_comes_twice(tmp_path: Path) -> None:
+    logs = random_logs(tmp_path, 4, 300)
+    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 3, Span())
+    for level in LEVELS:
+        mine = [row for row in rows if row["level"] == level.name]
+        assert len({tuple(row[name] for name in ("window", *level.names)) for row in mine}) == len(mine)
+    wanted: Counter[tuple[Any, ...]] = Counter()
+    for (_, node, link, side, name), count in expected(logs, None).items():
+        if name == "messages" and link != UNTOLD:
+            wanted[node, link % 2, side] += count
+    whole = [row for row in rows if row["level"] == "connections" and row.get("in_all")]
+    assert {(row["node"], row["connection"], row["side"]): row["messages"] for row in whole} == wanted
+
+
+def test_records_of_several_kinds_may_lie_together(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", [])
+    rows = [delivery(1, 1, 2), {"kind": "link", "event": "opened", "at_us": START_US, "run": RUN, "link": 1}]
+    with open_writer(path, metadata("r1", RUN, "test")) as writer:
+        writer.write_batch(batch_of_rows(rows))
+    told = [row for batch in telling(as_spark_has_them(tmp_path)) for row in batch.to_pylist()]
+    assert [row["kind"] for row in told] == ["link", FILE]
+    made = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, Span())
+    assert {row["link"] for row in made if row["level"] == "links"} == {1, 2}
+    assert [row["messages"] for row in made if row["level"] == FLOWS and row["side"] == "all"] == [1]
+
+
+def names() -> list[str]:
+    return [level.name for level in LEVELS]
+
+
+def test_a_cut_report_has_wanted_links_only(tmp_path: Path) -> None:
+    random_logs(tmp_path, 3, 100)
+    known = facts(wanted=(2,), is_cut=True)
+    rows = replayed(tmp_path, known, {level.name: WINDOW_US for level in LEVELS}, 1, Span())
+    assert {row["link"] for row in rows if row["level"] == "links"} == {2}
+    assert {row["address"] for row in rows if row["level"] == "addresses"} == {"a2"}
+
+
+def test_only_records_of_the_time_are_added(tmp_path: Path) -> None:
+    write(tmp_path, "r1", [delivery(second, 1, 0) for second in range(40)])
+    span = Span(START_US + 10 * S, START_US + 30 * S)
+    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, span)
+    assert [row["messages"] for row in rows if row["level"] == "mesh"] == [10, 10, 20]
+    times = [(row["window"] - START_US, row["other"] - START_US) for row in rows if row["level"] == TIME]
+    assert times == [(10 * S, 20 * S)]
+
+
+def test_failures_are_told_by_both_links_and_window(tmp_path: Path) -> None:
+    odd = [delivery(1, 1, 2, outcome="released"), delivery(2, 1, 2, outcome="released"), delivery(1, 1, 3)]
+    write(tmp_path, "r1", odd)
+    rows = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, Span())
+    failed = [row for row in rows if row["level"] == FLOWS and row["side"] == "pair"]
+    assert [(row["link"], row["other"], row["what"], row["messages"]) for row in failed] == [(1, 2, "released", 2)]
+
+
+def test_a_torn_file_is_a_sentence_and_the_others_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", [delivery(1, 1, 2)])
+    (path.parent / "0-0.parquet").write_bytes(path.read_bytes()[:-50])
+    rows = [row for batch in telling(as_spark_has_them(tmp_path)) for row in batch.to_pylist()]
+    notices = [row["notice"] for row in rows if row["kind"] == FILE and row["notice"]]
+    assert len(notices) == 1
+    assert notices[0].startswith(f"{path.parent / '0-0.parquet'} is torn, or no Parquet file")
+    assert [row["count"] for row in rows if row["kind"] == FILE and row["notice"] is None] == [1]
+
+
+def test_windows_get_wider_only_where_a_table_would_be_too_long() -> None:
+    known = facts()
+    assert set(widened(known, 3600 * S, WINDOW_US).values()) == {WINDOW_US}
+    windows = 3 * MOST_ROWS // len(known.key)
+    wider = widened(known, windows * WINDOW_US, WINDOW_US)
+    assert wider["links"] == 6 * WINDOW_US
+    assert wider["mesh"] == 2 * WINDOW_US
