@@ -31,14 +31,24 @@
     };
   }
 
-  const line = (label, name, value, more = {}) => ({ label, stroke: color(name), value, width: 1.5, points: { show: false }, ...more });
+  // A line has two ends: a value between two that are not there would be nothing, so it is a dot.
+  function alone(u, i) {
+    const values = u.data[i];
+    const found = [];
+    for (let at = 0; at < values.length; at++) if (values[at] != null && values[at - 1] == null && values[at + 1] == null) found.push(at);
+    return found.length ? found : null;
+  }
+  const line = (label, name, value, more = {}) => ({ label, stroke: color(name), value, width: 1.5, points: { show: false, size: 7, fill: color(name), filter: alone }, ...more });
+
+  // One moment has no width: a window on either side of it is shown too.
+  const around = (at) => (at.length === 1 ? { range: () => [at[0] - data.window_s, at[0] + data.window_s] } : {});
 
   function throughput({ at, lines, failed }, width) {
     const value = (u, rate) => formatRate(rate);
     return [
       {
         ...base(width, 200, (u, splits) => splits.map(formatRate)),
-        scales: { y: { range: (u, least, most) => [0, (most || 1) * 1.1] } },
+        scales: { x: around(at), y: { range: (u, least, most) => [0, (most || 1) * 1.1] } },
         series: [{}, ...lines.map((each, i) => line(each.label, LINES[i], value)), line("not accepted", "failed", value, { fill: color("failed-fill") })],
       },
       [at, ...lines.map((each) => each.values), failed],
@@ -53,7 +63,7 @@
     return [
       {
         ...base(width, 200, (u, splits) => splits.map((ms) => (ms == null ? "" : formatMs(ms))), { filter: decade, space: 20 }),
-        scales: { y: { distr: 3 } },
+        scales: { x: around(at), y: { distr: 3 } },
         series: [{}, line("longest", "max", value, { dash: [1, 3] }), line("p99", "p99", value, { dash: [6, 3] }), line("p50", "p50", value, { width: 2 })],
       },
       [at, above0(max), above0(p99), above0(p50)],
