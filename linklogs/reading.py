@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -12,6 +11,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from addressing.link_log import COLUMNS
 from linklogs.finding import Found, NoLogs, find
+from linklogs.holding import is_local, local_path
 from linklogs.moments import Span
 
 TYPES = {"string": StringType(), "int64": LongType()}
@@ -40,16 +40,11 @@ class Logs:
         return self.found.notices if self.found is not None else ()
 
 
-def is_local(path: str) -> bool:
-    return "://" not in path or path.startswith("file://")
-
-
 def look(path: str, span: Span) -> Logs:
     """Needs no Spark. Raise NoLogs where nothing can be read."""
     if not is_local(path):
         return Logs(path, span, None)
-    # Spark takes no relative ones.
-    local = os.path.abspath(path.removeprefix("file://"))
+    local = local_path(path)
     return Logs(local, span, find(local, span))
 
 
@@ -59,13 +54,19 @@ def records(spark: SparkSession, logs: Logs) -> DataFrame:
     Rows are not cut to that time: what was open when it began is told before it. Raise NoLogs for an empty path.
     """
     reader = spark.read.schema(SCHEMA).option("basePath", logs.path)
+    found = logs.found
     try:
-        if logs.found is not None:
-            return reader.parquet(*(f"file://{path}" for path in logs.found.paths()))
-        rows = reader.parquet(logs.path)
+        if found is None:
+            return reader.parquet(logs.path).where(_hours(logs.span))
+        rows = reader.parquet(*_urls(found.paths()))
+        # Spark has listed them by now. What was merged since it was found would be read twice.
+        return rows if found.is_unchanged() else reader.parquet(*_urls(found.files()))
     except AnalysisException as error:
         raise NoLogs(f"{logs.path} cannot be read: {str(error).splitlines()[0]}") from None
-    return rows.where(_hours(logs.span))
+
+
+def _urls(paths: list[str]) -> list[str]:
+    return [f"file://{path}" for path in paths]
 
 
 def _hours(span: Span) -> Column:

@@ -37,7 +37,8 @@ def talkers(sides: DataFrame) -> DataFrame:
     )
     of_side = Window.partitionBy("side")
     ranked = moved.withColumn("share", F.col("messages") / F.sum("messages").over(of_side)).withColumn(
-        "rank", F.row_number().over(of_side.orderBy(F.desc("messages"), F.desc("size_bytes")))
+        "rank",
+        F.row_number().over(of_side.orderBy(F.desc("messages"), F.desc("size_bytes"), "container", "user", "host")),
     )
     return ranked.where(F.col("rank") <= MOST_TALKERS)
 
