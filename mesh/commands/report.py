@@ -20,6 +20,7 @@ OF_LOGS = {
     "window": "--window",
     "master": "--master",
     "conf": "--conf",
+    "topology": "--topology",
 }
 """What tables that are there cannot be asked for any more."""
 
@@ -35,6 +36,9 @@ OF_LOGS = {
 @click.option("--window", type=DURATION, default="10s", help="Length of the steps in time. [default: 10s]")
 @click.option("--master", default="local[*]", help="Where Spark runs. [default: local[*], this machine]")
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
+@click.option("-t", "--topology", envvar="AMQPMESH_TOPOLOGY", show_envvar=True, metavar="FILE|DIR",
+              type=click.Path(path_type=Path),
+              help="Tell detours against the cheapest paths of this. [default: those that routers told]")  # fmt: skip
 @click.option("--tables", metavar="DIR", type=click.Path(path_type=Path),
               help="Instead of LOGS: what a job under spark-submit wrote. Needs no Spark.")  # fmt: skip
 @output_options
@@ -50,6 +54,7 @@ def command(out: Output, **options: Any) -> int:
       amqpmesh report linklogs --out report
       amqpmesh report linklogs --out report --from 2026-11-24T13:00 --to 2026-11-24T14:00 --address 'orders.*'
       amqpmesh report s3a://logs/mesh --out report --master spark://host:7077 --conf spark.executor.memory=4g
+      amqpmesh report linklogs --out report --topology amqpmesh.yml
       amqpmesh report --tables today --out report
     """
     if (options["logs"] is None) == (options["tables"] is None):

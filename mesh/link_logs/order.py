@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from linklogs.asked import US_PER_S as US_PER_S
 from linklogs.asked import span_of, window_us_of, zone_of
 from linklogs.moments import Span
 from mesh.failure import CommandFailed
+
+if TYPE_CHECKING:
+    from addressing.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +29,25 @@ class Order:
     address: str | None
     master: str | None
     conf: tuple[tuple[str, str], ...]
+    topology: Topology | None = None
+    """Against whose cheapest paths detours are told; None: those that routers told."""
 
 
 def order_of(options: Mapping[str, Any]) -> Order:
-    """Raise ValueError for options that cannot be meant."""
+    """Raise ValueError for options that cannot be meant, TopologyInvalid for a topology that is wrong."""
     tz = zone_of(options["tz"])
     span = span_of(options["since"], options["until"], tz)
     where = (options["logs"], options["directory"], span, window_us_of(options["window"]), tz)
-    return Order(*where, options["address"], options["master"], settings(options["conf"]))
+    how = (options["address"], options["master"], settings(options["conf"]))
+    return Order(*where, *how, _topology_of(options["topology"]))
+
+
+def _topology_of(path: Path | None) -> Topology | None:
+    if path is None:
+        return None
+    from mesh.topology_file import load_topology
+
+    return load_topology(path)
 
 
 def settings(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -26,8 +26,9 @@ from mesh.link_logs.terminal import tell
 from mesh.output import Output
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from addressing.topology import Topology
     from linklogs.reading import Logs
     from linklogs.replay.run import Tables
 
@@ -86,12 +87,19 @@ def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step) -> Su
     from linklogs.replay.run import run as replay
 
     step("read the records")
-    tables = replay(spark, Params(logs, order.window_us, order.address))
+    cheapest = None if order.topology is None else _cheapest(spark, order.topology)
+    tables = replay(spark, Params(logs, order.window_us, order.address, cheapest))
     try:
         made = _all_made(tables, order, step)
     finally:
         tables.release()
     return Summary.of(order, logs, tables.time, made)
+
+
+def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
+    from mesh.link_logs.cheapest import cheapest_paths
+
+    return spark.createDataFrame(cheapest_paths(topology))
 
 
 def _all_made(tables: Tables, order: Order, step: Step) -> dict[str, pa.Table]:

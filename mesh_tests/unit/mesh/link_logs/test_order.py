@@ -18,7 +18,15 @@ HOUR_US = 3_600_000_000
 
 
 def options(**more: Any) -> dict[str, Any]:
-    given = {"logs": "logs", "directory": Path("out"), "since": None, "until": None, "address": None, "tz": "UTC"}
+    given = {
+        "logs": "logs",
+        "directory": Path("out"),
+        "since": None,
+        "until": None,
+        "address": None,
+        "tz": "UTC",
+        "topology": None,
+    }
     return {**given, "window": 10.0, "master": "local[*]", "conf": (), **more}
 
 
