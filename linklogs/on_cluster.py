@@ -19,7 +19,8 @@ def is_cluster(master: str | None) -> bool:
 
 def settings(records: int | None) -> dict[str, str]:
     """For a session that is opened here; ``records``: about how many, None where nobody knows."""
-    return {"spark.driver.memory": DRIVER_MEMORY, **_partitions(records)}
+    # Where a cluster has no room for executors, a warning is all that Spark says of it.
+    return {"spark.driver.memory": DRIVER_MEMORY, "spark.log.level": "WARN", **_partitions(records)}
 
 
 def submitted_session(records: int | None) -> SparkSession:
