@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from mesh.link_logs.page import page
 from mesh.link_logs.summary import Summary
 from mesh_tests.browser.conftest import Show
-from mesh_tests.browser.test_drill_page import COUNT_COLORED, plots
+from mesh_tests.browser.test_drill_page import COUNT_COLORED, plots, wait_for
 from mesh_tests.unit.mesh.link_logs.tables import MOVED, at, busy, summary
 
 DOT = 20
@@ -74,6 +75,15 @@ def test_windows_with_nothing_on_either_side_can_be_seen(show: Show) -> None:
 def test_a_single_window_is_in_the_middle_of_its_chart(show: Show) -> None:
     tab = show(page(moved(0), [])).tab
     assert tab.eval_on_selector_all(".uplot", MIDDLES) == pytest.approx([0.5, 0.5], abs=0.01)
+
+
+def test_times_are_told_as_everywhere_else_on_the_page(show: Show) -> None:
+    tab = show(page(replace(moved(0, 10, 20), order=replace(summary().order, tz=ZoneInfo("Europe/Zurich"))), [])).tab
+    chart = tab.locator(".u-over").first
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    wait_for(tab, "document.querySelector('.u-legend').innerText.includes('2026-11-24 01:00:10')")
 
 
 def test_names_that_are_code_are_shown_and_do_nothing(show: Show) -> None:
