@@ -11,13 +11,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from linklogs.asked import span_of, window_us_of, zone_of
 from linklogs.failures import FAILURES, sentence
 from linklogs.finding import NoLogs
 from linklogs.holding import held
-from linklogs.on_cluster import submitted_session
+from linklogs.on_cluster import is_cluster, settings, submitted_session
 from linklogs.reading import look
 from linklogs.replay.run import Params, Tables, run
 from linklogs.result import NAME, Result
@@ -48,16 +48,22 @@ def _write(asked: argparse.Namespace) -> None:
     for notice in logs.notices:
         sys.stderr.write(f"left out: {notice}\n")
     records = logs.found.records if logs.found is not None else None
-    spark = submitted_session(records) if asked.master is None else open_session(asked.master, {}, records)
+    spark = _session(asked.master, records)
     # Else they are of a type of Spark alone, which has no time zone.
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     params = Params(logs, asked.window_us, asked.address)
     tables = run(spark, params)
     for name, table in tables.by_name.items():
         _write_table(table, asked.out, name)
-    # The last one: where it is, the others are whole.
+    # Last, as it says which others there are.
     _write_table(spark.createDataFrame(_result(asked.logs, params, tables).to_table()), asked.out, NAME)
     tables.release()
+
+
+def _session(master: str | None, records: int | None) -> SparkSession:
+    if master is None:
+        return submitted_session(records)
+    return open_session(master, settings(records) if is_cluster(master) else {}, records)
 
 
 def _write_table(table: DataFrame, out: str, name: str) -> None:

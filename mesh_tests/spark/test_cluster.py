@@ -16,9 +16,11 @@ from click.testing import CliRunner
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
+from addressing.loader import load_topology
 from linklogs.packing import pack
 from mesh.cli import cli
 from mesh.exit_codes import ExitCode
+from mesh.link_logs.cheapest import cheapest_paths
 from mesh_tests.installed import require
 from mesh_tests.spark.cluster import DRIVER, HOME, Cluster
 from mesh_tests.spark.conftest import java_version
@@ -51,6 +53,14 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def cheaper(tmp_path: Path) -> Path:
+    """A topology in which the direct way from r2 to r3 is the cheapest, as it is not to the routers of the logs."""
+    file = tmp_path / "cheaper.yml"
+    file.write_text(DEMO.read_text().replace("{to: r3, cost: 4}", "r3"))
+    return file
+
+
 def run(cluster: Cluster, *command: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **cluster.environment, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -73,16 +83,20 @@ def differing(folder: Path, wanted: Mapping[str, Counter[str]]) -> list[str]:
 
 @pytest.mark.timeout(300)
 def test_the_tables_of_a_cluster_are_those_of_this_machine(
-    spark: SparkSession, cluster: Cluster, logs: Path, tmp_path: Path
+    spark: SparkSession, cluster: Cluster, logs: Path, tmp_path: Path, cheaper: Path
 ) -> None:
-    wanted = {name: as_rows(table.toArrow()) for name, table in report(spark, logs).by_name.items()}
+    cheapest = spark.createDataFrame(cheapest_paths(load_topology(cheaper)))
+    local = report(spark, logs, cheapest=cheapest).by_name
+    wanted = {name: as_rows(table.toArrow()) for name, table in local.items()}
     launched = cluster.executors()
     out = tmp_path / "report"
-    done = amqpmesh(cluster, "report", str(logs), "--out", str(out), "--json", "--master", cluster.url, *CONF)
+    where = ("--master", cluster.url, *CONF, "--topology", str(cheaper))
+    done = amqpmesh(cluster, "report", str(logs), "--out", str(out), "--json", *where)
     assert done.returncode == ExitCode.OK, done.stderr
     assert [now - before for before, now in zip(launched, cluster.executors(), strict=True)] == [1, 1]
     assert differing(out, wanted) == []
     assert sum(row["messages"] for row in json.loads(done.stdout)["totals"]) > 1000
+    assert any('"cheapest": "r2>r3"' in row for row in wanted["circuits"])
 
 
 @pytest.mark.timeout(300)

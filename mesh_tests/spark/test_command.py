@@ -12,7 +12,6 @@ from mesh.exit_codes import ExitCode
 from mesh_tests.installed import require
 from mesh_tests.link_logs import line
 from mesh_tests.spark.conftest import java_version
-from mesh_tests.spark.test_tables import circuit_logs
 
 FEW = ("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=1")
 
@@ -49,20 +48,6 @@ def test_no_logs_are_one_sentence_and_an_exit_code(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.FAILED
     assert done.stderr.splitlines()[-1].startswith(f"error: no link logs in {tmp_path}: expected node=NAME")
     assert not (tmp_path / "report").exists()
-
-
-@pytest.mark.timeout(300)
-def test_detours_are_told_against_a_topology(tmp_path: Path) -> None:
-    require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
-    circuit_logs(tmp_path / "logs", "r1>r2>r3", "r1>r2>r3")
-    topology = tmp_path / "amqpmesh.yml"
-    topology.write_text("mesh: m\nrouters: {r1: {connect: [{to: r2, cost: 2}, r3]}, r2: {connect: [r3]}, r3: {}}\n")
-    out = tmp_path / "report"
-    done = command(str(tmp_path / "logs"), "--out", str(out), "-t", str(topology), *FEW)
-    assert done.returncode == ExitCode.OK, done.stderr
-    with (out / "tables" / "circuits.csv").open(newline="") as file:
-        [row] = csv.DictReader(file)
-    assert (row["path"], row["cheapest"], row["cheapest_cost"], row["is_detour"]) == ("r1>r2>r3", "r1>r3", "1", "true")
 
 
 def test_a_topology_that_is_wrong_is_said_before_anything_starts(tmp_path: Path) -> None:
