@@ -9,8 +9,10 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from glob import escape, glob
 
 from linklogs.footers import BadFile, Footer, read_footer
+from linklogs.live_files import MERGED
 from linklogs.moments import Span, parse_hour_us
 
 NODE = "node="
@@ -42,7 +44,16 @@ class Found:
         return sum(footer.size_bytes for footer in self.footers)
 
     def paths(self) -> list[str]:
-        return [self.root] if self.is_whole else [footer.path for footer in self.footers]
+        return [self.root] if self.is_whole else self.files()
+
+    def files(self) -> list[str]:
+        return [footer.path for footer in self.footers]
+
+    def is_unchanged(self) -> bool:
+        """Nobody merged files meanwhile: who lists the root now reads each record of what was found once."""
+        known = set(self.files())
+        merged = glob(f"{escape(self.root)}/{NODE}*/{HOUR}*/*{MERGED}*{SUFFIX}")
+        return known.issuperset(merged)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
-"""The tables of a report under spark-submit: `spark-submit --py-files ... linklogs/job.py LOGS OUT`.
+"""The tables of a report under spark-submit: `spark-submit --py-files linklogs.zip amqpmesh_report.py LOGS OUT`.
 
-Needs pyspark, pandas, pyarrow, linklogs and addressing.link_log, and nothing else of amqpmesh. Spark writes each table
-as Parquet into a directory of OUT, which may be anywhere that Spark writes; the page is made by `amqpmesh report`.
+`amqpmesh linklogs pack` makes both files. Needs pyspark, pandas, pyarrow, linklogs and addressing.link_log, and nothing
+else of amqpmesh. Spark writes each table as Parquet into a directory of OUT, which may be anywhere that Spark writes;
+the page is made of them by `amqpmesh report --tables`.
 """
 
 from __future__ import annotations
@@ -9,64 +10,102 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
+from pyspark.sql import DataFrame, SparkSession
+
+from linklogs.asked import span_of, window_us_of, zone_of
+from linklogs.failures import FAILURES, sentence
 from linklogs.finding import NoLogs
-from linklogs.moments import Span
+from linklogs.holding import held
+from linklogs.on_cluster import is_cluster, settings, submitted_session
 from linklogs.reading import look
-from linklogs.replay.run import Params, run
+from linklogs.replay.run import Params, Tables, run
+from linklogs.result import NAME, Result
 from linklogs.session import open_session
-
-US_PER_S = 1_000_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0, or 1 with a sentence on stderr where nothing can be read."""
-    asked = _parser().parse_args(arguments)
+    parser = _parser()
+    asked = parser.parse_args(arguments)
     try:
-        _write(asked)
+        asked.span = span_of(asked.since, asked.until, zone_of(asked.tz))
+        asked.window_us = window_us_of(asked.window)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        with held(asked.logs):
+            _write(asked)
     except NoLogs as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+        return _failed(str(error))
+    except FAILURES as error:
+        return _failed(sentence(error))
     return 0
 
 
 def _write(asked: argparse.Namespace) -> None:
-    logs = look(asked.logs, Span(asked.since, asked.until))
+    logs = look(asked.logs, asked.span)
     for notice in logs.notices:
         sys.stderr.write(f"left out: {notice}\n")
-    spark = open_session(asked.master, {})
-    tables = run(spark, Params(logs, round(asked.window * US_PER_S), asked.address))
+    spark = _session(asked.master)
+    # Else they are of a type of Spark alone, which has no time zone.
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    params = Params(logs, asked.window_us, asked.address)
+    tables = run(spark, params)
     for notice in tables.read.notices:
         sys.stderr.write(f"left out: {notice}\n")
     for name, table in tables.by_name.items():
-        table.write.mode("overwrite").parquet(f"{asked.out.rstrip('/')}/{name}")
+        _write_table(table, asked.out, name)
+    # Last, as it says which others there are.
+    _write_table(spark.createDataFrame(_result(asked.logs, params, tables).to_table()), asked.out, NAME)
     tables.release()
 
 
+def _session(master: str | None) -> SparkSession:
+    if master is None:
+        return submitted_session()
+    return open_session(master, settings() if is_cluster(master) else {})
+
+
+def _write_table(table: DataFrame, out: str, name: str) -> None:
+    table.write.mode("overwrite").parquet(f"{out.rstrip('/')}/{name}")
+
+
+def _result(path: str, params: Params, tables: Tables) -> Result:
+    found, time = params.logs.found, tables.time
+    return Result(
+        logs=path,
+        address=params.address,
+        window_us=params.window_us,
+        records=tables.read.records,
+        size_bytes=found.size_bytes if found is not None else None,
+        left_out=[*params.logs.notices, *tables.read.notices],
+        from_us=time.from_us,
+        to_us=time.to_us,
+        seconds=time.seconds,
+        tables=list(tables.by_name),
+        wider_us=list(tables.wider_us(params.window_us).items()),
+    )
+
+
+def _failed(why: str) -> int:
+    sys.stderr.write(f"error: {why}\n")
+    return 1
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="linklogs.job", description="Write the tables of a report of link logs.")
+    parser = argparse.ArgumentParser(
+        prog="amqpmesh_report.py", description="Write the tables of a report of link logs."
+    )
     parser.add_argument("logs", metavar="LOGS", help="directory with node=NAME/hour=YYYY-MM-DDTHH in it")
     parser.add_argument("out", metavar="OUT", help="directory of the tables: those in it are replaced")
-    parser.add_argument("--from", dest="since", type=_time_us, help="time of UTC, such as 2026-11-24T13:00")
-    parser.add_argument("--to", dest="until", type=_time_us, help="time of UTC")
-    parser.add_argument("--address", help="pattern of addresses")
-    parser.add_argument("--window", type=_window_s, default=10.0, help="seconds, 10 by default")
+    parser.add_argument("--from", dest="since", metavar="TIME", help="such as 2026-11-24T13:00")
+    parser.add_argument("--to", dest="until", metavar="TIME", help="without what was then and later")
+    parser.add_argument("--tz", default="UTC", metavar="ZONE", help="of both times, UTC by default")
+    parser.add_argument("--address", metavar="PATTERN", help="pattern of addresses")
+    parser.add_argument("--window", type=float, default=10.0, metavar="S", help="seconds, 10 by default")
     parser.add_argument("--master", help="what spark-submit says, by default")
     return parser
-
-
-def _time_us(text: str) -> int:
-    at = datetime.fromisoformat(text)
-    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * US_PER_S)
-
-
-def _window_s(text: str) -> float:
-    """Raise ValueError for what is not longer than a us."""
-    seconds = float(text)
-    if seconds * US_PER_S < 1:
-        raise ValueError(text)
-    return seconds
 
 
 if __name__ == "__main__":

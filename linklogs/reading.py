@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -10,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from linklogs.finding import SUFFIX, Found, NoLogs, find
+from linklogs.holding import is_local, local_path
 from linklogs.moments import Span
 
 
@@ -26,16 +26,11 @@ class Logs:
         return self.found.notices if self.found is not None else ()
 
 
-def is_local(path: str) -> bool:
-    return "://" not in path or path.startswith("file://")
-
-
 def look(path: str, span: Span) -> Logs:
     """Needs no Spark. Raise NoLogs where nothing can be read."""
     if not is_local(path):
         return Logs(path, span, None)
-    # Spark takes no relative ones.
-    local = os.path.abspath(path.removeprefix("file://"))
+    local = local_path(path)
     return Logs(local, span, find(local, span))
 
 
@@ -45,14 +40,21 @@ def files(spark: SparkSession, logs: Logs) -> DataFrame:
     Names of nodes stay text, `007` too. Raise NoLogs for a path that cannot be read.
     """
     reader = spark.read.format("binaryFile").option("basePath", logs.path).option("pathGlobFilter", f"*{SUFFIX}")
+    found = logs.found
     try:
-        if logs.found is not None:
-            rows = reader.load([f"file://{path}" for path in logs.found.paths()])
-        else:
+        if found is None:
             rows = reader.load(logs.path).where(_hours(logs.span))
+        else:
+            rows = reader.load(_urls(found.paths()))
+            # Spark has listed them by now. What was merged since it was found would be read twice.
+            rows = rows if found.is_unchanged() else reader.load(_urls(found.files()))
         return rows.select("node", "hour", "path", "content")
     except AnalysisException as error:
         raise NoLogs(f"{logs.path} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _urls(paths: list[str]) -> list[str]:
+    return [f"file://{path}" for path in paths]
 
 
 def _hours(span: Span) -> Column:

@@ -15,9 +15,11 @@ import sys
 import sysconfig
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from mesh.finding import Finding
+from mesh.link_logs import lacking
 
 if TYPE_CHECKING:
     from addressing.topology import Topology
@@ -27,16 +29,6 @@ WANTED_DESCRIPTORS = 4096
 WANTED_DISK_BYTES = 1 << 30
 EARLIEST_CLOCK = 1735689600  # 2025-01-01: certificates made before that are expired at once
 EXPIRY_WARNING_S = 30 * 86400
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """``state``: ok, warning (works, but not for all), failed (a mesh will not run), absent (optional, not there)."""
-
-    check: str
-    state: str
-    detail: str
-    fix: str = ""
 
 
 def examine(topology: Topology | None, wrong: str | None = None) -> Iterator[Finding]:
@@ -49,6 +41,8 @@ def examine(topology: Topology | None, wrong: str | None = None) -> Iterator[Fin
     if topology is not None:
         yield from ports(topology)
         yield from tls_files(topology)
+    yield lacking.java()
+    yield lacking.spark()
     yield from (optional(*tool) for tool in OPTIONAL)
 
 
@@ -183,7 +177,6 @@ def certificate_finding(path: Path) -> Finding | None:
 
 
 OPTIONAL: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("java", ("java", "-version"), "for Qpid JMS and Artemis in the interop tests: apt install default-jre-headless"),
     ("docker", ("docker", "--version"), "for containers: apt install docker.io"),
     ("rabbitmq", ("rabbitmqctl", "version"), "to attach RabbitMQ in the interop tests: apt install rabbitmq-server"),
 )

@@ -11,6 +11,7 @@ import statistics
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,6 +20,7 @@ from addressing.link_log import Event, Kind
 SMALL_US = 50_000
 MOST_SAMPLES = 20_000
 Pair = tuple[str, str]
+COLUMNS = pa.schema([("node", pa.string()), ("ahead_us", pa.int64())])
 
 
 def ahead_us(said: DataFrame) -> dict[str, int]:
@@ -37,7 +39,8 @@ def corrected(records: DataFrame, ahead_us: Mapping[str, int]) -> DataFrame:
 
 def table(spark: SparkSession, ahead_us: Mapping[str, int]) -> DataFrame:
     """What was corrected."""
-    return spark.createDataFrame(list(ahead_us.items()), "node string, ahead_us long")
+    # Of Arrow: of a list, Spark would start Python on a worker.
+    return spark.createDataFrame(pa.table([list(ahead_us), list(ahead_us.values())], schema=COLUMNS))
 
 
 def solved(differences: Mapping[Pair, float]) -> dict[str, int]:

@@ -59,6 +59,10 @@ class Tables:
     read: Read
     kept: list[DataFrame] = field(default_factory=list)
 
+    def wider_us(self, asked_us: int) -> dict[str, int]:
+        """By name, of tables whose windows are wider than was asked for."""
+        return {name + traffic.BY_WINDOW: each for name, each in self.windows_us.items() if each > asked_us}
+
     def release(self) -> None:
         for each in self.kept:
             each.unpersist()

@@ -40,7 +40,8 @@ def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
     )
     of_side = Window.partitionBy("side")
     ranked = by_client.withColumn("share", F.col("messages") / F.sum("messages").over(of_side)).withColumn(
-        "rank", F.row_number().over(of_side.orderBy(F.desc("messages"), F.desc("size_bytes")))
+        "rank",
+        F.row_number().over(of_side.orderBy(F.desc("messages"), F.desc("size_bytes"), "container", "user", "host")),
     )
     return ranked.where(F.col("rank") <= MOST_TALKERS)
 

@@ -25,6 +25,7 @@ LASTS_S = 10.0
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the report.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the page.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the JUnit XML.")
+@click.option("--link-logs", is_flag=True, help="Also report what the nodes recorded, by Spark; the page leads there.")
 @click.option("--against", metavar="URLS", help="Drill the mesh that runs there: amqp://HOST[:PORT],...")
 @click.option("--fault", metavar="COMMAND", help="With --against: breaks something.")
 @click.option("--heal", metavar="COMMAND", help="With --against: heals it, however the drill ends.")
@@ -50,7 +51,8 @@ def command(file: Path, seed: int | None, out: Output, **options: Any) -> int:
     from mesh.drills.run import Order, run
 
     places = Places(options["output"], options["html"], options["junit"])
-    return run(Order(file, options["topology_path"], seed, places, _against(options), is_preferred=is_typed()), out)
+    where = (file, options["topology_path"], seed, places, _against(options))
+    return run(Order(*where, is_link_log_reported=options["link_logs"], is_preferred=is_typed()), out)
 
 
 def _against(options: dict[str, Any]) -> Against | None:
@@ -61,6 +63,8 @@ def _against(options: dict[str, Any]) -> Against | None:
         if given:
             raise click.UsageError(f"{given[0]} is for --against: on a copy the faults are those of FILE")
         return None
+    if options["link_logs"]:
+        raise click.UsageError("--link-logs is for a drill on a copy: with --against, nodes record elsewhere")
     if options["fault"] is None:
         raise click.UsageError("--against needs --fault COMMAND: what shall break there?")
     urls = [url.strip() for url in options["against"].split(",")]

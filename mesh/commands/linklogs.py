@@ -1,4 +1,4 @@
-"""`amqpmesh linklogs write|compact|generate`"""
+"""`amqpmesh linklogs write|compact|pack|generate`"""
 
 from __future__ import annotations
 
@@ -52,6 +52,23 @@ def compact_it(directory: Path, out: Output) -> None:
     from mesh.link_logs.compacted import compact_and_tell
 
     compact_and_tell(directory, out)
+
+
+@command.command("pack")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@output_options
+def pack(directory: Path, out: Output) -> None:
+    """Pack what spark-submit needs of amqpmesh into DIR: linklogs.zip, and amqpmesh_report.py, which it starts.
+
+    Nothing is to be installed on the cluster for that. Prints the line to submit it with.
+
+    \b
+    Example:
+      amqpmesh linklogs pack job
+    """
+    from mesh.link_logs.packed import pack_and_tell
+
+    pack_and_tell(directory, out)
 
 
 @command.command("generate", context_settings={"show_default": True})

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mesh.options import output_options
+from mesh.options import is_typed, output_options
 from mesh.output import Output
 from mesh.units import DURATION
 
+OF_LOGS = {
+    "since": "--from",
+    "until": "--to",
+    "address": "--address",
+    "window": "--window",
+    "master": "--master",
+    "conf": "--conf",
+    "topology": "--topology",
+}
+"""What tables that are there cannot be asked for any more."""
+
 
 @click.command("report")
-@click.argument("logs", metavar="LOGS")
+@click.argument("logs", metavar="[LOGS]", required=False)
 @click.option("-o", "--out", "directory", required=True, type=click.Path(path_type=Path, file_okay=False),
               help="Folder of the report: made if it is not there.")  # fmt: skip
 @click.option("--from", "since", metavar="TIME", help="Leave out what was before, such as 2026-11-24T13:00.")
@@ -23,6 +36,11 @@ from mesh.units import DURATION
 @click.option("--window", type=DURATION, default="10s", help="Length of the steps in time. [default: 10s]")
 @click.option("--master", default="local[*]", help="Where Spark runs. [default: local[*], this machine]")
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
+@click.option("-t", "--topology", envvar="AMQPMESH_TOPOLOGY", show_envvar=True, metavar="FILE|DIR",
+              type=click.Path(path_type=Path),
+              help="Tell detours against the cheapest paths of this. [default: those that routers told]")  # fmt: skip
+@click.option("--tables", metavar="DIR", type=click.Path(path_type=Path),
+              help="Instead of LOGS: what a job under spark-submit wrote. Needs no Spark.")  # fmt: skip
 @output_options
 def command(out: Output, **options: Any) -> int:
     """Read link logs with Spark and say what to do about the mesh: findings, charts and tables.
@@ -36,11 +54,39 @@ def command(out: Output, **options: Any) -> int:
       amqpmesh report linklogs --out report
       amqpmesh report linklogs --out report --from 2026-11-24T13:00 --to 2026-11-24T14:00 --address 'orders.*'
       amqpmesh report s3a://logs/mesh --out report --master spark://host:7077 --conf spark.executor.memory=4g
+      amqpmesh report linklogs --out report --topology amqpmesh.yml
+      amqpmesh report --tables today --out report
     """
-    from mesh.link_logs.report import order_of, run
+    if (options["logs"] is None) == (options["tables"] is None):
+        raise click.UsageError("expected either LOGS or --tables DIR")
+    return _of_logs(options, out) if options["tables"] is None else _of_tables(options, out)
 
-    try:
+
+def _of_logs(options: dict[str, Any], out: Output) -> int:
+    from mesh.link_logs.order import order_of
+    from mesh.link_logs.report import run
+
+    with _meant():
         order = order_of(options)
+    return run(order, out)
+
+
+def _of_tables(options: dict[str, Any], out: Output) -> int:
+    from linklogs.asked import zone_of
+    from mesh.link_logs.from_tables import run
+
+    for name, option in OF_LOGS.items():
+        if is_typed(name):
+            raise click.UsageError(f"{option} is for LOGS: what the tables are of was said when they were made")
+    with _meant():
+        tz = zone_of(options["tz"])
+    return run(options["tables"], options["directory"], tz, out)
+
+
+@contextmanager
+def _meant() -> Iterator[None]:
+    """Whoever is asked for what cannot be meant says so with ValueError."""
+    try:
+        yield
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    return run(order, out)

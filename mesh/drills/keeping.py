@@ -18,6 +18,8 @@ from mesh.drills.page import page
 from mesh.drills.report import Report, Verdict
 from mesh.failure import CommandFailed
 
+PAGE = "report.html"
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -40,8 +42,8 @@ def make_places(places: Places) -> None:
 
 def keep(report: Report, places: Places, logs: Path | None) -> Path:
     """Returns the path of the page."""
-    folder = places.folder or _new_folder(report)
-    html = places.html or folder / "report.html"
+    folder = places.folder or new_folder(report)
+    html = places.html or folder / PAGE
     written = {
         html: page(report),
         places.junit or folder / "junit.xml": junit(report),
@@ -58,7 +60,7 @@ def keep(report: Report, places: Places, logs: Path | None) -> Path:
     return html
 
 
-def _new_folder(report: Report) -> Path:
+def new_folder(report: Report) -> Path:
     """Of its own, also where another drill of this name began in the same second."""
     stamp = report.started_at.replace("-", "").replace(":", "").partition("+")[0]
     for turn in count(1):

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any
 
 from mesh.node_process import node_environment
-from mesh.running import stop_mesh
+from mesh.running import living, stop_mesh
 from mesh.workdir import WorkDir
 
 COMMAND_S = 60.0
@@ -90,10 +90,13 @@ def _run_command(remedy: Remedy) -> None:
 
 
 def _stop(remedy: Remedy) -> None:
-    # Who has only just been started has no pid file yet: the command line tells.
-    for pid in started_from(remedy["topology"], "up"):
+    workdir = WorkDir(Path(remedy["workdir"]))
+    known = set(living(workdir).values())
+    # Who has only just been started has no pid file yet: the command line tells. Who is told twice kills its nodes, and
+    # what they recorded last would be in no file.
+    for pid in set(started_from(remedy["topology"], "up")) - known:
         _end(pid, signal.SIGTERM)
-    stop_mesh(WorkDir(Path(remedy["workdir"])))
+    stop_mesh(workdir)
     for pid in started_from(remedy["topology"]):
         _end(pid, signal.SIGKILL)
 

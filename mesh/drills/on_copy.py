@@ -30,4 +30,5 @@ async def rehearse_on_copy(
         record = await rehearsal.run(lambda record: baseline_failure(file.drill, record))
         logs = [mesh.workdir.log_file(name) for name in topology.node_names]
         notices = read_notices(logs)
-    return Rehearsed(record, seed, drawing_of(topology), notices, topology, logs[0].parent)
+    link_logs = mesh.workdir.link_logs if mesh.topology.is_recorded else None
+    return Rehearsed(record, seed, drawing_of(topology), notices, topology, logs[0].parent, link_logs)

@@ -21,3 +21,5 @@ class Rehearsed:
     topology: Topology | None = None
     logs: Path | None = None
     """Folder with the logs of the nodes"""
+    link_logs: Path | None = None
+    """Folder of what the nodes recorded"""

@@ -204,6 +204,10 @@ class Report:
     """The `summary` of the run before of the same drill."""
     log: tuple[str, ...] = field(default=())
     """What was told while it ran."""
+    link_logs: str = ""
+    """The folder of what the nodes recorded, as seen from the page; empty where nothing is kept."""
+    link_log_report: str = ""
+    """The page of the report of that, as seen from the page; empty where none was made."""
 
     def to_map(self) -> dict[str, Any]:
         return asdict(self)

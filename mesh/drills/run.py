@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mesh.drills.against import Against, rehearse_against
 from mesh.drills.circumstances import circumstances
 from mesh.drills.drill_file import DrillFile, read_drill
 from mesh.drills.judgement import make_report
-from mesh.drills.keeping import Places, keep, make_places, to_json
+from mesh.drills.keeping import PAGE, Places, keep, make_places, new_folder, to_json
+from mesh.drills.link_logs import keep_link_logs
 from mesh.drills.on_copy import rehearse_on_copy
 from mesh.drills.progress import Progress
 from mesh.drills.rehearsed import Rehearsed
-from mesh.drills.report import Verdict
+from mesh.drills.report import Report, Verdict
 from mesh.drills.terminal import tell
 from mesh.exit_codes import ExitCode
+from mesh.link_logs.java import require_spark
 from mesh.output import Output
 from mesh.scratch import scratch_folder
 from mesh.topology_file import load_topology
@@ -41,6 +43,7 @@ class Order:
     against: Against | None
     is_kept: bool = True
     """Whether the report is there afterwards, to be told of."""
+    is_link_log_reported: bool = False
     is_preferred: bool = True
     """``topology_path`` goes before what the file says."""
 
@@ -49,12 +52,13 @@ def run(order: Order, out: Output) -> int:
     began = time.monotonic()
     file = read_drill(order.file)
     make_places(order.places)
+    if order.is_link_log_reported:
+        require_spark()
     with scratch_folder("amqpmesh-drill-") as folder:
         with Progress(out) as progress:
             rehearsed = asyncio.run(_rehearse(order, file, folder, progress))
         made = circumstances(file.drill.drill, file.digest, rehearsed, time.monotonic() - began)
-        report = make_report(file.drill, rehearsed.record, rehearsed.notices, made)
-        page = keep(report, order.places, rehearsed.logs)
+        report, page = _keep(order, make_report(file.drill, rehearsed.record, rehearsed.notices, made), rehearsed, out)
     if out.is_json:
         out.document({**to_json(report), "report": str(page)})
     else:
@@ -62,6 +66,14 @@ def run(order: Order, out: Output) -> int:
     if order.is_kept:
         out.say(f"report: {page}")
     return ExitCode.INTERRUPTED if rehearsed.record.was_interrupted else EXIT_CODES[report.verdict]
+
+
+def _keep(order: Order, report: Report, rehearsed: Rehearsed, out: Output) -> tuple[Report, Path]:
+    """The report, with where its link logs are, and the path of its page."""
+    folder = order.places.folder or new_folder(report)
+    recorded = keep_link_logs(rehearsed.link_logs, folder, is_reported=order.is_link_log_reported, out=out)
+    told = recorded.told_by(report, order.places.html or folder / PAGE)
+    return told, keep(told, replace(order.places, folder=folder), rehearsed.logs)
 
 
 async def _rehearse(order: Order, file: DrillFile, folder: Path, progress: Progress) -> Rehearsed:

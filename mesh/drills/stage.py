@@ -111,7 +111,16 @@ def copied(topology: Topology, link_ports: Mapping[Link, int], ports: Iterator[i
         }
     for name in topology.brokers:
         data["brokers"][name] |= {"host": LOOPBACK, "port": next(ports), "data": f"./data/{name}"}
+    if "link_logs" in data:
+        data["link_logs"] = _recorded(topology, data["link_logs"])
     return data
+
+
+def _recorded(topology: Topology, link_logs: dict[str, Any]) -> dict[str, Any]:
+    """In the copy's own folder, not among what the mesh itself recorded; with the same key, wherever that lies."""
+    kept = {name: value for name, value in link_logs.items() if name != "folder"}
+    redact = topology.link_logs.redact
+    return {**kept, "redact": {**kept["redact"], "key": str(topology.locate(redact.key))}} if redact else kept
 
 
 def _connection(edge: Edge, link_ports: Mapping[Link, int]) -> dict[str, Any]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from linklogs.asked import US_PER_S as US_PER_S
+from linklogs.asked import span_of, window_us_of, zone_of
 from linklogs.moments import Span
 from mesh.failure import CommandFailed
 
-US_PER_S = 1_000_000
+if TYPE_CHECKING:
+    from addressing.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +29,25 @@ class Order:
     address: str | None
     master: str | None
     conf: tuple[tuple[str, str], ...]
+    topology: Topology | None = None
+    """Against whose cheapest paths detours are told; None: those that routers told."""
 
 
-def span_of(since: str | None, until: str | None, tz: ZoneInfo) -> Span:
-    """Raise ValueError for times that cannot be read, or leave nothing between them."""
-    span = Span(_us(since, "--from", tz), _us(until, "--to", tz))
-    if span.from_us is not None and span.to_us is not None and span.from_us >= span.to_us:
-        raise ValueError(f"--from {since} is not before --to {until}: nothing lies between them")
-    return span
+def order_of(options: Mapping[str, Any]) -> Order:
+    """Raise ValueError for options that cannot be meant, TopologyInvalid for a topology that is wrong."""
+    tz = zone_of(options["tz"])
+    span = span_of(options["since"], options["until"], tz)
+    where = (options["logs"], options["directory"], span, window_us_of(options["window"]), tz)
+    how = (options["address"], options["master"], settings(options["conf"]))
+    return Order(*where, *how, _topology_of(options["topology"]))
+
+
+def _topology_of(path: Path | None) -> Topology | None:
+    if path is None:
+        return None
+    from mesh.topology_file import load_topology
+
+    return load_topology(path)
 
 
 def settings(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -54,13 +68,3 @@ def prepare(directory: Path) -> None:
 
 
 OURS = ("tables", "report.html", "summary.json", "spark.log")
-
-
-def _us(text: str | None, option: str, tz: ZoneInfo) -> int | None:
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{option} {text!r} is no time: expected one such as 2026-11-24T13:00") from None
-    return round((at if at.tzinfo else at.replace(tzinfo=tz)).timestamp() * US_PER_S)

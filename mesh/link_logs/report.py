@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from linklogs.finding import NoLogs
+from linklogs.holding import held
 from linklogs.writing import ordered, write
 from mesh.failure import CommandFailed
-from mesh.link_logs.findings import Finding, findings
 from mesh.link_logs.java import require_spark
-from mesh.link_logs.order import US_PER_S, Order, prepare, settings, span_of
-from mesh.link_logs.page import page
+from mesh.link_logs.made import Made, made
+from mesh.link_logs.order import Order, prepare
 from mesh.link_logs.progress import Step, progress
 from mesh.link_logs.summary import Summary
 from mesh.link_logs.terminal import tell
 from mesh.output import Output
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from addressing.topology import Topology
     from linklogs.reading import Logs
     from linklogs.replay.run import Tables
 
@@ -37,39 +36,30 @@ STEPS = 33
 """To look, to start Spark, to read, a table each, and the page."""
 
 
-def order_of(options: Mapping[str, Any]) -> Order:
-    """Raise ValueError for options that cannot be meant."""
-    try:
-        tz = ZoneInfo(options["tz"])
-    except (ZoneInfoNotFoundError, ValueError):
-        raise ValueError(f"--tz {options['tz']!r} is no time zone: expected one such as Europe/Zurich") from None
-    window_us = round(options["window"] * US_PER_S)
-    if window_us < 1:
-        raise ValueError("--window must be longer than 0")
-    span = span_of(options["since"], options["until"], tz)
-    where = (options["logs"], options["directory"], span, window_us, tz)
-    return Order(*where, options["address"], options["master"], settings(options["conf"]))
-
-
 def run(order: Order, out: Output) -> int:
     """Raise CommandFailed where nothing can be read, or Spark cannot be had."""
+    done = make(order, out)
+    tell(done.summary, done.findings, out)
+    return 0
+
+
+def make(order: Order, out: Output) -> Made:
+    """In the folder of ``order``. Raise CommandFailed where nothing can be read, or Spark cannot be had."""
     require_spark()
     try:
-        with progress(out, STEPS) as step:
+        with progress(out, STEPS) as step, held(order.logs):
             summary = _report(order, step, out)
-            found = findings(summary)
             step("write the page")
-            _write(summary, found)
+            return made(summary)
     except NoLogs as error:
         raise CommandFailed(str(error)) from None
-    tell(summary, found, out)
-    return 0
 
 
 def _report(order: Order, step: Step, out: Output) -> Summary:
     with warnings.catch_warnings():
         # Whether pyspark supports this pandas is for our tests to say, not for each report.
         warnings.simplefilter("ignore", FutureWarning)
+        from linklogs.failures import FAILURES, sentence
         from linklogs.reading import look
 
         step(f"look at {order.logs}")
@@ -77,8 +67,11 @@ def _report(order: Order, step: Step, out: Output) -> Summary:
         _tell_left_out(logs.notices, out)
         prepare(order.out)
         step("start Spark")
-        with _session(order, logs) as spark:
-            return _with_spark(spark, order, logs, step, out)
+        try:
+            with _session(order) as spark:
+                return _with_spark(spark, order, logs, step, out)
+        except FAILURES as error:
+            raise CommandFailed(sentence(error), fix=f"{order.out / LOG} has what Spark said") from None
 
 
 def _tell_left_out(notices: Sequence[str], out: Output) -> None:
@@ -90,6 +83,7 @@ def _tell_left_out(notices: Sequence[str], out: Output) -> None:
 
 MOST_NOTICES = 10
 AT_ONCE = 2
+LOG = "spark.log"
 
 
 def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step, out: Output) -> Summary:
@@ -97,7 +91,8 @@ def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step, out: 
     from linklogs.replay.run import run as replay
 
     step("read the records")
-    tables = replay(spark, Params(logs, order.window_us, order.address))
+    cheapest = None if order.topology is None else _cheapest(spark, order.topology)
+    tables = replay(spark, Params(logs, order.window_us, order.address, cheapest))
     try:
         _tell_left_out(tables.read.notices, out)
         made = _all_made(tables, order, step)
@@ -106,11 +101,10 @@ def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step, out: 
     return Summary.of(order, logs, tables, made)
 
 
-def _write(summary: Summary, found: list[Finding]) -> None:
-    told = {**summary.to_map(), "findings": [finding.to_map() for finding in found]}
-    document = json.dumps(told, indent=1, ensure_ascii=False, default=str)
-    (summary.order.out / "summary.json").write_text(document + "\n", "utf-8")
-    (summary.order.out / "report.html").write_text(page(summary, found), "utf-8")
+def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
+    from mesh.link_logs.cheapest import cheapest_paths
+
+    return spark.createDataFrame(cheapest_paths(topology))
 
 
 def _all_made(tables: Tables, order: Order, step: Step) -> dict[str, pa.Table]:
@@ -129,14 +123,17 @@ def _made(name: str, tables: Tables, order: Order, step: Step) -> pa.Table:
 
 
 @contextmanager
-def _session(order: Order, logs: Logs) -> Iterator[SparkSession]:
+def _session(order: Order) -> Iterator[SparkSession]:
     """What the JVM says on its stderr goes to spark.log: it says much before it knows how much it shall say."""
+    from linklogs.on_cluster import is_cluster, modules_given, settings
     from linklogs.session import open_session
 
-    with _stderr_to(order.out / "spark.log"):
-        spark = open_session(order.master, dict(order.conf))
+    conf = {**(settings() if is_cluster(order.master) else {}), **dict(order.conf)}
+    with _stderr_to(order.out / LOG):
+        spark = open_session(order.master, conf)
     try:
-        yield spark
+        with modules_given(spark) if is_cluster(order.master) else nullcontext():
+            yield spark
     finally:
         spark.stop()
 

@@ -21,17 +21,18 @@ MOST_POINTS = 20_000
 
 
 def series(summary: Summary) -> dict[str, Any]:
-    """Times in s since 1970, rates a second, latency in ms. Where nothing moved the rate is 0, with no latency."""
+    """Times and the window in s, rates a second, latency in ms. Where nothing moved the rate is 0, with no latency."""
     rows = summary.tables["mesh_by_window"].to_pylist()
     window_s = summary.window_us("mesh_by_window") / 1e6
     if not rows:
-        return {"throughput": None, "latency": None}
+        return {"window_s": window_s, "throughput": None, "latency": None}
     at = _times(rows, window_s)
     by_time: dict[float, dict[tuple[str, str], Mapping[str, Any]]] = {}
     for row in rows:
         by_time.setdefault(_seconds(row["window"]), {})[row["side"], row["peer"]] = row
     lines = [(key, name) for key, name in NAMES.items() if any(key in each for each in by_time.values())]
     return {
+        "window_s": window_s,
         "throughput": {
             "at": at,
             "lines": [

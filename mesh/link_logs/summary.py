@@ -40,9 +40,8 @@ class Summary:
         read, time = replayed.read, replayed.time
         size_bytes = None if logs.found is None else logs.found.size_bytes
         notices = (*logs.notices, *read.notices)
-        wider = {f"{name}_by_window": each for name, each in replayed.windows_us.items() if each > order.window_us}
         times = time.from_us, time.to_us, time.seconds
-        return cls(order, read.records, size_bytes, notices, *times, tables, wider)
+        return cls(order, read.records, size_bytes, notices, *times, tables, replayed.wider_us(order.window_us))
 
     def window_us(self, name: str) -> int:
         """Of a table over time."""

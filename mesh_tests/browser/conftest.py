@@ -65,12 +65,12 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def show(browser: Any, tmp_path: Path) -> Iterator[Show]:
-    """Opens the page of a report; takes what a context of playwright takes."""
+    """Opens a page, or that of a report of a drill; takes what a context of playwright takes."""
     opened: list[Shown] = []
 
-    def open_page(report: Report, **options: Any) -> Shown:
+    def open_page(report: Report | str, **options: Any) -> Shown:
         file = tmp_path / f"report-{len(opened)}.html"
-        file.write_text(render(report), "utf-8")
+        file.write_text(report if isinstance(report, str) else render(report), "utf-8")
         opened.append(Shown(browser, file, **options))
         return opened[-1]
 

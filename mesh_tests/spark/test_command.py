@@ -48,3 +48,24 @@ def test_no_logs_are_one_sentence_and_an_exit_code(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.FAILED
     assert done.stderr.splitlines()[-1].startswith(f"error: no link logs in {tmp_path}: expected node=NAME")
     assert not (tmp_path / "report").exists()
+
+
+def test_a_topology_that_is_wrong_is_said_before_anything_starts(tmp_path: Path) -> None:
+    done = command(str(tmp_path), "--out", str(tmp_path / "report"), "-t", str(tmp_path / "none.yml"))
+    assert done.returncode == ExitCode.TOPOLOGY_INVALID
+    assert not (tmp_path / "report").exists()
+
+
+def test_tables_can_only_be_shown(tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "report"))
+    for wrong in (
+        (),
+        ("logs", "--tables", "tables"),
+        ("--tables", "tables", "--from", "2026-11-24"),
+        ("--tables", "tables", "-t", "x.yml"),
+        ("--tables", "tables", "--tz", "Mars"),
+    ):
+        assert command(*wrong, *out).returncode == ExitCode.USAGE, wrong
+    done = command("--tables", str(tmp_path), *out)
+    assert done.returncode == ExitCode.FAILED
+    assert f"error: {tmp_path}/report is no table of a report, which spark-submit writes: " in done.stderr

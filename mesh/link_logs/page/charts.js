@@ -20,26 +20,49 @@
     return `${+value.toPrecision(3)} ms`;
   }
 
+  // From which distance of two ticks on: how each is labelled, and what is added where a year, day or minute begins.
+  const DAY = "\n{YYYY}-{MM}-{DD}";
+  const TIMES = [
+    [31536000, "{YYYY}", null, null, null, null, null, null, 1],
+    [2419200, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
+    [86400, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
+    [60, "{HH}:{mm}", DAY, null, DAY, null, null, null, 1],
+    [1, ":{ss}", `${DAY} {HH}:{mm}`, null, `${DAY} {HH}:{mm}`, null, "\n{HH}:{mm}", null, 1],
+    [0.001, ":{ss}.{fff}", `${DAY} {HH}:{mm}`, null, `${DAY} {HH}:{mm}`, null, "\n{HH}:{mm}", null, 1],
+  ];
+  const TIME = { value: "{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}" };
+
   function base(width, height, values, filter = {}) {
-    const shared = { stroke: color("muted"), font: "11.5px ui-sans-serif, system-ui, sans-serif", grid: { stroke: color("grid"), width: 1 }, ticks: { show: false } };
+    // In whole pixels: of 11.5px, the distance of two lines would be that of 5px.
+    const shared = { stroke: color("muted"), font: "12px ui-sans-serif, system-ui, sans-serif", grid: { stroke: color("grid"), width: 1 }, ticks: { show: false } };
     return {
       width,
       height,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), data.tz),
       cursor: { y: false, sync: { key: "report", scales: ["x", null] } },
-      axes: [{ ...shared, space: 90 }, { ...shared, size: 64, values, ...filter }],
+      axes: [{ ...shared, space: 90, values: TIMES }, { ...shared, size: 64, values, ...filter }],
     };
   }
 
-  const line = (label, name, value, more = {}) => ({ label, stroke: color(name), value, width: 1.5, points: { show: false }, ...more });
+  // A line has two ends: a value between two that are not there would be nothing, so it is a dot.
+  function alone(u, i) {
+    const values = u.data[i];
+    const found = [];
+    for (let at = 0; at < values.length; at++) if (values[at] != null && values[at - 1] == null && values[at + 1] == null) found.push(at);
+    return found.length ? found : null;
+  }
+  const line = (label, name, value, more = {}) => ({ label, stroke: color(name), value, width: 1.5, points: { show: false, size: 7, fill: color(name), filter: alone }, ...more });
+
+  // One moment has no width: a window on either side of it is shown too.
+  const around = (at) => (at.length === 1 ? { range: () => [at[0] - data.window_s, at[0] + data.window_s] } : {});
 
   function throughput({ at, lines, failed }, width) {
     const value = (u, rate) => formatRate(rate);
     return [
       {
         ...base(width, 200, (u, splits) => splits.map(formatRate)),
-        scales: { y: { range: (u, least, most) => [0, (most || 1) * 1.1] } },
-        series: [{}, ...lines.map((each, i) => line(each.label, LINES[i], value)), line("not accepted", "failed", value, { fill: color("failed-fill") })],
+        scales: { x: around(at), y: { range: (u, least, most) => [0, (most || 1) * 1.1] } },
+        series: [TIME, ...lines.map((each, i) => line(each.label, LINES[i], value)), line("not accepted", "failed", value, { fill: color("failed-fill") })],
       },
       [at, ...lines.map((each) => each.values), failed],
     ];
@@ -53,8 +76,8 @@
     return [
       {
         ...base(width, 200, (u, splits) => splits.map((ms) => (ms == null ? "" : formatMs(ms))), { filter: decade, space: 20 }),
-        scales: { y: { distr: 3 } },
-        series: [{}, line("longest", "max", value, { dash: [1, 3] }), line("p99", "p99", value, { dash: [6, 3] }), line("p50", "p50", value, { width: 2 })],
+        scales: { x: around(at), y: { distr: 3 } },
+        series: [TIME, line("longest", "max", value, { dash: [1, 3] }), line("p99", "p99", value, { dash: [6, 3] }), line("p50", "p50", value, { width: 2 })],
       },
       [at, above0(max), above0(p99), above0(p50)],
     ];

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from addressing.loader import load_topology
 from mesh.cli import ALIASES, COMMANDS, cli
 from mesh.exit_codes import MEANINGS, ExitCode
+from mesh.link_logs import lacking
 from mesh.pid_file import PidFile
 from mesh.reference import reference
 from mesh.status import ADDRESSES, CONNECTIONS, NODE_COLUMNS, QUEUES
@@ -266,6 +267,22 @@ def test_doctor_examines_the_machine_though_the_topology_nearby_is_wrong(
     findings = {found["check"]: found for found in json.loads(run("doctor", "--json").stdout)["findings"]}
     assert findings["python"]["state"] == "ok"
     assert (findings["topology"]["state"], findings["topology"]["detail"]) == ("failed", "the topology has 1 error")
+
+
+def test_doctor_says_what_reports_of_link_logs_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(lacking, "SPARK", ("pyspark_that_is_not_there",))
+    findings = {found["check"]: found for found in json.loads(run("doctor", "--json").stdout)["findings"]}
+    assert findings["java"]["detail"] == f"Java 11 at {program}: reports of link logs need 17 or newer"
+    assert "set JAVA_HOME to where Java 17 is" in findings["java"]["fix"]
+    assert findings["spark"]["state"] == "absent"
+    assert findings["spark"]["fix"].endswith("pip install 'amqpmesh[spark]'")
+    program.unlink()
+    assert lacking.java().state == "absent"
 
 
 def test_what_is_not_running_can_be_stopped(topology: str) -> None:

@@ -6,11 +6,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from linklogs.asked import span_of
 from linklogs.moments import Span
 from mesh.failure import CommandFailed
 from mesh.link_logs import java, words
-from mesh.link_logs.order import prepare, settings, span_of
-from mesh.link_logs.report import order_of
+from mesh.link_logs.order import order_of, prepare, settings
 from mesh_tests.link_logs import START_US
 
 UTC = ZoneInfo("UTC")
@@ -18,7 +18,15 @@ HOUR_US = 3_600_000_000
 
 
 def options(**more: Any) -> dict[str, Any]:
-    given = {"logs": "logs", "directory": Path("out"), "since": None, "until": None, "address": None, "tz": "UTC"}
+    given = {
+        "logs": "logs",
+        "directory": Path("out"),
+        "since": None,
+        "until": None,
+        "address": None,
+        "tz": "UTC",
+        "topology": None,
+    }
     return {**given, "window": 10.0, "master": "local[*]", "conf": (), **more}
 
 

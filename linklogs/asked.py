@@ -1,0 +1,44 @@
+"""What do people mean by a time and a time zone, when they ask for a report?"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from linklogs.moments import Span
+
+US_PER_S = 1_000_000
+
+
+def zone_of(text: str) -> ZoneInfo:
+    """Raise ValueError for what is no time zone."""
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"--tz {text!r} is no time zone: expected one such as Europe/Zurich") from None
+
+
+def span_of(since: str | None, until: str | None, tz: ZoneInfo) -> Span:
+    """Times are of ``tz`` unless they name a zone. Raise ValueError for what is no time, or leaves nothing between."""
+    span = Span(_us(since, "--from", tz), _us(until, "--to", tz))
+    if span.from_us is not None and span.to_us is not None and span.from_us >= span.to_us:
+        raise ValueError(f"--from {since} is not before --to {until}: nothing lies between them")
+    return span
+
+
+def window_us_of(seconds: float) -> int:
+    """Raise ValueError for a window without length."""
+    window_us = round(seconds * US_PER_S)
+    if window_us < 1:
+        raise ValueError("--window must be longer than 0")
+    return window_us
+
+
+def _us(text: str | None, option: str, tz: ZoneInfo) -> int | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{option} {text!r} is no time: expected one such as 2026-11-24T13:00") from None
+    return round((at if at.tzinfo else at.replace(tzinfo=tz)).timestamp() * US_PER_S)

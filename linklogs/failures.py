@@ -1,0 +1,33 @@
+"""What does Spark say when it fails? One sentence of it, instead of stack traces of two languages."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+FAILURES = (PySparkException, Py4JError)
+"""What any call of Spark may raise."""
+
+_FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] .*? reading file (\S+?)\.\s")
+_SAYS = re.compile(r"^(?:\S*(?:Exception|Error): )?(\[[A-Z_.]+\] .+|.+)$")
+
+
+def sentence(error: Exception) -> str:
+    """With the file, where it is one that could not be read."""
+    text = str(error)
+    found = _FILE.search(text + "\n")
+    if found is not None:
+        return f"{found[1]} is torn, or no Parquet file: take it away, and the others can be read"
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
+    return f"Spark failed: {_said(lines)}"
+
+
+def _said(lines: list[str]) -> str:
+    """The first line; of an error of Java the line after that, which says what it was."""
+    if not lines:
+        return "it does not say why"
+    is_call = lines[0].startswith("An error occurred while calling") and len(lines) > 1
+    found = _SAYS.match(lines[1].removeprefix(": ") if is_call else lines[0])
+    return found[1] if found is not None else lines[0]

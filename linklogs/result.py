@@ -1,0 +1,79 @@
+"""Of which logs, time and options are the tables that a job wrote? With that a page can be made of them elsewhere.
+
+It lies beside the tables as one more of them, with one row, so that it is wherever Spark can write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+NAME = "report"
+"""Of the table."""
+VERSION = 1
+SCHEMA = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("logs", pa.string()),
+        ("address", pa.string()),
+        ("window_us", pa.int64()),
+        ("records", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("left_out", pa.list_(pa.string())),
+        ("from_us", pa.int64()),
+        ("to_us", pa.int64()),
+        ("seconds", pa.float64()),
+        ("tables", pa.list_(pa.string())),
+        ("wider_us", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+
+class NoTables(Exception):
+    """There is nothing to make a page of; the message is a sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``from_us`` and ``to_us`` are None where nothing moved, ``size_bytes`` where only Spark has seen the files."""
+
+    logs: str
+    address: str | None
+    window_us: int
+    records: int
+    size_bytes: int | None
+    left_out: list[str]
+    from_us: int | None
+    to_us: int | None
+    seconds: float
+    tables: list[str]
+    """In the order in which they are worth reading."""
+    wider_us: list[tuple[str, int]]
+    """By table, windows that are wider than was asked for."""
+    version: int = VERSION
+
+    def to_table(self) -> pa.Table:
+        return pa.Table.from_pylist([asdict(self)], SCHEMA)
+
+
+def read_result(directory: Path) -> Result:
+    """Raise NoTables where no job, or one of a newer amqpmesh, wrote."""
+    rows = read_table(directory, NAME).to_pylist()
+    row = rows[0] if len(rows) == 1 else {}
+    version = row.get("version")
+    if version != VERSION:
+        raise NoTables(f"{directory / NAME} has version {version} of a report: expected {VERSION}")
+    return Result(**row)
+
+
+def read_table(directory: Path, name: str) -> pa.Table:
+    """Raise NoTables where it is not there, or cannot be read."""
+    path = directory / name
+    try:
+        return parquet.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise NoTables(f"{path} is no table of a report, which spark-submit writes: {reason}") from None

@@ -1,0 +1,15 @@
+"""What a check of this machine came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``state``: ok, warning (works, but not for all), failed (a mesh will not run), absent (optional, not there)."""
+
+    check: str
+    state: str
+    detail: str
+    fix: str = ""

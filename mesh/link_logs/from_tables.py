@@ -1,0 +1,40 @@
+"""`amqpmesh report --tables`: the page of tables that spark-submit wrote elsewhere. Needs neither Spark nor Java."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from linklogs.moments import Span
+from linklogs.result import NoTables, Result, read_result, read_table
+from linklogs.writing import ordered, write
+from mesh.failure import CommandFailed
+from mesh.link_logs.made import made
+from mesh.link_logs.order import Order, prepare
+from mesh.link_logs.summary import Summary
+from mesh.link_logs.terminal import tell
+from mesh.output import Output
+
+
+def run(directory: Path, folder: Path, tz: ZoneInfo, out: Output) -> int:
+    """Into ``folder``. Raise CommandFailed where ``directory`` has no tables of a job."""
+    try:
+        result = read_result(directory)
+        tables = {name: ordered(read_table(directory, name)) for name in result.tables}
+    except NoTables as error:
+        raise CommandFailed(str(error), fix="docs/how-to/cluster.md says how to make them") from None
+    prepare(folder)
+    for name, table in tables.items():
+        write(table, folder / "tables", name, tz)
+    done = made(_summary(result, tables, folder, tz))
+    tell(done.summary, done.findings, out)
+    return 0
+
+
+def _summary(result: Result, tables: dict[str, pa.Table], folder: Path, tz: ZoneInfo) -> Summary:
+    order = Order(result.logs, folder, Span(), result.window_us, tz, result.address, None, ())
+    time = (result.from_us, result.to_us, result.seconds)
+    read = (result.records, result.size_bytes, tuple(result.left_out))
+    return Summary(order, *read, *time, tables, dict(result.wider_us))

@@ -1,0 +1,93 @@
+"""The report of link logs in a real browser: it draws whatever there is of traffic, and nobody's names run in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from mesh.link_logs.page import page
+from mesh.link_logs.summary import Summary
+from mesh_tests.browser.conftest import Show
+from mesh_tests.browser.test_drill_page import COUNT_COLORED, plots, wait_for
+from mesh_tests.unit.mesh.link_logs.tables import MOVED, at, busy, summary
+
+DOT = 20
+"""Colored pixels of one."""
+# Where what is colored lies between both ends of the axis of time; labels of axes may have colors at their edges.
+MIDDLES = """charts => charts.map(chart => {
+    const canvas = chart.querySelector("canvas");
+    const [all, over] = [canvas, chart.querySelector(".u-over")].map(each => each.getBoundingClientRect());
+    const scale = canvas.width / all.width;
+    const [left, width, height] = [(over.left - all.left) * scale, over.width * scale, over.height * scale];
+    const { data } = canvas.getContext("2d").getImageData(left, (over.top - all.top) * scale, width, height);
+    let sum = 0, count = 0;
+    for (let i = 0; i < data.length; i += 4) {
+        const rgb = data.slice(i, i + 3);
+        if (data[i + 3] > 0 && Math.max(...rgb) - Math.min(...rgb) > 60) {
+            sum += (i / 4) % Math.trunc(width);
+            count++;
+        }
+    }
+    return sum / count / width;
+})"""
+
+
+def moved(*seconds: float) -> Summary:
+    """Messages in windows that begin then."""
+    return summary(mesh=[MOVED], mesh_by_window=[{**MOVED, "window": at(each)} for each in seconds])
+
+
+def nothing() -> Summary:
+    return replace(summary(), began_us=None, ended_us=None)
+
+
+def colored(show: Show, shown: Summary) -> list[int]:
+    return [canvas.evaluate(COUNT_COLORED) for canvas in plots(show(page(shown, [])).tab)]
+
+
+@pytest.mark.parametrize("made", [busy, nothing, lambda: moved(0)], ids=["busy", "empty", "short"])
+def test_it_loads_offline_without_a_request_and_without_a_complaint(made: Callable[[], Summary], show: Show) -> None:
+    shown = show(page(made(), []))
+    shown.tab.emulate_media(media="print")
+    shown.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert shown.wrongs == []
+
+
+def test_traffic_of_many_windows_is_lines(show: Show) -> None:
+    throughput, latency = colored(show, moved(*range(0, 200, 10)))
+    assert min(throughput, latency) > 500
+
+
+def test_traffic_of_a_single_window_can_be_seen(show: Show) -> None:
+    throughput, latency = colored(show, moved(0))
+    assert throughput > DOT
+    assert latency > 3 * DOT
+
+
+def test_windows_with_nothing_on_either_side_can_be_seen(show: Show) -> None:
+    _, latency = colored(show, moved(0, 20, 40))
+    assert latency > 9 * DOT
+
+
+def test_a_single_window_is_in_the_middle_of_its_chart(show: Show) -> None:
+    tab = show(page(moved(0), [])).tab
+    assert tab.eval_on_selector_all(".uplot", MIDDLES) == pytest.approx([0.5, 0.5], abs=0.01)
+
+
+def test_times_are_told_as_everywhere_else_on_the_page(show: Show) -> None:
+    tab = show(page(replace(moved(0, 10, 20), order=replace(summary().order, tz=ZoneInfo("Europe/Zurich"))), [])).tab
+    chart = tab.locator(".u-over").first
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    wait_for(tab, "document.querySelector('.u-legend').innerText.includes('2026-11-24 01:00:10')")
+
+
+def test_names_that_are_code_are_shown_and_do_nothing(show: Show) -> None:
+    shown = show(page(busy(), []))
+    assert "<script>alert(1)</script>" in shown.tab.locator("#tables").evaluate("it => it.textContent")
+    assert shown.tab.evaluate("[document.scripts.length, document.images.length]") == [2, 0]
+    assert shown.wrongs == []
