@@ -13,13 +13,18 @@ from typing import Final
 import pyarrow
 from pyarrow import parquet
 
-from addressing.link_log import RUN_KEY
+from addressing.link_log import COLUMNS, RUN_KEY, Kind
 from linklogs.footers import NO_LINK_LOG, first_line, times, wrong
 
 AT_ONCE: Final = 1 << 20
 """Records of a piece at most; with all that is made of them, some 200 MB."""
 WORDS: Final = ("kind", "event", "outcome", "part")
 """Columns of few words, which stay numbers of them."""
+KINDS: Final = frozenset(kind.value for kind in Kind)
+FILLED: Final = {
+    column.name: frozenset(kind.value for kind in column.kinds) if column.kinds else KINDS for column in COLUMNS
+}
+"""Of which kinds records have something in a column: a group of rows of one kind is read without the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +60,33 @@ class File:
     def pieces(self, kinds: Sequence[str], columns: Sequence[str]) -> Iterator[pyarrow.Table]:
         """Records of these kinds; columns that the file lacks are missing. Raises ArrowException for damage."""
         names = self.parquet.schema_arrow.names
-        groups = [i for i in range(self.parquet.num_row_groups) if self._may_have(i, kinds)]
-        if not groups:
-            return
-        wanted = [name for name in columns if name in names]
-        kept = pyarrow.array(kinds, pyarrow.string())
-        for batch in self.parquet.iter_batches(AT_ONCE, row_groups=groups, columns=wanted, use_threads=False):
-            table = pyarrow.Table.from_batches([batch])
-            kind = table["kind"].combine_chunks()
-            is_kept = pyarrow.compute.is_in(kind.dictionary, kept).take(kind.indices)
-            yield table if pyarrow.compute.all(is_kept).as_py() else table.filter(is_kept)
+        for group, kind in enumerate(self._kinds(names.index("kind"))):
+            if kind is None:
+                yield from self._of_group(group, kinds, [name for name in columns if name in names])
+            elif kind in kinds:
+                filled = [name for name in columns if name in names and kind in FILLED[name]]
+                yield from self._of_group(group, (), filled)
 
-    def _may_have(self, group: int, kinds: Sequence[str]) -> bool:
-        """By the least and the largest word of a group of rows."""
-        kind = self.parquet.metadata.row_group(group).column(self.parquet.schema_arrow.names.index("kind"))
-        if not kind.is_stats_set or not kind.statistics.has_min_max:
-            return True
-        return any(kind.statistics.min <= each <= kind.statistics.max for each in kinds)
+    def _of_group(self, group: int, kinds: Sequence[str], columns: Sequence[str]) -> Iterator[pyarrow.Table]:
+        """``kinds``: of all that are in the group, those to be kept; none for all."""
+        for batch in self.parquet.iter_batches(AT_ONCE, row_groups=[group], columns=columns, use_threads=False):
+            table = pyarrow.Table.from_batches([batch])
+            if kinds:
+                kind = table["kind"].combine_chunks()
+                is_kept = pyarrow.compute.is_in(kind.dictionary, pyarrow.array(kinds, pyarrow.string()))
+                table = table.filter(is_kept.take(kind.indices))
+            yield table
+
+    def _kinds(self, column: int) -> Iterator[str | None]:
+        """Of each group of rows the one kind of all its records, None where there are several or nobody knows."""
+        metadata = self.parquet.metadata
+        for group in range(metadata.num_row_groups):
+            kind = metadata.row_group(group).column(column)
+            if not kind.is_stats_set or not kind.statistics.has_min_max:
+                yield None
+                continue
+            least, largest = kind.statistics.min, kind.statistics.max
+            yield least if least == largest and least in KINDS else None
 
 
 def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[File | BadFile]:

@@ -7,7 +7,7 @@ from typing import Final
 from linklogs.replay.facts import Facts
 from linklogs.replay.levels import LEVELS
 
-MOST_ROWS: Final = 1_000_000
+MOST_ROWS: Final = 2_000_000
 WIDER: Final = (1, 2, 6, 12, 60, 360, 8640)
 """Each divides the next: of windows of 10 s, 20 s, 1 and 2 min, 10 min, an hour, a day."""
 
