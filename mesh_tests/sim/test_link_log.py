@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from addressing import link_log_ring as layout
+from linklogs.writer.live import Live
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Record, Ring
 from mesh_tests.sim.line import ADDRESSES
@@ -305,3 +306,58 @@ def test_the_first_messages_to_an_address_are_recorded_at_its_level_too(ring: Ri
     mesh.client("r1")
     mesh.run(0.1)
     assert [each.kind for each in ring.take()[0]] == [layout.DELIVERY]
+
+
+def live_after(rows: list[dict[str, Any]]) -> dict[str, set[Any]]:
+    """What a reader takes to be there, by kind."""
+    live = Live({})
+    for row in rows:
+        live.on_row(row)
+    found: dict[str, set[Any]] = {}
+    for row in live.rows(0, 0)[1:]:
+        found.setdefault(str(row["kind"]), set()).add(row[str(row["kind"])])
+    return found
+
+
+def test_what_came_and_went_while_there_was_no_room_is_known_once_there_is_some(ring: Ring):
+    small = Ring(64)
+    mesh = router(small)
+    stays, goes = mesh.client("r1"), mesh.client("r1")
+    kept = stays.receiver("rpc")
+    goes.sender("rpc")
+    mesh.run(0.1)
+    told_before = small.take()[1]
+    ghosts = live_after(told_before)
+    for _ in range(20):
+        mesh.client("r1").sender("rpc")
+    mesh.cut(goes.pipe)
+    passing = mesh.client("r1")
+    passing.sender("rpc")
+    mesh.run(0.1)
+    mesh.cut(passing.pipe)
+    kept.link.close()
+    mesh.flush()
+    mesh.run(0.1)
+    assert small.number(layout.DROPPED_AT) > 0
+    rows = told_before + small.take()[1]
+    for _ in range(100):
+        mesh.tell_second("r1")
+        rows += small.take()[1]
+    found = live_after(rows)
+    assert len(found["connection"]) == 21
+    assert len(found["link"]) == 20
+    assert ghosts["connection"] - found["connection"] != set()
+    assert ghosts["link"] & found["link"] == set()
+    mesh.tell_second("r1")
+    assert [row for row in small.take()[1] if row["kind"] != "credit"] == []
+
+
+def test_who_is_not_recorded_is_not_told_to_have_no_credit(ring: Ring):
+    mesh = router(ring, addresses={"quiet": {"type": "anycast", "link_log": "off"}})
+    sender = mesh.client("r1").sender("quiet")
+    mesh.run(2.0)
+    mesh.tell_second("r1")
+    sender.link.close()
+    mesh.flush()
+    mesh.run(0.1)
+    assert told(ring, "credit") == []
