@@ -21,8 +21,7 @@ DELIVERIES, MOVES = "deliveries", "moves"
 class Whose(Protocol):
     @property
     def run_us(self) -> int: ...
-    @property
-    def skew_us(self) -> int: ...
+    def by_its_clock(self, at_us: Array) -> Array: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class Batches:
         of_kind = self._deliveries(columns) if columns.kind == DELIVERIES else self._moves(columns)
         made, count = columns.records, len(columns)
         common = {
-            "at_us": made.at_us + whose.skew_us,
+            "at_us": whose.by_its_clock(made.at_us),
             "run": numpy.full(count, whose.run_us),
             "count": columns.count,
             "size_bytes": made.size_bytes,
@@ -110,7 +109,7 @@ class Batches:
         columns = {
             "kind": same(Kind.QUEUE, count),
             "event": same(event, count),
-            "at_us": depths.at_us + whose.skew_us,
+            "at_us": whose.by_its_clock(depths.at_us),
             "run": numpy.full(count, whose.run_us),
             "queue": queues.number[depths.queue],
             "address": words(queues.address[depths.queue], self.plan.traffic.address),

@@ -32,7 +32,8 @@ class Life:
 
     ``rows`` are its records of other kinds than deliveries, traffic and messages, in the order of their times; each
     stands for something that is so until ``until_us`` of its place: as long as that is, it is in snapshots.
-    ``skew_us``: how far its clock is ahead. ``lost``: from when until when it had no room for records.
+    ``skew_us``: how far its clock is ahead when it starts; ``steps``: when that is set after, and by how much.
+    ``lost``: from when until when it had no room for records.
     """
 
     node: str
@@ -46,6 +47,16 @@ class Life:
     rows: pyarrow.RecordBatch
     until_us: Array
     lost: tuple[tuple[int, int], ...] = ()
+    steps: tuple[tuple[int, int], ...] = ()
+
+    def ahead_us(self, at_us: Array) -> Array:
+        """How far its clock is ahead at these times."""
+        if not self.steps:
+            return numpy.broadcast_to(numpy.int64(self.skew_us), at_us.shape)
+        when, by_us = (numpy.array([each[i] for each in self.steps], numpy.int64) for i in (0, 1))
+        ahead_us = self.skew_us + numpy.concatenate([[0], numpy.cumsum(by_us)]).astype(numpy.int64)
+        found: Array = ahead_us[numpy.searchsorted(when, at_us, side="right")]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

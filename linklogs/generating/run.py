@@ -17,7 +17,7 @@ from linklogs.generating.day import seconds
 from linklogs.generating.drawing import Messages, draw
 from linklogs.generating.ledger import Ledger
 from linklogs.generating.node_files import NodeFiles
-from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Array, Plan
+from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Array, Life, Plan
 from linklogs.generating.queues import Moves, Shelves
 from linklogs.generating.records import Records, by_life, records
 from linklogs.generating.seconds import SECOND_US, summed
@@ -95,7 +95,7 @@ class Making:
         share = RECORDS_IN_SLICE / max(1.0, expected_records(plan))
         step_us = _whole(min(LONGEST_SLICE_US, plan.file_us, int(length_us * share)))
         bounds = set(range(plan.begins_us, plan.ends_us, step_us)) | {plan.ends_us}
-        for skew_us in {life.skew_us for life in plan.lives}:
+        for skew_us in {ahead for life in plan.lives for ahead in _ahead_us(life)}:
             first = -(-(plan.begins_us + skew_us) // HOUR_US) * HOUR_US - skew_us
             bounds |= set(range(first, plan.ends_us, HOUR_US))
         ordered = sorted(bounds)
@@ -173,6 +173,13 @@ class Making:
 
     def _depths_at(self, at_us: Array) -> Array:
         return numpy.stack(self.shelves.depths(at_us))
+
+
+def _ahead_us(life: Life) -> list[int]:
+    """What its clock is ahead at one time or another."""
+    at_us = numpy.array([life.begins_us, *(at_us for at_us, _ in life.steps)], numpy.int64)
+    found: list[int] = life.ahead_us(at_us).tolist()
+    return found
 
 
 def _whole(step_us: int) -> int:

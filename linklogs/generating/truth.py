@@ -122,9 +122,10 @@ def _nodes(plan: Plan, links: LinkTotals, lost: Sequence[int]) -> dict[str, Tota
         own = numpy.array([j for j, each in enumerate(plan.lives) if each.node == life.node])
         told = found.setdefault(life.node, {
             "role": life.role, **links.both(numpy.flatnonzero(numpy.isin(plan.links.life, own))),
-            "clock_skew_us": life.skew_us, "records_lost": 0, "runs": [],
+            "clock_skew_us": life.skew_us, "clock_steps": [], "records_lost": 0, "runs": [],
         })  # fmt: skip
         told["records_lost"] += lost[i]
+        told["clock_steps"] += [{"at": _time(at_us), "by_us": by_us} for at_us, by_us in life.steps]
         told["runs"].append(life.begins_us + life.skew_us)
     return found
 

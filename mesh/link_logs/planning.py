@@ -33,7 +33,7 @@ from mesh.link_logs.hops import Hops, Trunks
 from mesh.link_logs.outages import outages
 from mesh.link_logs.population import Client, Session, Spoken, addresses, clients, sessions
 from mesh.link_logs.profile import Profile, log_us
-from mesh.link_logs.registry import FOREVER, Entry, Registry, Told, in_time
+from mesh.link_logs.registry import FOREVER, Entry, Registry, Run, Told, in_time
 from mesh.link_logs.routing import Table
 from mesh.version import read_version
 
@@ -201,9 +201,11 @@ class Planner:
     def _life(self, place: int, told: list[Told]) -> Life:
         run, topology = self._registry.runs[place], self._digest()
         version = read_version()
-        skew_us = int(self._profile.clock_skew.get(run.node, 0.0) * 1e6)
+        earlier, steps = self._steps(run)
+        skew_us = int(self._profile.clock_skew.get(run.node, 0.0) * 1e6) + sum(by_us for _, by_us in earlier)
         clock_us = self._times.begins_us - 20 * 86_400_000_000 + skew_us
         told.append(telling.started(run, topology, version, clock_us))
+        told += telling.clock_set(steps, clock_us)
         if run.node in self._topology.routers:
             told += telling.paths(self._topology, self._epochs, run)
         ordered = in_time(told)
@@ -220,7 +222,15 @@ class Planner:
             rows=batch_of_rows([each.row for each in ordered]),
             until_us=numpy.array([each.until_us for each in ordered], numpy.int64),
             lost=tuple((self._at(each.at), self._at(each.at + each.duration)) for each in lost),
+            steps=tuple(steps),
         )
+
+    def _steps(self, run: Run) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """When the clock of its node is set, and by how much: before it starts, and while it is there."""
+        told = self._profile.clock_steps.get(run.node, ())
+        steps = sorted((self._at(each.at), int(each.by * 1e6)) for each in told)
+        earlier = [each for each in steps if each[0] <= run.begins_us]
+        return earlier, [each for each in steps if run.begins_us < each[0] < min(run.ends_us, self._times.ends_us)]
 
     def _at(self, offset_s: float) -> int:
         return self._times.begins_us + int(offset_s * 1e6)

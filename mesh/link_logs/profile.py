@@ -135,6 +135,12 @@ class Loss(Part):
     duration: Duration = Field(alias="for")
 
 
+class Step(Part):
+    at: Offset
+    by: Skew
+    """With a minus: back."""
+
+
 class Profile(Part):
     """Traffic over a topology."""
 
@@ -159,6 +165,8 @@ class Profile(Part):
     """Until traffic goes round what broke."""
     clock_skew: dict[str, Skew] = Field(default_factory=dict)
     """How far the clock of a node is ahead."""
+    clock_steps: dict[str, tuple[Step, ...]] = Field(default_factory=dict)
+    """When the clock of a node is set, and by how much."""
     lost_records: dict[str, tuple[Loss, ...]] = Field(default_factory=dict)
     """When a node had no room for records."""
     file_every: Duration = 3600.0
@@ -173,6 +181,7 @@ PARTS: dict[tuple[str, ...], type[BaseModel]] = {
     ("starved",): Starved,
     ("talkers",): Talkers,
     ("outages",): Outage,
+    ("clock_steps", "*"): Step,
     ("lost_records", "*"): Loss,
 }
 """The models of the mappings in a profile; `*` is any key."""

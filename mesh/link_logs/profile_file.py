@@ -89,8 +89,8 @@ def _strangers(profile: Profile, topology: Topology) -> Iterator[Problem]:
     for pattern, traffic in profile.addresses.items():
         yield from _unknown(("addresses", pattern), "address", pattern, tuple(topology.addresses))
         yield from _homes(pattern, traffic, routers)
-    for key, named in (("clock_skew", profile.clock_skew), ("lost_records", profile.lost_records)):
-        for node in named:
+    for key in ("clock_skew", "clock_steps", "lost_records"):
+        for node in getattr(profile, key):
             yield from _unknown((key, node), "node", node, nodes)
     for i, outage in enumerate(profile.outages or ()):
         if outage.router is not None:

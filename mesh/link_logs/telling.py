@@ -74,6 +74,14 @@ def credit(entry: Entry, spans: Sequence[Span]) -> Iterator[Told]:
         yield Told(row, following[0])
 
 
+def clock_set(steps: Sequence[tuple[int, int]], clock_us: int) -> Iterator[Told]:
+    """``clock_us``: what it was ahead of the monotonic one before."""
+    for at_us, by_us in steps:
+        clock_us += by_us
+        row: Row = {"kind": Kind.NODE.value, "event": Event.CHANGED.value, "at_us": at_us, "clock_us": clock_us}
+        yield Told(row, at_us)
+
+
 def started(run: Run, topology: str, version: str, clock_us: int) -> Told:
     row: Row = {"kind": Kind.NODE.value, "event": Event.OPENED.value, "at_us": run.begins_us, "role": run.role,
            "clock_us": clock_us, "topology": topology, "version": version}  # fmt: skip

@@ -204,6 +204,33 @@ def test_a_clock_that_is_ahead_shows_in_all_times_of_its_node(make: Make) -> Non
     assert ahead.truth["nodes"]["r1"]["clock_skew_us"] == 350_000
 
 
+def test_a_clock_that_is_set_shows_from_then_on_and_is_told(make: Make) -> None:
+    steps = "clock_steps: {r1: [{at: 1m, by: 2s}, {at: 3m, by: -1500ms}]}\n"
+    right, stepped = (make(STEADY + more, records=6000, name=name) for more, name in (("", "right"), (steps, "set")))
+    set_us, back_us = BEGINS_US + 60_000_000, BEGINS_US + 180_000_000
+    for kind in ("delivery", "link"):
+        pairs = list(zip(right.rows(kind, node="r1"), stepped.rows(kind, node="r1"), strict=True))
+        assert pairs
+        for true, told in pairs:
+            ahead_us = 0 if true["at_us"] < set_us else 2_000_000 if true["at_us"] < back_us else 500_000
+            assert told["at_us"] - true["at_us"] == ahead_us
+    begun, *changes = [row for row in stepped.rows("node", node="r1") if row["event"] in ("live", "changed")]
+    assert [(row["at_us"], row["clock_us"] - begun["clock_us"]) for row in changes] == [
+        (set_us + 2_000_000, 2_000_000),
+        (back_us + 500_000, 500_000),
+    ]
+    assert [each["by_us"] for each in stepped.truth["nodes"]["r1"]["clock_steps"]] == [2_000_000, -1_500_000]
+    assert stepped.truth["links"] == right.truth["links"]
+
+
+def test_a_run_after_a_step_starts_with_the_clock_as_it_was_set(make: Make) -> None:
+    steps = "clock_steps: {r3: [{at: 30s, by: 2s}]}\n"
+    made = make(STEADY.replace("[]", "[{router: r3, at: 1m, for: 1m}]") + steps, records=6000)
+    _, second = made.truth["nodes"]["r3"]["runs"]
+    assert second == BEGINS_US + 122_000_000
+    assert min(row["at_us"] for row in made.rows("delivery", node="r3") if row["run"] == second) > second
+
+
 def test_lost_records_are_counted_and_missing(make: Make) -> None:
     whole = make(STEADY, records=6000, name="whole")
     made = make(STEADY + "lost_records: {r1: [{at: 1m, for: 20s}]}\n", records=6000)
