@@ -10,6 +10,7 @@ import numpy
 import pyarrow
 
 from addressing.link_log import Event, Kind
+from linklogs.generating.missing import STALLED
 from linklogs.generating.plan import OUTCOMES, PARTS, Array, Plan
 from linklogs.generating.queues import EVENTS
 from linklogs.generating.records import Records
@@ -103,6 +104,17 @@ class Batches:
             "event": words(columns.records.outgoing, EVENTS),
             "queue": self.plan.queues.number[columns.records.incoming],
         }
+
+    def missed(self, whose: Whose, link: Array, at_us: Array, count: Array) -> pyarrow.RecordBatch:
+        columns = {
+            "kind": same(Kind.DROP, len(link)),
+            "at_us": whose.by_its_clock(at_us),
+            "run": numpy.full(len(link), whose.run_us),
+            "count": count,
+            "link": self.plan.links.number[link],
+            "cause": same(STALLED, len(link)),
+        }
+        return batch(columns, len(link))
 
     def depths(self, whose: Whose, depths: Depths, event: Event) -> pyarrow.RecordBatch:
         queues, count = self.plan.queues, len(depths.at_us)

@@ -37,6 +37,7 @@ class NodeFiles:
         self._rows_us = self._life.rows.column("at_us").to_numpy()
         self._waiting: list[Columns] = []
         self._depths: list[Depths] = []
+        self._missed: list[tuple[Array, Array, Array]] = []
         self._writer: parquet.ParquetWriter | None = None
         self._path = Path()
         self._begun_us = 0
@@ -94,6 +95,10 @@ class NodeFiles:
             places = numpy.full(int(is_new.sum()), queue)
             self._depths.append(Depths(places, at_us[is_new], *columns[:, is_new]))
 
+    def add_missed(self, link: Array, at_us: Array, count: Array) -> None:
+        """Copies that were not sent by a link, of which it tells then."""
+        self._missed.append((link, at_us, count))
+
     def close(self, at_us: int) -> None:
         """What the node told of itself until then is in the file too."""
         if self._writer is None:
@@ -103,6 +108,9 @@ class NodeFiles:
         if self._depths:
             self._writer.write_batch(self._batches.depths(self, Depths.joined(self._depths), Event.CHANGED))
             self._depths.clear()
+        for each in self._missed:
+            self._writer.write_batch(self._batches.missed(self, *each))
+        self._missed.clear()
         self._report_lost(at_us)
         self._writer.close()
         self._writer = None

@@ -136,7 +136,10 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """``wait_log``: logarithm of us between its going in and its leaving, when there is a consumer."""
+    """``wait_log``: logarithm of us between its going in and its leaving, when there is a consumer.
+
+    ``expired``, ``dead_lettered``: shares. ``grave``: the queue for dead letters, NO_QUEUE where it has none here.
+    """
 
     life: Array
     number: Array
@@ -145,6 +148,8 @@ class Queues:
     wait_log: Array
     wait_spread: Array
     expired: Array
+    dead_lettered: Array
+    grave: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +195,8 @@ class Plan:
     pieces: Pieces
     queues: Queues
     starvation: Starvation
+    stalls: Starvation
+    """Of consumers, which miss what is sent settled meanwhile."""
     outages: tuple[Outage, ...]
     day: Day
     rate_factor: float

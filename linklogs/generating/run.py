@@ -16,6 +16,7 @@ from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns
 from linklogs.generating.day import seconds
 from linklogs.generating.drawing import Messages, draw
 from linklogs.generating.ledger import Ledger
+from linklogs.generating.missing import Missed, by_second
 from linklogs.generating.node_files import NodeFiles
 from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Array, Life, Plan
 from linklogs.generating.queues import Moves, Shelves
@@ -106,10 +107,10 @@ class Making:
         sent = draw(self._plan, random, from_us, to_us)
         depths = self._depths_at(numpy.array([from_us]))[:, :, 0]
         put = self.shelves.put(random, sent)
-        expired = self.shelves.expire(to_us)
+        ended = self.shelves.end(random, to_us)
         fetched, dequeued = self.shelves.fetch(random, from_us, to_us)
         deliveries = self._deliveries((sent, fetched))
-        moves = self._moves((put, expired, dequeued))
+        moves = self._moves((put, ended, dequeued))
         self._begin(from_us, to_us, {*deliveries, *moves}, depths)
         for found in (deliveries, moves):
             for life, columns in found.items():
@@ -131,10 +132,17 @@ class Making:
         for messages in flows:
             made = records(plan, messages)
             self._ledger.count(messages, made)
+            self._miss(made.missed)
             parts.append((plan.routes.steps.life[made.step], made.records))
         life = numpy.concatenate([each[0] for each in parts])
         joined = Records(*(numpy.concatenate([getattr(each[1], name) for each in parts]) for name in Records.__slots__))
         return self._by_life(DELIVERIES, life, joined)
+
+    def _miss(self, missed: Missed) -> None:
+        """Copies that stalled consumers did not get are told of once a second."""
+        self._ledger.count_missed(missed)
+        for life in numpy.unique(missed.life):
+            self._files[life].add_missed(*by_second(missed.take(missed.life == life), self._plan.lives[life].ends_us))
 
     def _moves(self, parts: tuple[Moves, ...]) -> dict[int, Columns]:
         for each in parts:

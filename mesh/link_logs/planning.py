@@ -15,6 +15,7 @@ from addressing.book import AddressKind
 from addressing.topology import Topology
 from linklogs.generating.plan import (
     NO_LIFE,
+    NO_QUEUE,
     Day,
     Life,
     Links,
@@ -32,7 +33,7 @@ from mesh.link_logs.flows import NEVER_TOLD_US, Flows, Scene, Span, treatment
 from mesh.link_logs.hops import Hops, Trunks
 from mesh.link_logs.outages import outages
 from mesh.link_logs.population import Client, Session, Spoken, addresses, clients, sessions
-from mesh.link_logs.profile import Profile, log_us
+from mesh.link_logs.profile import Profile, Stalled, Starved, log_us
 from mesh.link_logs.registry import FOREVER, Entry, Registry, Run, Told, in_time
 from mesh.link_logs.routing import Table
 from mesh.version import read_version
@@ -63,6 +64,7 @@ class Planner:
         self._spoken: list[Spoken] = addresses(topology, profile, self._random)
         self._links: dict[Session, Entry] = {}
         self._hungry: dict[Session, list[Span]] = {}
+        self._stalled: list[Span] = []
 
     def plan(self, records: int | None) -> Plan:
         """``records``: about so many deliveries at level full; else as many as the rate of the profile makes."""
@@ -70,7 +72,9 @@ class Planner:
         trunks = Trunks(self._topology, self._epochs, self._registry, self._times.begins_us, self._times.ends_us)
         everybody = clients(self._topology, self._profile, self._spoken, self._random)
         connected = [session for client in everybody for session in self._connect(client)]
-        self._hungry = {each: self._starve(each) for each in connected if each.client.is_producer}
+        starved, stalled = self._profile.starved, self._profile.stalled
+        self._hungry = {each: self._starve(each, starved) for each in connected if each.client.is_producer}
+        self._stalled = [span for each in connected if self._may_stall(each) for span in self._starve(each, stalled)]
         queues = self._queues(everybody)
         table = self._lay(trunks, connected, {key: i for i, key in enumerate(queues)})
         self._registry.number()
@@ -119,8 +123,11 @@ class Planner:
         link.user = client.user
         return link
 
-    def _starve(self, session: Session) -> list[Span]:
-        starved = self._profile.starved
+    def _may_stall(self, session: Session) -> bool:
+        spoken = self._spoken[session.client.address]
+        return not session.client.is_producer and spoken.policy.kind is AddressKind.MULTICAST
+
+    def _starve(self, session: Session, starved: Starved | Stalled) -> list[Span]:
         found: list[Span] = []
         at_us = max(session.from_us, self._times.begins_us)
         # Of one client the same again each time that it comes back.
@@ -178,7 +185,8 @@ class Planner:
             routes=table.to_routes(),
             pieces=table.to_pieces(),
             queues=self._queue_table(queues),
-            starvation=self._starvation(),
+            starvation=self._starvation([span for each in self._hungry.values() for span in each]),
+            stalls=self._starvation(self._stalled),
             outages=self._outages,
             day=Day(profile.day.depth, (profile.day.peak.hour * 60 + profile.day.peak.minute) * 60_000_000),
             rate_factor=1.0,
@@ -288,10 +296,19 @@ class Planner:
             wait_log=numpy.array([log_us(each.wait) for each in parts]),
             wait_spread=numpy.array([each.wait_spread for each in parts]),
             expired=numpy.array([each.expired for each in parts]),
+            dead_lettered=numpy.array([each.dead_lettered for each in parts]),
+            grave=numpy.array([self._grave(queues, *each) for each in queues], numpy.int64),
         )
 
-    def _starvation(self) -> Starvation:
-        spans = [span for each in self._hungry.values() for span in each]
+    def _grave(self, queues: Sequence[tuple[int, str]], place: int, key: str) -> int:
+        """Where its dead letters go: a queue at the same broker that has traffic of its own, or NO_QUEUE."""
+        policy = self._spoken[place].policy
+        broker = policy.brokers[0] if policy.kind is AddressKind.TOPIC else key
+        name = policy.queue.dead_letter
+        named = [i for i, each in enumerate(self._spoken) if name in (each.policy.broker_address, each.name)]
+        return next((queues.index((i, broker)) for i in named if name and (i, broker) in queues), NO_QUEUE)
+
+    def _starvation(self, spans: Sequence[Span]) -> Starvation:
         return Starvation(
             link=numpy.array([self._links[span.session].place for span in spans], numpy.int64),
             from_us=numpy.array([span.from_us for span in spans], numpy.int64),

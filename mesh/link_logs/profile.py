@@ -75,6 +75,8 @@ class Traffic(Part):
     wait_spread: Spread = 1.0
     expired: Share = 0.003
     """Of the messages in a queue."""
+    dead_lettered: Share = 0.0
+    """Likewise; into the queue that `dead_letter` of the topology names, if it is at the same broker."""
 
     @model_validator(mode="after")
     def _check_shares(self) -> Traffic:
@@ -83,6 +85,9 @@ class Traffic(Part):
             raise ValueError(
                 f"rejected, released and modified are {together:.0%} of the messages: expected 100 % at most"
             )
+        gone = self.expired + self.dead_lettered
+        if gone > 1:
+            raise ValueError(f"expired and dead_lettered are {gone:.0%} of the messages: expected 100 % at most")
         return self
 
 
@@ -105,6 +110,13 @@ class Churn(Part):
 class Starved(Part):
     links: Share = 0.15
     """Of the producers, those that run out of credit now and then."""
+    every: Duration = 600.0
+    duration: Duration = Field(default=4.0, alias="for")
+
+
+class Stalled(Part):
+    links: Share = 0.0
+    """Of the consumers of multicast addresses, those without credit now and then: they miss what is sent settled."""
     every: Duration = 600.0
     duration: Duration = Field(default=4.0, alias="for")
 
@@ -158,6 +170,7 @@ class Profile(Part):
     day: Day = Day()
     churn: Churn = Churn()
     starved: Starved = Starved()
+    stalled: Stalled = Stalled()
     talkers: Talkers = Talkers()
     outages: tuple[Outage, ...] | None = None
     """Default: a link and a router, drawn; none where there is nothing to go round them."""
@@ -179,6 +192,7 @@ PARTS: dict[tuple[str, ...], type[BaseModel]] = {
     ("day",): Day,
     ("churn",): Churn,
     ("starved",): Starved,
+    ("stalled",): Stalled,
     ("talkers",): Talkers,
     ("outages",): Outage,
     ("clock_steps", "*"): Step,

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import compute, parquet
 
 from addressing.link_log import Level
-from addressing.loader import load_topology
+from addressing.loader import load_topology, parse_topology
 from linklogs.generating.run import TRUTH_NAME, generate
 from mesh.link_logs.planning import Times, make_plan
 from mesh.link_logs.profile_file import parse_profile
@@ -61,12 +61,13 @@ def make(tmp_path: Path) -> Make:
         level: str = "full",
         records: int = 30_000,
         name: str = "logs",
+        topology: str | None = None,
     ) -> Made:
         """``seed`` of the plan, and of what is drawn for it, unless ``drawn`` is another."""
-        topology = load_topology("topologies/demo.yml")
-        parsed = parse_profile(profile, topology)
+        loaded = load_topology("topologies/demo.yml") if topology is None else parse_topology(topology)
+        parsed = parse_profile(profile, loaded)
         times = Times(BEGINS_US, BEGINS_US + int(parsed.duration * 1e6))
-        plan = make_plan(topology, parsed, times, seed, records)
+        plan = make_plan(loaded, parsed, times, seed, records)
         generate(plan, tmp_path / name, seed if drawn is None else drawn, Level(level), lambda progress: None)
         return Made(tmp_path / name)
 
@@ -292,3 +293,63 @@ def test_the_depth_of_a_queue_is_what_went_in_and_has_not_left(make: Make) -> No
         came = Counter(each["at_us"] - each["took_us"] for each in before if each["event"] == "enqueued")
         came.subtract(each["at_us"] - each["took_us"] for each in before if each["event"] != "enqueued")
         assert row["oldest_us"] == max((row["at_us"] - at_us for at_us in +came), default=0)
+
+
+@pytest.mark.parametrize("level", ["full", "summary"])
+def test_copies_that_stalled_consumers_miss_are_told_and_not_delivered(make: Make, level: str) -> None:
+    steady = STEADY.replace("rpc.#", "prices.#").replace("consumers: 2", "consumers: 5, settled: 50%")
+    whole = make(steady, records=9000, name="whole", level=level)
+    made = make(steady + "stalled: {links: 60%, every: 20s, for: 10s}\n", records=9000, level=level)
+    missed: Counter[tuple[str, int, int]] = Counter()
+    for row in made.rows("drop"):
+        assert (row["event"], row["cause"], row["at_us"] % 1_000_000) == (None, "stalled", 0)
+        missed[row["node"], row["run"], row["link"]] += row["count"]
+    links = {(each["node"], each["run"], each["link"]): each for each in made.truth["links"]}
+    assert missed == Counter({key: each["missed"] for key, each in links.items() if each["missed"]})
+    assert len(missed) > 3
+    before = {(each["node"], each["run"], each["link"]): each for each in whole.truth["links"]}
+    for key, each in links.items():
+        assert each["went"]["messages"] + each["missed"] == before[key]["went"]["messages"]
+        assert each["missed"] <= before[key]["went"]["outcomes"].get("none", 0)
+    rows = made.rows("delivery", "traffic")
+    assert totals(rows, "outgoing", {"whole", "copy"}) == told(made.truth, "went")
+
+
+def test_a_consumer_that_has_stalled_gets_nothing_settled_meanwhile(make: Make) -> None:
+    steady = STEADY.replace("rpc.#", "prices.#").replace("producers: 2", "producers: 2, settled: 100%, latency: 0.1ms")
+    made = make(steady + "stalled: {links: 100%, every: 20s, for: 10s}\n", records=9000)
+    seconds = {(row["link"], row["at_us"] // 1_000_000 - 1) for row in made.rows("drop", node="r3")}
+    quiet = {(link, at) for link, at in seconds if {(link, at - 1), (link, at + 1)} <= seconds}
+    got = {(row["outgoing"], row["at_us"] // 1_000_000) for row in made.rows("delivery", node="r3") if row["outgoing"]}
+    assert len(quiet) > 10
+    # What began just before may be over a little later.
+    assert len(quiet & got) < len(quiet) / 10
+
+
+GRAVES = """
+mesh: graves
+routers: {r1: {}}
+brokers: {b1: {data: ./data, routers: [r1]}}
+addresses:
+  orders: {type: queue, dead_letter: dead}
+  dead: queue
+"""
+
+
+def test_dead_letters_leave_one_queue_and_come_into_the_other(make: Make) -> None:
+    profile = (
+        "{duration: 5m, outages: [], addresses: {orders: {dead_lettered: 20%, expired: 5%, wait: 2s}, "
+        "dead: {producers: 0, consumers: 1, wait: 1s, weight: 0}}}"
+    )
+    made = make(profile, records=6000, topology=GRAVES)
+    queues = {each["address"]: each for each in made.truth["queues"]}
+    moved = Counter((row["event"], row["queue"]) for row in made.rows("message", node="b1"))
+    for queue in queues.values():
+        for event in ("enqueued", "dequeued", "expired", "dead_lettered"):
+            assert moved[event, queue["queue"]] == queue[event]["messages"]
+        gone = sum(queue[event]["messages"] for event in ("dequeued", "expired", "dead_lettered"))
+        assert queue["enqueued"]["messages"] == gone + queue["left"]
+    dead = queues["orders"]["dead_lettered"]
+    assert 0.15 < dead["messages"] / queues["orders"]["enqueued"]["messages"] < 0.25
+    assert queues["dead"]["enqueued"] == dead
+    assert queues["dead"]["dequeued"]["messages"] > 0
