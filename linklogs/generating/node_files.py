@@ -33,7 +33,7 @@ class NodeFiles:
         self._out = out
         self._batches = batches
         self._group = group
-        self._queues = numpy.flatnonzero(plan.queues.life == place)
+        self._queues = plan.queues.of_life(place)
         self._rows_us = self._life.rows.column("at_us").to_numpy()
         self._waiting: list[Columns] = []
         self._depths: list[Depths] = []
@@ -88,8 +88,10 @@ class NodeFiles:
 
     def add_depths(self, at_us: Array, depths: Array) -> None:
         """``depths``: messages, bytes, us: of all queues at all of the times."""
+        is_there = (at_us >= self._life.begins_us) & (at_us < self._life.ends_us)
+        at_us, depths = at_us[is_there], depths[:, :, is_there]
         for queue in self._queues:
-            columns = depths[:, queue, : len(at_us)]
+            columns = depths[:, queue]
             is_new = numpy.ones(len(at_us), bool)
             is_new[1:] = columns[0, 1:] != columns[0, :-1]
             places = numpy.full(int(is_new.sum()), queue)

@@ -138,6 +138,8 @@ class Pieces:
 class Queues:
     """``wait_log``: logarithm of us between its going in and its leaving, when there is a consumer.
 
+    ``life`` is the first of its broker's; ``later``: those after, each (first, later, begins_us), in order; ``away``:
+    when there is none, (first, from_us, to_us).
     ``expired``, ``dead_lettered``: shares. ``grave``: the queue for dead letters, NO_QUEUE where it has none here.
     """
 
@@ -150,6 +152,28 @@ class Queues:
     expired: Array
     dead_lettered: Array
     grave: Array
+    later: tuple[tuple[int, int, int], ...] = ()
+    away: tuple[tuple[int, int, int], ...] = ()
+
+    def life_at(self, queue: Array, at_us: Array) -> Array:
+        first = self.life[queue]
+        found: Array = first.copy()
+        for of_broker, later, begins_us in self.later:
+            found[(first == of_broker) & (at_us >= begins_us)] = later
+        return found
+
+    def of_life(self, life: int) -> Array:
+        """The queues that a broker has in one of its lives."""
+        first = next((of_broker for of_broker, later, _ in self.later if later == life), life)
+        return numpy.flatnonzero(self.life == first)
+
+    def when_there(self, queue: Array, at_us: Array) -> Array:
+        """The same times, or when the broker is there again."""
+        first = self.life[queue]
+        for of_broker, from_us, to_us in self.away:
+            is_away = (first == of_broker) & (at_us >= from_us) & (at_us < to_us)
+            at_us = numpy.where(is_away, to_us, at_us)
+        return at_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +188,14 @@ class Starvation:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """``what`` are names: of a router, or of the two ends of a link."""
+    """``what`` are names: of a router or broker, or of the two ends of a link. ``is_orderly``: it is stopped."""
 
     kind: str
     what: tuple[str, ...]
     from_us: int
     to_us: int
     cause: str
+    is_orderly: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class Shelves:
     def _come(self, random: Generator, queue: Array, at_us: Array, size_bytes: Array) -> Moves:
         queues, count = self._plan.queues, len(queue)
         wait = queues.wait_log[queue] + queues.wait_spread[queue] * random.standard_normal(count)
-        due_us = at_us + numpy.exp(wait).astype(numpy.int64) + 1
+        due_us = queues.when_there(queue, at_us + numpy.exp(wait).astype(numpy.int64) + 1)
         drawn, expired = random.random(count), queues.expired[queue]
         is_dead = (drawn >= expired) & (drawn < expired + queues.dead_lettered[queue])
         fate = numpy.where(drawn < expired, EXPIRED, numpy.where(is_dead, DEAD_LETTERED, DEQUEUED)).astype(numpy.int8)

@@ -150,7 +150,7 @@ class Making:
         queue, event, at_us, took_us, size_bytes = (
             numpy.concatenate([getattr(each, name) for each in parts]) for name in Moves.__slots__
         )
-        life = self._plan.queues.life[queue]
+        life = self._plan.queues.life_at(queue, at_us)
         none = numpy.zeros(len(queue), numpy.int8)
         told = numpy.flatnonzero(life != NO_LIFE)
         made = Records(queue, event.astype(numpy.int64), at_us, took_us, size_bytes, none, none)
@@ -174,9 +174,9 @@ class Making:
         if len(at_us):
             depths = self._depths_at(at_us)
             self._ledger.count_depths(depths[0])
-            for life, files in zip(self._plan.lives, self._files, strict=True):
+            for files in self._files:
                 if files.is_open:
-                    files.add_depths(at_us[at_us < life.ends_us], depths)
+                    files.add_depths(at_us, depths)
         self.shelves.forget(to_us)
 
     def _depths_at(self, at_us: Array) -> Array:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 
 import numpy
 from numpy.random import Generator
@@ -84,12 +85,16 @@ class Planner:
     def _add_runs(self) -> None:
         """Routers first, then brokers; those that record nothing last."""
         for name, router in self._topology.routers.items():
-            for from_us, to_us in self._epochs.up((name,)):
-                begins_us = from_us - self._age_us() if from_us == self._times.begins_us else from_us
-                ends_us = FOREVER if to_us == self._times.ends_us else to_us
-                self._registry.add_run(name, "edge" if router.is_edge else "router", begins_us, ends_us)
+            self._add_runs_of(name, "edge" if router.is_edge else "router")
         for name in sorted(self._topology.brokers, key=lambda name: not self._topology.brokers[name].is_embedded):
-            self._registry.add_run(name, "broker", self._times.begins_us - self._age_us(), FOREVER)
+            self._add_runs_of(name, "broker")
+
+    def _add_runs_of(self, node: str, role: str) -> None:
+        stopped = {(each.what[0], each.from_us) for each in self._outages if each.is_orderly}
+        for from_us, to_us in self._epochs.up((node,)):
+            begins_us = from_us - self._age_us() if from_us == self._times.begins_us else from_us
+            ends_us = FOREVER if to_us == self._times.ends_us else to_us
+            self._registry.add_run(node, role, begins_us, ends_us, (node, to_us) in stopped)
 
     def _age_us(self) -> int:
         return LONG_AGO_US + int(self._random.integers(LONG_AGO_US))
@@ -214,6 +219,7 @@ class Planner:
         clock_us = self._times.begins_us - 20 * 86_400_000_000 + skew_us
         told.append(telling.started(run, topology, version, clock_us))
         told += telling.clock_set(steps, clock_us)
+        told += telling.stopped(run)
         if run.node in self._topology.routers:
             told += telling.paths(self._topology, self._epochs, run)
         ordered = in_time(told)
@@ -276,7 +282,9 @@ class Planner:
 
     def _queue_table(self, queues: Sequence[tuple[int, str]]) -> Queues:
         """Numbered from 1 at each broker."""
-        runs = {run.node: run.place for run in self._registry.runs if run.role == "broker"}
+        runs: dict[str, list[Run]] = defaultdict(list)
+        for run in self._registry.runs:
+            runs[run.node].append(run)
         numbers: dict[str, int] = defaultdict(int)
         life, number, names = [], [], []
         for place, key in queues:
@@ -285,7 +293,7 @@ class Planner:
             broker = spoken.policy.brokers[0] if is_topic else key
             numbers[broker] += 1
             number.append(numbers[broker])
-            life.append(runs[broker] if self._topology.brokers[broker].is_embedded else NO_LIFE)
+            life.append(runs[broker][0].place if self._topology.brokers[broker].is_embedded else NO_LIFE)
             names.append(f"{key}|{key}/{spoken.name}" if is_topic else "")
         parts = [self._spoken[place].traffic for place, _ in queues]
         return Queues(
@@ -298,6 +306,12 @@ class Planner:
             expired=numpy.array([each.expired for each in parts]),
             dead_lettered=numpy.array([each.dead_lettered for each in parts]),
             grave=numpy.array([self._grave(queues, *each) for each in queues], numpy.int64),
+            later=tuple((each[0].place, run.place, run.begins_us) for each in runs.values() for run in each[1:]),
+            away=tuple(
+                (each[0].place, before.ends_us, after.begins_us)
+                for each in runs.values()
+                for before, after in pairwise(each)
+            ),
         )
 
     def _grave(self, queues: Sequence[tuple[int, str]], place: int, key: str) -> int:

@@ -129,16 +129,25 @@ class Talkers(Part):
 
 class Outage(Part):
     router: str | None = None
+    broker: str | None = None
     link: Annotated[tuple[str, str] | None, Field()] = None
     at: Offset
     """After the start."""
     duration: Duration = Field(alias="for")
+    stopped: bool = False
+    """The router or broker ends in order, and says so; else it is killed."""
     cause: str = Field(default="", max_length=200)
+
+    @property
+    def node(self) -> str | None:
+        return self.router or self.broker
 
     @model_validator(mode="after")
     def _check_target(self) -> Outage:
-        if (self.router is None) == (self.link is None):
-            raise ValueError("expected one of 'router' and 'link'")
+        if sum(each is not None for each in (self.router, self.broker, self.link)) != 1:
+            raise ValueError("expected one of 'router', 'broker' and 'link'")
+        if self.stopped and self.link is not None:
+            raise ValueError("a link is not stopped: expected 'router' or 'broker' with 'stopped'")
         return self
 
 
@@ -200,7 +209,7 @@ PARTS: dict[tuple[str, ...], type[BaseModel]] = {
 }
 """The models of the mappings in a profile; `*` is any key."""
 
-OutageKind: TypeAlias = Literal["router", "link"]
+OutageKind: TypeAlias = Literal["router", "broker", "link"]
 
 
 def log_us(seconds: float) -> float:

@@ -95,6 +95,8 @@ def _strangers(profile: Profile, topology: Topology) -> Iterator[Problem]:
     for i, outage in enumerate(profile.outages or ()):
         if outage.router is not None:
             yield from _unknown(("outages", i, "router"), "router", outage.router, routers)
+        if outage.broker is not None:
+            yield from _unknown(("outages", i, "broker"), "broker", outage.broker, tuple(topology.brokers))
         if outage.link is not None and frozenset(outage.link) not in _links(topology):
             message = f"{' and '.join(outage.link)} are not connected: expected the two ends of a link"
             yield Problem(("outages", i, "link"), "AM106", message, fix="name two routers with a connection.")

@@ -353,3 +353,57 @@ def test_dead_letters_leave_one_queue_and_come_into_the_other(make: Make) -> Non
     assert 0.15 < dead["messages"] / queues["orders"]["enqueued"]["messages"] < 0.25
     assert queues["dead"]["enqueued"] == dead
     assert queues["dead"]["dequeued"]["messages"] > 0
+
+
+def test_a_broker_that_is_killed_has_a_second_run_and_its_messages_wait_for_it(make: Make) -> None:
+    made = make(
+        "{duration: 5m, outages: [{broker: b1, at: 1m, for: 30s}], churn: {life: 30d, lost: 0%}, "
+        "addresses: {orders: {wait: 10s, expired: 10%, latency: 50ms, modified: 0%}}}",
+        records=9000,
+    )
+    down_us, up_us = BEGINS_US + 60_000_000, BEGINS_US + 90_000_000
+    first, second = made.truth["nodes"]["b1"]["runs"]
+    assert (first < BEGINS_US, second) == (True, up_us)
+    moves = made.rows("message", node="b1")
+    at_us = {run: [row["at_us"] for row in moves if row["run"] == run] for run in (first, second)}
+    assert max(at_us[first]) < down_us
+    assert up_us <= min(at_us[second]) < up_us + 1_000_000
+    (queue,) = made.truth["queues"]
+    moved = Counter(row["event"] for row in moves)
+    assert moved == {event: queue[event]["messages"] for event in ("enqueued", "dequeued", "expired")}
+    assert queue["enqueued"]["messages"] == queue["dequeued"]["messages"] + queue["expired"]["messages"] + queue["left"]
+    over = [row for row in moves if row["run"] == second and row["at_us"] - row["took_us"] < down_us]
+    assert {row["event"] for row in over} == {"dequeued", "expired"}
+    carried = [row for node in ("r1", "r3") for row in made.rows("delivery", node=node)]
+    assert not [row for row in carried if down_us + 3000 < row["at_us"] < up_us]
+    caught = [row for row in carried if down_us <= row["at_us"] <= down_us + 3000]
+    assert {row["outcome"] for row in caught} <= {"modified", "none"}
+    assert caught
+    depths = [row for row in made.rows("queue", node="b1") if row["event"] == "changed"]
+    assert not [row for row in depths if down_us <= row["at_us"] < up_us]
+    assert {row["run"] for row in depths} == {first, second}
+    closed = [row for row in made.rows("connection", node="r1") if row["event"] == "closed" and row["role"] == "broker"]
+    assert [row["at_us"] for row in closed] == [down_us]
+
+
+@pytest.mark.parametrize(("node", "kind"), [("r3", "router"), ("b1", "broker")])
+def test_a_node_that_is_stopped_says_so_as_its_last_and_one_that_is_killed_does_not(
+    make: Make, node: str, kind: str
+) -> None:
+    down_us = BEGINS_US + 60_000_000
+    for is_stopped in (True, False):
+        outage = f"{{{kind}: {node}, at: 1m, for: 1m, stopped: {str(is_stopped).lower()}}}"
+        profile = f"{{duration: 5m, outages: [{outage}], addresses: {{orders: {{}}, rpc.#: {{}}}}}}"
+        made = make(profile, records=6000, name=f"{is_stopped}")
+        first, _ = made.truth["nodes"][node]["runs"]
+        told = [row for row in made.rows("node", "connection", "link", "neighbor", node=node) if row["run"] == first]
+        ends = [(row["at_us"], row["cause"]) for row in told if row["kind"] == "node" and row["event"] == "closed"]
+        closed = {row["kind"] for row in told if row["event"] == "closed" and row["at_us"] >= down_us - 10}
+        assert max(row["at_us"] for row in told) < down_us
+        if is_stopped:
+            assert ends == [(down_us - 1, "stopped")]
+            assert closed >= {"node", "connection", "link"}
+        else:
+            assert ends == []
+            assert closed == set()
+        assert made.truth["outages"][0]["cause"] == ("stopped" if is_stopped else "crash")
