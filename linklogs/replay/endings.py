@@ -15,6 +15,8 @@ from linklogs.replay.columns import US_PER_S
 CRASHED = "crashed"
 CONNECTION = "connection"
 """Only that was lost."""
+ITSELF = "itself"
+"""The router that tells of the loss was ending."""
 NEAR_US = 10 * US_PER_S
 """Between a node's end and when others notice: they are told first, or hear nothing for a while."""
 CLOCKS_US = 100_000
@@ -36,21 +38,31 @@ def endings(said: DataFrame) -> DataFrame:
 
 
 def explained(outages: DataFrame, said: DataFrame) -> DataFrame:
-    """Outages of neighbors with ``why``: stopped, failed, crashed, connection; null where a neighbor told nothing."""
+    """Outages of neighbors with ``why``: stopped, failed, crashed, connection, itself; null where nothing tells it."""
     ends = endings(said).select(F.col("node").alias("ended"), "run", "ended_us", "next_us", "ending")
-    met = outages.join(F.broadcast(ends), _is_end_of(F.col("neighbor")), "left")
-    ended = met.groupBy(*outages.columns).agg(F.max_by("ending", "run").alias("ending"))
+    met = outages.join(F.broadcast(ends), _is_end_of_neighbor() | _is_own_end(), "left")
+    of_neighbor = F.when(F.col("ended") == F.col("neighbor"), F.col("run"))
+    ended = met.groupBy(*outages.columns).agg(
+        F.max_by("ending", of_neighbor).alias("ending"),
+        F.count(F.when(F.col("ended") == F.col("node"), 1)).alias("own"),
+    )
     told = ended.join(F.broadcast(_losses(said)), _tells_it_too(), "left")
     counted = told.groupBy(*ended.columns).agg(F.count("told_us").alias("times"))
-    in_order = F.when(F.col("ending").isin(STOPPED, FAILED), F.col("ending"))
-    why = in_order.when(F.col("times") > 0, CONNECTION).otherwise(F.col("ending"))
-    return counted.withColumn("why", why).drop("ending", "times")
+    why = F.when(F.col("own") > 0, ITSELF).when(F.col("ending").isin(STOPPED, FAILED), F.col("ending"))
+    why = why.when(F.col("times") > 0, CONNECTION).otherwise(F.col("ending"))
+    return counted.withColumn("why", why).drop("ending", "own", "times")
 
 
-def _is_end_of(neighbor: Column) -> Column:
+def _is_end_of_neighbor() -> Column:
     early_us = F.when(F.col("ending") == CRASHED, CLOCKS_US).otherwise(NEAR_US)
     is_over = F.col("next_us").isNotNull() & (F.col("at_us") > F.col("next_us") + NEAR_US)
-    return (F.col("ended") == neighbor) & (F.col("at_us") >= F.col("ended_us") - early_us) & ~is_over
+    return (F.col("ended") == F.col("neighbor")) & (F.col("at_us") >= F.col("ended_us") - early_us) & ~is_over
+
+
+def _is_own_end() -> Column:
+    """One that ends in order closes its connections before."""
+    is_in_order = F.col("ending").isin(STOPPED, FAILED) & (F.col("ended") == F.col("node"))
+    return is_in_order & (F.col("ended_us") - F.col("at_us")).between(0, NEAR_US)
 
 
 def _losses(said: DataFrame) -> DataFrame:

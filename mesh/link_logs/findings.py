@@ -48,7 +48,9 @@ def missing(summary: Summary) -> Iterator[Finding]:
 
 
 def outages(summary: Summary) -> Iterator[Finding]:
-    rows = sorted(summary.rows("outages"), key=lambda row: -(row["failed"] + (row["lasted_s"] or summary.seconds)))
+    # What a router loses as it ends, its neighbors tell of.
+    rows = [row for row in summary.rows("outages") if row["why"] != "itself"]
+    rows = sorted(rows, key=lambda row: -(row["failed"] + (row["lasted_s"] or summary.seconds)))
     for row in rows[:EACH]:
         lasted = (
             "and did not get it back"

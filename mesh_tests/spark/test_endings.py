@@ -57,6 +57,19 @@ def test_why_a_neighbor_was_lost_follows_from_its_own_records(spark: SparkSessio
     assert found == {(case, why) for case, (_, why) in CASES.items()}
 
 
+def test_what_a_node_loses_as_it_ends_is_no_fault_of_its_neighbors(spark: SparkSession, tmp_path: Path) -> None:
+    losses = [neighbor(second, "closed", f"r{second}") for second in (5, 20)]
+    write(
+        tmp_path,
+        "r1",
+        [node(), neighbor(0, "opened", "r5"), neighbor(0, "opened", "r20"), *losses, ended(22, "stopped")],
+    )
+    for other in (5, 20):
+        write(tmp_path, f"r{other}", [node(), neighbor(0, "opened", "r1"), neighbor(other, "closed", "r1")])
+    found = rows(report(spark, tmp_path).by_name["outages"].where("node = 'r1'"), "neighbor", "why")
+    assert found == {("r5", "connection"), ("r20", "itself")}
+
+
 def test_each_run_of_a_node_says_how_it_ended(spark: SparkSession, tmp_path: Path) -> None:
     later = [at(10, "node", 2, event="opened", role="broker"), at(20, "node", 3, event="opened", role="broker")]
     write(tmp_path, "b1", [node("broker"), ended(9, "stopped"), *later])

@@ -48,6 +48,10 @@ def test_an_outage_says_what_had_become_of_the_neighbor(why: str | None, said: s
     assert text.startswith(f"r1 lost its neighbor r2 for 1 s ({said});")
 
 
+def test_what_a_router_loses_as_it_ends_is_not_worth_saying() -> None:
+    assert texts(outages=[{**OUTAGE, "why": "itself"}]) == []
+
+
 def test_a_stop_without_harm_is_less_than_a_crash() -> None:
     weights = [findings(summary(outages=[{**OUTAGE, "why": why}]))[0].weight for why in ("stopped", "crashed")]
     assert weights == sorted(set(weights))
