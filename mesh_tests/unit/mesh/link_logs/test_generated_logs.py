@@ -206,8 +206,9 @@ def test_a_clock_that_is_ahead_shows_in_all_times_of_its_node(make: Make) -> Non
 
 
 def test_a_clock_that_is_set_shows_from_then_on_and_is_told(make: Make) -> None:
-    steps = "clock_steps: {r1: [{at: 1m, by: 2s}, {at: 3m, by: -1500ms}]}\n"
-    right, stepped = (make(STEADY + more, records=6000, name=name) for more, name in (("", "right"), (steps, "set")))
+    files = STEADY + "file_every: 2m\n"
+    right = make(files, records=6000, name="right")
+    stepped = make(files + "clock_steps: {r1: [{at: 1m, by: 2s}, {at: 3m, by: -1500ms}]}\n", records=6000)
     set_us, back_us = BEGINS_US + 60_000_000, BEGINS_US + 180_000_000
     for kind in ("delivery", "link"):
         pairs = list(zip(right.rows(kind, node="r1"), stepped.rows(kind, node="r1"), strict=True))
@@ -215,11 +216,15 @@ def test_a_clock_that_is_set_shows_from_then_on_and_is_told(make: Make) -> None:
         for true, told in pairs:
             ahead_us = 0 if true["at_us"] < set_us else 2_000_000 if true["at_us"] < back_us else 500_000
             assert told["at_us"] - true["at_us"] == ahead_us
-    begun, *changes = [row for row in stepped.rows("node", node="r1") if row["event"] in ("live", "changed")]
-    assert [(row["at_us"], row["clock_us"] - begun["clock_us"]) for row in changes] == [
-        (set_us + 2_000_000, 2_000_000),
-        (back_us + 500_000, 500_000),
+    told = [row for row in stepped.rows("node", node="r1") if row["event"] in ("live", "changed")]
+    assert [(row["event"], row["clock_us"] - told[0]["clock_us"]) for row in told] == [
+        ("live", 0),
+        ("changed", 2_000_000),
+        ("live", 2_000_000),
+        ("changed", 500_000),
+        ("live", 500_000),
     ]
+    assert [row["at_us"] for row in told if row["event"] == "changed"] == [set_us + 2_000_000, back_us + 500_000]
     assert [each["by_us"] for each in stepped.truth["nodes"]["r1"]["clock_steps"]] == [2_000_000, -1_500_000]
     assert stepped.truth["links"] == right.truth["links"]
 
