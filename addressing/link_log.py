@@ -40,7 +40,7 @@ class Kind(StrEnum):
     """What a record tells of."""
 
     NODE = "node"
-    """The node itself: started, its clock, what it lost."""
+    """The node itself: started, its clock, what it lost, and that it ended; of one that was killed nothing says so."""
     CONNECTION = "connection"
     LINK = "link"
     DELIVERY = "delivery"
@@ -65,7 +65,7 @@ class Event(StrEnum):
     """What happened to what the record is of."""
 
     LIVE = "live"
-    """It was there when the file was begun."""
+    """It was there when the file was begun; or it is there, and for want of room that could not be told in time."""
     OPENED = "opened"
     """A connection; a link that was attached; a queue that was made; a neighbor that came up; a node that started."""
     CLOSED = "closed"
@@ -116,6 +116,10 @@ class Column:
     kinds: tuple[Kind, ...] = ()
 
 
+STOPPED: Final = "stopped"
+"""The cause of a node's end: it was asked to. FAILED: it could not go on, but ended in order."""
+FAILED: Final = "failed"
+
 _MOVED = (Kind.DELIVERY, Kind.TRAFFIC)
 _COUNTED = (*_MOVED, Kind.MESSAGE)
 
@@ -152,8 +156,9 @@ COLUMNS: Final = (
     Column("neighbor", "string", "the router at the other end", (Kind.NEIGHBOR,)),
     Column("credit", "int64", "what the link has now", (Kind.CREDIT,)),
     Column("starved_us", "int64", "for how long it had none since the record before", (Kind.CREDIT,)),
-    Column("cause", "string", "why it closed, dropped, or had no credit (`no_taker`, `takers`)",
-           (Kind.CONNECTION, Kind.LINK, Kind.NEIGHBOR, Kind.CREDIT, Kind.DROP)),
+    Column("cause", "string", "why it closed (a node: `stopped`, or `failed`), dropped, or had no credit (`no_taker`, "
+           "`takers`; at a broker `full_queue`, `disk`, `memory`)",
+           (Kind.NODE, Kind.CONNECTION, Kind.LINK, Kind.NEIGHBOR, Kind.CREDIT, Kind.DROP)),
     Column("depth_count", "int64", "messages in the queue", (Kind.QUEUE,)),
     Column("depth_bytes", "int64", "of all messages in the queue", (Kind.QUEUE,)),
     Column("oldest_us", "int64", "how long the oldest message has been there", (Kind.QUEUE,)),

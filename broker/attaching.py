@@ -18,6 +18,7 @@ from broker.addresses import BrokerAddresses, Holding, Place
 from broker.commit import Commits
 from broker.events import LinkRefused, LinkStolen
 from broker.held_queue import HeldQueue
+from broker.link_log import LinkLog
 from broker.receiving import Gate, Receiving
 from broker.sending import Sending
 from broker.shelf import Shelf
@@ -62,6 +63,7 @@ class Attachments:
         gate: Gate,
         make_token: Callable[[], str],
         log: Emit,
+        link_log: LinkLog,
     ) -> None:
         self._addresses = addresses
         self._subscriptions = subscriptions
@@ -71,6 +73,7 @@ class Attachments:
         self._gate = gate
         self._make_token = make_token
         self._log = log
+        self._link_log = link_log
         self._by_name: dict[LinkName, Attachment] = {}
         self._by_link: dict[Link, Attachment] = {}
 
@@ -113,21 +116,24 @@ class Attachments:
 
     def fail(self, link: Link, error: AmqpError, now: float) -> None:
         """The peer broke a rule on this link."""
-        self.end(link, now)
+        self._end_link(link, now, error)
         link.close(error)
 
     def evict(self, held: HeldQueue, now: float) -> None:
         """The queue was deleted: whoever is attached to it hears so once that is on disk."""
         error = LinkError("amqp:resource-deleted", f"{held.address!r} was deleted by an operator")
         for attachment in [each for each in self._by_link.values() if each.held is held]:
-            self._end(attachment, now, closed=False)
+            self._end(attachment, now, closed=False, error=error)
             self._commits.promise(partial(_close, attachment, error))
 
     def end(self, link: Link, now: float) -> None:
         """The connection is gone: durable subscriptions stay, nothing can be answered."""
+        self._end_link(link, now, None)
+
+    def _end_link(self, link: Link, now: float, error: AmqpError | None) -> None:
         attachment = self._by_link.get(link)
         if attachment is not None:
-            self._end(attachment, now, closed=False)
+            self._end(attachment, now, closed=False, error=error)
 
     # Attaching
 
@@ -137,8 +143,8 @@ class Attachments:
         old = self._by_name.get(_name(link))
         if old is not None:
             self._log(LinkStolen(_container_id(link), link.name, old.link.endpoint.peer.remote_address))
-            self._end(old, now, closed=False)
             error = LinkError("amqp:link:stolen", f"link {link.name!r} was attached again, over another session")
+            self._end(old, now, closed=False, error=error)
             if old.is_opened:
                 old.link.detach(error)
             else:
@@ -268,13 +274,15 @@ class Attachments:
         attachment.is_opened = True
         attachment.link.open()
         if attachment.worker is not None:
+            self._link_log.on_attached(attachment.worker, _treatment_of(attachment))
             attachment.worker.on_attached(now)
 
     # Leaving
 
-    def _end(self, attachment: Attachment, now: float, *, closed: bool) -> bool:
+    def _end(self, attachment: Attachment, now: float, *, closed: bool, error: AmqpError | None = None) -> bool:
         """Take the link out of everything; true when a durable subscription ended with it."""
         attachment.is_over = True
+        self._link_log.on_detached(attachment.link, error)
         attachment.link.owner = None
         del self._by_name[attachment.name]
         del self._by_link[attachment.link]
@@ -308,6 +316,13 @@ class Attachments:
             attachment.link.close()
         else:
             attachment.link.detach()
+
+
+def _treatment_of(attachment: Attachment) -> str | None:
+    worker, held = attachment.worker, attachment.held
+    if worker is None or worker.address is None:
+        return None
+    return "topic" if held is None or held.is_subscription else "queue"
 
 
 def _close(attachment: Attachment, error: AmqpError, now: float) -> None:

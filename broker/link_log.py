@@ -1,4 +1,4 @@
-"""What the link log hears of a broker: who connects, which queues there are, and how much is in them.
+"""What the link log hears of a broker: who connects, over which links, which queues there are, and how much is in them.
 
 Records of messages are made where these enter and leave queues (`broker.message_records`) and name queues by number.
 """
@@ -10,39 +10,77 @@ from typing import Any
 
 from addressing.link_log import Event, Kind
 from broker.held_queue import HeldQueue
-from wire.ended import without_words
+from broker.receiving import Receiving
+from broker.sending import Sending
 from wire.endpoint import Endpoint
+from wire.errors import AmqpError
+from wire.link import Link
 from wire.records import Recorder, set_now
+from wire.telling import Teller
+
+ROUTER = "amqpmesh.router"
+"""The property of a router's OPEN, where no certificate says what it is."""
+_CLIENT = "client"
 
 
 class LinkLog:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._teller = Teller(recorder)
+        self._tell = self._teller.tell
         self._connections: dict[Endpoint, int] = {}
-        self._last_number = 0
+        self._links: dict[Link, int] = {}
+        """Of connections that were told of."""
+        self._last_connection = self._last_link = 0
 
     # Connections
     def on_opened(self, endpoint: Endpoint) -> None:
         """The peer's OPEN says who it is."""
-        remote, peer = endpoint.remote, endpoint.peer
-        if not self._recorder.capacity or remote is None:
-            return
-        self._last_number += 1
-        self._connections[endpoint] = self._last_number
-        self._tell(
-            Kind.CONNECTION,
-            Event.OPENED,
-            connection=self._last_number,
-            role=str(peer.mesh_role) if peer.mesh_role is not None else "router",
-            container=remote.container_id,
-            user=peer.user or peer.mesh_name,
-            remote_address=peer.remote_address,
-        )
+        if self._teller.is_on and endpoint.remote is not None:
+            self._last_connection += 1
+            self._connections[endpoint] = self._last_connection
+            self._teller.tell_opened(self._last_connection, _role_of(endpoint), endpoint)
 
     def on_disconnected(self, endpoint: Endpoint, reason: str) -> None:
+        """Before its links are heard to end."""
         number = self._connections.pop(endpoint, None)
         if number is not None:
-            self._tell(Kind.CONNECTION, Event.CLOSED, connection=number, cause=without_words(reason))
+            links = [self._forget(link) for link in endpoint.links if link in self._links]
+            self._teller.tell_lost(number, links, reason)
+
+    # Links
+    def on_attached(self, worker: Receiving | Sending, treatment: str | None) -> None:
+        link, endpoint = worker.link, worker.link.endpoint
+        connection = self._connections.get(endpoint)
+        if connection is None:
+            return
+        self._last_link += 1
+        self._links[link] = self._last_link
+        is_incoming, role = isinstance(worker, Receiving), _role_of(endpoint)
+        self._tell(
+            Kind.LINK,
+            Event.OPENED,
+            link=self._last_link,
+            connection=connection,
+            role=("producer" if is_incoming else "consumer") if role == _CLIENT else role,
+            direction="incoming" if is_incoming else "outgoing",
+            address=worker.address,
+            treatment=treatment,
+            name=link.name,
+        )
+
+    def on_detached(self, link: Link, error: AmqpError | None) -> None:
+        """Nothing of one that was never told of, or was lost with its connection."""
+        if link in self._links:
+            connection = self._connections[link.endpoint]
+            # Not its description, as with the links of a router.
+            cause = error.condition if error is not None else None
+            self._tell(Kind.LINK, Event.CLOSED, link=self._forget(link), connection=connection, cause=cause)
+
+    def _forget(self, link: Link) -> int:
+        if isinstance(link.owner, Receiving):
+            self._teller.tell_credit(self._links[link], link.owner, link.owner.waits_for)
+        return self._links.pop(link)
 
     # Queues
     def settle(self) -> None:
@@ -55,11 +93,23 @@ class LinkLog:
         """What changes all the time is told once a second."""
         set_now(now)
         self.settle()
-        self._recorder.end_second()
-        for held in self._recorder.take_restless():
-            held.rest()
-            if not held.is_deleted:
-                self._tell_depth(held, oldest_us(held))
+        self._teller.end_second()
+        for each in self._recorder.take_restless():
+            if isinstance(each, Receiving):
+                self._note_credit(each)
+            else:
+                each.rest()
+                if not each.is_deleted:
+                    self._tell_depth(each, oldest_us(each))
+        self._teller.tell_starving(self._cause_of)
+
+    def _note_credit(self, receiving: Receiving) -> None:
+        number = self._links.get(receiving.link)
+        if number is not None:
+            self._teller.is_starving(number, receiving)
+
+    def _cause_of(self, number: int, receiving: Receiving) -> str | None:
+        return receiving.waits_for if self._links.get(receiving.link) == number else None
 
     def _tell_queue(self, held: HeldQueue, event: Event) -> None:
         self._tell(Kind.QUEUE, event, queue=held.number, address=held.address, name=held.subscriber)
@@ -67,9 +117,11 @@ class LinkLog:
     def _tell_depth(self, held: HeldQueue, oldest_us: int | None) -> None:
         depth = held.queue.snapshot()
         count = depth.available_count + depth.acquired_count
-        said = {"depth_count": count, "depth_bytes": depth.size_bytes, "oldest_us": oldest_us}
+        said: dict[str, Any] = {"depth_count": count, "depth_bytes": depth.size_bytes, "oldest_us": oldest_us}
         self._tell(Kind.QUEUE, Event.CHANGED, queue=held.number, **said)
 
-    def _tell(self, kind: Kind, event: Event, **columns: Any) -> None:
-        said = {"kind": kind, "event": event, **columns}
-        self._recorder.tell({name: value for name, value in said.items() if value is not None})
+
+def _role_of(endpoint: Endpoint) -> str:
+    if endpoint.peer.mesh_role is not None:
+        return str(endpoint.peer.mesh_role)
+    return "router" if endpoint.remote is not None and ROUTER in endpoint.remote.properties else _CLIENT

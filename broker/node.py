@@ -98,6 +98,7 @@ class BrokerNode:
             self._gate,
             lambda: f"{secret}.{next(serials)}",
             log,
+            link_log,
         )
         administration = Administration(addresses, self._stock, self._attachments.evict, wall_offset_s)
         self._control = Control(administration, self._stock, self._commits, log)
@@ -197,9 +198,9 @@ class BrokerNode:
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
         self._look_at_clock(now)
+        self._link_log.on_disconnected(endpoint, reason)
         self._end_links(endpoint, now)
         self._endpoints.pop(endpoint, None)
-        self._link_log.on_disconnected(endpoint, reason)
         self._settle_down(now)
 
     def on_time(self, now: float) -> None:

@@ -4,6 +4,7 @@ from broker.shelf cimport Shelf
 from broker.held_queue cimport HeldQueue, Producer
 from broker.stock cimport Stock
 from wire.core cimport IncomingCore
+from wire.drought cimport Drought
 from wire.proton cimport pn_delivery_t
 from wire.sections cimport Head
 
@@ -26,7 +27,8 @@ cdef class Gate:
 
 cdef class Receiving(Producer):
     cdef readonly IncomingCore link
-    cdef str address
+    # None: each message says where it goes.
+    cdef readonly str address
     cdef list queues
     cdef HeldQueue limited
     cdef object targets
@@ -46,6 +48,11 @@ cdef class Receiving(Producer):
     cdef double ttl_s
     cdef int priority
     cdef str to
+    # For records: how much there is of it, whether its sender is without credit, and is to be told of.
+    cdef unsigned char record_level
+    cdef Drought drought
+    cdef str waited_for
+    cdef bint is_restless
 
     cdef int go_on(self) except -1
     cdef int _read(self, pn_delivery_t *delivery) except -1
@@ -65,3 +72,6 @@ cdef class Receiving(Producer):
     cdef int _refuse_when_full(self, HeldQueue held) except -1
     cdef long _grantable(self) except -1
     cdef int _top_up(self) except -1
+    cdef int _grant(self) except -1
+    cdef int _note_credit(self) except -1
+    cdef str _obstacle(self)

@@ -12,7 +12,9 @@ from broker.held_queue cimport HeldQueue, Producer
 from broker.stock cimport Stock
 from wire.core cimport IncomingCore
 from wire.delivery cimport pending_now
+from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
+from wire.records cimport recorder
 from wire.sections cimport WHOLE, Head, fault_in, scan_head
 
 from addressing.queue_policy import WhenFull
@@ -122,11 +124,13 @@ cdef class Receiving(Producer):
         self.limited = _blocking_one(queues)
         # Where its messages go is not known before they are here: as likely as not to the disk.
         self.is_for_disk = queues is None or any([(<HeldQueue>held).row is not None for held in queues])
+        self.record_level = (<HeldQueue>queues[0]).record_level if queues else recorder.level
         self.room = _LINK_CREDIT
         self.pieces = []
         self._forget_arriving()
 
     def on_attached(self, double now):
+        self.drought = Drought(True, recorder.now_us, 0)
         self._top_up()
 
     def end(self):
@@ -162,7 +166,7 @@ cdef class Receiving(Producer):
                 break
             if self.gate.holds_back(self):
                 # What is not read stays in the session's window, which closes.
-                return 0
+                return self._note_credit()
             if not self.credit:
                 what = f"{self.link.excess} deliveries beyond the credit"
                 self.fail(self.link, LinkError("amqp:link:transfer-limit-exceeded", what), self.stock.now)
@@ -362,6 +366,10 @@ cdef class Receiving(Producer):
         return self.link.endpoint.mark()
 
     cdef int _top_up(self) except -1:
+        self._grant()
+        return self._note_credit()
+
+    cdef int _grant(self) except -1:
         cdef long granted
         # A flow frame per delivery would double the frames. What is not synced yet calls again.
         if self.room * 2 < _LINK_CREDIT:
@@ -393,6 +401,42 @@ cdef class Receiving(Producer):
             return 0
         held.promised += granted
         return granted
+
+    # For the link log
+    cdef int _note_credit(self) except -1:
+        """Its sender has some now, or none any more, perhaps."""
+        if not self.record_level or self.is_over or self.link.is_gone:
+            return 0
+        if not turn(&self.drought, self.link.credit_now() <= 0, recorder.now_us):
+            return 0
+        if self.drought.is_on:
+            self.waited_for = self._obstacle()
+        if not self.is_restless:
+            self.is_restless = True
+            recorder.note_restless(self)
+        return 0
+
+    cdef str _obstacle(self):
+        if self.limited is not None and self in self.limited.held_back:
+            return "full_queue"
+        return "memory" if self.gate.is_short_of_memory_now() else "disk"
+
+    @property
+    def starves(self):
+        """Its sender has no credit, as far as that is recorded."""
+        return self.record_level != 0 and self.drought.is_on
+
+    def take_starved_us(self):
+        """How long its sender had no credit since this was asked last."""
+        self.is_restless = False
+        return take_us(&self.drought, recorder.now_us) if self.record_level else 0
+
+    @property
+    def waits_for(self):
+        """What keeps its sender from having credit, or kept it."""
+        if self.drought.is_on or self.waited_for is None:
+            self.waited_for = self._obstacle()
+        return self.waited_for
 
 
 cdef HeldQueue _blocking_one(list queues):

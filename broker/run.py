@@ -21,7 +21,7 @@ from wire.errors import AmqpError
 from wire.log import Emit, emit
 from wire.node import ListenerSpec
 from wire.node_files import NodeFiles
-from wire.recording import keep_time, recording
+from wire.recording import recording, seconds
 from wire.tls import mesh_listener_context
 
 OnStarted = Callable[[BrokerNode], Awaitable[None]]
@@ -48,12 +48,8 @@ async def run_broker(
             link_log = LinkLog(recorder)
             node = _open_node(topology, name, files, store, log, link_log)
             driver = Driver(node, log, container_id=node.name)
-            clock = asyncio.create_task(keep_time(recorder, driver.now, node.on_second))
-            try:
+            async with seconds(recorder, driver, node.on_second):
                 await _serve(node, driver, _node_listener(topology, name, files), store, stop, on_started)
-            finally:
-                clock.cancel()
-                node.on_second(driver.now())
     finally:
         store.close()
 

@@ -108,6 +108,10 @@ cdef class Sending(Taker):
         self.outbox = deque()
         self.unsettled, self.unconfirmed = {}, {}
 
+    @property
+    def address(self):
+        return self.held.address
+
     def on_attached(self, double now):
         self.is_settled = self.link.remote_settle_modes[0] == SEND_SETTLED
         self.held.add_consumer(self)

@@ -6,6 +6,7 @@ import json
 import mmap
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from addressing import link_log_ring as ring
@@ -39,21 +40,32 @@ class Ring:
 
     def take(self) -> tuple[list[Record], list[dict[str, Any]]]:
         """What came since the last time: records, and what has text in it."""
-        records, texts = [], []
-        slots = self._slots()
-        for slot in slots:
-            record = Record(*struct.unpack(ring.SLOT, slot))
-            if record.kind == ring.TEXT:
-                count = -(-record.size_bytes // ring.SLOT_BYTES)
-                text = b"".join(next(slots) for _ in range(count))
-                texts.append(json.loads(text[: record.size_bytes]))
-            else:
-                records.append(record)
-        return records, texts
+        found = _read(self._slots())
+        struct.pack_into("<Q", self.memory, ring.TAKEN_AT, self.number(ring.WRITTEN_AT))
+        return found
 
     def _slots(self) -> Iterator[bytes]:
-        written = self.number(ring.WRITTEN_AT)
-        for number in range(self.number(ring.TAKEN_AT), written):
+        for number in range(self.number(ring.TAKEN_AT), self.number(ring.WRITTEN_AT)):
             at = ring.HEADER_BYTES + number % self._capacity * ring.SLOT_BYTES
             yield self.memory[at : at + ring.SLOT_BYTES]
-        struct.pack_into("<Q", self.memory, ring.TAKEN_AT, written)
+
+
+def read_ring(path: Path) -> list[dict[str, Any]]:
+    """What has text in it in a ring of a node, of which nobody took anything and nothing was written over."""
+    data = path.read_bytes()
+    (written,) = struct.unpack_from("<Q", data, ring.WRITTEN_AT)
+    places = (ring.HEADER_BYTES + at * ring.SLOT_BYTES for at in range(written))
+    return _read(data[at : at + ring.SLOT_BYTES] for at in places)[1]
+
+
+def _read(slots: Iterator[bytes]) -> tuple[list[Record], list[dict[str, Any]]]:
+    records, texts = [], []
+    for slot in slots:
+        record = Record(*struct.unpack(ring.SLOT, slot))
+        if record.kind == ring.TEXT:
+            count = -(-record.size_bytes // ring.SLOT_BYTES)
+            text = b"".join(next(slots) for _ in range(count))
+            texts.append(json.loads(text[: record.size_bytes]))
+        else:
+            records.append(record)
+    return records, texts

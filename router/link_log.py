@@ -7,7 +7,6 @@ is told here, at the end of the input that brought it. Columns are those of `add
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import islice
 from typing import Any
 
 from addressing.book import AddressBook, AddressKind, AddressPolicy
@@ -17,16 +16,12 @@ from router.forwarding.ends import Inlet, Taker
 from router.routing import actions
 from router.routing.snapshot import RoutingSnapshot
 from router.spec import CIRCUIT, CircuitSpec
-from wire.ended import without_words
 from wire.errors import AmqpError, LocalStateError
 from wire.link import IncomingLink, Link
 from wire.records import Recorder, level_of, set_now
+from wire.telling import Teller
 
 _ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
-_LEAST_STARVED_US = 1000
-"""Of a second. That its credit comes back in time for the next message is as it should be."""
-_MOST_AT_ONCE = 1000
-"""Links without credit that are told of in one second; where there are more, each has its turn."""
 _CLIENT, _BROKER = "client", "broker"
 _BETWEEN_ROUTERS = ("inter-router", "edge", "uplink")
 
@@ -34,14 +29,13 @@ _BETWEEN_ROUTERS = ("inter-router", "edge", "uplink")
 class LinkLog:
     def __init__(self, recorder: Recorder, book: AddressBook) -> None:
         self._recorder = recorder
-        self._is_on = recorder.capacity > 0
+        self._teller = Teller(recorder)
+        self._tell = self._teller.tell
         self._book = book
         self._arriving: dict[int, RouterConnection] = {}
         self._links: dict[int, dict[int, None]] = {}
         """Of each connection that was told of, the numbers of its links."""
         self._neighbors: dict[str, int] = {}
-        self._starving: dict[int, Inlet] = {}
-        """Of links whose sender has no credit, or had none: to be told of in turn."""
         self._is_topology_new = False
         self._routing: Callable[[], RoutingSnapshot] = _no_routing
         self._paths: dict[str, tuple[str, int]] = {}
@@ -53,36 +47,23 @@ class LinkLog:
     # Connections
     def on_connection(self, connection: RouterConnection) -> None:
         """It is told of once its peer's OPEN says who it is."""
-        if self._is_on:
+        if self._teller.is_on:
             self._arriving[connection.number] = connection
 
     def on_disconnected(self, connection: RouterConnection, reason: str) -> None:
         self.settle()
         self._arriving.pop(connection.number, None)
         links = self._links.pop(connection.number, None)
-        if links is None:
-            return
-        cause = without_words(reason)
-        for number in links:
-            self._tell(Kind.LINK, Event.CLOSED, link=number, connection=connection.number, cause=cause)
-        self._tell(Kind.CONNECTION, Event.CLOSED, connection=connection.number, cause=cause)
+        if links is not None:
+            self._teller.tell_lost(connection.number, links, reason)
 
     def _meet(self) -> None:
         for number, connection in list(self._arriving.items()):
-            remote, peer = connection.endpoint.remote, connection.endpoint.peer
-            if remote is None or connection.kind not in _ROLES:
+            if connection.endpoint.remote is None or connection.kind not in _ROLES:
                 continue
             del self._arriving[number]
             self._links[number] = {}
-            self._tell(
-                Kind.CONNECTION,
-                Event.OPENED,
-                connection=number,
-                role=_ROLES[connection.kind],
-                container=remote.container_id,
-                user=peer.user or peer.mesh_name,
-                remote_address=peer.remote_address,
-            )
+            self._teller.tell_opened(number, _ROLES[connection.kind], connection.endpoint)
 
     # Links
     def settle(self) -> None:
@@ -128,7 +109,7 @@ class LinkLog:
         known = self._links.get(number)
         if known is not None and end.number in known:
             if isinstance(end, Inlet):
-                self._tell_credit(end)
+                self._teller.tell_credit(end.number, end, _cause_of(end.group))
             del known[end.number]
             # Not its description, which may have in it what is to be redacted.
             cause = error.condition if error is not None else None
@@ -138,19 +119,14 @@ class LinkLog:
         """What changes all the time is told once a second."""
         set_now(now)
         self.settle()
-        self._recorder.end_second()
+        self._teller.end_second()
         for end in self._recorder.take_restless():
             if isinstance(end, Taker):
                 if self._is_known(end):
                     self._tell(Kind.DROP, None, link=end.number, count=end.take_missed(), cause="stalled")
             else:
-                self._starving[end.number] = end
-        for number in list(islice(self._starving, _MOST_AT_ONCE)):
-            inlet = self._starving.pop(number)
-            if self._is_known(inlet):
-                self._tell_credit(inlet)
-                if inlet.starves and inlet.record_level:
-                    self._starving[number] = inlet
+                self._teller.is_starving(end.number, end)
+        self._teller.tell_starving(self._cause_of)
         if self._is_topology_new:
             self._is_topology_new = False
             self._compare()
@@ -159,11 +135,8 @@ class LinkLog:
         """It was told of, and is there still."""
         return end.number in self._links.get(end.link.endpoint.owner.number, ())
 
-    def _tell_credit(self, inlet: Inlet) -> None:
-        starved_us = inlet.take_starved_us()
-        if starved_us >= _LEAST_STARVED_US:
-            said = {"credit": inlet.promised, "starved_us": starved_us, "cause": _cause_of(inlet.group)}
-            self._tell(Kind.CREDIT, Event.CHANGED, link=inlet.number, **said)
+    def _cause_of(self, number: int, inlet: Inlet) -> str | None:
+        return _cause_of(inlet.group) if self._is_known(inlet) else None
 
     # Neighbors and paths
     def on_routing(self, action: actions.Action) -> None:
@@ -174,7 +147,7 @@ class LinkLog:
             case actions.NeighborExpired(router, _, silent_s) if router is not None:
                 self._lose(router, f"silent for {silent_s:.1f} s")
             case actions.TopologyChanged():
-                self._is_topology_new = self._is_on
+                self._is_topology_new = self._teller.is_on
             case _:
                 pass
 
@@ -205,10 +178,6 @@ class LinkLog:
         for router in self._paths.keys() - found.keys():
             self._tell(Kind.PATH, Event.CLOSED, egress=router)
         self._paths = found
-
-    def _tell(self, kind: Kind, event: Event | None, **columns: Any) -> None:
-        said = {"kind": kind, "event": event, **columns}
-        self._recorder.tell({name: value for name, value in said.items() if value is not None})
 
 
 def _no_routing() -> RoutingSnapshot:

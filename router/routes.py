@@ -180,6 +180,8 @@ class IngressRoute(Unstitched):
         near = self.near
         if isinstance(near, IncomingLink):
             near.set_credit(0)
+            if self._relay is not None:
+                self._relay.inlet.hear_credit()
         elif self._give_up is None and near.is_draining and near.credit > 0:
             near.drained()  # it may have been on its way; one that finds no broker waits until there is one
         was_refused = self._give_up is not None

@@ -25,7 +25,7 @@ from wire.driver import Driver, DriverSnapshot
 from wire.endpoint import EndpointSettings
 from wire.node import ConnectorSpec, ListenerSpec
 from wire.node_files import NodeFiles
-from wire.recording import keep_time, recording
+from wire.recording import recording, seconds
 from wire.records import Recorder
 from wire.sasl import Authenticator, SaslClientSettings, SaslServerSettings
 from wire.tls import MeshIdentity, Role
@@ -102,20 +102,18 @@ async def _serve(
     on_started: Callable[[RunningRouter], Awaitable[None]],
 ) -> None:
     driver = Driver(node, container_id=node.router_id)
-    clock = asyncio.create_task(keep_time(recorder, driver.now, link_log.on_second))
-    try:
-        for spec in parts.listeners():
-            await driver.listen(spec)
-        for connector in parts.connectors():
-            driver.connect(connector)
-        driver.wake()
-        _calm_collector()
-        await on_started(RunningRouter(node, driver))
-        await stop.wait()
-    finally:
-        clock.cancel()
-        await driver.close()
-        link_log.on_second(driver.now())
+    async with seconds(recorder, driver, link_log.on_second):
+        try:
+            for spec in parts.listeners():
+                await driver.listen(spec)
+            for connector in parts.connectors():
+                driver.connect(connector)
+            driver.wake()
+            _calm_collector()
+            await on_started(RunningRouter(node, driver))
+            await stop.wait()
+        finally:
+            await driver.close()
 
 
 class _Parts:

@@ -91,7 +91,7 @@ class Driver:
     def wake(self) -> None:
         """Carry out what the node wants now. Call it after any input that did not come through the driver."""
         if self.after_input is not None:
-            self._guard_node(self.after_input)
+            self.guard_node(self.after_input)
         self._flush_dirty()
         if commands := self._node.commands:
             while commands:
@@ -167,14 +167,14 @@ class Driver:
         endpoint = connection.endpoint
         if endpoint is not None:
             self._by_endpoint.pop(endpoint, None)
-            self._guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
+            self.guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
             endpoint.free()
         connection.keeper.on_gone(connection, reason)
         self._gone.set()
         self.wake()
 
     def on_connect_failed(self, name: str, reason: str) -> None:
-        self._guard_node(lambda: self._node.on_connect_failed(name, reason, self.now()))
+        self.guard_node(lambda: self._node.on_connect_failed(name, reason, self.now()))
         self.wake()
 
     def check_password(self, check: PasswordCheck, done: Callable[[bool], None]) -> None:
@@ -186,6 +186,15 @@ class Driver:
             call(*arguments)
         except Exception as fault:  # noqa: BLE001 (the one place, see style)
             self.on_fault(connection, fault)
+
+    def guard_node(self, call: Callable[[], None]) -> bool:
+        """False when ``call``, an input of the node, met a fault of ours, which is in the log then."""
+        try:
+            call()
+        except Exception as bug:  # noqa: BLE001 (as in guard)
+            self._log(NodeBug(repr(bug), traceback.format_exc()))
+            return False
+        return True
 
     def on_fault(self, connection: Connection, fault: Exception) -> None:
         """What the peer did wrong closes its connection, what we did wrong drops it. [2.8.16]"""
@@ -252,20 +261,11 @@ class Driver:
 
     def _on_timer(self) -> None:
         self._timer = None
-        if not self._guard_node(lambda: self._node.on_time(self.now())):
+        if not self.guard_node(lambda: self._node.on_time(self.now())):
             # Its deadline may well be still due: without a pause this would spin.
             self._timer_at = 0.0
             self._timer = self._loop.call_later(_BUG_PAUSE_S, self._on_timer)
         self.wake()
-
-    def _guard_node(self, call: Callable[[], None]) -> bool:
-        """False when ``call`` met a fault of ours, which is in the log then."""
-        try:
-            call()
-        except Exception as bug:  # noqa: BLE001 (as in guard)
-            self._log(NodeBug(repr(bug), traceback.format_exc()))
-            return False
-        return True
 
     async def _wait_gone(self, connections: list[Connection], timeout_s: float) -> None:
         with contextlib.suppress(TimeoutError):

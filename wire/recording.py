@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar
 
+from addressing.link_log import FAILED, STOPPED, Event, Kind
 from addressing.topology import Topology
+from wire.driver import Driver
 from wire.log import Emit, Level, LogEvent
 from wire.records import Recorder, record
 from wire.ring_file import RingFile
@@ -31,13 +33,19 @@ class LinkLogOff(LogEvent):
 
 @contextmanager
 def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) -> Iterator[Recorder]:
-    """What node ``name`` records goes to a ring in ``rings``, if the topology asks for it and there is room for one."""
+    """What node ``name`` records goes to a ring in ``rings``, if the topology asks for it and there is room for one.
+
+    The last that is recorded is that the node ended, and how: of one that is killed nothing says so.
+    """
     ring = _ring_file(topology, name, role, rings, log)
     recorder = record(ring.memory if ring is not None else None, topology.link_logs.level.value)
+    cause = FAILED
     try:
         yield recorder
+        cause = STOPPED
     finally:
         recorder.end_second()
+        recorder.tell({"kind": Kind.NODE, "event": Event.CLOSED, "cause": cause})
         record(None)
         if ring is not None:
             ring.close()
@@ -64,9 +72,19 @@ def _sum_of(file: Path | None) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else ""
 
 
-async def keep_time(recorder: Recorder, now: Callable[[], float], on_second: Callable[[float], None]) -> None:
-    """Each second until it is cancelled: say what UTC is, and let go of what was counted. ``now``: the node's, in s."""
+@asynccontextmanager
+async def seconds(recorder: Recorder, driver: Driver, on_second: Callable[[float], None]) -> AsyncIterator[None]:
+    """Have what changes all the time told, each second and once more at the end, when the driver is closed."""
+    clock = asyncio.create_task(_keep_time(recorder, driver, on_second))
+    try:
+        yield
+    finally:
+        clock.cancel()
+        driver.guard_node(lambda: on_second(driver.now()))
+
+
+async def _keep_time(recorder: Recorder, driver: Driver, on_second: Callable[[float], None]) -> None:
     while recorder.capacity:
-        recorder.set_clock(time.time_ns() // 1000 - int(now() * 1e6))
-        on_second(now())
+        recorder.set_clock(time.time_ns() // 1000 - int(driver.now() * 1e6))
+        driver.guard_node(lambda: on_second(driver.now()))
         await asyncio.sleep(_PERIOD_S)

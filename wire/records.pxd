@@ -65,7 +65,10 @@ cdef class Recorder:
     ) noexcept  # fmt: skip
     cdef void _write(self, unsigned char level, Slot slot) noexcept
     cdef bint _count(self, Slot slot) noexcept
-    cdef bint _has_room(self, size_t count) noexcept
+    cdef bint _has_room(self) noexcept
+    cdef bint _fits(self, size_t count) noexcept
+    cdef void _drop(self) noexcept
+    cdef bint _tell(self, dict row, bint is_late) except? True
     cdef void _put(self, Slot slot) noexcept
     cdef void _publish(self) noexcept
     cdef void _put_traffic(self) noexcept

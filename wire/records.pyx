@@ -83,7 +83,7 @@ cdef class Recorder:
         if not self.capacity:
             return  # Of what began while there was a ring.
         if level == FULL:
-            if self._has_room(1):
+            if self._has_room():
                 self._put(slot)
                 self._publish()
         elif not self._count(slot):
@@ -102,7 +102,7 @@ cdef class Recorder:
         cdef unsigned long long end_us = (self.now_us // SECOND_US + 1) * SECOND_US
         for number in range(self.traffic.used):
             alike = self.traffic.at(number)
-            if self._has_room(1):
+            if self._has_room():
                 self._put(Slot(
                     end_us if alike.kind == DELIVERY else end_us - alike.took_us, alike.took_us, alike.size_bytes,
                     alike.incoming, alike.outgoing, alike.count, TRAFFIC if alike.kind == DELIVERY else alike.kind,
@@ -112,16 +112,22 @@ cdef class Recorder:
         self._publish()
 
     # The ring
-    cdef bint _has_room(self, size_t count) noexcept:
-        """False: that is one record that nobody will see."""
+    cdef bint _has_room(self) noexcept:
+        """For one slot. False: that is one record that nobody will see."""
+        if self._fits(1):
+            return True
+        self._drop()
+        return False
+
+    cdef bint _fits(self, size_t count) noexcept:
         if self.written + count - self.taken <= self.capacity:
             return True
         self.taken = load_now(self.header + TAKEN_AT)
-        if self.written + count - self.taken <= self.capacity:
-            return True
+        return self.written + count - self.taken <= self.capacity
+
+    cdef void _drop(self) noexcept:
         self.dropped += 1
         store_now(self.header + DROPPED_AT, self.dropped)
-        return False
 
     cdef void _put(self, Slot slot) noexcept:
         self.slots[self.next] = slot
@@ -134,16 +140,26 @@ cdef class Recorder:
 
     # What has text in it
     def tell(self, dict row):
-        """Record what the columns of ``row`` say; False when there was no room, or nothing is recorded."""
+        """Record what the columns of ``row`` say. False: there was no room, which is counted, but may be some later."""
+        return self._tell(row, False)
+
+    def tell_late(self, dict row):
+        """As `tell`, of what had no room when it happened: that is not counted again."""
+        return self._tell(row, True)
+
+    cdef bint _tell(self, dict row, bint is_late) except? True:
         if not self.capacity:
-            return False
+            return True
         cdef bytes text = json.dumps(row, separators=(",", ":")).encode()
         cdef Py_ssize_t size = len(text)
-        cdef size_t count = (size + sizeof(Slot) - 1) // sizeof(Slot)
+        cdef size_t count = 1 + (size + sizeof(Slot) - 1) // sizeof(Slot)
         cdef Slot piece
         cdef Py_ssize_t start
-        if not self._has_room(1 + count):
-            return False
+        if not self._fits(count):
+            # What is longer than the whole ring is never told: nothing is gained by trying again.
+            if not is_late or count > self.capacity:
+                self._drop()
+            return count > self.capacity
         self._put(Slot(self.now_us, 0, <unsigned int>size, 0, 0, 1, TEXT, 0, 0, 0))
         for start in range(0, size, sizeof(Slot)):
             piece = Slot(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)

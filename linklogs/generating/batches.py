@@ -10,6 +10,7 @@ import numpy
 import pyarrow
 
 from addressing.link_log import Event, Kind
+from linklogs.generating.missing import STALLED
 from linklogs.generating.plan import OUTCOMES, PARTS, Array, Plan
 from linklogs.generating.queues import EVENTS
 from linklogs.generating.records import Records
@@ -21,8 +22,7 @@ DELIVERIES, MOVES = "deliveries", "moves"
 class Whose(Protocol):
     @property
     def run_us(self) -> int: ...
-    @property
-    def skew_us(self) -> int: ...
+    def by_its_clock(self, at_us: Array) -> Array: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Batches:
         of_kind = self._deliveries(columns) if columns.kind == DELIVERIES else self._moves(columns)
         made, count = columns.records, len(columns)
         common = {
-            "at_us": made.at_us + whose.skew_us,
+            "at_us": whose.by_its_clock(made.at_us),
             "run": numpy.full(count, whose.run_us),
             "count": columns.count,
             "size_bytes": made.size_bytes,
@@ -105,12 +105,23 @@ class Batches:
             "queue": self.plan.queues.number[columns.records.incoming],
         }
 
+    def missed(self, whose: Whose, link: Array, at_us: Array, count: Array) -> pyarrow.RecordBatch:
+        columns = {
+            "kind": same(Kind.DROP, len(link)),
+            "at_us": whose.by_its_clock(at_us),
+            "run": numpy.full(len(link), whose.run_us),
+            "count": count,
+            "link": self.plan.links.number[link],
+            "cause": same(STALLED, len(link)),
+        }
+        return batch(columns, len(link))
+
     def depths(self, whose: Whose, depths: Depths, event: Event) -> pyarrow.RecordBatch:
         queues, count = self.plan.queues, len(depths.at_us)
         columns = {
             "kind": same(Kind.QUEUE, count),
             "event": same(event, count),
-            "at_us": depths.at_us + whose.skew_us,
+            "at_us": whose.by_its_clock(depths.at_us),
             "run": numpy.full(count, whose.run_us),
             "queue": queues.number[depths.queue],
             "address": words(queues.address[depths.queue], self.plan.traffic.address),

@@ -9,6 +9,7 @@ import numpy
 
 from linklogs.generating.drawing import Messages
 from linklogs.generating.latency import Group, Latencies
+from linklogs.generating.missing import Missed
 from linklogs.generating.plan import NO_QUEUE, OUTCOMES, Array, Plan
 from linklogs.generating.queues import EVENTS, Moves
 from linklogs.generating.records import Made
@@ -18,7 +19,8 @@ class Ledger:
     """Count what happened, whether or not a record of it was kept. Takes room in ``directory`` until it is closed.
 
     ``messages``, ``size_bytes``: of each route by outcome. ``prevented``: the same of each step, of what a cut
-    prevented there. ``moved``, ``moved_bytes``: of each queue by event.
+    prevented there, or want of credit. ``missed``: of each link, copies for want of credit. ``moved``,
+    ``moved_bytes``: of each queue by event.
     """
 
     def __init__(self, plan: Plan, directory: Path) -> None:
@@ -28,6 +30,7 @@ class Ledger:
         self.size_bytes = numpy.zeros((routes, len(OUTCOMES)), numpy.int64)
         self.moved = numpy.zeros((queues, len(EVENTS)), numpy.int64)
         self.moved_bytes = numpy.zeros((queues, len(EVENTS)), numpy.int64)
+        self.missed = numpy.zeros(len(plan.links.number), numpy.int64)
         self.most_in_queue = numpy.zeros(queues, numpy.int64)
         self._prevented: list[tuple[Array, Array, Array]] = []
         self._latencies = Latencies(2 * len(plan.traffic.address), directory)
@@ -54,6 +57,9 @@ class Ledger:
         self._latencies.add(
             2 * routes.address[route] + (routes.source[route] != NO_QUEUE), made.records.took_us[entered]
         )
+
+    def count_missed(self, missed: Missed) -> None:
+        numpy.add.at(self.missed, missed.link, 1)
 
     def count_moves(self, moves: Moves) -> None:
         numpy.add.at(self.moved, (moves.queue, moves.event), 1)

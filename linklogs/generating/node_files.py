@@ -33,10 +33,11 @@ class NodeFiles:
         self._out = out
         self._batches = batches
         self._group = group
-        self._queues = numpy.flatnonzero(plan.queues.life == place)
+        self._queues = plan.queues.of_life(place)
         self._rows_us = self._life.rows.column("at_us").to_numpy()
         self._waiting: list[Columns] = []
         self._depths: list[Depths] = []
+        self._missed: list[tuple[Array, Array, Array]] = []
         self._writer: parquet.ParquetWriter | None = None
         self._path = Path()
         self._begun_us = 0
@@ -49,9 +50,11 @@ class NodeFiles:
     def run_us(self) -> int:
         return self._life.begins_us + self._life.skew_us
 
-    @property
-    def skew_us(self) -> int:
-        return self._life.skew_us
+    def by_its_clock(self, at_us: Array) -> Array:
+        return at_us + self._life.ahead_us(at_us)
+
+    def _clock_us(self, at_us: int) -> int:
+        return int(self.by_its_clock(numpy.array(at_us)))
 
     @property
     def is_open(self) -> bool:
@@ -85,12 +88,18 @@ class NodeFiles:
 
     def add_depths(self, at_us: Array, depths: Array) -> None:
         """``depths``: messages, bytes, us: of all queues at all of the times."""
+        is_there = (at_us >= self._life.begins_us) & (at_us < self._life.ends_us)
+        at_us, depths = at_us[is_there], depths[:, :, is_there]
         for queue in self._queues:
-            columns = depths[:, queue, : len(at_us)]
+            columns = depths[:, queue]
             is_new = numpy.ones(len(at_us), bool)
             is_new[1:] = columns[0, 1:] != columns[0, :-1]
             places = numpy.full(int(is_new.sum()), queue)
             self._depths.append(Depths(places, at_us[is_new], *columns[:, is_new]))
+
+    def add_missed(self, link: Array, at_us: Array, count: Array) -> None:
+        """Copies that were not sent by a link, of which it tells then."""
+        self._missed.append((link, at_us, count))
 
     def close(self, at_us: int) -> None:
         """What the node told of itself until then is in the file too."""
@@ -101,17 +110,21 @@ class NodeFiles:
         if self._depths:
             self._writer.write_batch(self._batches.depths(self, Depths.joined(self._depths), Event.CHANGED))
             self._depths.clear()
+        for each in self._missed:
+            self._writer.write_batch(self._batches.missed(self, *each))
+        self._missed.clear()
         self._report_lost(at_us)
         self._writer.close()
         self._writer = None
         os.replace(self._path.with_name(UNREAD + self._path.name), self._path)
 
     def _is_old(self, at_us: int) -> bool:
-        skew_us = self._life.skew_us
-        return at_us - self._begun_us >= self._file_us or hour_of(at_us + skew_us) != hour_of(self._begun_us + skew_us)
+        if at_us - self._begun_us >= self._file_us:
+            return True
+        return hour_of(self._clock_us(at_us)) != hour_of(self._clock_us(self._begun_us))
 
     def _open(self, at_us: int, depths: Array) -> None:
-        folder = directory_of(self._out, self._life.node, at_us + self._life.skew_us)
+        folder = directory_of(self._out, self._life.node, self._clock_us(at_us))
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / file_name(self.run_us, self.records)
         # Readers leave out what begins with _.
@@ -132,15 +145,15 @@ class NodeFiles:
             self._writer.write_batch(self._batches.depths(self, found, Event.LIVE))
 
     def _itself(self, at_us: int) -> dict[str, str | int | None]:
-        life = self._life
+        life, clock_us = self._life, self._clock_us(at_us)
         return {
             "kind": Kind.NODE,
             "event": Event.LIVE,
-            "at_us": at_us + life.skew_us,
+            "at_us": clock_us,
             "run": self.run_us,
             "role": life.role,
             "count": self.lost,
-            "clock_us": life.clock_us,
+            "clock_us": life.clock_us + clock_us - at_us - life.skew_us,
             "topology": life.topology,
             "version": life.version,
         }
@@ -151,7 +164,7 @@ class NodeFiles:
 
     def _tell(self, rows: pyarrow.RecordBatch) -> None:
         assert self._writer is not None
-        at_us = compute.add(rows.column("at_us"), self._life.skew_us)
+        at_us = pyarrow.array(self.by_its_clock(rows.column("at_us").to_numpy()))
         run = pyarrow.array(numpy.full(len(rows), self.run_us))
         for each in by_kind(rows.set_column(2, "at_us", at_us).set_column(3, "run", run)):
             self._writer.write_batch(each)

@@ -32,7 +32,8 @@ class Life:
 
     ``rows`` are its records of other kinds than deliveries, traffic and messages, in the order of their times; each
     stands for something that is so until ``until_us`` of its place: as long as that is, it is in snapshots.
-    ``skew_us``: how far its clock is ahead. ``lost``: from when until when it had no room for records.
+    ``skew_us``: how far its clock is ahead when it starts; ``steps``: when that is set after, and by how much.
+    ``lost``: from when until when it had no room for records.
     """
 
     node: str
@@ -46,6 +47,16 @@ class Life:
     rows: pyarrow.RecordBatch
     until_us: Array
     lost: tuple[tuple[int, int], ...] = ()
+    steps: tuple[tuple[int, int], ...] = ()
+
+    def ahead_us(self, at_us: Array) -> Array:
+        """How far its clock is ahead at these times."""
+        if not self.steps:
+            return numpy.broadcast_to(numpy.int64(self.skew_us), at_us.shape)
+        when, by_us = (numpy.array([each[i] for each in self.steps], numpy.int64) for i in (0, 1))
+        ahead_us = self.skew_us + numpy.concatenate([[0], numpy.cumsum(by_us)]).astype(numpy.int64)
+        found: Array = ahead_us[numpy.searchsorted(when, at_us, side="right")]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +136,12 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """``wait_log``: logarithm of us between its going in and its leaving, when there is a consumer."""
+    """``wait_log``: logarithm of us between its going in and its leaving, when there is a consumer.
+
+    ``life`` is the first of its broker's; ``later``: those after, each (first, later, begins_us), in order; ``away``:
+    when there is none, (first, from_us, to_us).
+    ``expired``, ``dead_lettered``: shares. ``grave``: the queue for dead letters, NO_QUEUE where it has none here.
+    """
 
     life: Array
     number: Array
@@ -134,6 +150,30 @@ class Queues:
     wait_log: Array
     wait_spread: Array
     expired: Array
+    dead_lettered: Array
+    grave: Array
+    later: tuple[tuple[int, int, int], ...] = ()
+    away: tuple[tuple[int, int, int], ...] = ()
+
+    def life_at(self, queue: Array, at_us: Array) -> Array:
+        first = self.life[queue]
+        found: Array = first.copy()
+        for of_broker, later, begins_us in self.later:
+            found[(first == of_broker) & (at_us >= begins_us)] = later
+        return found
+
+    def of_life(self, life: int) -> Array:
+        """The queues that a broker has in one of its lives."""
+        first = next((of_broker for of_broker, later, _ in self.later if later == life), life)
+        return numpy.flatnonzero(self.life == first)
+
+    def when_there(self, queue: Array, at_us: Array) -> Array:
+        """The same times, or when the broker is there again."""
+        first = self.life[queue]
+        for of_broker, from_us, to_us in self.away:
+            is_away = (first == of_broker) & (at_us >= from_us) & (at_us < to_us)
+            at_us = numpy.where(is_away, to_us, at_us)
+        return at_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +188,14 @@ class Starvation:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """``what`` are names: of a router, or of the two ends of a link."""
+    """``what`` are names: of a router or broker, or of the two ends of a link. ``is_orderly``: it is stopped."""
 
     kind: str
     what: tuple[str, ...]
     from_us: int
     to_us: int
     cause: str
+    is_orderly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +220,8 @@ class Plan:
     pieces: Pieces
     queues: Queues
     starvation: Starvation
+    stalls: Starvation
+    """Of consumers, which miss what is sent settled meanwhile."""
     outages: tuple[Outage, ...]
     day: Day
     rate_factor: float

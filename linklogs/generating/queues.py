@@ -12,8 +12,8 @@ from addressing.link_log import Event
 from linklogs.generating.drawing import ACCEPTED, MODIFIED, NONE, RELEASED, Messages, on_routes, ways_us
 from linklogs.generating.plan import NO_QUEUE, Array, Plan
 
-EVENTS = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED)
-ENQUEUED, DEQUEUED, EXPIRED = range(3)
+EVENTS = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED)
+ENQUEUED, DEQUEUED, EXPIRED, DEAD_LETTERED = range(4)
 _TRIES = 4
 """To find a consumer that is there when the message would leave; else it waits for the next slice."""
 _AGAIN_US = 50_000
@@ -22,13 +22,16 @@ _AGAIN_US = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Messages in queues. ``due_us``: when the next thing happens to it, if there is a consumer then."""
+    """Messages in queues. ``due_us``: when the next thing happens to it, if there is a consumer then.
+
+    ``fate``: the event by which it leaves without one; DEQUEUED for all others.
+    """
 
     queue: Array
     enqueued_us: Array
     size_bytes: Array
     due_us: Array
-    expires: Array
+    fate: Array
 
     def __len__(self) -> int:
         return len(self.queue)
@@ -51,13 +54,14 @@ class Moves:
     took_us: Array
     size_bytes: Array
 
-    def take(self, places: Array) -> Moves:
-        return Moves(*(getattr(self, name)[places] for name in self.__slots__))
+    def with_more(self, other: Moves) -> Moves:
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
+        return Moves(*(numpy.concatenate(pair) for pair in pairs))
 
 
 def nobody() -> Waiting:
     none = numpy.zeros(0, numpy.int64)
-    return Waiting(none, none, none, none, none.astype(bool))
+    return Waiting(none, none, none, none, none.astype(numpy.int8))
 
 
 class Shelves:
@@ -74,7 +78,7 @@ class Shelves:
 
     def put(self, random: Generator, sent: Messages) -> Moves:
         """Take in what producers sent along routes that end in a queue."""
-        routes, queues = self._plan.routes, self._plan.queues
+        routes = self._plan.routes
         kept = ((sent.outcome == ACCEPTED) | (sent.outcome == NONE)) & (sent.cut_us == 0)
         counts = (routes.into_first[sent.route + 1] - routes.into_first[sent.route]) * kept
         message = numpy.repeat(numpy.arange(len(sent)), counts)
@@ -82,25 +86,32 @@ class Shelves:
         within = numpy.arange(len(message)) - numpy.repeat(ends - counts, counts)
         queue = routes.into[routes.into_first[sent.route[message]] + within]
         there_us = sent.start_us + ways_us(self._plan, sent) // 2 + sent.served_us // 2
-        at_us, count = there_us[message], len(message)
-        wait = queues.wait_log[queue] + queues.wait_spread[queue] * random.standard_normal(count)
-        due_us = at_us + numpy.exp(wait).astype(numpy.int64) + 1
-        expires = random.random(count) < queues.expired[queue]
-        came = Waiting(queue, at_us, sent.size_bytes[message], due_us, expires)
-        self.waiting = self.waiting.with_more(came)
-        return Moves(queue, _event(ENQUEUED, count), at_us, numpy.zeros(count, numpy.int64), came.size_bytes)
+        return self._come(random, queue, there_us[message], sent.size_bytes[message])
 
-    def expire(self, to_us: int) -> Moves:
-        waiting = self.waiting
-        is_over = waiting.expires & (waiting.due_us < to_us)
+    def end(self, random: Generator, to_us: int) -> Moves:
+        """What is too old leaves, and what nobody accepts: that goes into the queue for it, if there is one."""
+        waiting, grave = self.waiting, self._plan.queues.grave
+        is_over = (waiting.fate != DEQUEUED) & (waiting.due_us < to_us)
         gone = waiting.take(is_over)
         self._leave(gone, gone.due_us)
         self.waiting = waiting.take(~is_over)
-        return _moves(gone, EXPIRED, gone.due_us)
+        dead = gone.take((gone.fate == DEAD_LETTERED) & (grave[gone.queue] != NO_QUEUE))
+        came = self._come(random, grave[dead.queue], dead.due_us, dead.size_bytes)
+        return _moves(gone, gone.fate, gone.due_us).with_more(came)
+
+    def _come(self, random: Generator, queue: Array, at_us: Array, size_bytes: Array) -> Moves:
+        queues, count = self._plan.queues, len(queue)
+        wait = queues.wait_log[queue] + queues.wait_spread[queue] * random.standard_normal(count)
+        due_us = queues.when_there(queue, at_us + numpy.exp(wait).astype(numpy.int64) + 1)
+        drawn, expired = random.random(count), queues.expired[queue]
+        is_dead = (drawn >= expired) & (drawn < expired + queues.dead_lettered[queue])
+        fate = numpy.where(drawn < expired, EXPIRED, numpy.where(is_dead, DEAD_LETTERED, DEQUEUED)).astype(numpy.int8)
+        self.waiting = self.waiting.with_more(Waiting(queue, at_us, size_bytes, due_us, fate))
+        return Moves(queue, _event(ENQUEUED, count), at_us, numpy.zeros(count, numpy.int64), size_bytes)
 
     def fetch(self, random: Generator, from_us: int, to_us: int) -> tuple[Messages, Moves]:
         """What consumers get before ``to_us``: the deliveries, and what left for good by them."""
-        is_due = (self.waiting.due_us < to_us) & ~self.waiting.expires
+        is_due = (self.waiting.due_us < to_us) & (self.waiting.fate == DEQUEUED)
         due, rest = self.waiting.take(is_due), self.waiting.take(~is_due)
         route, at_us = self._consumers(random, due, from_us, to_us)
         found = numpy.flatnonzero(route >= 0)
@@ -112,14 +123,14 @@ class Shelves:
         )
         stays = (sent.outcome == RELEASED) | (sent.outcome == MODIFIED)
         back = fetched.take(stays)
-        back = Waiting(back.queue, back.enqueued_us, back.size_bytes, settled_us[stays] + _AGAIN_US, back.expires)
+        back = Waiting(back.queue, back.enqueued_us, back.size_bytes, settled_us[stays] + _AGAIN_US, back.fate)
         late = Waiting(
-            missed.queue, missed.enqueued_us, missed.size_bytes, numpy.maximum(missed.due_us, to_us), missed.expires
+            missed.queue, missed.enqueued_us, missed.size_bytes, numpy.maximum(missed.due_us, to_us), missed.fate
         )
         self.waiting = rest.with_more(back).with_more(late)
         gone, gone_us = fetched.take(~stays), settled_us[~stays]
         self._leave(gone, gone_us)
-        return sent, _moves(gone, DEQUEUED, gone_us)
+        return sent, _moves(gone, gone.fate, gone_us)
 
     def depths(self, at_us: Array) -> tuple[Array, Array, Array]:
         """Messages, bytes, age of the oldest in us: of each queue, at each of the times, which rise."""
@@ -141,7 +152,7 @@ class Shelves:
         return [order[begin:end] for begin, end in pairwise(bounds)]
 
     def _leave(self, gone: Waiting, at_us: Array) -> None:
-        self.left = self.left.with_more(Waiting(gone.queue, gone.enqueued_us, gone.size_bytes, at_us, gone.expires))
+        self.left = self.left.with_more(Waiting(gone.queue, gone.enqueued_us, gone.size_bytes, at_us, gone.fate))
 
     def _consumers(self, random: Generator, due: Waiting, from_us: int, to_us: int) -> tuple[Array, Array]:
         """For each message a route, or -1, and when it leaves."""
@@ -190,8 +201,8 @@ def _running(places: Array, weights: Array | None, count: int) -> Array:
     return running
 
 
-def _moves(gone: Waiting, event: int, at_us: Array) -> Moves:
-    return Moves(gone.queue, _event(event, len(gone)), at_us, at_us - gone.enqueued_us, gone.size_bytes)
+def _moves(gone: Waiting, event: Array, at_us: Array) -> Moves:
+    return Moves(gone.queue, event, at_us, at_us - gone.enqueued_us, gone.size_bytes)
 
 
 def _event(event: int, count: int) -> Array:

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 import numpy
 
+from addressing.link_log import Part
 from linklogs.generating.drawing import LARGEST, Messages
-from linklogs.generating.plan import Array, Plan
+from linklogs.generating.missing import Missed, is_missed
+from linklogs.generating.plan import PARTS, Array, Plan
+
+COPY = PARTS.index(Part.COPY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +35,17 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """``step`` and ``message`` of each of the records; then those that a cut prevented."""
+    """``step`` and ``message`` of each of the records; then those that a cut prevented, or want of credit.
+
+    ``missed``: those of the latter.
+    """
 
     records: Records
     step: Array
     message: Array
     prevented_step: Array
     prevented_message: Array
+    missed: Missed
 
 
 def records(plan: Plan, messages: Messages) -> Made:
@@ -48,7 +56,8 @@ def records(plan: Plan, messages: Messages) -> Made:
     at_us = start_us + numpy.clip(took_us, 1, LARGEST)
     cut_us = messages.cut_us[message]
     at_us = numpy.where(cut_us > 0, numpy.minimum(at_us, cut_us), at_us)
-    is_there = (at_us > start_us) & (at_us < plan.life_ends_us[steps.life[step]])
+    life, is_missed = steps.life[step], _is_missed(plan, messages, step, message, start_us)
+    is_there = (at_us > start_us) & (at_us < plan.life_ends_us[life]) & ~is_missed
     made = Records(
         steps.incoming[step],
         steps.outgoing[step],
@@ -58,10 +67,22 @@ def records(plan: Plan, messages: Messages) -> Made:
         messages.outcome[message],
         steps.part[step],
     )
+    missed = Missed(life, steps.outgoing[step], start_us).take(is_missed)
     if is_there.all():
-        return Made(made, step, message, step[:0], message[:0])
+        return Made(made, step, message, step[:0], message[:0], missed)
     kept, gone = numpy.flatnonzero(is_there), numpy.flatnonzero(~is_there)
-    return Made(made.take(kept), step[kept], message[kept], step[gone], message[gone])
+    return Made(made.take(kept), step[kept], message[kept], step[gone], message[gone], missed)
+
+
+def _is_missed(plan: Plan, messages: Messages, step: Array, message: Array, start_us: Array) -> Array:
+    """Copies of what was sent settled, to whom had no credit then; not of one whose router was gone."""
+    found = numpy.zeros(len(step), bool)
+    if len(plan.stalls.link):
+        steps = plan.routes.steps
+        is_copy = (steps.part[step] == COPY) & plan.routes.is_settled[messages.route[message]]
+        copies = numpy.flatnonzero(is_copy & (start_us < plan.life_ends_us[steps.life[step]]))
+        found[copies] = is_missed(plan, steps.outgoing[step[copies]], start_us[copies])
+    return found
 
 
 def by_life(life: Array, made: Records, lives: int) -> list[tuple[int, Records]]:

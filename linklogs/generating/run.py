@@ -16,8 +16,9 @@ from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns
 from linklogs.generating.day import seconds
 from linklogs.generating.drawing import Messages, draw
 from linklogs.generating.ledger import Ledger
+from linklogs.generating.missing import Missed, by_second
 from linklogs.generating.node_files import NodeFiles
-from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Array, Plan
+from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Array, Life, Plan
 from linklogs.generating.queues import Moves, Shelves
 from linklogs.generating.records import Records, by_life, records
 from linklogs.generating.seconds import SECOND_US, summed
@@ -95,7 +96,7 @@ class Making:
         share = RECORDS_IN_SLICE / max(1.0, expected_records(plan))
         step_us = _whole(min(LONGEST_SLICE_US, plan.file_us, int(length_us * share)))
         bounds = set(range(plan.begins_us, plan.ends_us, step_us)) | {plan.ends_us}
-        for skew_us in {life.skew_us for life in plan.lives}:
+        for skew_us in {ahead for life in plan.lives for ahead in _ahead_us(life)}:
             first = -(-(plan.begins_us + skew_us) // HOUR_US) * HOUR_US - skew_us
             bounds |= set(range(first, plan.ends_us, HOUR_US))
         ordered = sorted(bounds)
@@ -106,10 +107,10 @@ class Making:
         sent = draw(self._plan, random, from_us, to_us)
         depths = self._depths_at(numpy.array([from_us]))[:, :, 0]
         put = self.shelves.put(random, sent)
-        expired = self.shelves.expire(to_us)
+        ended = self.shelves.end(random, to_us)
         fetched, dequeued = self.shelves.fetch(random, from_us, to_us)
         deliveries = self._deliveries((sent, fetched))
-        moves = self._moves((put, expired, dequeued))
+        moves = self._moves((put, ended, dequeued))
         self._begin(from_us, to_us, {*deliveries, *moves}, depths)
         for found in (deliveries, moves):
             for life, columns in found.items():
@@ -131,10 +132,17 @@ class Making:
         for messages in flows:
             made = records(plan, messages)
             self._ledger.count(messages, made)
+            self._miss(made.missed)
             parts.append((plan.routes.steps.life[made.step], made.records))
         life = numpy.concatenate([each[0] for each in parts])
         joined = Records(*(numpy.concatenate([getattr(each[1], name) for each in parts]) for name in Records.__slots__))
         return self._by_life(DELIVERIES, life, joined)
+
+    def _miss(self, missed: Missed) -> None:
+        """Copies that stalled consumers did not get are told of once a second."""
+        self._ledger.count_missed(missed)
+        for life in numpy.unique(missed.life):
+            self._files[life].add_missed(*by_second(missed.take(missed.life == life), self._plan.lives[life].ends_us))
 
     def _moves(self, parts: tuple[Moves, ...]) -> dict[int, Columns]:
         for each in parts:
@@ -142,7 +150,7 @@ class Making:
         queue, event, at_us, took_us, size_bytes = (
             numpy.concatenate([getattr(each, name) for each in parts]) for name in Moves.__slots__
         )
-        life = self._plan.queues.life[queue]
+        life = self._plan.queues.life_at(queue, at_us)
         none = numpy.zeros(len(queue), numpy.int8)
         told = numpy.flatnonzero(life != NO_LIFE)
         made = Records(queue, event.astype(numpy.int64), at_us, took_us, size_bytes, none, none)
@@ -166,13 +174,20 @@ class Making:
         if len(at_us):
             depths = self._depths_at(at_us)
             self._ledger.count_depths(depths[0])
-            for life, files in zip(self._plan.lives, self._files, strict=True):
+            for files in self._files:
                 if files.is_open:
-                    files.add_depths(at_us[at_us < life.ends_us], depths)
+                    files.add_depths(at_us, depths)
         self.shelves.forget(to_us)
 
     def _depths_at(self, at_us: Array) -> Array:
         return numpy.stack(self.shelves.depths(at_us))
+
+
+def _ahead_us(life: Life) -> list[int]:
+    """What its clock is ahead at one time or another."""
+    at_us = numpy.array([life.begins_us, *(at_us for at_us, _ in life.steps)], numpy.int64)
+    found: list[int] = life.ahead_us(at_us).tolist()
+    return found
 
 
 def _whole(step_us: int) -> int:

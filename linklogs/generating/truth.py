@@ -54,6 +54,7 @@ class LinkTotals:
         came, went = numpy.isin(steps.part, _IN), numpy.isin(steps.part, _OUT)
         self.came = self._added(steps.incoming, came, count), self._added(steps.incoming, came, size_bytes)
         self.went = self._added(steps.outgoing, went, count), self._added(steps.outgoing, went, size_bytes)
+        self._missed = ledger.missed
         self._starved_us = numpy.zeros(len(plan.links.number), numpy.int64)
         numpy.add.at(self._starved_us, plan.starvation.link, plan.starvation.to_us - plan.starvation.from_us)
 
@@ -63,9 +64,9 @@ class LinkTotals:
         return added
 
     def told(self) -> list[Totals]:
-        """Each link over which anything went, or that had no credit for a time."""
+        """Each link over which anything went, or that had no credit for a time; ``missed``: copies it did not get."""
         links, lives = self._plan.links, self._plan.lives
-        busy = self.came[0].any(axis=1) | self.went[0].any(axis=1) | (self._starved_us > 0)
+        busy = self.came[0].any(axis=1) | self.went[0].any(axis=1) | (self._starved_us > 0) | (self._missed > 0)
         busy[NO_LINK] = False
         return [
             {
@@ -78,6 +79,7 @@ class LinkTotals:
                 "came": self.sum(self.came, numpy.array([i])),
                 "went": self.sum(self.went, numpy.array([i])),
                 "starved_us": int(self._starved_us[i]),
+                "missed": int(self._missed[i]),
             }
             for i in numpy.flatnonzero(busy)
         ]
@@ -122,9 +124,10 @@ def _nodes(plan: Plan, links: LinkTotals, lost: Sequence[int]) -> dict[str, Tota
         own = numpy.array([j for j, each in enumerate(plan.lives) if each.node == life.node])
         told = found.setdefault(life.node, {
             "role": life.role, **links.both(numpy.flatnonzero(numpy.isin(plan.links.life, own))),
-            "clock_skew_us": life.skew_us, "records_lost": 0, "runs": [],
+            "clock_skew_us": life.skew_us, "clock_steps": [], "records_lost": 0, "runs": [],
         })  # fmt: skip
         told["records_lost"] += lost[i]
+        told["clock_steps"] += [{"at": _time(at_us), "by_us": by_us} for at_us, by_us in life.steps]
         told["runs"].append(life.begins_us + life.skew_us)
     return found
 

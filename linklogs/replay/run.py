@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from linklogs.reading import Logs, files
-from linklogs.replay import clocks, credit, neighbors, paths, queues, runs, sharing, traffic
+from linklogs.replay import clocks, credit, endings, neighbors, paths, queues, runs, sharing, traffic
 from linklogs.replay.adding import Adding
 from linklogs.replay.columns import US_PER_S, like
 from linklogs.replay.facts import Facts, known
@@ -97,10 +97,10 @@ class Shared:
             "credit_by_window": credit.starved_by_window(said, links, window_us),
             "queues": queues.in_all(said, flows, of_queues),
             "queues_by_window": queues.by_window(said, over_time, of_queues, window_us),
-            "takers": sharing.takers(moved, links),
+            "takers": sharing.takers(moved, links, self.nodes),
             "talkers": sharing.talkers(moved, links),
             "peers": sharing.peers(connections(said)),
-            "outages": neighbors.outages(said, over_time, window_us),
+            "outages": endings.explained(neighbors.outages(said, over_time, window_us), said),
             "link_state": neighbors.history(said),
             "circuits": paths.circuits(flows, links, cheapest, cost),
             "edges": paths.edges(flows, links, cost, seconds),

@@ -6,14 +6,20 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
+from linklogs.replay.endings import CRASHED
 
 
 def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
-    """Each run of a node; ``restart`` counts from 0. ``first_us`` and ``last_us``: of what it said."""
+    """Each run of a node; ``restart`` counts from 0. ``first_us`` and ``last_us``: of what it said.
+
+    ``ending``: stopped, failed or crashed; null of one that may be there still.
+    """
     heard = said.groupBy("node", "run").agg(F.min("at_us").alias("first_us"), F.max("at_us").alias("last_us"))
     in_time = Window.partitionBy("node").orderBy("run")
-    known = heard.join(nodes.select("node", "run", "role", "version", "topology"), ["node", "run"], "left")
-    return known.withColumn("restart", F.row_number().over(in_time) - 1)
+    facts = nodes.select("node", "run", "role", "version", "topology", F.col("cause").alias("ending"))
+    known = heard.join(facts, ["node", "run"], "left").withColumn("restart", F.row_number().over(in_time) - 1)
+    has_next = F.lead("run").over(in_time).isNotNull()
+    return known.withColumn("ending", F.coalesce("ending", F.when(has_next, CRASHED)))
 
 
 def missing(said: DataFrame, flows: DataFrame) -> DataFrame:

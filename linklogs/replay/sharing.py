@@ -11,17 +11,19 @@ from linklogs.replay.facts import CLIENT
 MOST_TALKERS = 100
 
 
-def takers(moved: DataFrame, links: DataFrame) -> DataFrame:
+def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     """Of each address: the share of each taker, and what times the even share that is. Takers that got nothing too.
 
     ``moved``: the rows of links of the whole time. Takers are links out of the mesh, to clients and to brokers; those
-    that are copied to take all, and are left out.
+    that are copied to take all, and are left out. So are links of brokers, of which no deliveries are recorded.
     """
     got = moved.where((F.col("side") == "out") & F.col("peer").isNotNull()).groupBy("node", "run", "link")
     taken = got.agg(F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes"))
     is_taker = (F.col("direction") == "outgoing") & F.col("role").isin("consumer", "broker")
     is_shared = F.coalesce(~F.col("treatment").isin("multicast", "topic"), F.lit(True))
-    known = links.where(is_taker & is_shared & F.col("address").isNotNull())
+    brokers = nodes.where(F.col("role") == "broker").select("node").distinct()
+    of_routers = links.join(F.broadcast(brokers), "node", "left_anti")
+    known = of_routers.where(is_taker & is_shared & F.col("address").isNotNull())
     facts = known.select("address", "treatment", "node", "run", "link", "role", "container", "user")
     of_address = Window.partitionBy("address")
     joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])

@@ -25,17 +25,21 @@ class WriterEvent:
 
 @dataclass(frozen=True, slots=True)
 class WriterStarted(WriterEvent):
+    """It takes records from ``rings`` and writes files to ``out``."""
+
     rings: str
     out: str
 
 
 @dataclass(frozen=True, slots=True)
 class WriterStopped(WriterEvent):
-    pass
+    """It was asked to; what nodes had recorded is in files."""
 
 
 @dataclass(frozen=True, slots=True)
 class RingFound(WriterEvent):
+    """A node has started to record, or the writer has."""
+
     node: str
     run: int
 
@@ -50,12 +54,16 @@ class RingEnded(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class RingPutAside(WriterEvent):
+    """It is damaged, has another name now, and nothing more is taken from it."""
+
     level: ClassVar[str] = "error"
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolPutAside(WriterEvent):
+    """What waited to become a file is damaged, and has another name now."""
+
     level: ClassVar[str] = "error"
     reason: str
 
@@ -72,6 +80,8 @@ class RecordsRefused(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class FileWritten(WriterEvent):
+    """It has its name, and readers see it."""
+
     path: str
     size_bytes: int
 
@@ -88,6 +98,8 @@ class WritingFailed(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class WritingRecovered(WriterEvent):
+    """What had failed for this node is done."""
+
     node: str
     run: int
 
@@ -102,6 +114,8 @@ class LookingFailed(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class FilesExpired(WriterEvent):
+    """They were older than ``keep_s``, or more than ``keep_bytes``."""
+
     files: int
     size_bytes: int
 

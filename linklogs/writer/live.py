@@ -34,7 +34,8 @@ class Live:
     def on_row(self, row: Row) -> None:
         kind = Kind(str(row["kind"]))
         if kind is Kind.NODE:
-            self._node |= _lasting(row)
+            # That it ended is the last that is heard of it.
+            self._node |= _lasting(row) if row.get("event") != Event.CLOSED else {}
         elif kind in _KEYS and (key := row.get(_KEYS[kind])) is not None:
             self._on_thing(kind, key, row)
 

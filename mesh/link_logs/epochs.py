@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -16,11 +16,11 @@ from router.routing.spf import Graph, Path, ShortestPaths, shortest_paths
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    routers: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()
     links: frozenset[frozenset[str]] = frozenset()
 
     def breaks(self, path: Path) -> bool:
-        return bool(self.routers & set(path)) or any(frozenset(pair) in self.links for pair in pairwise(path))
+        return bool(self.nodes & set(path)) or any(frozenset(pair) in self.links for pair in pairwise(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,25 @@ class Epochs:
         """The way that is used then from ``source`` to the nearest of ``targets``."""
         return next((way for way in self.ways(source, targets) if way.from_us <= at_us < way.to_us), None)
 
+    def to_broker(self, way: Way | None, broker: str, at_us: int) -> Way | None:
+        """The way, for as long as the broker at its end serves; None if it does not then."""
+        spans = self.spans(lambda epoch: broker not in epoch.broken.nodes | epoch.known.nodes)
+        span = next(((from_us, to_us) for from_us, to_us in spans if from_us <= at_us < to_us), None)
+        if way is None or span is None:
+            return None
+        from_us, to_us = max(way.from_us, span[0]), min(way.to_us, span[1])
+        return Way(way.path, from_us, to_us, way.is_cut or to_us < way.to_us, way.cost)
+
     def up(self, routers: Iterable[str]) -> list[tuple[int, int]]:
         """When these, and the connection between them if they are two, work."""
         path = tuple(routers)
+        return self.spans(lambda epoch: not epoch.broken.breaks(path))
+
+    def spans(self, is_so: Callable[[Epoch], bool]) -> list[tuple[int, int]]:
+        """From when until when it is so."""
         found: list[tuple[int, int]] = []
         for epoch in self.epochs:
-            if epoch.broken.breaks(path):
+            if not is_so(epoch):
                 continue
             if found and found[-1][1] == epoch.from_us:
                 found[-1] = found[-1][0], epoch.to_us
@@ -115,7 +128,7 @@ class Epochs:
 
     def _graph(self, known: Broken) -> Graph:
         graph = networkx.Graph()
-        graph.add_nodes_from(name for name in self._topology.routers if name not in known.routers)
+        graph.add_nodes_from(name for name in self._topology.routers if name not in known.nodes)
         for name, router in self._topology.routers.items():
             if router.is_edge:
                 self._add_uplink(graph, known, name)
@@ -136,6 +149,6 @@ class Epochs:
 def _broken(outages: Sequence[Outage], at_us: int) -> Broken:
     now = [each for each in outages if each.from_us <= at_us < each.to_us]
     return Broken(
-        frozenset(each.what[0] for each in now if each.kind == "router"),
+        frozenset(each.what[0] for each in now if each.kind != "link"),
         frozenset(frozenset(each.what) for each in now if each.kind == "link"),
     )

@@ -48,7 +48,9 @@ def missing(summary: Summary) -> Iterator[Finding]:
 
 
 def outages(summary: Summary) -> Iterator[Finding]:
-    rows = sorted(summary.rows("outages"), key=lambda row: -(row["failed"] + (row["lasted_s"] or summary.seconds)))
+    # What a router loses as it ends, its neighbors tell of.
+    rows = [row for row in summary.rows("outages") if row["why"] != "itself"]
+    rows = sorted(rows, key=lambda row: -(row["failed"] + (row["lasted_s"] or summary.seconds)))
     for row in rows[:EACH]:
         lasted = (
             "and did not get it back"
@@ -56,8 +58,8 @@ def outages(summary: Summary) -> Iterator[Finding]:
             else f"for {words.duration(row['lasted_s'] * US_PER_S)}"
         )
         yield Finding(
-            0.9 if row["failed"] else 0.6,
-            f"{row['node']} lost its neighbor {row['neighbor']} {lasted} ({row['cause'] or 'cause unknown'}); "
+            0.9 if row["failed"] else 0.4 if row["why"] == "stopped" else 0.6,
+            f"{row['node']} lost its neighbor {row['neighbor']} {lasted} ({_why(row)}); "
             f"{row['failed']:,} messages were not accepted there meanwhile",
             "A second path lets messages go around: `amqpmesh drill` rehearses it.",
         )
@@ -134,11 +136,15 @@ def detours(summary: Summary) -> Iterator[Finding]:
 
 def restarts(summary: Summary) -> Iterator[Finding]:
     again: dict[str, int] = {}
+    crashes: dict[str, int] = {}
     for row in summary.rows("runs"):
         again[row["node"]] = max(again.get(row["node"], 0), row["restart"])
-    for node, times in sorted(again.items(), key=lambda pair: -pair[1]):
+        crashes[row["node"]] = crashes.get(row["node"], 0) + (row["ending"] in ("crashed", "failed"))
+    for node, times in sorted(again.items(), key=lambda pair: (-crashes[pair[0]], -pair[1])):
         if times:
-            yield Finding(0.45, f"{node} started again {times:,} times", "Its log says why it ended.")
+            after = f", {crashes[node]:,} of them without having been stopped" if crashes[node] else ""
+            weight = 0.5 if crashes[node] else 0.3
+            yield Finding(weight, f"{node} started again {times:,} times{after}", "Its log says why it ended.")
 
 
 def dropped(summary: Summary) -> Iterator[Finding]:
@@ -206,11 +212,29 @@ OLD_S = 60
 UNEVEN = 1.5
 TAIL = 20
 SLOW_US = 100_000
-WAITS_FOR = {"no_taker": "nobody was there who wanted it", "takers": "those who took it gave no credit"}
+WHY_LOST = {
+    "stopped": "it was stopped",
+    "failed": "it ended by itself",
+    "crashed": "it was killed, or its host failed",
+}
+WAITS_FOR = {
+    "no_taker": "nobody was there who wanted it",
+    "takers": "those who took it gave no credit",
+    "full_queue": "the queue was full",
+    "disk": "the broker waited for its disk",
+    "memory": "the broker was short of memory",
+}
 HELPS_WAITING = {
     "no_taker": "Attach a consumer, or give the address a fallback or a queue.",
     "takers": "Add consumers, or let those that are there give more credit.",
+    "full_queue": "Add consumers, or give the queue more room.",
+    "disk": "See the table of queues, and whether the broker's disk is slow or full.",
+    "memory": "Let consumers keep up: what is not fetched of temporary queues lies in memory.",
 }
+
+
+def _why(row: dict[str, Any]) -> str:
+    return WHY_LOST.get(row["why"], row["cause"] or "cause unknown")
 
 
 def _help_for_refused(row: dict[str, Any]) -> str:

@@ -185,7 +185,8 @@ class Flows:
         return hops, last
 
     def _to_broker(self, session: Session, broker: str, at_us: int) -> Way | None:
-        return self._scene.epochs.way(at_us, session.client.router, tuple(self._scene.topology.routers_of(broker)))
+        epochs, routers = self._scene.epochs, tuple(self._scene.topology.routers_of(broker))
+        return epochs.to_broker(epochs.way(at_us, session.client.router, routers), broker, at_us)
 
     def _queues_at(self, broker: str) -> list[int]:
         if self._spoken.policy.kind is AddressKind.QUEUE:

@@ -41,7 +41,7 @@ class Trunks:
             self._connect(edge.dialer, edge.to, (edge.dialer, edge.to))
         for broker in topology.brokers:
             for router in topology.routers_of(broker):
-                self._connect(router, broker, (router,))
+                self._connect(router, broker, (router, broker))
 
     def between(self, one: str, other: str, at_us: int) -> tuple[Entry, Entry]:
         """The connection that both have then, as ``one`` and as ``other`` has it."""
@@ -131,6 +131,10 @@ class Hops:
 
     def _attach(self, connection: Entry, from_us: int, **columns: str) -> Entry:
         opens_us = from_us - OLD_US if from_us <= self._begins_us else from_us
+        if connection.run.role == "broker":
+            # It knows nothing of paths: a router is beyond the link, whatever comes from behind it.
+            columns = {name: columns[name] for name in ("direction", "name", "address", "treatment")}
+            columns["role"] = "router"
         entry = self._registry.attach(connection, opens_us, **columns)
         entry.closes_us = opens_us
         return entry

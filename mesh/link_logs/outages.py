@@ -1,4 +1,4 @@
-"""Which routers and links fail, when and for how long? As the profile says, or drawn."""
+"""Which nodes and links fail, when and for how long? As the profile says, or drawn."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.random import Generator
 
 from addressing.topology import Topology
 from linklogs.generating.plan import Outage
+from mesh.link_logs.profile import Outage as Told
 from mesh.link_logs.profile import Profile
 
 
@@ -20,15 +21,20 @@ def outages(
         return tuple(_drawn(topology, begins_us, ends_us, random))
     told = [
         Outage(
-            kind="router" if each.router else "link",
-            what=(each.router,) if each.router else each.link or (),
+            kind="router" if each.router else "broker" if each.broker else "link",
+            what=(each.node,) if each.node else each.link or (),
             from_us=begins_us + int(each.at * 1e6),
             to_us=begins_us + int((each.at + each.duration) * 1e6),
-            cause=each.cause or ("crash" if each.router else "connection lost"),
+            cause=each.cause or _usual_cause(each),
+            is_orderly=each.stopped,
         )
         for each in profile.outages
     ]
     return tuple(sorted(told, key=lambda outage: outage.from_us))
+
+
+def _usual_cause(outage: Told) -> str:
+    return "stopped" if outage.stopped else "crash" if outage.node else "connection lost"
 
 
 def _drawn(topology: Topology, begins_us: int, ends_us: int, random: Generator) -> Iterator[Outage]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 
 import numpy
 from numpy.random import Generator
@@ -15,6 +16,7 @@ from addressing.book import AddressKind
 from addressing.topology import Topology
 from linklogs.generating.plan import (
     NO_LIFE,
+    NO_QUEUE,
     Day,
     Life,
     Links,
@@ -32,8 +34,8 @@ from mesh.link_logs.flows import NEVER_TOLD_US, Flows, Scene, Span, treatment
 from mesh.link_logs.hops import Hops, Trunks
 from mesh.link_logs.outages import outages
 from mesh.link_logs.population import Client, Session, Spoken, addresses, clients, sessions
-from mesh.link_logs.profile import Profile, log_us
-from mesh.link_logs.registry import FOREVER, Entry, Registry, Told, in_time
+from mesh.link_logs.profile import Profile, Stalled, Starved, log_us
+from mesh.link_logs.registry import FOREVER, Entry, Registry, Run, Told, in_time
 from mesh.link_logs.routing import Table
 from mesh.version import read_version
 
@@ -63,6 +65,7 @@ class Planner:
         self._spoken: list[Spoken] = addresses(topology, profile, self._random)
         self._links: dict[Session, Entry] = {}
         self._hungry: dict[Session, list[Span]] = {}
+        self._stalled: list[Span] = []
 
     def plan(self, records: int | None) -> Plan:
         """``records``: about so many deliveries at level full; else as many as the rate of the profile makes."""
@@ -70,7 +73,9 @@ class Planner:
         trunks = Trunks(self._topology, self._epochs, self._registry, self._times.begins_us, self._times.ends_us)
         everybody = clients(self._topology, self._profile, self._spoken, self._random)
         connected = [session for client in everybody for session in self._connect(client)]
-        self._hungry = {each: self._starve(each) for each in connected if each.client.is_producer}
+        starved, stalled = self._profile.starved, self._profile.stalled
+        self._hungry = {each: self._starve(each, starved) for each in connected if each.client.is_producer}
+        self._stalled = [span for each in connected if self._may_stall(each) for span in self._starve(each, stalled)]
         queues = self._queues(everybody)
         table = self._lay(trunks, connected, {key: i for i, key in enumerate(queues)})
         self._registry.number()
@@ -80,12 +85,16 @@ class Planner:
     def _add_runs(self) -> None:
         """Routers first, then brokers; those that record nothing last."""
         for name, router in self._topology.routers.items():
-            for from_us, to_us in self._epochs.up((name,)):
-                begins_us = from_us - self._age_us() if from_us == self._times.begins_us else from_us
-                ends_us = FOREVER if to_us == self._times.ends_us else to_us
-                self._registry.add_run(name, "edge" if router.is_edge else "router", begins_us, ends_us)
+            self._add_runs_of(name, "edge" if router.is_edge else "router")
         for name in sorted(self._topology.brokers, key=lambda name: not self._topology.brokers[name].is_embedded):
-            self._registry.add_run(name, "broker", self._times.begins_us - self._age_us(), FOREVER)
+            self._add_runs_of(name, "broker")
+
+    def _add_runs_of(self, node: str, role: str) -> None:
+        stopped = {(each.what[0], each.from_us) for each in self._outages if each.is_orderly}
+        for from_us, to_us in self._epochs.up((node,)):
+            begins_us = from_us - self._age_us() if from_us == self._times.begins_us else from_us
+            ends_us = FOREVER if to_us == self._times.ends_us else to_us
+            self._registry.add_run(node, role, begins_us, ends_us, (node, to_us) in stopped)
 
     def _age_us(self) -> int:
         return LONG_AGO_US + int(self._random.integers(LONG_AGO_US))
@@ -119,8 +128,11 @@ class Planner:
         link.user = client.user
         return link
 
-    def _starve(self, session: Session) -> list[Span]:
-        starved = self._profile.starved
+    def _may_stall(self, session: Session) -> bool:
+        spoken = self._spoken[session.client.address]
+        return not session.client.is_producer and spoken.policy.kind is AddressKind.MULTICAST
+
+    def _starve(self, session: Session, starved: Starved | Stalled) -> list[Span]:
         found: list[Span] = []
         at_us = max(session.from_us, self._times.begins_us)
         # Of one client the same again each time that it comes back.
@@ -178,7 +190,8 @@ class Planner:
             routes=table.to_routes(),
             pieces=table.to_pieces(),
             queues=self._queue_table(queues),
-            starvation=self._starvation(),
+            starvation=self._starvation([span for each in self._hungry.values() for span in each]),
+            stalls=self._starvation(self._stalled),
             outages=self._outages,
             day=Day(profile.day.depth, (profile.day.peak.hour * 60 + profile.day.peak.minute) * 60_000_000),
             rate_factor=1.0,
@@ -201,9 +214,12 @@ class Planner:
     def _life(self, place: int, told: list[Told]) -> Life:
         run, topology = self._registry.runs[place], self._digest()
         version = read_version()
-        skew_us = int(self._profile.clock_skew.get(run.node, 0.0) * 1e6)
+        earlier, steps = self._steps(run)
+        skew_us = int(self._profile.clock_skew.get(run.node, 0.0) * 1e6) + sum(by_us for _, by_us in earlier)
         clock_us = self._times.begins_us - 20 * 86_400_000_000 + skew_us
         told.append(telling.started(run, topology, version, clock_us))
+        told += telling.clock_set(steps, clock_us)
+        told += telling.stopped(run)
         if run.node in self._topology.routers:
             told += telling.paths(self._topology, self._epochs, run)
         ordered = in_time(told)
@@ -220,7 +236,15 @@ class Planner:
             rows=batch_of_rows([each.row for each in ordered]),
             until_us=numpy.array([each.until_us for each in ordered], numpy.int64),
             lost=tuple((self._at(each.at), self._at(each.at + each.duration)) for each in lost),
+            steps=tuple(steps),
         )
+
+    def _steps(self, run: Run) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """When the clock of its node is set, and by how much: before it starts, and while it is there."""
+        told = self._profile.clock_steps.get(run.node, ())
+        steps = sorted((self._at(each.at), int(each.by * 1e6)) for each in told)
+        earlier = [each for each in steps if each[0] <= run.begins_us]
+        return earlier, [each for each in steps if run.begins_us < each[0] < min(run.ends_us, self._times.ends_us)]
 
     def _at(self, offset_s: float) -> int:
         return self._times.begins_us + int(offset_s * 1e6)
@@ -258,7 +282,9 @@ class Planner:
 
     def _queue_table(self, queues: Sequence[tuple[int, str]]) -> Queues:
         """Numbered from 1 at each broker."""
-        runs = {run.node: run.place for run in self._registry.runs if run.role == "broker"}
+        runs: dict[str, list[Run]] = defaultdict(list)
+        for run in self._registry.runs:
+            runs[run.node].append(run)
         numbers: dict[str, int] = defaultdict(int)
         life, number, names = [], [], []
         for place, key in queues:
@@ -267,7 +293,7 @@ class Planner:
             broker = spoken.policy.brokers[0] if is_topic else key
             numbers[broker] += 1
             number.append(numbers[broker])
-            life.append(runs[broker] if self._topology.brokers[broker].is_embedded else NO_LIFE)
+            life.append(runs[broker][0].place if self._topology.brokers[broker].is_embedded else NO_LIFE)
             names.append(f"{key}|{key}/{spoken.name}" if is_topic else "")
         parts = [self._spoken[place].traffic for place, _ in queues]
         return Queues(
@@ -278,10 +304,25 @@ class Planner:
             wait_log=numpy.array([log_us(each.wait) for each in parts]),
             wait_spread=numpy.array([each.wait_spread for each in parts]),
             expired=numpy.array([each.expired for each in parts]),
+            dead_lettered=numpy.array([each.dead_lettered for each in parts]),
+            grave=numpy.array([self._grave(queues, *each) for each in queues], numpy.int64),
+            later=tuple((each[0].place, run.place, run.begins_us) for each in runs.values() for run in each[1:]),
+            away=tuple(
+                (each[0].place, before.ends_us, after.begins_us)
+                for each in runs.values()
+                for before, after in pairwise(each)
+            ),
         )
 
-    def _starvation(self) -> Starvation:
-        spans = [span for each in self._hungry.values() for span in each]
+    def _grave(self, queues: Sequence[tuple[int, str]], place: int, key: str) -> int:
+        """Where its dead letters go: a queue at the same broker that has traffic of its own, or NO_QUEUE."""
+        policy = self._spoken[place].policy
+        broker = policy.brokers[0] if policy.kind is AddressKind.TOPIC else key
+        name = policy.queue.dead_letter
+        named = [i for i, each in enumerate(self._spoken) if name in (each.policy.broker_address, each.name)]
+        return next((queues.index((i, broker)) for i in named if name and (i, broker) in queues), NO_QUEUE)
+
+    def _starvation(self, spans: Sequence[Span]) -> Starvation:
         return Starvation(
             link=numpy.array([self._links[span.session].place for span in spans], numpy.int64),
             from_us=numpy.array([span.from_us for span in spans], numpy.int64),

@@ -75,6 +75,8 @@ class Traffic(Part):
     wait_spread: Spread = 1.0
     expired: Share = 0.003
     """Of the messages in a queue."""
+    dead_lettered: Share = 0.0
+    """Likewise; into the queue that `dead_letter` of the topology names, if it is at the same broker."""
 
     @model_validator(mode="after")
     def _check_shares(self) -> Traffic:
@@ -83,6 +85,9 @@ class Traffic(Part):
             raise ValueError(
                 f"rejected, released and modified are {together:.0%} of the messages: expected 100 % at most"
             )
+        gone = self.expired + self.dead_lettered
+        if gone > 1:
+            raise ValueError(f"expired and dead_lettered are {gone:.0%} of the messages: expected 100 % at most")
         return self
 
 
@@ -109,6 +114,13 @@ class Starved(Part):
     duration: Duration = Field(default=4.0, alias="for")
 
 
+class Stalled(Part):
+    links: Share = 0.0
+    """Of the consumers of multicast addresses, those without credit now and then: they miss what is sent settled."""
+    every: Duration = 600.0
+    duration: Duration = Field(default=4.0, alias="for")
+
+
 class Talkers(Part):
     count: Count = 1
     factor: float = Field(default=15, ge=1, le=1e6)
@@ -117,22 +129,37 @@ class Talkers(Part):
 
 class Outage(Part):
     router: str | None = None
+    broker: str | None = None
     link: Annotated[tuple[str, str] | None, Field()] = None
     at: Offset
     """After the start."""
     duration: Duration = Field(alias="for")
+    stopped: bool = False
+    """The router or broker ends in order, and says so; else it is killed."""
     cause: str = Field(default="", max_length=200)
+
+    @property
+    def node(self) -> str | None:
+        return self.router or self.broker
 
     @model_validator(mode="after")
     def _check_target(self) -> Outage:
-        if (self.router is None) == (self.link is None):
-            raise ValueError("expected one of 'router' and 'link'")
+        if sum(each is not None for each in (self.router, self.broker, self.link)) != 1:
+            raise ValueError("expected one of 'router', 'broker' and 'link'")
+        if self.stopped and self.link is not None:
+            raise ValueError("a link is not stopped: expected 'router' or 'broker' with 'stopped'")
         return self
 
 
 class Loss(Part):
     at: Offset
     duration: Duration = Field(alias="for")
+
+
+class Step(Part):
+    at: Offset
+    by: Skew
+    """With a minus: back."""
 
 
 class Profile(Part):
@@ -152,6 +179,7 @@ class Profile(Part):
     day: Day = Day()
     churn: Churn = Churn()
     starved: Starved = Starved()
+    stalled: Stalled = Stalled()
     talkers: Talkers = Talkers()
     outages: tuple[Outage, ...] | None = None
     """Default: a link and a router, drawn; none where there is nothing to go round them."""
@@ -159,6 +187,8 @@ class Profile(Part):
     """Until traffic goes round what broke."""
     clock_skew: dict[str, Skew] = Field(default_factory=dict)
     """How far the clock of a node is ahead."""
+    clock_steps: dict[str, tuple[Step, ...]] = Field(default_factory=dict)
+    """When the clock of a node is set, and by how much."""
     lost_records: dict[str, tuple[Loss, ...]] = Field(default_factory=dict)
     """When a node had no room for records."""
     file_every: Duration = 3600.0
@@ -171,13 +201,15 @@ PARTS: dict[tuple[str, ...], type[BaseModel]] = {
     ("day",): Day,
     ("churn",): Churn,
     ("starved",): Starved,
+    ("stalled",): Stalled,
     ("talkers",): Talkers,
     ("outages",): Outage,
+    ("clock_steps", "*"): Step,
     ("lost_records", "*"): Loss,
 }
 """The models of the mappings in a profile; `*` is any key."""
 
-OutageKind: TypeAlias = Literal["router", "link"]
+OutageKind: TypeAlias = Literal["router", "broker", "link"]
 
 
 def log_us(seconds: float) -> float:

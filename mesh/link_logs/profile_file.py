@@ -89,12 +89,14 @@ def _strangers(profile: Profile, topology: Topology) -> Iterator[Problem]:
     for pattern, traffic in profile.addresses.items():
         yield from _unknown(("addresses", pattern), "address", pattern, tuple(topology.addresses))
         yield from _homes(pattern, traffic, routers)
-    for key, named in (("clock_skew", profile.clock_skew), ("lost_records", profile.lost_records)):
-        for node in named:
+    for key in ("clock_skew", "clock_steps", "lost_records"):
+        for node in getattr(profile, key):
             yield from _unknown((key, node), "node", node, nodes)
     for i, outage in enumerate(profile.outages or ()):
         if outage.router is not None:
             yield from _unknown(("outages", i, "router"), "router", outage.router, routers)
+        if outage.broker is not None:
+            yield from _unknown(("outages", i, "broker"), "broker", outage.broker, tuple(topology.brokers))
         if outage.link is not None and frozenset(outage.link) not in _links(topology):
             message = f"{' and '.join(outage.link)} are not connected: expected the two ends of a link"
             yield Problem(("outages", i, "link"), "AM106", message, fix="name two routers with a connection.")

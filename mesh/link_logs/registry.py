@@ -11,19 +11,28 @@ from addressing.link_log import Event, Kind
 PATH_LOST = "amqpmesh:path-lost"
 CONNECTION_LOST = "amqp:connection:forced"
 FOREVER = 2**62
+CLOSING_US = 10
+"""How long before its end a node that is stopped closes what there is."""
 
 Row = dict[str, str | int | None]
 
 
 @dataclass(slots=True)
 class Run:
-    """One run of a node, until it is killed, or for good: ``ends_us`` is then FOREVER."""
+    """One run of a node, until it ends, or for good: ``ends_us`` is then FOREVER. ``is_stopped``: it ends in order."""
 
     node: str
     role: str
     begins_us: int
     ends_us: int
     place: int
+    is_stopped: bool = False
+
+    def told_us(self, closes_us: int) -> int | None:
+        """When it tells of what closes then: just before its own end if that is in order, and not if it is killed."""
+        if closes_us < self.ends_us:
+            return closes_us
+        return self.ends_us - CLOSING_US if self.is_stopped else None
 
 
 @dataclass(slots=True)
@@ -61,8 +70,8 @@ class Registry:
     connections: list[Entry] = field(default_factory=list)
     links: list[Entry] = field(default_factory=list)
 
-    def add_run(self, node: str, role: str, begins_us: int, ends_us: int) -> Run:
-        run = Run(node, role, begins_us, ends_us, len(self.runs))
+    def add_run(self, node: str, role: str, begins_us: int, ends_us: int, is_stopped: bool) -> Run:
+        run = Run(node, role, begins_us, ends_us, len(self.runs), is_stopped)
         self.runs.append(run)
         return run
 
@@ -107,10 +116,10 @@ def _life(kind: Kind, entry: Entry) -> Iterator[Told]:
                      if name in entry.connection.columns}  # fmt: skip
     common: Row = {"kind": kind.value, **numbered}
     yield Told({**common, "event": Event.OPENED.value, "at_us": entry.opens_us}, entry.closes_us)
-    # Of its own end a node that is killed tells nothing.
-    if entry.closes_us < entry.run.ends_us:
-        closed: Row = {**common, "event": Event.CLOSED.value, "at_us": entry.closes_us, "cause": entry.cause}
-        yield Told(closed, entry.closes_us)
+    closed_us = entry.run.told_us(entry.closes_us)
+    if closed_us is not None:
+        closed: Row = {**common, "event": Event.CLOSED.value, "at_us": closed_us, "cause": entry.cause}
+        yield Told(closed, closed_us)
 
 
 def in_time(told: Sequence[Told]) -> list[Told]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from addressing.link_log import Event, Kind
+from addressing.link_log import STOPPED, Event, Kind
 from addressing.topology import Topology
 from mesh.link_logs.epochs import Epochs
 from mesh.link_logs.flows import Span
@@ -28,9 +28,10 @@ def _neighbor(entry: Entry, neighbor: str, cost: int) -> Iterator[tuple[int, Tol
     common: Row = {"kind": Kind.NEIGHBOR.value, "neighbor": neighbor, "cost": cost}
     opened: Row = {**common, "event": Event.OPENED.value, "at_us": entry.opens_us}
     yield entry.run.place, Told(opened, entry.closes_us)
-    if entry.closes_us < entry.run.ends_us:
-        closed: Row = {**common, "event": Event.CLOSED.value, "at_us": entry.closes_us, "cause": entry.cause}
-        yield entry.run.place, Told(closed, entry.closes_us)
+    closed_us = entry.run.told_us(entry.closes_us)
+    if closed_us is not None:
+        closed: Row = {**common, "event": Event.CLOSED.value, "at_us": closed_us, "cause": entry.cause}
+        yield entry.run.place, Told(closed, closed_us)
 
 
 def paths(topology: Topology, epochs: Epochs, run: Run) -> Iterator[Told]:
@@ -72,6 +73,22 @@ def credit(entry: Entry, spans: Sequence[Span]) -> Iterator[Told]:
         row: Row = {"kind": Kind.CREDIT.value, "event": Event.CHANGED.value, "at_us": at_us, "link": entry.number,
                "credit": has, "starved_us": starved_us, "cause": cause}  # fmt: skip
         yield Told(row, following[0])
+
+
+def clock_set(steps: Sequence[tuple[int, int]], clock_us: int) -> Iterator[Told]:
+    """``clock_us``: what it was ahead of the monotonic one before."""
+    for at_us, by_us in steps:
+        clock_us += by_us
+        row: Row = {"kind": Kind.NODE.value, "event": Event.CHANGED.value, "at_us": at_us, "clock_us": clock_us}
+        yield Told(row, at_us)
+
+
+def stopped(run: Run) -> Iterator[Told]:
+    """The last that it tells; of one that is killed nothing."""
+    if run.is_stopped:
+        at_us = run.ends_us - 1
+        row: Row = {"kind": Kind.NODE.value, "event": Event.CLOSED.value, "at_us": at_us, "cause": STOPPED}
+        yield Told(row, at_us)
 
 
 def started(run: Run, topology: str, version: str, clock_us: int) -> Told:

@@ -15,6 +15,7 @@ import pytest
 from mesh.workdir import WRITER
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.running_mesh import RunningMesh
+from mesh_tests.waiting import wait_until
 
 TOPOLOGY = """
 mesh: recorded
@@ -101,6 +102,10 @@ def test_messages_of_a_queue_are_recorded_by_its_broker_as_they_come_and_go(mesh
     (queue,) = {row["queue"] for row in found if row["kind"] == "queue" and row["address"] == "orders"}
     events = Counter(row["event"] for row in found if row["kind"] == "message" and row["queue"] == queue)
     assert events == {"enqueued": MESSAGES, "dequeued": MESSAGES}
+    links = {
+        (row["direction"], row["role"], row["treatment"]) for row in found if row["kind"] == "link" and row["address"]
+    }
+    assert links >= {("incoming", "router", "queue"), ("outgoing", "router", "queue")}
 
 
 def test_what_a_killed_router_had_recorded_is_written_whole(mesh: RunningMesh):
@@ -110,6 +115,23 @@ def test_what_a_killed_router_had_recorded_is_written_whole(mesh: RunningMesh):
     found = rows(mesh)["r1"]
     first = min(row["run"] for row in found)
     assert sum(row["run"] == first for row in of_address(found, "rpc")) == MESSAGES
+
+
+def test_a_node_that_is_stopped_says_so_as_its_last_and_one_that_is_killed_does_not(mesh: RunningMesh):
+    exchange(mesh, "orders", 10)
+    for node in ("r2", "b1"):
+        before = mesh.pid(node)
+        mesh.kill(node)
+        wait_until(lambda node=node, before=before: mesh.pid(node) != before, 30.0, f"{node} to be started again")
+    exchange(mesh, "orders", 10)
+    mesh.down()
+    found = rows(mesh)
+    for node in ("r2", "b1"):
+        runs = sorted({row["run"] for row in found[node]})
+        assert len(runs) == 2
+        ends = [row for row in found[node] if row["kind"] == "node" and row["event"] == "closed"]
+        assert [(row["run"], row["cause"]) for row in ends] == [(runs[1], "stopped")]
+        assert ends[0]["at_us"] >= max(row["at_us"] for row in found[node] if row["kind"] != "node")
 
 
 def test_a_killed_writer_comes_back_and_loses_and_doubles_nothing(mesh: RunningMesh):

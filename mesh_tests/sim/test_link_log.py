@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from addressing import link_log_ring as layout
+from addressing.topology import Topology
+from linklogs.writer.live import Live
 from mesh.simulation.sim_mesh import SimMesh
-from mesh_tests.rings import Record, Ring
+from mesh_tests.rings import Record, Ring, read_ring
 from mesh_tests.sim.line import ADDRESSES
 from router.spec import CIRCUIT
 from wire.delivery import ACCEPTED
 from wire.message import Message, encode
+from wire.recording import recording
 from wire.records import record
 from wire.terminus import source, target
 
@@ -238,6 +242,40 @@ def test_copies_that_a_consumer_without_credit_misses_are_told(ring: Ring):
     assert drop["count"] == 5
 
 
+def test_of_a_link_that_ends_its_time_without_credit_is_told_before(ring: Ring):
+    mesh = router(ring)
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(0.5)
+    sender.link.close()
+    mesh.flush()
+    mesh.run(0.1)
+    starved, closed = [row for row in ring.take()[1] if row["kind"] != "connection"][1:]
+    assert (starved["kind"], closed["kind"], closed["event"]) == ("credit", "link", "closed")
+    assert starved["link"] == closed["link"]
+    assert 450_000 <= starved["starved_us"] <= 550_000
+
+
+def test_a_router_that_is_stopped_says_so_behind_all_that_it_closes_and_one_that_is_killed_does_not(tmp_path: Path):
+    model = {"mesh": "one", "node_tls": False, "routers": {"r1": {}}, "addresses": ADDRESSES, "link_logs": "full"}
+    topology = Topology.model_validate(model)
+    for name, is_stopped in (("stopped", True), ("killed", False)):
+        with recording(topology, "r1", "router", tmp_path / name, lambda event: None) as recorder:
+            mesh = SimMesh(topology, recorder=recorder)
+            client = mesh.client("r1")
+            client.sender("rpc")
+            mesh.run(0.1)
+            (path,) = (tmp_path / name).glob("*.ring")
+            found = read_ring(path)
+            if is_stopped:
+                mesh.cut(client.pipe)
+                mesh.tell_second("r1")
+        found = read_ring(path) if is_stopped else found
+        events = [(row["kind"], row["event"]) for row in found if row["kind"] != "credit"]
+        opened = [("connection", "opened"), ("link", "opened")]
+        ends = [("link", "closed"), ("connection", "closed"), ("node", "closed")]
+        assert events == (opened + ends if is_stopped else opened)
+
+
 def test_what_goes_on_after_the_ring_is_gone_is_not_recorded_and_harms_nobody(ring: Ring):
     mesh = router(ring)
     receiver = mesh.client("r1").receiver("rpc")
@@ -305,3 +343,58 @@ def test_the_first_messages_to_an_address_are_recorded_at_its_level_too(ring: Ri
     mesh.client("r1")
     mesh.run(0.1)
     assert [each.kind for each in ring.take()[0]] == [layout.DELIVERY]
+
+
+def live_after(rows: list[dict[str, Any]]) -> dict[str, set[Any]]:
+    """What a reader takes to be there, by kind."""
+    live = Live({})
+    for row in rows:
+        live.on_row(row)
+    found: dict[str, set[Any]] = {}
+    for row in live.rows(0, 0)[1:]:
+        found.setdefault(str(row["kind"]), set()).add(row[str(row["kind"])])
+    return found
+
+
+def test_what_came_and_went_while_there_was_no_room_is_known_once_there_is_some(ring: Ring):
+    small = Ring(64)
+    mesh = router(small)
+    stays, goes = mesh.client("r1"), mesh.client("r1")
+    kept = stays.receiver("rpc")
+    goes.sender("rpc")
+    mesh.run(0.1)
+    told_before = small.take()[1]
+    ghosts = live_after(told_before)
+    for _ in range(20):
+        mesh.client("r1").sender("rpc")
+    mesh.cut(goes.pipe)
+    passing = mesh.client("r1")
+    passing.sender("rpc")
+    mesh.run(0.1)
+    mesh.cut(passing.pipe)
+    kept.link.close()
+    mesh.flush()
+    mesh.run(0.1)
+    assert small.number(layout.DROPPED_AT) > 0
+    rows = told_before + small.take()[1]
+    for _ in range(100):
+        mesh.tell_second("r1")
+        rows += small.take()[1]
+    found = live_after(rows)
+    assert len(found["connection"]) == 21
+    assert len(found["link"]) == 20
+    assert ghosts["connection"] - found["connection"] != set()
+    assert ghosts["link"] & found["link"] == set()
+    mesh.tell_second("r1")
+    assert [row for row in small.take()[1] if row["kind"] != "credit"] == []
+
+
+def test_who_is_not_recorded_is_not_told_to_have_no_credit(ring: Ring):
+    mesh = router(ring, addresses={"quiet": {"type": "anycast", "link_log": "off"}})
+    sender = mesh.client("r1").sender("quiet")
+    mesh.run(2.0)
+    mesh.tell_second("r1")
+    sender.link.close()
+    mesh.flush()
+    mesh.run(0.1)
+    assert told(ring, "credit") == []

@@ -47,8 +47,7 @@ cdef class AnonymousInlet(Part):
         self.producer = producer
         self.held = deque()
         self.budget = (<AddressGroup>group).copies
-        # Credit is its producer's, who has some for whatever comes.
-        self.is_starving = False
+        self.drought.is_on = False
         producer.link.owner = producer
 
     cdef pn_delivery_t *head_now(self) noexcept:
@@ -60,6 +59,9 @@ cdef class AnonymousInlet(Part):
 
     cdef bint needs_float(self) noexcept:
         return False
+
+    cdef int note_credit(self) except -1:
+        return 0  # it is its producer's, who has some for whatever comes
 
     cdef int waiting_now(self) noexcept:
         return len(self.held)

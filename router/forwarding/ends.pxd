@@ -1,5 +1,6 @@
 from router.forwarding.head cimport Head
 from wire.core cimport DeliveryOwner, OutgoingCore, Waiter
+from wire.drought cimport Drought
 from wire.proton cimport pn_delivery_t
 
 cdef enum:
@@ -98,10 +99,8 @@ cdef class Inlet(Head):
     cdef Carrier newest
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_in
-    # For records: without credit since then, if it has none, and for so long before that was told.
-    cdef unsigned long long starved_since_us
-    cdef unsigned long long starved_us
-    cdef bint is_starving
+    # For records: its sender is without credit; to be told of when the second is over.
+    cdef Drought drought
     cdef bint is_restless
     # Credit sharing: deliveries_in when it was last looked at, and when its credit was taken back (-1: it was not).
     cdef long long seen_at

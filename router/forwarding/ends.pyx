@@ -14,6 +14,7 @@ from router.forwarding.head cimport Head, is_recalled
 from router.forwarding.tags cimport TAG_BYTES, producers_of, write_tag
 from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from wire.core cimport IncomingCore, LinkCore, OutgoingCore
+from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport RECEIVE_SECOND, pn
 from wire.records cimport recorder
 
@@ -222,8 +223,8 @@ cdef class Inlet(Head):
         self.weight = 1
         self.number = _next_number()
         self.record_level = group.record_level
-        self.starved_since_us = recorder.now_us
-        self.is_starving = self.is_restless = True
+        self.drought = Drought(True, recorder.now_us, 0)
+        self.is_restless = True
         recorder.note(self, True, None)
         recorder.note_restless(self)
         link.owner = self
@@ -242,7 +243,8 @@ cdef class Inlet(Head):
         return 0
 
     cdef int on_flow_event(self) except -1:
-        return self.group.on_sender_flow(self)
+        self.group.on_sender_flow(self)
+        return self.note_credit()
 
     cdef int on_room(self) except -1:
         return 0 if self.link.is_gone else self.group.on_inlet_room(self)
@@ -429,41 +431,30 @@ cdef class Inlet(Head):
 
     cdef int note_credit(self) except -1:
         """Its sender has some now, or none any more, perhaps."""
-        cdef bint is_starving
         if not self.record_level or self.link.is_gone:
             return 0
-        is_starving = self.link.credit_now() <= 0
-        if is_starving == self.is_starving:
-            return 0
-        self.is_starving = is_starving
-        if is_starving:
-            self.starved_since_us = recorder.now_us
-        else:
-            self.starved_us += recorder.now_us - self.starved_since_us
-        if not self.is_restless:
+        if turn(&self.drought, self.link.credit_now() <= 0, recorder.now_us) and not self.is_restless:
             self.is_restless = True
             recorder.note_restless(self)
         return 0
 
     def record_at(self, unsigned char level):
         """From now on it is recorded so much of it."""
-        if level and not self.record_level:
-            self.starved_since_us, self.starved_us = recorder.now_us, 0
-            self.is_starving = self.link.credit_now() <= 0
+        cdef bint is_first = level and not self.record_level
         self.record_level = level
+        if is_first:
+            self.drought = Drought(False, 0, 0)
+            self.note_credit()
 
     @property
     def starves(self):
-        """Its sender has no credit."""
-        return self.is_starving
+        """Its sender has no credit, as far as that is recorded."""
+        return self.record_level != 0 and self.drought.is_on
 
     def take_starved_us(self):
         """How long its sender had no credit since this was asked last."""
-        if self.is_starving:
-            self.starved_us += recorder.now_us - self.starved_since_us
-            self.starved_since_us = recorder.now_us
-        found, self.starved_us, self.is_restless = self.starved_us, 0, False
-        return found
+        self.is_restless = False
+        return take_us(&self.drought, recorder.now_us) if self.record_level else 0
 
     cdef int top_up(self, int count) except -1:
         """Raise the sender's credit by ``count`` deliveries."""
@@ -491,8 +482,9 @@ cdef class Inlet(Head):
         return max(0, self.link.credit_now()) + self.waiting_now()
 
     def hear_credit(self):
-        """Its sender may have given some back."""
+        """Its sender may have been given some, or have given some back."""
         self.set_promised(0 if self.link.is_gone else self.held_now())
+        self.note_credit()
 
     cdef int reduce(self, int count) except -1:
         """Take back all that was promised but ``count``, or what waits; deliveries that cross it still come."""

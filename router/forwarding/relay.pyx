@@ -152,6 +152,7 @@ cdef class Relay(Group):
         if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
             self.is_draining = True
             inlet.link.request_drain(max(0, promised - inlet.link.credit_now()))
+            inlet.note_credit()
             return self.pump(inlet)
         inlet.link.set_credit_now(promised)
         inlet.note_credit()

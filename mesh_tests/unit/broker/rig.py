@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -76,8 +76,16 @@ class Rig:
             link_log=LinkLog(self.recorder),
         )
 
-    def client(self, container_id: str = "client", *, is_mesh: bool = True, peer: Peer | None = None) -> Client:
-        client = Client(self, container_id, peer or Peer(is_mesh=is_mesh, remote_address="test"))
+    def client(
+        self,
+        container_id: str = "client",
+        *,
+        is_mesh: bool = True,
+        peer: Peer | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Client:
+        settings = EndpointSettings(container_id, max_frame_bytes=32768, properties=properties or {})
+        client = Client(self, settings, peer or Peer(is_mesh=is_mesh, remote_address="test"))
         self.clients.append(client)
         self.run()
         return client
@@ -154,9 +162,9 @@ class Rig:
 class Client:
     """One connection with one session."""
 
-    def __init__(self, rig: Rig, container_id: str, peer: Peer) -> None:
+    def __init__(self, rig: Rig, settings: EndpointSettings, peer: Peer) -> None:
         self.rig = rig
-        self.near = Endpoint(EndpointSettings(container_id, max_frame_bytes=32768))
+        self.near = Endpoint(settings)
         self.far = rig.node.on_accepted("nodes", peer, rig.now)
         self.near.open()
         self.session = self.near.begin()

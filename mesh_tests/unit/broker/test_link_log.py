@@ -11,11 +11,14 @@ import pytest
 from addressing.link_log import Event
 from addressing.link_log_ring import KINDS
 from broker.ages import Ages
+from broker.link_log import ROUTER
 from mesh_tests.rings import Record, Ring
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Rig, topology_with
 from wire.delivery import ACCEPTED, rejected
+from wire.endpoint import Peer
 from wire.records import record
+from wire.tls import Role
 
 REJECTED = rejected("amqp:decode-error", "no")
 ADDRESSES: dict[str, Any] = {
@@ -84,7 +87,9 @@ def test_what_nobody_accepts_and_what_is_too_old_is_told_apart_and_comes_into_an
     rig.advance(10.0)
     records, rows = ring.take()
     rig.node.on_second(rig.now)
-    named = {row["queue"]: row["address"] for row in [*rows, *ring.take()[1]] if row.get("address")}
+    named = {
+        row["queue"]: row["address"] for row in [*rows, *ring.take()[1]] if row["kind"] == "queue" and "address" in row
+    }
     assert [(event, named[queue]) for event, queue in events_of(records)] == [
         (Event.ENQUEUED, "orders"),
         (Event.DEAD_LETTERED, "orders"),
@@ -203,3 +208,136 @@ def test_what_an_operator_moves_leaves_one_queue_and_comes_into_another(rig: Rig
     names |= {row["queue"]: row["address"] for row in rows if row["kind"] == "queue" and "address" in row}
     moved = [(event, names[queue]) for event, queue in events_of(records) if names[queue] in ("orders", "plain")]
     assert moved == [(Event.REMOVED, "orders"), (Event.ENQUEUED, "plain")]
+
+
+def links_of(rows: list[dict[str, Any]], event: str) -> list[dict[str, Any]]:
+    return [row for row in rows if row["kind"] == "link" and row["event"] == event]
+
+
+def test_links_are_told_of_with_what_they_are_for_and_whose_they_are(rig: Rig, ring: Ring):
+    client = rig.client("somebody")
+    client.producer("plain")
+    client.consumer("orders")
+    rig.run()
+    rows = ring.take()[1]
+    (connection,) = [row for row in rows if row["kind"] == "connection"]
+    assert connection["role"] == "client"
+    came, went = links_of(rows, "opened")
+    assert (came["role"], came["direction"], came["address"], came["treatment"], came["name"]) == (
+        "producer", "incoming", "plain", "queue", "producer",
+    )  # fmt: skip
+    assert (went["role"], went["direction"], went["address"], went["name"]) == (
+        "consumer", "outgoing", "orders", "consumer",
+    )  # fmt: skip
+    assert came["connection"] == went["connection"] == connection["connection"]
+    assert came["link"] != went["link"]
+
+
+def test_links_of_a_router_are_no_links_of_clients(rig: Rig, ring: Ring):
+    peer = Peer(is_mesh=True, mesh_name="r1", mesh_role=Role.ROUTER)
+    rig.client("mesh", peer=peer).producer("plain")
+    (opened,) = links_of(ring.take()[1], "opened")
+    assert (opened["role"], opened["direction"]) == ("router", "incoming")
+
+
+def test_without_certificates_a_router_is_known_by_what_it_says(rig: Rig, ring: Ring):
+    client = rig.client("mesh", properties={ROUTER: "r1"})
+    client.producer("plain")
+    rows = ring.take()[1]
+    assert {row["role"] for row in rows if row["kind"] in ("link", "connection")} == {"router"}
+
+
+def test_a_link_that_ends_is_told_with_its_reason_and_only_once(rig: Rig, ring: Ring):
+    client = rig.client("somebody")
+    consumer, _ = client.consumer("orders"), client.producer("plain")
+    came = {row["direction"]: row["link"] for row in links_of(ring.take()[1], "opened")}
+    consumer.close()
+    (closed,) = links_of(ring.take()[1], "closed")
+    assert (closed["link"], closed.get("cause")) == (came["outgoing"], None)
+    client.vanish()
+    rows = ring.take()[1]
+    (lost,) = links_of(rows, "closed")
+    assert (lost["link"], lost["cause"]) == (came["incoming"], "broken")
+    assert [row["kind"] for row in rows] == ["link", "connection"]
+
+
+def test_a_link_that_another_took_over_is_told_so(rig: Rig, ring: Ring):
+    rig.client("somebody").producer("plain")
+    (first,) = links_of(ring.take()[1], "opened")
+    rig.client("somebody").producer("plain")
+    rows = ring.take()[1]
+    (closed,) = links_of(rows, "closed")
+    assert (closed["link"], closed["cause"]) == (first["link"], "amqp:link:stolen")
+    assert len(links_of(rows, "opened")) == 1
+
+
+def credits_of(rig: Rig, ring: Ring) -> list[dict[str, Any]]:
+    rig.node.on_second(rig.now)
+    return [row for row in ring.take()[1] if row["kind"] == "credit"]
+
+
+def test_a_producer_of_a_full_queue_waits_for_it_until_there_is_room(tmp_path: Path, ring: Ring):
+    rig = Rig(
+        tmp_path / "data", topology_with({"small": {"type": "queue", "max_messages": 4}}), record(ring.memory, "full")
+    )
+    producer = rig.client().producer("small")
+    while producer.link.credit:
+        producer.send(b"x")
+    credits_of(rig, ring)
+    rig.advance(2.0)
+    (waits,) = credits_of(rig, ring)
+    assert (waits["credit"], waits["cause"]) == (0, "full_queue")
+    assert 1_900_000 <= waits["starved_us"] <= 2_100_000
+    rig.advance(0.5)
+    for received in list(rig.client("other").consumer("small").received):
+        received.give(ACCEPTED)
+    rig.run()
+    rig.advance(0.5)
+    (over,) = credits_of(rig, ring)
+    assert over["cause"] == "full_queue"
+    assert over["credit"] == producer.link.credit > 0
+    assert 400_000 <= over["starved_us"] <= 700_000
+    rig.advance(2.0)
+    assert credits_of(rig, ring) == []
+    rig.store.close()
+
+
+def test_a_producer_whose_messages_are_not_on_disk_yet_waits_for_the_disk(rig: Rig, ring: Ring):
+    producer = rig.client().producer("plain")
+    rig.is_disk_held = True
+    while producer.link.credit:
+        producer.send(b"x")
+    credits_of(rig, ring)
+    rig.now += 3.0
+    (waits,) = credits_of(rig, ring)
+    assert waits["cause"] == "disk"
+    assert 2_900_000 <= waits["starved_us"] <= 3_100_000
+    rig.is_disk_held = False
+
+
+def test_of_a_link_that_ends_its_time_without_credit_is_told_before(rig: Rig, ring: Ring):
+    client = rig.client()
+    producer = client.producer("plain")
+    rig.is_disk_held = True
+    while producer.link.credit:
+        producer.send(b"x")
+    credits_of(rig, ring)
+    rig.now += 1.0
+    client.vanish()
+    rows = [row for row in ring.take()[1] if row["kind"] != "queue"]
+    assert [row["kind"] for row in rows] == ["credit", "link", "connection"]
+    assert 900_000 <= rows[0]["starved_us"] <= 1_100_000
+    rig.is_disk_held = False
+
+
+def test_a_queue_that_is_not_recorded_has_links_but_no_time_without_credit(rig: Rig, ring: Ring):
+    producer = rig.client().producer("quiet")
+    rig.is_disk_held = True
+    while producer.link.credit:
+        producer.send(b"x")
+    rig.now += 3.0
+    rig.node.on_second(rig.now)
+    rows = ring.take()[1]
+    assert len(links_of(rows, "opened")) == 1
+    assert [row for row in rows if row["kind"] == "credit"] == []
+    rig.is_disk_held = False

@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from addressing import link_log_ring as ring
+from addressing.link_log import Event, Kind
 from linklogs import private_files
 from linklogs.writer import spool
 from linklogs.writer.events import LookingFailed, RingPutAside, SpoolPutAside, WritingFailed, WritingRecovered
 from linklogs.writer.failpoints import Failpoint
 from mesh_tests.unit.linklogs.host import Host
-from mesh_tests.unit.linklogs.rings import RUN, START, RingWriter
+from mesh_tests.unit.linklogs.rings import CLOCK, RUN, START, RingWriter
+from wire.records import record, set_now
+from wire.telling import Teller
 
 
 def assert_put_aside(host: Host, node: RingWriter, said: str) -> None:
@@ -308,3 +311,42 @@ def test_what_a_torn_write_left_behind_is_no_chunk(host: Host) -> None:
     content = spool.read(path)
     assert (content.end_bytes, len(content.chunks), content.head) == (size, 1, head)
     assert head.owner.run == RUN
+
+
+def test_what_a_full_disk_kept_a_node_from_telling_is_in_the_files_of_when_there_is_room(
+    host: Host, disk: FailingDisk
+) -> None:
+    node = host.node(capacity=64)
+    teller = Teller(record(node.map, "full"))
+
+    def pass_second() -> None:
+        host.step(after_s=1)
+        set_now((host.utc_us - CLOCK) / 1e6)
+        teller.end_second()
+
+    pass_second()
+    for link in (1, 2, 3):
+        teller.tell(Kind.LINK, Event.OPENED, link=link, address="a")
+    pass_second()
+    disk.is_full = True
+    for link in range(4, 41):
+        teller.tell(Kind.LINK, Event.OPENED, link=link, address="a")
+    for link in (2, 40):
+        teller.tell(Kind.LINK, Event.CLOSED, link=link)
+    for _ in range(5):
+        pass_second()
+    assert node.dropped > 0
+    disk.is_full = False
+    for _ in range(30):
+        pass_second()
+    host.finish()
+    record(None)
+    rows = [row for row in host.rows() if row["kind"] in ("link", "node")]
+    there = {row["link"] for row in rows if row["event"] in ("opened", "live") and row["kind"] == "link"}
+    gone = {row["link"] for row in rows if row["event"] == "closed"}
+    assert there - gone == {1, *range(3, 40)}
+    assert 2 in gone
+    (lost,) = [row for row in rows if row["event"] == "lost"]
+    late = [row["at_us"] for row in rows if row["event"] == "live" and row["kind"] == "link" and row["link"] > 30]
+    assert late
+    assert lost["at_us"] <= min(late)

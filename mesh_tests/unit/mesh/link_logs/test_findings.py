@@ -15,25 +15,50 @@ def texts(**tables: list[dict[str, Any]]) -> list[str]:
 
 
 def test_of_a_mesh_in_order_nothing_is_said() -> None:
-    assert texts(addresses=[{**MOVED, "address": "a"}], runs=[{"node": "r1", "restart": 0}]) == []
+    assert texts(addresses=[{**MOVED, "address": "a"}], runs=[{"node": "r1", "restart": 0, "ending": None}]) == []
+
+
+OUTAGE = {"node": "r1", "neighbor": "r2", "cause": "c", "why": None, "lasted_s": 1.0, "failed": 0}
 
 
 def test_an_outage_says_how_long_why_and_what_failed() -> None:
-    outage = {"node": "r1", "neighbor": "r2", "cause": "silent", "lasted_s": 3.5, "failed": 12}
+    outage = {**OUTAGE, "cause": "silent", "lasted_s": 3.5, "failed": 12}
     assert texts(outages=[outage]) == [
         "r1 lost its neighbor r2 for 3.5 s (silent); 12 messages were not accepted there meanwhile"
     ]
 
 
 def test_an_outage_that_did_not_end_says_so() -> None:
-    [text] = texts(outages=[{"node": "r1", "neighbor": "r2", "cause": None, "lasted_s": None, "failed": 0}])
+    [text] = texts(outages=[{**OUTAGE, "cause": None, "lasted_s": None}])
     assert text.startswith("r1 lost its neighbor r2 and did not get it back (cause unknown)")
 
 
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("stopped", "it was stopped"),
+        ("failed", "it ended by itself"),
+        ("crashed", "it was killed, or its host failed"),
+        ("connection", "closed"),
+        (None, "closed"),
+    ],
+)
+def test_an_outage_says_what_had_become_of_the_neighbor(why: str | None, said: str) -> None:
+    [text] = texts(outages=[{**OUTAGE, "cause": "closed", "why": why}])
+    assert text.startswith(f"r1 lost its neighbor r2 for 1 s ({said});")
+
+
+def test_what_a_router_loses_as_it_ends_is_not_worth_saying() -> None:
+    assert texts(outages=[{**OUTAGE, "why": "itself"}]) == []
+
+
+def test_a_stop_without_harm_is_less_than_a_crash() -> None:
+    weights = [findings(summary(outages=[{**OUTAGE, "why": why}]))[0].weight for why in ("stopped", "crashed")]
+    assert weights == sorted(set(weights))
+
+
 def test_of_many_outages_the_worst_are_told_and_the_rest_counted() -> None:
-    rows = [
-        {"node": f"r{number}", "neighbor": "x", "cause": "c", "lasted_s": 1.0, "failed": number} for number in range(7)
-    ]
+    rows = [{**OUTAGE, "node": f"r{number}", "neighbor": "x", "failed": number} for number in range(7)]
     found = texts(outages=rows)
     assert [text[:2] for text in found[:3]] == ["r6", "r5", "r4"]
     assert found[3] == "4 more outages of neighbors"
@@ -96,13 +121,17 @@ def test_missing_records_are_a_share_and_name_the_nodes() -> None:
 def test_restarts_drops_and_clocks_are_told() -> None:
     drop = {"node": "r1", "address": "a", "cause": "full", "messages": 4}
     found = texts(
-        runs=[{"node": "r1", "restart": 0}, {"node": "r1", "restart": 2}],
+        runs=[
+            {"node": "r1", "restart": 0, "ending": "stopped"},
+            {"node": "r1", "restart": 1, "ending": "crashed"},
+            {"node": "r1", "restart": 2, "ending": None},
+        ],
         drops=[drop],
         clocks=[{"node": "r3", "ahead_us": -2 * S}],
     )
     assert found == [
         "4 copies of pre-settled messages were dropped, most of them of a at r1 (full)",
-        "r1 started again 2 times",
+        "r1 started again 2 times, 1 of them without having been stopped",
         "the clock of r3 is 2 s behind the others; its times are corrected by that",
     ]
 
@@ -123,8 +152,8 @@ def test_the_worst_comes_first() -> None:
     found = findings(
         summary(
             notices=("x is torn",),
-            outages=[{"node": "r1", "neighbor": "r2", "cause": "c", "lasted_s": 1.0, "failed": 1}],
-            runs=[{"node": "r1", "restart": 1}],
+            outages=[{**OUTAGE, "failed": 1}],
+            runs=[{"node": "r1", "restart": 1, "ending": None}],
         )
     )
     assert [finding.weight for finding in found] == sorted((finding.weight for finding in found), reverse=True)

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import compute, parquet
 
 from addressing.link_log import Level
-from addressing.loader import load_topology
+from addressing.loader import load_topology, parse_topology
 from linklogs.generating.run import TRUTH_NAME, generate
 from mesh.link_logs.planning import Times, make_plan
 from mesh.link_logs.profile_file import parse_profile
@@ -61,12 +61,13 @@ def make(tmp_path: Path) -> Make:
         level: str = "full",
         records: int = 30_000,
         name: str = "logs",
+        topology: str | None = None,
     ) -> Made:
         """``seed`` of the plan, and of what is drawn for it, unless ``drawn`` is another."""
-        topology = load_topology("topologies/demo.yml")
-        parsed = parse_profile(profile, topology)
+        loaded = load_topology("topologies/demo.yml") if topology is None else parse_topology(topology)
+        parsed = parse_profile(profile, loaded)
         times = Times(BEGINS_US, BEGINS_US + int(parsed.duration * 1e6))
-        plan = make_plan(topology, parsed, times, seed, records)
+        plan = make_plan(loaded, parsed, times, seed, records)
         generate(plan, tmp_path / name, seed if drawn is None else drawn, Level(level), lambda progress: None)
         return Made(tmp_path / name)
 
@@ -204,6 +205,38 @@ def test_a_clock_that_is_ahead_shows_in_all_times_of_its_node(make: Make) -> Non
     assert ahead.truth["nodes"]["r1"]["clock_skew_us"] == 350_000
 
 
+def test_a_clock_that_is_set_shows_from_then_on_and_is_told(make: Make) -> None:
+    files = STEADY + "file_every: 2m\n"
+    right = make(files, records=6000, name="right")
+    stepped = make(files + "clock_steps: {r1: [{at: 1m, by: 2s}, {at: 3m, by: -1500ms}]}\n", records=6000)
+    set_us, back_us = BEGINS_US + 60_000_000, BEGINS_US + 180_000_000
+    for kind in ("delivery", "link"):
+        pairs = list(zip(right.rows(kind, node="r1"), stepped.rows(kind, node="r1"), strict=True))
+        assert pairs
+        for true, told in pairs:
+            ahead_us = 0 if true["at_us"] < set_us else 2_000_000 if true["at_us"] < back_us else 500_000
+            assert told["at_us"] - true["at_us"] == ahead_us
+    told = [row for row in stepped.rows("node", node="r1") if row["event"] in ("live", "changed")]
+    assert [(row["event"], row["clock_us"] - told[0]["clock_us"]) for row in told] == [
+        ("live", 0),
+        ("changed", 2_000_000),
+        ("live", 2_000_000),
+        ("changed", 500_000),
+        ("live", 500_000),
+    ]
+    assert [row["at_us"] for row in told if row["event"] == "changed"] == [set_us + 2_000_000, back_us + 500_000]
+    assert [each["by_us"] for each in stepped.truth["nodes"]["r1"]["clock_steps"]] == [2_000_000, -1_500_000]
+    assert stepped.truth["links"] == right.truth["links"]
+
+
+def test_a_run_after_a_step_starts_with_the_clock_as_it_was_set(make: Make) -> None:
+    steps = "clock_steps: {r3: [{at: 30s, by: 2s}]}\n"
+    made = make(STEADY.replace("[]", "[{router: r3, at: 1m, for: 1m}]") + steps, records=6000)
+    _, second = made.truth["nodes"]["r3"]["runs"]
+    assert second == BEGINS_US + 122_000_000
+    assert min(row["at_us"] for row in made.rows("delivery", node="r3") if row["run"] == second) > second
+
+
 def test_lost_records_are_counted_and_missing(make: Make) -> None:
     whole = make(STEADY, records=6000, name="whole")
     made = make(STEADY + "lost_records: {r1: [{at: 1m, for: 20s}]}\n", records=6000)
@@ -265,3 +298,117 @@ def test_the_depth_of_a_queue_is_what_went_in_and_has_not_left(make: Make) -> No
         came = Counter(each["at_us"] - each["took_us"] for each in before if each["event"] == "enqueued")
         came.subtract(each["at_us"] - each["took_us"] for each in before if each["event"] != "enqueued")
         assert row["oldest_us"] == max((row["at_us"] - at_us for at_us in +came), default=0)
+
+
+@pytest.mark.parametrize("level", ["full", "summary"])
+def test_copies_that_stalled_consumers_miss_are_told_and_not_delivered(make: Make, level: str) -> None:
+    steady = STEADY.replace("rpc.#", "prices.#").replace("consumers: 2", "consumers: 5, settled: 50%")
+    whole = make(steady, records=9000, name="whole", level=level)
+    made = make(steady + "stalled: {links: 60%, every: 20s, for: 10s}\n", records=9000, level=level)
+    missed: Counter[tuple[str, int, int]] = Counter()
+    for row in made.rows("drop"):
+        assert (row["event"], row["cause"], row["at_us"] % 1_000_000) == (None, "stalled", 0)
+        missed[row["node"], row["run"], row["link"]] += row["count"]
+    links = {(each["node"], each["run"], each["link"]): each for each in made.truth["links"]}
+    assert missed == Counter({key: each["missed"] for key, each in links.items() if each["missed"]})
+    assert len(missed) > 3
+    before = {(each["node"], each["run"], each["link"]): each for each in whole.truth["links"]}
+    for key, each in links.items():
+        assert each["went"]["messages"] + each["missed"] == before[key]["went"]["messages"]
+        assert each["missed"] <= before[key]["went"]["outcomes"].get("none", 0)
+    rows = made.rows("delivery", "traffic")
+    assert totals(rows, "outgoing", {"whole", "copy"}) == told(made.truth, "went")
+
+
+def test_a_consumer_that_has_stalled_gets_nothing_settled_meanwhile(make: Make) -> None:
+    steady = STEADY.replace("rpc.#", "prices.#").replace("producers: 2", "producers: 2, settled: 100%, latency: 0.1ms")
+    made = make(steady + "stalled: {links: 100%, every: 20s, for: 10s}\n", records=9000)
+    seconds = {(row["link"], row["at_us"] // 1_000_000 - 1) for row in made.rows("drop", node="r3")}
+    quiet = {(link, at) for link, at in seconds if {(link, at - 1), (link, at + 1)} <= seconds}
+    got = {(row["outgoing"], row["at_us"] // 1_000_000) for row in made.rows("delivery", node="r3") if row["outgoing"]}
+    assert len(quiet) > 10
+    # What began just before may be over a little later.
+    assert len(quiet & got) < len(quiet) / 10
+
+
+GRAVES = """
+mesh: graves
+routers: {r1: {}}
+brokers: {b1: {data: ./data, routers: [r1]}}
+addresses:
+  orders: {type: queue, dead_letter: dead}
+  dead: queue
+"""
+
+
+def test_dead_letters_leave_one_queue_and_come_into_the_other(make: Make) -> None:
+    profile = (
+        "{duration: 5m, outages: [], addresses: {orders: {dead_lettered: 20%, expired: 5%, wait: 2s}, "
+        "dead: {producers: 0, consumers: 1, wait: 1s, weight: 0}}}"
+    )
+    made = make(profile, records=6000, topology=GRAVES)
+    queues = {each["address"]: each for each in made.truth["queues"]}
+    moved = Counter((row["event"], row["queue"]) for row in made.rows("message", node="b1"))
+    for queue in queues.values():
+        for event in ("enqueued", "dequeued", "expired", "dead_lettered"):
+            assert moved[event, queue["queue"]] == queue[event]["messages"]
+        gone = sum(queue[event]["messages"] for event in ("dequeued", "expired", "dead_lettered"))
+        assert queue["enqueued"]["messages"] == gone + queue["left"]
+    dead = queues["orders"]["dead_lettered"]
+    assert 0.15 < dead["messages"] / queues["orders"]["enqueued"]["messages"] < 0.25
+    assert queues["dead"]["enqueued"] == dead
+    assert queues["dead"]["dequeued"]["messages"] > 0
+
+
+def test_a_broker_that_is_killed_has_a_second_run_and_its_messages_wait_for_it(make: Make) -> None:
+    made = make(
+        "{duration: 5m, outages: [{broker: b1, at: 1m, for: 30s}], churn: {life: 30d, lost: 0%}, "
+        "addresses: {orders: {wait: 10s, expired: 10%, latency: 50ms, modified: 0%}}}",
+        records=9000,
+    )
+    down_us, up_us = BEGINS_US + 60_000_000, BEGINS_US + 90_000_000
+    first, second = made.truth["nodes"]["b1"]["runs"]
+    assert (first < BEGINS_US, second) == (True, up_us)
+    moves = made.rows("message", node="b1")
+    at_us = {run: [row["at_us"] for row in moves if row["run"] == run] for run in (first, second)}
+    assert max(at_us[first]) < down_us
+    assert up_us <= min(at_us[second]) < up_us + 1_000_000
+    (queue,) = made.truth["queues"]
+    moved = Counter(row["event"] for row in moves)
+    assert moved == {event: queue[event]["messages"] for event in ("enqueued", "dequeued", "expired")}
+    assert queue["enqueued"]["messages"] == queue["dequeued"]["messages"] + queue["expired"]["messages"] + queue["left"]
+    over = [row for row in moves if row["run"] == second and row["at_us"] - row["took_us"] < down_us]
+    assert {row["event"] for row in over} == {"dequeued", "expired"}
+    carried = [row for node in ("r1", "r3") for row in made.rows("delivery", node=node)]
+    assert not [row for row in carried if down_us + 3000 < row["at_us"] < up_us]
+    caught = [row for row in carried if down_us <= row["at_us"] <= down_us + 3000]
+    assert {row["outcome"] for row in caught} <= {"modified", "none"}
+    assert caught
+    depths = [row for row in made.rows("queue", node="b1") if row["event"] == "changed"]
+    assert not [row for row in depths if down_us <= row["at_us"] < up_us]
+    assert {row["run"] for row in depths} == {first, second}
+    closed = [row for row in made.rows("connection", node="r1") if row["event"] == "closed" and row["role"] == "broker"]
+    assert [row["at_us"] for row in closed] == [down_us]
+
+
+@pytest.mark.parametrize(("node", "kind"), [("r3", "router"), ("b1", "broker")])
+def test_a_node_that_is_stopped_says_so_as_its_last_and_one_that_is_killed_does_not(
+    make: Make, node: str, kind: str
+) -> None:
+    down_us = BEGINS_US + 60_000_000
+    for is_stopped in (True, False):
+        outage = f"{{{kind}: {node}, at: 1m, for: 1m, stopped: {str(is_stopped).lower()}}}"
+        profile = f"{{duration: 5m, outages: [{outage}], addresses: {{orders: {{}}, rpc.#: {{}}}}}}"
+        made = make(profile, records=6000, name=f"{is_stopped}")
+        first, _ = made.truth["nodes"][node]["runs"]
+        told = [row for row in made.rows("node", "connection", "link", "neighbor", node=node) if row["run"] == first]
+        ends = [(row["at_us"], row["cause"]) for row in told if row["kind"] == "node" and row["event"] == "closed"]
+        closed = {row["kind"] for row in told if row["event"] == "closed" and row["at_us"] >= down_us - 10}
+        assert max(row["at_us"] for row in told) < down_us
+        if is_stopped:
+            assert ends == [(down_us - 1, "stopped")]
+            assert closed >= {"node", "connection", "link"}
+        else:
+            assert ends == []
+            assert closed == set()
+        assert made.truth["outages"][0]["cause"] == ("stopped" if is_stopped else "crash")

@@ -1,0 +1,28 @@
+# For how long has a link had no credit, since somebody asked last? Times are us of the monotonic clock.
+
+ctypedef struct Drought:
+    bint is_on
+    unsigned long long since_us
+    # Until it ended, before it began again.
+    unsigned long long before_us
+
+
+cdef inline bint turn(Drought *drought, bint is_on, unsigned long long now_us) noexcept:
+    """It has none now, or some. True if that is news."""
+    if drought.is_on == is_on:
+        return False
+    drought.is_on = is_on
+    if is_on:
+        drought.since_us = now_us
+    else:
+        drought.before_us += now_us - drought.since_us
+    return True
+
+
+cdef inline unsigned long long take_us(Drought *drought, unsigned long long now_us) noexcept:
+    cdef unsigned long long found = drought.before_us
+    if drought.is_on:
+        found += now_us - drought.since_us
+        drought.since_us = now_us
+    drought.before_us = 0
+    return found
