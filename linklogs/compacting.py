@@ -1,4 +1,4 @@
-"""Many small files of an hour that is over become one, while others read them.
+"""Many small files of an hour that is over become one, or a few large ones, while others read them.
 
 The merged file names in its metadata all that it replaces; from the moment it has its own name, those no longer count
 (``live_files``). Only then are they deleted, and not as long as somebody reads: who does so holds ``reading``. Whoever
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,9 @@ from linklogs.naming import HOUR_US, UNREAD, files_in, hours, size_of
 
 SETTLED_US: Final = 300_000_000
 """After the end of an hour, until all of its spools have become files."""
+
+MOST_BYTES: Final = 64 << 20
+"""Of a merged file. Readers hold whole files in memory, several at a time, and read each on one core."""
 
 _LOCK: Final = ".compacting"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -87,12 +90,28 @@ def _compact_hour(directory: Path, hour: Path, findings: list[str], passing: Pas
     """Whether there is a new file."""
     for draft in hour.glob(f"{UNREAD}*{DRAFT}"):
         draft.unlink()
-    sources = _sources(live_files_in(hour), findings)
-    is_merged = len(sources) > 1 and _merge(hour, sources, findings)
-    if is_merged:
-        passing(Failpoint.MERGED)
+    is_merged = False
+    for sources in _groups(_sources(live_files_in(hour), findings)):
+        if len(sources) > 1 and _merge(hour, sources, findings):
+            is_merged = True
+            passing(Failpoint.MERGED)
     _delete_replaced(directory, hour, findings)
     return is_merged
+
+
+def _groups(sources: Iterable[Source]) -> Iterator[list[Source]]:
+    """One after the other as they come, as many as make no file that is larger than MOST_BYTES."""
+    group: list[Source] = []
+    group_bytes = 0
+    for source in sources:
+        own_bytes = size_of(source.path) or 0
+        if group and group_bytes + own_bytes > MOST_BYTES:
+            yield group
+            group, group_bytes = [], 0
+        group.append(source)
+        group_bytes += own_bytes
+    if group:
+        yield group
 
 
 def _sources(paths: list[Path], findings: list[str]) -> list[Source]:

@@ -1,25 +1,19 @@
-"""Which files of a directory are link logs of a time, and what is wrong with the others?
+"""Where in a directory are link logs of a time, and what else is there?
 
-Only of paths of this machine: what lies elsewhere is found, and judged, by Spark.
+Only of paths of this machine: what lies elsewhere is found by Spark.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from glob import escape, glob
 
-from linklogs.footers import BadFile, Footer, read_footer
-from linklogs.live_files import MERGED
 from linklogs.moments import Span, parse_hour_us
 
 NODE = "node="
 HOUR = "hour="
 SUFFIX = ".parquet"
-READERS = 8
-"""Threads that read footers: they mostly wait for the disk."""
 
 
 class NoLogs(Exception):
@@ -28,32 +22,19 @@ class NoLogs(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``notices``: a sentence for each file that is left out. ``is_whole``: everything below the root can be read."""
+    """``directories`` are those of hours. ``notices``: a sentence for each thing that is left out.
+
+    ``is_whole``: nothing else lies below the root.
+    """
 
     root: str
-    footers: tuple[Footer, ...]
+    directories: tuple[str, ...]
     notices: tuple[str, ...]
     is_whole: bool
 
-    @property
-    def records(self) -> int:
-        return sum(footer.records for footer in self.footers)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(footer.size_bytes for footer in self.footers)
-
     def paths(self) -> list[str]:
-        return [self.root] if self.is_whole else self.files()
-
-    def files(self) -> list[str]:
-        return [footer.path for footer in self.footers]
-
-    def is_unchanged(self) -> bool:
-        """Nobody merged files meanwhile: who lists the root now reads each record of what was found once."""
-        known = set(self.files())
-        merged = glob(f"{escape(self.root)}/{NODE}*/{HOUR}*/*{MERGED}*{SUFFIX}")
-        return known.issuperset(merged)
+        """What to read, as few as can be: the more there are, the longer Spark takes to list them."""
+        return [self.root] if self.is_whole else list(self.directories)
 
 
 @dataclass(slots=True)
@@ -61,7 +42,7 @@ class _Walk:
     """What lies where logs should lie."""
 
     span: Span
-    paths: list[str] = field(default_factory=list)
+    directories: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     is_whole: bool = True
 
@@ -76,11 +57,14 @@ class _Walk:
                 self._hour(entry.path)
 
     def _hour(self, directory: str) -> None:
+        has_logs = False
         for entry in _visible(directory):
             if entry.name.endswith(SUFFIX) and entry.is_file():
-                self.paths.append(entry.path)
+                has_logs = True
             else:
                 self._leave_out(f"{entry.path} is not of a link log: expected a file that ends in {SUFFIX}")
+        if has_logs:
+            self.directories.append(directory)
 
     def _is_directory(self, entry: os.DirEntry[str], prefix: str) -> bool:
         if entry.name.startswith(prefix) and entry.is_dir():
@@ -105,16 +89,13 @@ class _Walk:
 
 
 def find(root: str, span: Span) -> Found:
-    """Raise NoLogs where no file can be read."""
+    """By names alone: what is in the files is for who reads them to say. Raise NoLogs where there is none."""
     if not os.path.isdir(root):
         raise NoLogs(f"{root} is no directory: expected one with link logs, node=NAME/hour=YYYY-MM-DDTHH/*{SUFFIX}")
     walk = _Walk(span)
     walk.root(root)
-    read = list(_read(walk.paths))
-    footers, replaced = _live([each for each in read if isinstance(each, Footer)])
-    bad = [each.notice for each in read if isinstance(each, BadFile)]
-    found = Found(root, footers, (*walk.notices, *bad), walk.is_whole and not bad and not replaced)
-    if not footers:
+    found = Found(root, tuple(walk.directories), tuple(walk.notices), walk.is_whole)
+    if not found.directories:
         raise NoLogs(_nothing(found, span))
     return found
 
@@ -123,18 +104,6 @@ def _visible(directory: str) -> Iterator[os.DirEntry[str]]:
     """In order; without what is still being written, and what readers of such directories leave alone."""
     with os.scandir(directory) as entries:
         yield from sorted((each for each in entries if each.name[0] not in "._"), key=lambda each: each.name)
-
-
-def _read(paths: Iterable[str]) -> Iterator[Footer | BadFile]:
-    with ThreadPoolExecutor(READERS) as pool:
-        yield from pool.map(read_footer, paths)
-
-
-def _live(footers: list[Footer]) -> tuple[tuple[Footer, ...], int]:
-    """Without files that another has the records of: whoever merged them had no time to take them away."""
-    replaced = {os.path.join(os.path.dirname(each.path), name) for each in footers for name in each.replaces}
-    live = tuple(each for each in footers if each.path not in replaced)
-    return live, len(footers) - len(live)
 
 
 def _nothing(found: Found, span: Span) -> str:

@@ -1,13 +1,9 @@
-"""Is a file a link log that this version understands, and of what time are its records?"""
+"""Is a file a link log that this version understands, of what time are its records, and what does it stand for?"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from os import stat
 
-import pyarrow as pa
 from pyarrow import parquet
 
 from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY
@@ -16,37 +12,6 @@ PHYSICAL = {"string": "BYTE_ARRAY", "int64": "INT64"}
 NEEDED = ("kind", "at_us")
 NO_LINK_LOG = "is torn, or no Parquet file"
 TYPES = {column.name: column.type for column in COLUMNS}
-
-
-@dataclass(frozen=True, slots=True)
-class Footer:
-    """``first_us`` and ``last_us``: of its records; None where the file does not say."""
-
-    path: str
-    records: int
-    size_bytes: int
-    first_us: int | None
-    last_us: int | None
-    replaces: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BadFile:
-    """Left out of a report; ``notice`` says why."""
-
-    notice: str
-
-
-def read_footer(path: str) -> Footer | BadFile:
-    try:
-        metadata = parquet.read_metadata(path)
-    except (pa.ArrowException, OSError) as error:
-        return BadFile(f"{path} {NO_LINK_LOG}: {first_line(error)}")
-    reason = wrong(metadata)
-    if reason is not None:
-        return BadFile(f"{path} {reason}")
-    first_us, last_us = times(metadata)
-    return Footer(path, metadata.num_rows, stat(path).st_size, first_us, last_us, _replaces(metadata.metadata or {}))
 
 
 def wrong(metadata: parquet.FileMetaData) -> str | None:
@@ -63,7 +28,8 @@ def wrong(metadata: parquet.FileMetaData) -> str | None:
 
 
 def _wrong_columns(metadata: parquet.FileMetaData) -> str | None:
-    found = {each.name: each.physical_type for each in _columns(metadata)}
+    columns = (metadata.schema.column(i) for i in range(metadata.num_columns))
+    found = {each.name: each.physical_type for each in columns}
     missing = [name for name in NEEDED if name not in found]
     if missing:
         return f"has no column {missing[0]}: without it nothing of a link log can be told"
@@ -73,22 +39,19 @@ def _wrong_columns(metadata: parquet.FileMetaData) -> str | None:
     return None
 
 
-def _columns(metadata: parquet.FileMetaData) -> Iterator[parquet.ColumnSchema]:
-    return (metadata.schema.column(i) for i in range(metadata.num_columns))
-
-
 def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
     """Of the first and the last record, from what the file says of each group of rows."""
-    names = [each.name for each in _columns(metadata)]
-    groups = [metadata.row_group(i).column(names.index("at_us")) for i in range(metadata.num_row_groups)]
+    place = metadata.schema.names.index("at_us")
+    groups = [metadata.row_group(i).column(place) for i in range(metadata.num_row_groups)]
     known = [each.statistics for each in groups if each.is_stats_set and each.statistics.has_min_max]
     if not known:
         return None, None
     return min(each.min for each in known), max(each.max for each in known)
 
 
-def _replaces(metadata: Mapping[bytes, bytes]) -> tuple[str, ...]:
-    return tuple(json.loads(metadata.get(REPLACES_KEY.encode(), b"[]")))
+def replaces(metadata: parquet.FileMetaData) -> tuple[str, ...]:
+    """Names of files beside it, all of which is in it."""
+    return tuple(json.loads((metadata.metadata or {}).get(REPLACES_KEY.encode(), b"[]")))
 
 
 def first_line(error: Exception) -> str:

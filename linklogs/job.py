@@ -72,13 +72,13 @@ def _write_table(table: DataFrame, out: str, name: str) -> None:
 
 
 def _result(path: str, params: Params, tables: Tables) -> Result:
-    found, time = params.logs.found, tables.time
+    time = tables.time
     return Result(
         logs=path,
         address=params.address,
         window_us=params.window_us,
         records=tables.read.records,
-        size_bytes=found.size_bytes if found is not None else None,
+        size_bytes=tables.read.size_bytes,
         left_out=[*params.logs.notices, *tables.read.notices],
         from_us=time.from_us,
         to_us=time.to_us,

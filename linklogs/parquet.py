@@ -25,6 +25,9 @@ SCHEMA: Final = pyarrow.schema([(column.name, _TYPES[column.type]) for column in
 RISING: Final = ("at_us", "took_us")
 """Columns with too many values for a dictionary, and small steps between them."""
 
+VARIED: Final = ("at_us", "incoming", "outgoing", "outcome", "count", "size_bytes", "took_us", "queue")
+"""Columns that make a file of many deliveries large. To unpack any of a small file takes zstd three times as long."""
+
 SKIPPED_BY: Final = ("kind", "event", "at_us")
 """Columns whose least and largest value in a row group are told."""
 
@@ -43,7 +46,7 @@ def open_writer(sink: Path | str | IO[bytes], described: Mapping[str, str]) -> p
     writer = parquet.ParquetWriter(
         sink,
         SCHEMA,
-        compression="zstd",
+        compression={name: "zstd" if name in VARIED else "snappy" for name in SCHEMA.names},
         use_dictionary=names,
         column_encoding=dict.fromkeys(RISING, "DELTA_BINARY_PACKED"),
         # Most columns of a batch are null: with small steps, counting that costs more than all values.

@@ -40,21 +40,14 @@ def files(spark: SparkSession, logs: Logs) -> DataFrame:
     Names of nodes stay text, `007` too. Raise NoLogs for a path that cannot be read.
     """
     reader = spark.read.format("binaryFile").option("basePath", logs.path).option("pathGlobFilter", f"*{SUFFIX}")
-    found = logs.found
     try:
-        if found is None:
+        if logs.found is None:
             rows = reader.load(logs.path).where(_hours(logs.span))
         else:
-            rows = reader.load(_urls(found.paths()))
-            # Spark has listed them by now. What was merged since it was found would be read twice.
-            rows = rows if found.is_unchanged() else reader.load(_urls(found.files()))
+            rows = reader.load([f"file://{path}" for path in logs.found.paths()])
         return rows.select("node", "hour", "path", "content")
     except AnalysisException as error:
         raise NoLogs(f"{logs.path} cannot be read: {str(error).splitlines()[0]}") from None
-
-
-def _urls(paths: list[str]) -> list[str]:
-    return [f"file://{path}" for path in paths]
 
 
 def _hours(span: Span) -> Column:

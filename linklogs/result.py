@@ -38,13 +38,13 @@ class NoTables(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``from_us`` and ``to_us`` are None where nothing moved, ``size_bytes`` where only Spark has seen the files."""
+    """``from_us`` and ``to_us`` are None where nothing moved."""
 
     logs: str
     address: str | None
     window_us: int
     records: int
-    size_bytes: int | None
+    size_bytes: int
     left_out: list[str]
     from_us: int | None
     to_us: int | None

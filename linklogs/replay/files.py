@@ -14,7 +14,7 @@ import pyarrow
 from pyarrow import parquet
 
 from addressing.link_log import COLUMNS, RUN_KEY, Kind
-from linklogs.footers import NO_LINK_LOG, first_line, times, wrong
+from linklogs.footers import NO_LINK_LOG, first_line, replaces, times, wrong
 
 AT_ONCE: Final = 1 << 20
 """Records of a piece at most; with all that is made of them, some 200 MB."""
@@ -41,6 +41,7 @@ class File:
 
     node: str
     path: str
+    size_bytes: int
     parquet: parquet.ParquetFile
 
     @property
@@ -56,6 +57,12 @@ class File:
     def times_us(self) -> tuple[int | None, int | None]:
         """The first and the last record's."""
         return times(self.parquet.metadata)
+
+    @property
+    def replaces(self) -> tuple[str, ...]:
+        """Paths of files all of which is in this one."""
+        beside = self.path.rpartition("/")[0]
+        return tuple(f"{beside}/{name}" for name in replaces(self.parquet.metadata))
 
     def pieces(self, kinds: Sequence[str], columns: Sequence[str]) -> Iterator[pyarrow.Table]:
         """Records of these kinds; columns that the file lacks are missing. Raises ArrowException for damage."""
@@ -98,8 +105,17 @@ def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[File | BadFile]:
 
 def _opened(node: str, path: str, content: pyarrow.Buffer) -> File | BadFile:
     try:
-        found = parquet.ParquetFile(pyarrow.BufferReader(content), read_dictionary=list(WORDS))
+        metadata = parquet.read_metadata(pyarrow.BufferReader(content))
+        reason = wrong(metadata)
+        if reason is not None:
+            return BadFile(node, f"{shown(path)} {reason}")
+        words = [name for name in WORDS if name in metadata.schema.names]
+        found = parquet.ParquetFile(pyarrow.BufferReader(content), metadata=metadata, read_dictionary=words)
     except (pyarrow.ArrowException, OSError) as error:
-        return BadFile(node, f"{path} {NO_LINK_LOG}: {first_line(error)}")
-    reason = wrong(found.metadata)
-    return BadFile(node, f"{path} {reason}") if reason is not None else File(node, path, found)
+        return BadFile(node, f"{shown(path)} {NO_LINK_LOG}: {first_line(error)}")
+    return File(node, path, content.size, found)
+
+
+def shown(path: str) -> str:
+    """As people write it: Spark says of what lies on this machine `file:/mnt/logs`."""
+    return path.removeprefix("file:") if not path.startswith("file://") else path.removeprefix("file://")

@@ -8,21 +8,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from linklogs.moments import Span
-from linklogs.replay.telling import FILE
+from linklogs.replay.telling import BETWEEN, FILE
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
     """``runs`` are (node, run); ``first_us`` and ``last_us``: of all records, None where no file says.
 
-    ``notices``: a sentence for each file that could not be read.
+    ``notices``: a sentence for each file that could not be read. ``replaced``: files all of which is in others.
     """
 
     runs: tuple[tuple[str, int], ...]
     records: int
+    size_bytes: int
     first_us: int | None
     last_us: int | None
     notices: tuple[str, ...]
+    replaced: frozenset[str]
 
     @classmethod
     def of(cls, rows: DataFrame) -> Read:
@@ -30,17 +32,21 @@ class Read:
         is_file = F.col("kind") == FILE
         by_run = rows.groupBy("node", "run").agg(
             F.sum(F.when(is_file, F.col("count"))).alias("records"),
+            F.sum(F.when(is_file, F.col("size_bytes"))).alias("size_bytes"),
             F.min(F.when(is_file, F.col("at_us"))).alias("first_us"),
             F.max(F.when(is_file, F.col("last_us"))).alias("last_us"),
             F.collect_set("notice").alias("notices"),
+            F.collect_set("replaces").alias("replaces"),
         )
         found = by_run.collect()
         return cls(
             tuple(sorted((row.node, row.run) for row in found if row.run is not None)),
             sum(row.records or 0 for row in found),
+            sum(row.size_bytes or 0 for row in found),
             min((row.first_us for row in found if row.first_us is not None), default=None),
             max((row.last_us for row in found if row.last_us is not None), default=None),
             tuple(sorted(notice for row in found for notice in row.notices)),
+            frozenset(path for row in found for each in row.replaces for path in each.split(BETWEEN)),
         )
 
     def span_us(self, asked: Span) -> int:

@@ -11,6 +11,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from linklogs.finding import NoLogs
 from linklogs.reading import Logs, files
 from linklogs.replay import clocks, credit, endings, neighbors, paths, queues, runs, sharing, traffic
 from linklogs.replay.adding import Adding
@@ -116,9 +117,10 @@ class Shared:
 
 def run(spark: SparkSession, params: Params) -> Tables:
     """Raise NoLogs where nothing can be read."""
-    of_files = files(spark, params.logs)
-    rows = _kept(of_files.mapInArrow(telling, TELLING))
-    read, told = Read.of(rows), rows.where(F.col("kind") != FILE)
+    of_files, rows, read = _read(files(spark, params.logs))
+    if not read.runs:
+        raise NoLogs(f"nothing in {params.logs.path} can be read{_first_of(read.notices)}")
+    told = rows.where(F.col("kind") != FILE)
     ahead_us = clocks.ahead_us(told)
     said = clocks.corrected(told, ahead_us)
     of_links, of_nodes = _kept(links(said)), nodes(said)
@@ -144,6 +146,30 @@ def time_of(over_time: DataFrame, window_us: int) -> Time:
     if found is None or found[0] is None:
         return Time(None, None, window_us / US_PER_S)
     return Time(found[0], found[1] + window_us, (found[1] + window_us - found[0]) / US_PER_S)
+
+
+def _read(of_files: DataFrame) -> tuple[DataFrame, DataFrame, Read]:
+    """Files that count, what they tell, and what was read.
+
+    Whoever merged files may not have taken them away yet. Only those that were read say so: then all is read again.
+    """
+    rows = _kept(of_files.mapInArrow(telling, TELLING))
+    read = Read.of(rows)
+    still_there = read.replaced and read.replaced.intersection(_paths(rows))
+    if not still_there:
+        return of_files, rows, read
+    rows.unpersist()
+    live = of_files.where(~F.col("path").isin(*still_there))
+    told = _kept(live.mapInArrow(telling, TELLING))
+    return live, told, Read.of(told)
+
+
+def _paths(rows: DataFrame) -> list[str]:
+    return [row.file for row in rows.where(F.col("kind") == FILE).select("file").collect()]
+
+
+def _first_of(notices: tuple[str, ...]) -> str:
+    return f"; the first reason of {len(notices):,}: {notices[0]}" if notices else ": there is no file of link logs"
 
 
 def _parts(spark: SparkSession, read: Read) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow
 
 from addressing.link_log import COLUMNS, Kind
-from linklogs.replay.files import WORDS, BadFile, File, files
+from linklogs.replay.files import WORDS, BadFile, File, files, shown
 
 MOVED: Final = (Kind.DELIVERY.value, Kind.TRAFFIC.value, Kind.MESSAGE.value)
 TOLD: Final = tuple(kind.value for kind in Kind if kind.value not in MOVED)
@@ -18,9 +18,14 @@ FILE: Final = "file"
 TABLES_AT_ONCE: Final = 200
 """To fill in what each lacks takes as long for a few rows as for many."""
 
+BETWEEN: Final = "\n"
+
 _SPARK: Final = {"string": "string", "int64": "long"}
-_MORE: Final = {"node": "string", "last_us": "int64", "notice": "string"}
-"""Of a FILE: ``at_us`` and ``last_us`` of its records, ``count`` of them; ``notice``: why it is left out."""
+_MORE: Final = {"node": "string", "last_us": "int64", "notice": "string", "file": "string", "replaces": "string"}
+"""Of a FILE: ``at_us`` and ``last_us`` of its records, ``count`` of them, ``size_bytes``, ``file``: where it is.
+
+``notice``: why it is left out; ``replaces``: files all of which is in it, with BETWEEN them.
+"""
 _FIELDS: Final = {**{column.name: column.type for column in COLUMNS}, **_MORE}
 TELLING: Final = ", ".join(f"`{name}` {_SPARK[kind]}" for name, kind in _FIELDS.items())
 
@@ -50,17 +55,19 @@ def _tables(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
         try:
             told = [_of_node(piece, file.node) for piece in file.pieces(TOLD, _NAMES)]
         except (pyarrow.ArrowException, OSError) as error:
-            yield _row(file.node, {"notice": f"{file.path} is damaged: {error}"})
+            yield _row(file.node, {"notice": f"{shown(file.path)} is damaged: {error}"})
             continue
         yield from (*told, _of_file(file))
 
 
 def _of_file(file: File) -> pyarrow.Table:
     first_us, last_us = file.times_us
-    return _row(file.node, {"run": file.run, "count": file.records, "at_us": first_us, "last_us": last_us})
+    known = {"run": file.run, "count": file.records, "size_bytes": file.size_bytes, "file": file.path}
+    replaces = BETWEEN.join(file.replaces) or None
+    return _row(file.node, {**known, "at_us": first_us, "last_us": last_us, "replaces": replaces})
 
 
-def _row(node: str, values: dict[str, str | int | None]) -> pyarrow.Table:
+def _row(node: str, values: Mapping[str, str | int | None]) -> pyarrow.Table:
     return pyarrow.Table.from_pylist([{**values, "kind": FILE, "node": node}], _SCHEMA)
 
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """``tables`` by name. ``records`` and ``size_bytes`` are of the files; that is None where only Spark has seen them.
+    """``tables`` by name. ``records`` and ``size_bytes`` are of the files.
 
     ``wider_us``: windows of tables that would be too long with those that were asked for.
     """
 
     order: Order
     records: int
-    size_bytes: int | None
+    size_bytes: int
     notices: tuple[str, ...]
     began_us: int | None
     ended_us: int | None
@@ -38,10 +38,9 @@ class Summary:
     @classmethod
     def of(cls, order: Order, logs: Logs, replayed: Tables, tables: Mapping[str, pa.Table]) -> Summary:
         read, time = replayed.read, replayed.time
-        size_bytes = None if logs.found is None else logs.found.size_bytes
         notices = (*logs.notices, *read.notices)
         times = time.from_us, time.to_us, time.seconds
-        return cls(order, read.records, size_bytes, notices, *times, tables, replayed.wider_us(order.window_us))
+        return cls(order, read.records, read.size_bytes, notices, *times, tables, replayed.wider_us(order.window_us))
 
     def window_us(self, name: str) -> int:
         """Of a table over time."""

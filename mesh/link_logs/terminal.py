@@ -37,7 +37,7 @@ def headline(summary: Summary) -> str:
         time = "no message moved"
     else:
         time = f"{format_time(summary.began_us, tz)} to {format_time(summary.ended_us, tz)}"
-    size = "" if summary.size_bytes is None else f", {words.size(summary.size_bytes)}"
+    size = f", {words.size(summary.size_bytes)}"
     left_out = f"; {len(summary.notices):,} files left out" if summary.notices else ""
     return f"{time}; {summary.records:,} records{size}{left_out}{_wider(summary)}"
 

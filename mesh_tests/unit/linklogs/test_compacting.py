@@ -13,8 +13,8 @@ import pytest
 from pyarrow import parquet
 
 from addressing.link_log import NODE_KEY, REPLACES_KEY, VERSION_KEY
+from linklogs import compacting, private_files
 from linklogs import live_files as finding
-from linklogs import private_files
 from linklogs.compacting import CompactReport, Failpoint, compact, reading
 from linklogs.live_files import live_files
 from linklogs.naming import files_in
@@ -300,3 +300,15 @@ def test_merged_files_begin_with_the_name_of_the_first(logs: Path) -> None:
     compact(logs, LATER)
     stems = [name.removesuffix(".parquet") for name in names]
     assert live_files(logs)[0].name == f"{stems[0]}.to.{stems[-1]}.parquet"
+
+
+def test_files_become_no_larger_than_readers_can_hold(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = what_happened(logs)
+    of_r1 = [path for path in all_files(logs) if "node=r1" in str(path)]
+    most_bytes = sum(path.stat().st_size for path in of_r1[:2])
+    monkeypatch.setattr(compacting, "MOST_BYTES", most_bytes)
+    compact(logs, LATER)
+    left = [path for path in all_files(logs) if "node=r1" in str(path)]
+    assert 1 < len(left) < len(of_r1)
+    assert all(path.stat().st_size <= most_bytes for path in left)
+    assert what_happened(logs) == before

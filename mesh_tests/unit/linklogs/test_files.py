@@ -1,0 +1,93 @@
+"""What is read of files, as a worker of Spark gets them, and what is said of those that are left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from addressing.link_log import REPLACES_KEY, VERSION_KEY
+from linklogs.replay.telling import FILE, telling
+from mesh_tests.link_logs import RUN, START_US, delivery, node, write
+
+ROWS = [node(), delivery(1, 1, 2), delivery(7, 1, 2)]
+
+
+def told(*paths: Path) -> list[dict[str, Any]]:
+    """The rows of the files themselves, in this order."""
+    batches = [
+        pa.RecordBatch.from_pydict({"node": ["r1"], "path": [f"file:{path}"], "content": [path.read_bytes()]})
+        for path in paths
+    ]
+    return [row for batch in telling(iter(batches)) for row in batch.to_pylist() if row["kind"] == FILE]
+
+
+def notice(path: Path) -> str:
+    [row] = told(path)
+    said: str = row["notice"]
+    return said
+
+
+def test_a_file_tells_how_many_records_it_has_and_of_what_time(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", ROWS)
+    [row] = told(path)
+    assert (row["run"], row["count"], row["size_bytes"]) == (RUN, 3, path.stat().st_size)
+    assert (row["at_us"], row["last_us"]) == (START_US, START_US + 7_000_000)
+    assert (row["notice"], row["replaces"]) == (None, None)
+
+
+def test_a_torn_file_is_one_sentence(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", ROWS)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert notice(path).startswith(f"{path} is torn, or no Parquet file: ")
+
+
+def test_a_file_with_damage_within_is_one_sentence(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", ROWS)
+    path.write_bytes(b"PAR1" + b"\xff" * 200 + path.read_bytes()[204:])
+    assert notice(path).startswith(f"{path} is damaged: ")
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("2", "has version 2 of the link log: expected at most 1"),
+        ("new", "has version 'new' of the link log: expected a number"),
+    ],
+)
+def test_a_version_that_is_not_ours_is_said(tmp_path: Path, version: str, said: str) -> None:
+    path = write(tmp_path, "r1", ROWS, more={VERSION_KEY: version})
+    assert notice(path).startswith(f"{path} {said}")
+
+
+@pytest.mark.parametrize(
+    ("columns", "metadata", "said"),
+    [
+        ({"a": [1]}, {}, "is no link log: expected amqpmesh.link-log in its metadata"),
+        ({"kind": ["node"]}, {VERSION_KEY: "1"}, "has no column at_us"),
+        ({"kind": ["node"], "at_us": ["now"]}, {VERSION_KEY: "1"}, "at_us of type BYTE_ARRAY: expected INT64"),
+    ],
+)
+def test_a_foreign_table_is_said_to_be_one(
+    tmp_path: Path, columns: dict[str, list[object]], metadata: dict[str, str], said: str
+) -> None:
+    path = tmp_path / "9.parquet"
+    parquet.write_table(pa.table(columns).replace_schema_metadata(metadata), path)
+    assert said in notice(path)
+
+
+def test_columns_that_are_missing_or_new_are_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "9.parquet"
+    table = pa.table({"kind": ["node"], "at_us": [1], "mood": ["fine"]}).replace_schema_metadata({VERSION_KEY: "1"})
+    parquet.write_table(table, path)
+    [row] = told(path)
+    assert (row["notice"], row["count"], row["run"]) == (None, 1, None)
+
+
+def test_a_merged_file_says_what_it_replaces(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", ROWS, more={REPLACES_KEY: '["1-1.parquet", "1-2.parquet"]'})
+    [row] = told(path)
+    assert row["replaces"].split("\n") == [f"file:{path.parent}/1-1.parquet", f"file:{path.parent}/1-2.parquet"]
