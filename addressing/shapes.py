@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from addressing.broker_settings import Broker, BrokerTls
 from addressing.descriptions import describe
 from addressing.link_log_settings import LinkLogs, Redaction
 from addressing.names import similar_node_name, similar_user_name
@@ -14,8 +15,6 @@ from addressing.part import Part
 from addressing.problem import Path, Problem, hint_for, listing, nearest
 from addressing.topology import (
     Address,
-    Broker,
-    BrokerTls,
     Connection,
     Listener,
     ListenerTls,

@@ -1,7 +1,8 @@
-"""What may stand in a topology file? The one model of it; ``link_logs`` is in ``addressing.link_log_settings``.
+"""What may stand in a topology file? The one model of it.
 
-This says which keys there are, their types, defaults and ranges. What spans several places of the file (names that
-must exist, ports that must differ) is in ``addressing.checks``; ``addressing.loader`` reads files and reports both.
+This says which keys there are, their types, defaults and ranges; of brokers ``addressing.broker_settings`` does, of
+``link_logs`` ``addressing.link_log_settings``. What spans several places of the file (names that must exist, ports that
+must differ) is in ``addressing.checks``; ``addressing.loader`` reads files and reports all of it.
 
 Units: ``_s`` seconds, ``_bytes`` octets.
 """
@@ -17,7 +18,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from addressing.book import DEFAULT_PRIORITY, MAX_PRIORITY, AddressKind, Distribution
-from addressing.broker_url import AMQP_PORT, AMQPS_PORT, BrokerUrl, parse_broker_url
+from addressing.broker_settings import FIRST_BROKER_PORT, Broker
+from addressing.broker_url import AMQP_PORT, AMQPS_PORT
 from addressing.credentials import check_secret
 from addressing.link_log import Level
 from addressing.link_log_settings import LinkLogs
@@ -41,7 +43,6 @@ from addressing.queue_policy import WhenFull
 # Outside of Linux's range for outgoing connections (32768 and up), so that a port is not taken by chance when a node
 # starts, and clear of RabbitMQ's 15672 and 25672.
 FIRST_ROUTER_PORT = 26671
-FIRST_BROKER_PORT = 27671
 MAX_COST = 1_000_000
 
 
@@ -145,51 +146,6 @@ class Router(Part):
     @property
     def is_edge(self) -> bool:
         return self.mode is RouterMode.EDGE
-
-
-class BrokerTls(Part):
-    """TLS towards an existing broker."""
-
-    ca: Path | None = None
-    """PEM file with the authorities to trust (default: those of this machine)."""
-    cert: Path | None = None
-    """PEM file with a client certificate."""
-    key: Path | None = None
-    """PEM file with the private key of the client certificate."""
-    verify_hostname: bool = True
-    """false accepts a certificate that was issued for another host."""
-
-
-class Broker(Part):
-    """A broker that keeps queues and topics: an embedded one (`data`) or an existing one (`url`)."""
-
-    data: Path | None = None
-    """Folder of an embedded broker's store, relative to the topology file."""
-    host: Host = "127.0.0.1"
-    """Where routers reach the embedded broker; it listens there."""
-    port: Port = Field(default=FIRST_BROKER_PORT, json_schema_extra={"default": None})
-    """Port for routers (default: 27671 plus the position of the broker in the file, from 0)."""
-    disk_free_min_bytes: int | None = Field(default=None, ge=0)
-    """Producers wait while its disk has less left (default: 5 % or 1 GiB, the larger, at most 1/4 of it); 0: never."""
-    url: Annotated[str, checked(parse_broker_url)] | None = Field(default=None, repr=False)
-    """Existing broker: amqp://user:password@host:port, or amqps:// for TLS."""
-    routers: NodeNames = ()
-    """Routers that connect to the broker (default: all but edges)."""
-    address_prefix: str = ""
-    """Existing broker: what it wants before the name of a queue, such as /queue/ for RabbitMQ 3."""
-    hostname: str | None = None
-    """Existing broker: the name to open connections with; for RabbitMQ 'vhost:NAME' chooses a virtual host."""
-    tls: BrokerTls = BrokerTls()
-    """Existing broker: how to check an amqps:// one."""
-
-    @property
-    def is_embedded(self) -> bool:
-        return self.data is not None
-
-    @property
-    def location(self) -> BrokerUrl | None:
-        """Where an existing broker is; None for an embedded one."""
-        return parse_broker_url(self.url) if self.url is not None else None
 
 
 class Address(Part):

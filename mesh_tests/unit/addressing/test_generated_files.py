@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from addressing.broker_settings import Broker, BrokerTls
 from addressing.codes import CODES
 from addressing.descriptions import describe
 from addressing.drawing import draw_topology
@@ -24,8 +25,6 @@ from addressing.part import Part
 from addressing.schema import topology_schema
 from addressing.topology import (
     Address,
-    Broker,
-    BrokerTls,
     Connection,
     Listener,
     ListenerTls,
