@@ -30,13 +30,15 @@ from linklogs.generating.run import expected_records
 from linklogs.parquet import batch_of_rows
 from mesh.link_logs import telling
 from mesh.link_logs.epochs import Epochs
-from mesh.link_logs.flows import NEVER_TOLD_US, Flows, Scene, Span, treatment
+from mesh.link_logs.flows import NEVER_TOLD_US, Flows
 from mesh.link_logs.hops import Hops, Trunks
 from mesh.link_logs.outages import outages
-from mesh.link_logs.population import Client, Session, Spoken, addresses, clients, sessions
+from mesh.link_logs.own_links import Scene
+from mesh.link_logs.population import Client, Session, Spoken, addresses, clients, sessions, treatment
 from mesh.link_logs.profile import Profile, Stalled, Starved, log_us
 from mesh.link_logs.registry import FOREVER, Entry, Registry, Run, Told, in_time
 from mesh.link_logs.routing import Table
+from mesh.link_logs.starving import Span
 from mesh.version import read_version
 
 LONG_AGO_US = 3 * 3_600_000_000
