@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from addressing.address_checks import check_addresses
+from addressing.broker_settings import Broker
 from addressing.declared import Declared, unknown
 from addressing.names import ANONYMOUS
 from addressing.problem import Path, Problem
-from addressing.topology import Authentication, Broker, Listener, Router, Topology
+from addressing.topology import Authentication, Listener, Router, Topology
 
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
 _EMBEDDED_ONLY = ("host", "port", "disk_free_min_bytes")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
-from addressing import topology
+from addressing import broker_settings, link_log_settings, topology
 
 
 def describe(part: str, key: str) -> str:
@@ -28,10 +28,10 @@ def meanings_of(part: type) -> dict[str, str]:
 
 @cache
 def _descriptions() -> dict[tuple[str, str], str]:
-    tree = ast.parse(inspect.getsource(topology))
     return {
         (part.name, name): sentence
-        for part in tree.body
+        for module in (topology, broker_settings, link_log_settings)
+        for part in ast.parse(inspect.getsource(module)).body
         if isinstance(part, ast.ClassDef)
         for name, sentence in _sentences(part)
     }

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from addressing.broker_settings import Broker, BrokerTls
 from addressing.descriptions import describe
+from addressing.link_log_settings import LinkLogs, Redaction
 from addressing.names import similar_node_name, similar_user_name
+from addressing.part import Part
 from addressing.problem import Path, Problem, hint_for, listing, nearest
 from addressing.topology import (
     Address,
-    Broker,
-    BrokerTls,
     Connection,
-    LinkLogs,
     Listener,
     ListenerTls,
-    Part,
-    Redaction,
     Router,
     Topology,
     User,

@@ -1,83 +1,49 @@
 """What may stand in a topology file? The one model of it.
 
-This says which keys there are, their types, defaults and ranges. What spans several places of the file (names that
-must exist, ports that must differ) is in ``addressing.checks``; ``addressing.loader`` reads files and reports both.
+This says which keys there are, their types, defaults and ranges; of brokers ``addressing.broker_settings`` does, of
+``link_logs`` ``addressing.link_log_settings``. What spans several places of the file (names that must exist, ports that
+must differ) is in ``addressing.checks``; ``addressing.loader`` reads files and reports all of it.
 
 Units: ``_s`` seconds, ``_bytes`` octets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationInfo,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from addressing.book import DEFAULT_PRIORITY, MAX_PRIORITY, AddressKind, Distribution
-from addressing.broker_url import AMQP_PORT, AMQPS_PORT, BrokerUrl, parse_broker_url
+from addressing.broker_settings import FIRST_BROKER_PORT, Broker
+from addressing.broker_url import AMQP_PORT, AMQPS_PORT
 from addressing.credentials import check_secret
-from addressing.errors import BadValue
-from addressing.link_log import PERSONAL_COLUMNS, Level
-from addressing.names import NODE_NAME_PATTERN, USER_NAME_PATTERN, check_node_name, check_router_name, check_user_name
-from addressing.pattern import check_pattern, check_permission_pattern
+from addressing.link_log import Level
+from addressing.link_log_settings import LinkLogs
+from addressing.part import (
+    MAX_LIMIT,
+    AddressPattern,
+    Host,
+    LongSeconds,
+    NodeName,
+    NodeNames,
+    Part,
+    PermissionPatterns,
+    Port,
+    RouterName,
+    Seconds,
+    UserName,
+    checked,
+)
 from addressing.queue_policy import WhenFull
 
 # Outside of Linux's range for outgoing connections (32768 and up), so that a port is not taken by chance when a node
 # starts, and clear of RabbitMQ's 15672 and 25672.
 FIRST_ROUTER_PORT = 26671
-FIRST_BROKER_PORT = 27671
 MAX_COST = 1_000_000
-MAX_LIMIT = 10**15
-
-
-def _checked(check: Callable[[str], Any]) -> AfterValidator:
-    """Turn a check that raises BadValue into one that pydantic reports under the code of the error, once.
-
-    What is in ``forgiven`` of the context was reported: it passes, so that the rest can be judged.
-    """
-
-    def validate(value: str, info: ValidationInfo) -> str:
-        if info.context and value in info.context["forgiven"]:
-            return value
-        try:
-            check(value)
-        except BadValue as error:
-            raise PydanticCustomError(error.code, "{reason}", {"reason": str(error)}) from None
-        return value
-
-    return AfterValidator(validate)
-
-
-def _listed(value: Any) -> Any:
-    """Take a single text where a list of texts is expected."""
-    return [value] if isinstance(value, str) else value
-
-
-NodeName = Annotated[str, _checked(check_node_name), Field(json_schema_extra={"pattern": NODE_NAME_PATTERN})]
-RouterName = Annotated[str, _checked(check_router_name), Field(json_schema_extra={"pattern": NODE_NAME_PATTERN})]
-UserName = Annotated[str, _checked(check_user_name), Field(json_schema_extra={"pattern": USER_NAME_PATTERN})]
-AddressPattern = Annotated[str, _checked(check_pattern)]
-PermissionPattern = Annotated[str, _checked(check_permission_pattern)]
-PermissionPatterns = Annotated[tuple[PermissionPattern, ...], BeforeValidator(_listed)]
-NodeNames = Annotated[tuple[str, ...], BeforeValidator(_listed)]
-Host = Annotated[str, Field(min_length=1, max_length=255)]
-Port = Annotated[int, Field(ge=1, le=65535)]
-Seconds = Annotated[float, Field(gt=0, le=86400, allow_inf_nan=False)]
-LongSeconds = Annotated[float, Field(gt=0, le=315_360_000, allow_inf_nan=False)]
-PersonalColumn = Literal["user", "remote_address", "container", "address", "name"]
 
 
 class Authentication(StrEnum):
@@ -86,33 +52,6 @@ class Authentication(StrEnum):
     REQUIRED = "required"
     OPTIONAL = "optional"
     NONE = "none"
-
-
-class Part(BaseModel):
-    """A mapping of the topology file. Immutable. Unknown keys are refused, keys that begin with x- are ignored.
-
-    A key with nothing after it counts as not given: so one may comment out all that is below it.
-    """
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        hide_input_in_errors=True,
-        json_schema_extra={"patternProperties": {"^x-": {}}},
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_source(cls, value: Any) -> Any:
-        value = cls._from_shorthand(value)
-        if isinstance(value, dict):
-            return {key: item for key, item in value.items() if item is not None and not str(key).startswith("x-")}
-        return value
-
-    @classmethod
-    def _from_shorthand(cls, value: Any) -> Any:
-        """Return the mapping that ``value`` is short for. ``name:`` with nothing after it is an empty mapping."""
-        return {} if value is None else value
 
 
 class ListenerTls(Part):
@@ -209,51 +148,6 @@ class Router(Part):
         return self.mode is RouterMode.EDGE
 
 
-class BrokerTls(Part):
-    """TLS towards an existing broker."""
-
-    ca: Path | None = None
-    """PEM file with the authorities to trust (default: those of this machine)."""
-    cert: Path | None = None
-    """PEM file with a client certificate."""
-    key: Path | None = None
-    """PEM file with the private key of the client certificate."""
-    verify_hostname: bool = True
-    """false accepts a certificate that was issued for another host."""
-
-
-class Broker(Part):
-    """A broker that keeps queues and topics: an embedded one (`data`) or an existing one (`url`)."""
-
-    data: Path | None = None
-    """Folder of an embedded broker's store, relative to the topology file."""
-    host: Host = "127.0.0.1"
-    """Where routers reach the embedded broker; it listens there."""
-    port: Port = Field(default=FIRST_BROKER_PORT, json_schema_extra={"default": None})
-    """Port for routers (default: 27671 plus the position of the broker in the file, from 0)."""
-    disk_free_min_bytes: int | None = Field(default=None, ge=0)
-    """Producers wait while its disk has less left (default: 5 % or 1 GiB, the larger, at most 1/4 of it); 0: never."""
-    url: Annotated[str, _checked(parse_broker_url)] | None = Field(default=None, repr=False)
-    """Existing broker: amqp://user:password@host:port, or amqps:// for TLS."""
-    routers: NodeNames = ()
-    """Routers that connect to the broker (default: all but edges)."""
-    address_prefix: str = ""
-    """Existing broker: what it wants before the name of a queue, such as /queue/ for RabbitMQ 3."""
-    hostname: str | None = None
-    """Existing broker: the name to open connections with; for RabbitMQ 'vhost:NAME' chooses a virtual host."""
-    tls: BrokerTls = BrokerTls()
-    """Existing broker: how to check an amqps:// one."""
-
-    @property
-    def is_embedded(self) -> bool:
-        return self.data is not None
-
-    @property
-    def location(self) -> BrokerUrl | None:
-        """Where an existing broker is; None for an embedded one."""
-        return parse_broker_url(self.url) if self.url is not None else None
-
-
 class Address(Part):
     """What an address, or every address of a pattern, does. A bare word is short for {type: WORD}."""
 
@@ -300,7 +194,7 @@ class Address(Part):
 class User(Part):
     """A user, and the addresses it may send to and receive from. Without a password: known by certificate only."""
 
-    password: Annotated[str, _checked(check_secret)] | None = Field(default=None, repr=False)
+    password: Annotated[str, checked(check_secret)] | None = Field(default=None, repr=False)
     """SCRAM-SHA-256 secret, made by `amqpmesh user add`."""
     send: PermissionPatterns = ()
     """Patterns of addresses to send to; ${user} stands for the user's name."""
@@ -308,40 +202,6 @@ class User(Part):
     """Patterns of addresses to receive from; ${user} stands for the user's name."""
     max_connections: int | None = Field(default=None, ge=1)
     """Most connections of this user to one router (default: any number); more are refused."""
-
-
-class Redaction(Part):
-    """What is nobody's business. A bare word is short for {key: WORD}."""
-
-    key: Path
-    """File whose bytes are the key of the hashes. Who has it can tell which hash is whose."""
-    columns: Annotated[tuple[PersonalColumn, ...], BeforeValidator(_listed)] = PERSONAL_COLUMNS
-    """What becomes hashes: user, remote_address, container, address, name (of links and subscriptions)."""
-
-    @classmethod
-    def _from_shorthand(cls, value: Any) -> Any:
-        return {"key": value} if isinstance(value, str) else super()._from_shorthand(value)
-
-
-class LinkLogs(Part):
-    """What nodes record of their traffic. A bare word is short for {level: WORD}."""
-
-    level: Level = Level.SUMMARY
-    """Of addresses that say nothing else: off, summary (sums of each second), or full (every delivery)."""
-    folder: Path | None = None
-    """Where the files go (default: linklogs in the work directory)."""
-    keep_s: LongSeconds = 7 * 86_400
-    """Files of hours longer ago than this go."""
-    keep_bytes: Annotated[int, Field(ge=1 << 20, le=MAX_LIMIT)] = 10 << 30
-    """Of all files together; beyond that the oldest go."""
-    redact: Redaction | None = None
-    """Make hashes of users, addresses of peers and of messages, before anything is written to a file."""
-    ring_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 36)] = 64 << 20
-    """Of each node, for records that are not in a file yet. What has no room there is dropped, and counted."""
-
-    @classmethod
-    def _from_shorthand(cls, value: Any) -> Any:
-        return {"level": value} if isinstance(value, str) else super()._from_shorthand(value)
 
 
 @dataclass(frozen=True, slots=True)

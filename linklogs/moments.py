@@ -32,7 +32,3 @@ class Span:
 def parse_hour_us(text: str) -> int:
     """Raise ValueError for what is no hour such as `2026-11-24T00`."""
     return int(datetime.strptime(text, HOUR_FORMAT).replace(tzinfo=UTC).timestamp()) * 1_000_000
-
-
-def format_us(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / 1_000_000, UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")

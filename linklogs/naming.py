@@ -16,16 +16,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR: Final = "%Y-%m-%dT%H"
 # Of characters beyond ASCII, Hive and Spark read a percent sign and two digits as one byte: these stay as they are.
 _UNSAFE: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
-_ESCAPED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 def escape(value: str) -> str:
     """As Hive does in the names of partitions."""
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", value)
-
-
-def unescape(name: str) -> str:
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), name)
 
 
 def hour_of(at_us: int) -> str:

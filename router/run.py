@@ -12,9 +12,10 @@ from importlib.metadata import version
 from typing import Any
 
 from addressing.book import AddressBook
+from addressing.broker_settings import Broker
 from addressing.credentials import parse_secret
 from addressing.permissions import Permissions
-from addressing.topology import Authentication, Broker, Edge, Listener, Topology
+from addressing.topology import Authentication, Edge, Listener, Topology
 from router.brokers import BrokerSettings
 from router.link_log import LinkLog
 from router.node import RouterNode

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Protocol, cast
+from typing import cast
 
-from wire.endpoint import Endpoint, Peer
+from wire.endpoint import Endpoint
 from wire.errors import AmqpError
-from wire.layers import Layers, Terms
+from wire.layers import Layers
 from wire.node import Node, format_address
 from wire.os_errors import describe_os_error
+from wire.owner import Keeper, Origin, Owner
 from wire.sasl import Accepted, PasswordCheck
 from wire.socket_tuning import forget_unsent, tune
 
@@ -38,58 +38,6 @@ class Phase(Enum):
 
 # Reaching a member through its class costs Python 3.11 as much as a call: too much for each read and each write.
 _AMQP = Phase.AMQP
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where the connection comes from: exactly one of ``listener`` and ``connector``.
-
-    ``mesh``: the peer counts as a node or operator of the mesh once the layers accepted it.
-    """
-
-    terms: Terms
-    listener: str | None = None
-    connector: str | None = None
-    is_mesh: bool = False
-    handshake_timeout_s: float = 10.0
-
-
-class Owner(Protocol):
-    """The driver, as its connections see it. Each call may raise nothing."""
-
-    def on_ready(self, connection: Connection, peer: Peer) -> Endpoint | None: ...
-
-    def on_input(self, connection: Connection) -> None: ...
-
-    def on_writable(self, connection: Connection) -> None: ...
-
-    def on_made(self, connection: Connection) -> None: ...
-
-    def on_gone(self, connection: Connection, reason: str) -> None: ...
-
-    def on_connect_failed(self, connector: str, reason: str) -> None: ...
-
-    def check_password(self, check: PasswordCheck, done: Callable[[bool], None]) -> None: ...
-
-    input_buffer: memoryview
-
-    def guard(self, connection: Connection, call: Callable[..., None], *arguments: Any) -> None:
-        """Run ``call``; a fault in it ends this connection and no other."""
-        ...
-
-    def on_fault(self, connection: Connection, fault: Exception) -> None:
-        """``guard`` for who caught it himself."""
-        ...
-
-    def now(self) -> float: ...
-
-
-class Keeper(Protocol):
-    """The listener or connector that made the connection; it has the say in the log."""
-
-    def on_opened(self, connection: Connection, container_id: str) -> None: ...
-
-    def on_gone(self, connection: Connection, reason: str) -> None: ...
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -184,10 +132,6 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_encrypted(self) -> bool:
         return self._layers.is_encrypted
-
-    @property
-    def is_of_client(self) -> bool:
-        return self.origin.listener is not None and not self.origin.is_mesh
 
     @property
     def is_open(self) -> bool:
@@ -328,7 +272,7 @@ class Connection(asyncio.BufferedProtocol):
     # AMQP
     def _on_plain(self, plain: bytes) -> None:
         if self.endpoint is None:
-            self.endpoint = self._owner.on_ready(self, self._peer())
+            self.endpoint = self._owner.on_ready(self, self.origin.peer(self._layers, self.remote_address))
             if self.endpoint is None:
                 return
             self._phase = Phase.AMQP
@@ -356,19 +300,6 @@ class Connection(asyncio.BufferedProtocol):
             if self._phase is Phase.AMQP:
                 self._disarm_deadline()
                 self._on_tick()
-
-    def _peer(self) -> Peer:
-        identity = self._layers.identity
-        mesh = identity.mesh if identity is not None and self.origin.is_mesh else None
-        accepted = self._layers.accepted
-        return Peer(
-            user=accepted.user if accepted is not None and self.origin.listener is not None else None,
-            is_mesh=self.origin.is_mesh,
-            mesh_name=mesh.name if mesh is not None else None,
-            mesh_role=mesh.role if mesh is not None else None,
-            remote_address=self.remote_address,
-            listener=self.origin.listener,
-        )
 
     def _on_eof(self) -> None:
         if self._has_peer_ended:

@@ -6,13 +6,14 @@ import asyncio
 import random
 from dataclasses import dataclass
 
-from wire.connection import Connection, Origin, Owner
+from wire.connection import Connection
 from wire.errors import AmqpError
 from wire.layers import Terms
 from wire.log import Emit
 from wire.log_events import ConnectorDown, ConnectorUp
 from wire.node import ConnectorSpec, Node
 from wire.os_errors import describe_os_error
+from wire.owner import Origin, Owner
 from wire.sasl import SaslClient
 from wire.tls import PeerIdentity
 from wire.tls_session import TlsSession
@@ -58,7 +59,7 @@ class Connector:
         """What is up stays up."""
         self._task.cancel()
 
-    # For its connection (wire.connection.Keeper)
+    # For its connection (wire.owner.Keeper)
     def on_opened(self, connection: Connection, container_id: str) -> None:
         self._opened_at = self._owner.now()
         self._told_reason = None

@@ -113,7 +113,7 @@ class Driver:
             listener.close()
         for connector in self._connectors.values():
             connector.stop_dialing()
-        await self._close_all([each for each in self._connections if each.is_of_client], error, grace_s / 2)
+        await self._close_all([each for each in self._connections if each.origin.is_client], error, grace_s / 2)
         await self._close_all(list(self._connections), error, grace_s / 2)
         if self._timer is not None:
             self._timer.cancel()
@@ -134,7 +134,7 @@ class Driver:
             len(self._connections),
         )
 
-    # For connections (wire.connection.Owner)
+    # For connections (wire.owner.Owner)
     def on_made(self, connection: Connection) -> None:
         self._connections[connection] = None
 

@@ -6,12 +6,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import cast
 
-from wire.connection import Connection, Origin, Owner
+from wire.connection import Connection
 from wire.layers import Sasl, Terms
 from wire.log import Emit
 from wire.log_events import ConnectionClosed, ConnectionLost, ConnectionOpened, ConnectionRefused, ListenerOpened
 from wire.node import ListenerSpec, Node, format_address
 from wire.os_errors import describe_os_error
+from wire.owner import Origin, Owner
 from wire.refuser import Refuser
 from wire.sasl import SaslServer
 from wire.tls import PeerIdentity
@@ -72,7 +73,7 @@ class Listener:
         if self._server is not None:
             self._server.close()
 
-    # For connections (wire.connection.Keeper)
+    # For connections (wire.owner.Keeper)
     def on_opened(self, connection: Connection, container_id: str) -> None:
         if connection not in self._connections:
             return

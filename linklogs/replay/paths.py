@@ -8,12 +8,9 @@ from pyspark.sql import functions as F
 from addressing.link_log import Event, Kind
 from linklogs.replay.columns import per_s
 
-CHEAPEST = ("node", "egress", "cheapest", "cheapest_cost")
-"""Columns of a table of cheapest paths: from node to egress, routers with > between them."""
-
 
 def told_paths(said: DataFrame) -> DataFrame:
-    """The cheapest paths as routers last told them."""
+    """The cheapest paths as routers last told them: from node to egress, routers with > between them, and the cost."""
     told = said.where((F.col("kind") == Kind.PATH.value) & (F.col("event") != Event.CLOSED.value))
     return told.groupBy("node", "egress").agg(
         F.max_by("path", "at_us").alias("cheapest"), F.max_by("cost", "at_us").alias("cheapest_cost")

@@ -37,7 +37,7 @@ class Params:
     window_us: int
     address: str | None = None
     cheapest: DataFrame | None = None
-    """Cheapest paths (see paths.CHEAPEST); None: those that routers told."""
+    """Cheapest paths, with the columns of paths.told_paths; None: those that routers told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ class Intake:
 
     def _take(self, ring: Ring, now: Now) -> None:
         counts = ring.look()
-        self._note(ring, counts, now)
+        self._note(counts, now)
         while self._current.ring < counts.written:
             if self._is_full:
                 self._turn()
@@ -186,7 +186,7 @@ class Intake:
                 break
             self._put(ring, counts, slots, spans, now)
 
-    def _note(self, ring: Ring, counts: Counts, now: Now) -> None:
+    def _note(self, counts: Counts, now: Now) -> None:
         """What the counts alone tell: records that are lost, a clock that was set."""
         at = self._current
         gap = max(0, counts.taken - at.ring)

@@ -12,12 +12,9 @@ from pydantic import BaseModel, ValidationError
 
 from addressing import problem as problems
 from addressing.document import parse_document
-from addressing.errors import TopologyErrors
-from addressing.loader import locate, read_text
 from addressing.problem import Problem, hint_for, listing, nearest
 from mesh.drills.model import FAULTS, SYNONYMS, Drill, Fault, Heal, Load, Random, SteadyState
-from mesh.exit_codes import ExitCode
-from mesh.failure import CommandFailed
+from mesh.invalid_file import InvalidFile, missing_key, sentence, unknown_key, wrong_value
 
 Step = Fault | Random | Heal
 Model = TypeVar("Model", bound=BaseModel)
@@ -38,17 +35,8 @@ WANTED = {
 }
 
 
-class DrillInvalid(CommandFailed):
-    """Everything that is wrong with the file, as text and as maps."""
-
-    def __init__(self, errors: TopologyErrors) -> None:
-        super().__init__(str(errors), exit_code=ExitCode.TOPOLOGY_INVALID, is_formatted=True)
-        self.errors = errors.to_json()
-
-    def to_map(self) -> dict[str, Any]:
-        count = len(self.errors)
-        message = f"the drill has {count} error{'s' if count != 1 else ''}"
-        return {"message": message, "exit_code": int(self.exit_code), "errors": self.errors}
+class DrillInvalid(InvalidFile):
+    what = "drill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +54,12 @@ class DrillFile:
     def fail(self, found: list[Problem]) -> None:
         """Raise DrillInvalid with ``found``, if that is anything."""
         if found:
-            document = parse_document(self.text)
-            lines = self.text.splitlines()
-            located = [locate(problem, document, lines, str(self.path)) for problem in found]
-            raise DrillInvalid(TopologyErrors(sorted(located, key=lambda error: (error.line, error.col))))
+            raise DrillInvalid.located(found, parse_document(self.text), self.text, str(self.path))
 
 
 def read_drill(path: Path) -> DrillFile:
     """Raises DrillInvalid with everything that is wrong with the file in itself."""
-    try:
-        text = read_text(path)
-    except TopologyErrors as errors:
-        raise DrillInvalid(errors) from None
+    text = DrillInvalid.read(path)
     document = parse_document(text)
     found = list(document.problems)
     empty = DrillFile(path, Drill.model_construct(), (), text)
@@ -138,15 +120,11 @@ def _read(model: type[Model], path: problems.Path, data: Any, found: list[Proble
 
 def _problem(model: type[BaseModel], around: problems.Path, detail: Any, data: Any) -> Problem:
     path = (*around, *_in_file(detail["loc"], data))
-    message = str(detail["msg"]).removeprefix("Value error, ")
     match detail["type"]:
         case "extra_forbidden":
-            known = [field.alias or name for name, field in _part(model, detail["loc"][:-1]).model_fields.items()]
-            key = str(path[-1])
-            hint = hint_for(key, known, title="allowed")
-            return Problem(path, "AM101", f"unknown key {key!r}", hint, suggestion=nearest(key, known), at_key=True)
+            return unknown_key(path, _part(model, detail["loc"][:-1]))
         case "missing":
-            return Problem(path, "AM102", f"the key {path[-1]!r} is missing", fix=f"add '{path[-1]}:'.", at_key=True)
+            return missing_key(path)
         case kind if kind in WANTED:
             return Problem(path, "AM105", f"expected {WANTED[kind]}, got {detail['input']!r}"[:120])
         case "enum":
@@ -156,11 +134,9 @@ def _problem(model: type[BaseModel], around: problems.Path, detail: Any, data: A
             word = str(detail["ctx"]["pattern"]).strip("^$")
             return Problem(path, "AM106", f"expected {word}, got {detail['input']!r}", fix=f"write {word}.")
         case _ if "expect" in path:
-            return Problem(path, "AM601", message)
+            return Problem(path, "AM601", sentence(detail))
         case _:
-            said = message.replace("Input should be", "expected")
-            given = "" if repr(detail["input"]) in said else f", got {detail['input']!r}"
-            return Problem(path, "AM106", f"{said}{given}"[:160], fix="write a value of that kind.")
+            return wrong_value(path, detail)
 
 
 def _in_file(loc: tuple[str | int, ...], data: Any) -> Iterator[str | int]:

@@ -10,7 +10,7 @@ from mesh.link_logs.epochs import Epochs
 COLUMNS = pa.schema(
     [("node", pa.string()), ("egress", pa.string()), ("cheapest", pa.string()), ("cheapest_cost", pa.int64())]
 )
-"""As linklogs.replay.paths has them."""
+"""As told_paths of linklogs.replay.paths has them."""
 
 
 def cheapest_paths(topology: Topology) -> pa.Table:

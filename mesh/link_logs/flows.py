@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from addressing.book import AddressKind, Distribution
-from addressing.topology import Topology
-from mesh.link_logs.epochs import Epochs, Way
-from mesh.link_logs.hops import Ends, Hops, Trunks
+from mesh.link_logs.epochs import Way
+from mesh.link_logs.multicast import Growing
+from mesh.link_logs.own_links import OwnLinks, Scene
 from mesh.link_logs.population import Session, Spoken
-from mesh.link_logs.registry import Entry, Registry
-from mesh.link_logs.routing import COPY, MANY, WHOLE, Route, Step, Table
-from router.routing.spf import Branch, tree
+from mesh.link_logs.routing import Route
+from mesh.link_logs.starving import Span
+from router.routing.spf import tree
 
 NEVER_TOLD_US = 2_000_000
 """A mesh holds messages for so long until a path or a taker is there again: shorter than that nobody starves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A session's link had no credit, from when until when."""
-
-    session: Session
-    from_us: int
-    to_us: int
-    cause: str
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What all addresses have in common. ``links``: of the sessions; ``queues``: places by address and broker, or
-    address and container of the subscriber; ``times``: of all changes of paths.
-    """
-
-    topology: Topology
-    epochs: Epochs
-    trunks: Trunks
-    hops: Hops
-    registry: Registry
-    links: Mapping[Session, Entry]
-    queues: Mapping[tuple[int, str], int]
-    table: Table
-    begins_us: int
-    ends_us: int
-    hop_us: float
-    rate_per_s: float
 
 
 class Flows:
@@ -56,6 +25,7 @@ class Flows:
         self._scene = scene
         self._place = place
         self._spoken = spoken
+        self._links = OwnLinks(scene, place, spoken)
         self._producers = [each for each in sessions if each.client.is_producer]
         self._consumers = [each for each in sessions if not each.client.is_producer]
         self._hungry = hungry
@@ -114,22 +84,12 @@ class Flows:
 
     def _anycast(self, producer: Session, consumer: Session, way: Way, from_us: int) -> int:
         ends_us, is_cut = _end((producer, consumer), (way,))
-        hops = self._along(way, (self._place, "anycast"), "anycast", from_us, ends_us, way.path[0], way.path[-1])
+        hops = self._links.along(way, (self._place, "anycast"), "anycast", from_us, ends_us)
         key = (producer, consumer, way.path, way.from_us)
         if key in self._scene.table.places:
             return self._scene.table.places[key]
-        steps = self._chain(way, self._link(producer), hops, self._link(consumer))
+        steps = self._links.chain(way, self._links.of(producer), hops, self._links.of(consumer))
         return self._scene.table.add(key, Route(self._place, ends_us, is_cut, producer.client.is_settled, steps))
-
-    def _chain(self, way: Way, first: Entry, hops: Sequence[Ends], last: Entry) -> list[Step]:
-        """One step at each router of the way, in at ``first``, out at ``last``."""
-        incoming = [first, *(each.far for each in hops)]
-        outgoing = [*(each.near for each in hops), last]
-        gone_us = self._gone_us(way.path)
-        return [
-            Step(came.run.place, came, went, WHOLE, gone, gone_us[-1] - gone)
-            for came, went, gone in zip(incoming, outgoing, gone_us, strict=True)
-        ]
 
     def _put(self, producers: list[Session], from_us: int, to_us: int) -> None:
         brokers = self._spoken.policy.brokers
@@ -143,11 +103,11 @@ class Flows:
 
     def _to_queue(self, producer: Session, broker: str, way: Way, from_us: int) -> int:
         ends_us, is_cut = _end((producer,), (way,))
-        hops, last = self._route(producer, way, broker, from_us, ends_us)
+        hops, last = self._links.to_broker(producer, way, broker, from_us, ends_us)
         key = (producer, broker, way.path, way.from_us)
         if key in self._scene.table.places:
             return self._scene.table.places[key]
-        steps = self._chain(way, self._link(producer), hops, last.near)
+        steps = self._links.chain(way, self._links.of(producer), hops, last.near)
         into = self._queues_at(broker)
         route = Route(self._place, ends_us, is_cut, producer.client.is_settled, steps, into=into)
         return self._scene.table.add(key, route)
@@ -163,26 +123,14 @@ class Flows:
     def _from_queue(self, consumer: Session, broker: str, way: Way, from_us: int) -> int:
         ends_us, is_cut = _end((consumer,), (way,))
         back = Way(way.path[::-1], way.from_us, way.to_us, way.is_cut, way.cost)
-        hops, first = self._route(consumer, back, broker, from_us, ends_us)
+        hops, first = self._links.to_broker(consumer, back, broker, from_us, ends_us)
         key = (consumer, broker, way.path, way.from_us)
         if key in self._scene.table.places:
             return self._scene.table.places[key]
-        steps = self._chain(back, first.far, hops, self._link(consumer))
+        steps = self._links.chain(back, first.far, hops, self._links.of(consumer))
         is_topic = self._spoken.policy.kind is AddressKind.TOPIC
         source = self._scene.queues[self._place, consumer.client.container if is_topic else broker]
         return self._scene.table.add(key, Route(self._place, ends_us, is_cut, False, steps, source=source))
-
-    def _route(self, session: Session, way: Way, broker: str, from_us: int, ends_us: int) -> tuple[list[Ends], Ends]:
-        """The links between routers, and that between the last of them and the broker; a sharded queue shares them."""
-        is_put, is_sharded = session.client.is_producer, self._spoken.policy.is_sharded
-        router = way.path[-1] if is_put else way.path[0]
-        kind, owner = ("anycast", broker) if is_sharded else ("route", session)
-        key = (self._place, owner, is_put)
-        hops = self._along(way, key, kind, from_us, ends_us, way.path[0], way.path[-1])
-        pair = (router, broker) if is_put else (broker, router)
-        at_broker = (self._place, broker, router, is_put, None if is_sharded else session)
-        last = self._scene.hops.over(pair, pair, at_broker, from_us, "broker", ends_us, way.is_cut, **self._columns())
-        return hops, last
 
     def _to_broker(self, session: Session, broker: str, at_us: int) -> Way | None:
         epochs, routers = self._scene.epochs, tuple(self._scene.topology.routers_of(broker))
@@ -210,46 +158,13 @@ class Flows:
         ends_us, is_cut = _end((producer, *ways), tuple(ways.values()))
         by_target = {way.path[-1]: way for way in ways.values()}
         branches = tree({target: way.path for target, way in by_target.items()}, by_target)
-        growing = Growing(self, ways, by_target, from_us, ends_us, producer.client.router)
+        growing = Growing(self._links, ways, by_target, from_us, ends_us, producer.client.router)
         takers = growing.takers(producer.client.router)
-        steps, _ = growing.grow(producer.client.router, self._link(producer), takers, branches, (), 0.0)
+        steps, _ = growing.grow(producer.client.router, self._links.of(producer), takers, branches, (), 0.0)
         key = (producer, tuple(ways), tuple((way.path, way.from_us) for way in ways.values()))
         if key in self._scene.table.places:
             return self._scene.table.places[key]
         return self._scene.table.add(key, Route(self._place, ends_us, is_cut, producer.client.is_settled, steps))
-
-    def _along(
-        self, way: Way, owner: object, kind: str, from_us: int, ends_us: int, ingress: str, egress: str
-    ) -> list[Ends]:
-        columns = {**self._columns(), "ingress": ingress, "egress": egress}
-        return self._scene.hops.along(way, from_us, owner, kind, ends_us, **columns)
-
-    def branch(self, pair: tuple[str, str], path: tuple[str, ...], since: int, from_us: int, ends_us: int) -> Ends:
-        """A link of a multicast's tree; ``path`` from the ingress to its end."""
-        key = (self._place, "multicast", path, since)
-        columns = {**self._columns(), "ingress": path[0]}
-        return self._scene.hops.over(pair, pair, key, from_us, "multicast", ends_us, False, **columns)
-
-    def link(self, session: Session) -> Entry:
-        return self._link(session)
-
-    def hop_us(self, one: str, other: str) -> float:
-        return self._scene.hop_us * self._cost(one, other)
-
-    def _gone_us(self, path: Sequence[str]) -> list[float]:
-        gone_us = [0.0]
-        for one, other in pairwise(path):
-            gone_us.append(gone_us[-1] + self.hop_us(one, other))
-        return gone_us
-
-    def _cost(self, one: str, other: str) -> int:
-        return self._scene.topology.costs_at(one)[other]
-
-    def _columns(self) -> dict[str, str]:
-        return {"address": self._spoken.name, "treatment": treatment(self._spoken)}
-
-    def _link(self, session: Session) -> Entry:
-        return self._scene.links[session]
 
     def _starve(self, producer: Session, from_us: int, to_us: int) -> None:
         found = self.without_takers
@@ -257,55 +172,6 @@ class Flows:
             found[-1] = Span(producer, found[-1].from_us, to_us, "no_taker")
         else:
             found.append(Span(producer, from_us, to_us, "no_taker"))
-
-
-@dataclass(frozen=True, slots=True)
-class Growing:
-    """The tree of a multicast, from its ingress on."""
-
-    flows: Flows
-    ways: Mapping[Session, Way]
-    by_target: Mapping[str, Way]
-    from_us: int
-    ends_us: int
-    ingress: str
-
-    def takers(self, router: str) -> list[Session]:
-        return [each for each in self.ways if each.client.router == router]
-
-    def grow(
-        self,
-        router: str,
-        incoming: Entry,
-        takers: Sequence[Session],
-        branches: Mapping[str, Branch],
-        before: tuple[str, ...],
-        gone_us: float,
-    ) -> tuple[list[Step], float]:
-        """The steps from this router on, its own first, and how far the last taker is, one way in us."""
-        path, run = (*before, router), incoming.run.place
-        copies = [Step(run, incoming, self.flows.link(each), COPY, gone_us, 0.0, each.client.pace) for each in takers]
-        behind: list[Step] = []
-        furthest_us = 0.0
-        for child, branch in branches.items():
-            hop_us = self.flows.hop_us(router, child)
-            ends = self.flows.branch((router, child), (*path, child), self._since(child), self.from_us, self.ends_us)
-            own = self.takers(child) if branch.deliver else []
-            grown, ahead_us = self.grow(child, ends.far, own, branch.children, path, gone_us + hop_us)
-            copies.append(Step(run, incoming, ends.near, COPY, gone_us, hop_us + ahead_us))
-            furthest_us = max(furthest_us, hop_us + ahead_us)
-            behind += grown
-        return [Step(run, incoming, None, MANY, gone_us, furthest_us), *copies, *behind], furthest_us
-
-    def _since(self, router: str) -> int:
-        """From when on all ways over this branch have been in use."""
-        found = [way.from_us for way in self.by_target.values() if router in way.path]
-        return max(found)
-
-
-def treatment(spoken: Spoken) -> str:
-    kind = spoken.policy.kind
-    return spoken.policy.distribution.value if kind is AddressKind.ANYCAST else kind.value
 
 
 def _now(sessions: Iterable[Session], at_us: int) -> Iterator[Session]:

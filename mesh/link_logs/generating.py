@@ -14,8 +14,9 @@ from addressing.topology import Topology
 from linklogs.generating.plan import Plan
 from linklogs.generating.run import TRUTH_NAME, Progress, generate
 from mesh.failure import CommandFailed
-from mesh.link_logs.planning import Times, make_plan
+from mesh.link_logs.planning import make_plan
 from mesh.link_logs.profile import Profile
+from mesh.link_logs.times import Times
 from mesh.output import Output, is_terminal
 
 

@@ -54,6 +54,11 @@ class Session:
     is_lost: bool
 
 
+def treatment(spoken: Spoken) -> str:
+    kind = spoken.policy.kind
+    return spoken.policy.distribution.value if kind is AddressKind.ANYCAST else kind.value
+
+
 def addresses(topology: Topology, profile: Profile, random: Generator) -> list[Spoken]:
     """The popular ones anywhere among them."""
     book = AddressBook(topology)

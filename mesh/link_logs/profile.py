@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import time
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
@@ -208,8 +208,6 @@ PARTS: dict[tuple[str, ...], type[BaseModel]] = {
     ("lost_records", "*"): Loss,
 }
 """The models of the mappings in a profile; `*` is any key."""
-
-OutageKind: TypeAlias = Literal["router", "broker", "link"]
 
 
 def log_us(seconds: float) -> float:

@@ -10,35 +10,19 @@ from pydantic import BaseModel, ValidationError
 
 from addressing import problem as problems
 from addressing.document import parse_document
-from addressing.errors import TopologyErrors
-from addressing.loader import locate, read_text
 from addressing.problem import Problem, hint_for, nearest
 from addressing.topology import Topology
-from mesh.exit_codes import ExitCode
-from mesh.failure import CommandFailed
+from mesh.invalid_file import InvalidFile, missing_key, unknown_key, wrong_value
 from mesh.link_logs.profile import PARTS, Profile, Traffic
 
 
-class ProfileInvalid(CommandFailed):
-    """Everything that is wrong with the file, as text and as maps."""
-
-    def __init__(self, errors: TopologyErrors) -> None:
-        super().__init__(str(errors), exit_code=ExitCode.TOPOLOGY_INVALID, is_formatted=True)
-        self.errors = errors.to_json()
-
-    def to_map(self) -> dict[str, Any]:
-        count = len(self.errors)
-        message = f"the profile has {count} error{'s' if count != 1 else ''}"
-        return {"message": message, "exit_code": int(self.exit_code), "errors": self.errors}
+class ProfileInvalid(InvalidFile):
+    what = "profile"
 
 
 def read_profile(path: Path, topology: Topology) -> Profile:
     """Raises ProfileInvalid with everything that is wrong with the file, in itself or for this topology."""
-    try:
-        text = read_text(path)
-    except TopologyErrors as errors:
-        raise ProfileInvalid(errors) from None
-    return parse_profile(text, topology, file=str(path))
+    return parse_profile(ProfileInvalid.read(path), topology, file=str(path))
 
 
 def parse_profile(text: str, topology: Topology, *, file: str = "<text>") -> Profile:
@@ -47,8 +31,7 @@ def parse_profile(text: str, topology: Topology, *, file: str = "<text>") -> Pro
     if not found:
         profile, found = _judge({} if document.data is None else document.data, topology)
     if found or profile is None:
-        located = [locate(problem, document, text.splitlines(), file) for problem in found]
-        raise ProfileInvalid(TopologyErrors(sorted(located, key=lambda error: (error.line, error.col))))
+        raise ProfileInvalid.located(found, document, text, file)
     return profile
 
 
@@ -65,16 +48,9 @@ def _judge(data: Any, topology: Topology) -> tuple[Profile | None, list[Problem]
 
 def _problem(detail: Any) -> Problem:
     path = tuple(detail["loc"])
-    message = str(detail["msg"]).removeprefix("Value error, ").replace("Input should be", "expected")
     if detail["type"] == "extra_forbidden":
-        known = [field.alias or name for name, field in _part(path[:-1]).model_fields.items()]
-        key = str(path[-1])
-        hint = hint_for(key, known, title="allowed")
-        return Problem(path, "AM101", f"unknown key {key!r}", hint, suggestion=nearest(key, known), at_key=True)
-    if detail["type"] == "missing":
-        return Problem(path, "AM102", f"the key {path[-1]!r} is missing", fix=f"add '{path[-1]}:'.", at_key=True)
-    given = "" if repr(detail["input"]) in message else f", got {detail['input']!r}"
-    return Problem(path, "AM106", f"{message}{given}"[:160], fix="write a value of that kind.")
+        return unknown_key(path, _part(path[:-1]))
+    return missing_key(path) if detail["type"] == "missing" else wrong_value(path, detail)
 
 
 def _part(path: problems.Path) -> type[BaseModel]:

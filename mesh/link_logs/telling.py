@@ -8,9 +8,9 @@ from itertools import pairwise
 from addressing.link_log import STOPPED, Event, Kind
 from addressing.topology import Topology
 from mesh.link_logs.epochs import Epochs
-from mesh.link_logs.flows import Span
 from mesh.link_logs.hops import Trunks
 from mesh.link_logs.registry import Entry, Row, Run, Told
+from mesh.link_logs.starving import Span
 
 CREDIT = 250
 OLD_US = 60_000_000

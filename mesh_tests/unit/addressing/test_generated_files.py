@@ -15,21 +15,19 @@ from typing import Any
 
 import pytest
 
+from addressing.broker_settings import Broker, BrokerTls
 from addressing.codes import CODES
 from addressing.descriptions import describe
 from addressing.drawing import draw_topology
+from addressing.link_log_settings import LinkLogs, Redaction
 from addressing.loader import load, parse_topology
+from addressing.part import Part
 from addressing.schema import topology_schema
 from addressing.topology import (
     Address,
-    Broker,
-    BrokerTls,
     Connection,
-    LinkLogs,
     Listener,
     ListenerTls,
-    Part,
-    Redaction,
     Router,
     Topology,
     User,

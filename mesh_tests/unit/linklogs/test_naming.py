@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linklogs.naming import HOUR_US, directory_of, end_of_hour_us, escape, hour_of, hours, start_of_hour_us, unescape
+from linklogs.naming import HOUR_US, directory_of, end_of_hour_us, escape, hour_of, hours, start_of_hour_us
 from mesh_tests.unit.linklogs.rings import RUN
 
 
 @given(st.text(max_size=20))
 def test_every_name_reads_back(name: str) -> None:
     escaped = escape(name)
-    assert unescape(escaped) == name
+    assert unquote(escaped) == name
     assert not set(escaped) & set("/:=\0\n")
 
 

@@ -4,20 +4,14 @@ import itertools
 import re
 
 import pytest
-from pydantic import BaseModel
 
-from addressing import topology
 from addressing.book import AddressKind, Distribution
+from addressing.shapes import PARTS
 from mesh.cli import COMMANDS
 from mesh.drills.advice import FAULT_KINDS, METRICS, RULES, advice_for
 
 TYPES = tuple(AddressKind)
-KEYS = {
-    key
-    for model in vars(topology).values()
-    if isinstance(model, type) and issubclass(model, BaseModel)
-    for key in model.model_fields
-}
+KEYS = {key for part in PARTS.values() for key in part.model_fields}
 
 
 def test_every_metric_has_advice_for_every_fault_and_type_of_address() -> None:

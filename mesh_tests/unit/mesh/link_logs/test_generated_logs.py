@@ -16,8 +16,9 @@ from pyarrow import compute, parquet
 from addressing.link_log import Level
 from addressing.loader import load_topology, parse_topology
 from linklogs.generating.run import TRUTH_NAME, generate
-from mesh.link_logs.planning import Times, make_plan
+from mesh.link_logs.planning import make_plan
 from mesh.link_logs.profile_file import parse_profile
+from mesh.link_logs.times import Times
 
 BEGINS_US = 1_767_571_200_000_000
 PROFILE = """

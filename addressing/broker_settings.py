@@ -1,0 +1,62 @@
+"""What may a topology file say of a broker?
+
+Units: ``_bytes`` octets.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from addressing.broker_url import BrokerUrl, parse_broker_url
+from addressing.part import Host, NodeNames, Part, Port, checked
+
+# Chosen as the FIRST_ROUTER_PORT of addressing.topology is.
+FIRST_BROKER_PORT = 27671
+
+
+class BrokerTls(Part):
+    """TLS towards an existing broker."""
+
+    ca: Path | None = None
+    """PEM file with the authorities to trust (default: those of this machine)."""
+    cert: Path | None = None
+    """PEM file with a client certificate."""
+    key: Path | None = None
+    """PEM file with the private key of the client certificate."""
+    verify_hostname: bool = True
+    """false accepts a certificate that was issued for another host."""
+
+
+class Broker(Part):
+    """A broker that keeps queues and topics: an embedded one (`data`) or an existing one (`url`)."""
+
+    data: Path | None = None
+    """Folder of an embedded broker's store, relative to the topology file."""
+    host: Host = "127.0.0.1"
+    """Where routers reach the embedded broker; it listens there."""
+    port: Port = Field(default=FIRST_BROKER_PORT, json_schema_extra={"default": None})
+    """Port for routers (default: 27671 plus the position of the broker in the file, from 0)."""
+    disk_free_min_bytes: int | None = Field(default=None, ge=0)
+    """Producers wait while its disk has less left (default: 5 % or 1 GiB, the larger, at most 1/4 of it); 0: never."""
+    url: Annotated[str, checked(parse_broker_url)] | None = Field(default=None, repr=False)
+    """Existing broker: amqp://user:password@host:port, or amqps:// for TLS."""
+    routers: NodeNames = ()
+    """Routers that connect to the broker (default: all but edges)."""
+    address_prefix: str = ""
+    """Existing broker: what it wants before the name of a queue, such as /queue/ for RabbitMQ 3."""
+    hostname: str | None = None
+    """Existing broker: the name to open connections with; for RabbitMQ 'vhost:NAME' chooses a virtual host."""
+    tls: BrokerTls = BrokerTls()
+    """Existing broker: how to check an amqps:// one."""
+
+    @property
+    def is_embedded(self) -> bool:
+        return self.data is not None
+
+    @property
+    def location(self) -> BrokerUrl | None:
+        """Where an existing broker is; None for an embedded one."""
+        return parse_broker_url(self.url) if self.url is not None else None
