@@ -11,10 +11,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from linklogs.moments import Span
 from linklogs.reading import Logs, files
 from linklogs.replay import clocks, credit, endings, neighbors, paths, queues, runs, sharing, traffic
 from linklogs.replay.adding import Adding
-from linklogs.replay.columns import US_PER_S, like
+from linklogs.replay.columns import US_PER_S, like, touches, within
 from linklogs.replay.facts import Facts, known
 from linklogs.replay.levels import TIME, WHOLE, InAll, OverTime
 from linklogs.replay.read import Read
@@ -85,33 +86,51 @@ class Shared:
         return {**in_all, "latency": traffic.latency(self.in_all), **traffic.by_window(self.over_time)}
 
     def others(self) -> dict[str, DataFrame]:
-        said, links = self.said, self.wanted_links()
+        said, then, links = self.said, self.then(), self.wanted_links()
+        of_links, span = self.of_wanted(then), self.params.logs.span
         window_us, seconds = self.params.window_us, self.time.seconds
         flows, over_time = traffic.flows(self.in_all), traffic.flows(self.over_time)
         moved = traffic.moved(self.in_all)
         cost = paths.costs(said)
         cheapest = self.params.cheapest if self.params.cheapest is not None else paths.told_paths(said)
+        outages = neighbors.outages(said, over_time, window_us)
+        outages = outages.where(touches(F.col("at_us"), F.col("until_us"), span))
         of_queues = queues.things(said, self.params.address)
         return {
-            "credit": credit.starved(said, links, seconds),
-            "credit_by_window": credit.starved_by_window(said, links, window_us),
-            "queues": queues.in_all(said, flows, of_queues),
-            "queues_by_window": queues.by_window(said, over_time, of_queues, window_us),
+            "credit": credit.starved(of_links, links, seconds),
+            "credit_by_window": credit.starved_by_window(of_links, links, window_us),
+            "queues": queues.in_all(self.until(), flows, of_queues),
+            "queues_by_window": queues.by_window(then, over_time, of_queues, window_us),
             "takers": sharing.takers(moved, links, self.nodes),
             "talkers": sharing.talkers(moved, links),
             "peers": sharing.peers(connections(said)),
-            "outages": endings.explained(neighbors.outages(said, over_time, window_us), said),
-            "link_state": neighbors.history(said),
+            "outages": endings.explained(outages, said),
+            "link_state": neighbors.history(said).where(within(F.col("at_us"), span)),
             "circuits": paths.circuits(flows, links, cheapest, cost),
             "edges": paths.edges(flows, links, cost, seconds),
             "runs": runs.runs(said, self.nodes),
-            "missing": runs.missing(said, flows),
-            "drops": runs.drops(said, links),
-            "noteworthy": sharing.noteworthy(over_time, links, MOST_NOTEWORTHY),
+            "missing": runs.missing(then, flows),
+            "drops": runs.drops(of_links, links),
+            "noteworthy": sharing.noteworthy(self.of_wanted(over_time), links, MOST_NOTEWORTHY),
         }
 
     def wanted_links(self) -> DataFrame:
         return self.links.where(like("address", self.params.address))
+
+    def of_wanted(self, rows: DataFrame) -> DataFrame:
+        """Those of links that are asked for."""
+        if self.params.address is None:
+            return rows
+        keys = ["node", "run", "link"]
+        return rows.join(F.broadcast(self.wanted_links().select(*keys)), keys, "left_semi")
+
+    def then(self) -> DataFrame:
+        """What was said in the time that is asked for; what was said before tells what was there then."""
+        return self.said.where(within(F.col("at_us"), self.params.logs.span))
+
+    def until(self) -> DataFrame:
+        """The same, and all before it: of a queue that did not change since, its depth is still what was said last."""
+        return self.said.where(within(F.col("at_us"), Span(None, self.params.logs.span.to_us)))
 
 
 def run(spark: SparkSession, params: Params) -> Tables:
