@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from linklogs.moments import Span
@@ -18,6 +18,7 @@ from linklogs.replay.adding import Adding
 from linklogs.replay.columns import US_PER_S, like, touches, within
 from linklogs.replay.facts import Facts, known
 from linklogs.replay.levels import TIME, WHOLE, InAll, OverTime
+from linklogs.replay.moved import END_US
 from linklogs.replay.read import Read
 from linklogs.replay.rows import ROWS
 from linklogs.replay.sums import PACKED
@@ -137,7 +138,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
     """Raise NoLogs where nothing can be read."""
     of_files = files(spark, params.logs)
     rows = _kept(of_files.mapInArrow(telling, TELLING))
-    read, told = Read.of(rows), rows.where(F.col("kind") != FILE)
+    read, told = Read.of(rows), rows.where((F.col("kind") != FILE) & F.col("run").isNotNull() & _is_in_time())
     ahead_us = clocks.ahead_us(told)
     said = clocks.corrected(told, ahead_us)
     of_links, of_nodes = _kept(links(said)), nodes(said)
@@ -155,6 +156,11 @@ def run(spark: SparkSession, params: Params) -> Tables:
     tables = {**shared.traffic(), **shared.others(), "clocks": clocks.table(spark, ahead_us)}
     shown = {name: traffic.times(table) for name, table in tables.items()}
     return Tables(shown, time, windows_us, read, [rows, of_links, over_time, in_all])
+
+
+def _is_in_time() -> Column:
+    """False without a time, as with one that cannot be."""
+    return F.col("at_us").between(0, END_US - 1)
 
 
 def time_of(over_time: DataFrame, window_us: int) -> Time:

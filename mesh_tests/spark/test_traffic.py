@@ -143,3 +143,26 @@ def test_only_records_of_the_time_count(spark: SparkSession, tmp_path: Path) -> 
     line(tmp_path, 30)
     table = report(spark, tmp_path, from_us=START_US + 10 * S, to_us=START_US + 20 * S).by_name["mesh"]
     assert only(table, side="in").messages == 10
+
+
+NO_RECORDS = (
+    {**delivery(1, 1, 0), "at_us": None},
+    {**delivery(1, 1, 0), "at_us": 1 << 62},
+    {**delivery(1, 1, 0), "at_us": -1},
+    {**link(1, "producer", "incoming", address="b"), "link": None},
+    {**link(2, "producer", "incoming", address="b"), "run": None},
+    {**link(3, "circuit", "outgoing", name="c1", address="b"), "at_us": None},
+    {**link(4, "producer", "incoming", address="b"), "at_us": 1 << 62},
+)
+
+
+def test_records_that_lack_what_each_record_has_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    line(tmp_path, 100)
+    write(tmp_path, "007", [*NO_RECORDS], name="1-1")
+    tables = report(spark, tmp_path)
+    assert (tables.time.from_us, tables.time.seconds) == (START_US, 30.0)
+    assert rows(tables.by_name["mesh"], "side", "messages") == {("in", 100), ("out", 100)}
+    assert rows(tables.by_name["links"], "node", "link", "address") == {
+        (node, number, "orders") for node in ("007", "r2") for number in (1, 2)
+    }
+    assert all(table.toArrow().to_pylist() is not None for table in tables.by_name.values())
