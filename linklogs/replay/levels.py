@@ -30,6 +30,8 @@ FLOWS: Final = "flows"
 LATENCY: Final = "latency"
 TIME: Final = "time"
 """One row: the first window in ``window``, the last in ``other``."""
+NOTICE: Final = "notice"
+"""A row for each file of which something could not be read: in ``what`` a sentence."""
 
 Columns: TypeAlias = Mapping[str, pyarrow.Array]
 Keys: TypeAlias = Callable[["Of"], tuple[Numbers, Callable[[Numbers], Columns]]]
@@ -172,7 +174,9 @@ class OverTime:
     windows_us: Mapping[str, int]
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        sums = unpacked(batches)
+        sums, notices = unpacked(batches)
+        if notices:
+            yield Rows(NOTICE, len(notices)).batch({"what": pyarrow.array(notices)})
         if sums is None:
             return
         of = Of.links(sums, self.facts)
@@ -190,7 +194,7 @@ class InAll:
     seconds: float
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        sums = unpacked(batches)
+        sums, _ = unpacked(batches)
         if sums is None:
             return
         of = Of.links(sums, self.facts)

@@ -4,8 +4,8 @@ them share is computed here; each of them when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from linklogs.moments import Span
 from linklogs.reading import Logs, files
 from linklogs.replay import clocks, credit, endings, neighbors, paths, queues, runs, sharing, traffic
-from linklogs.replay.adding import Adding
+from linklogs.replay.adding import DAMAGED, Adding
 from linklogs.replay.columns import US_PER_S, like, touches, within
 from linklogs.replay.facts import Facts, known
-from linklogs.replay.levels import TIME, WHOLE, InAll, OverTime
+from linklogs.replay.levels import NOTICE, TIME, WHOLE, InAll, OverTime
 from linklogs.replay.moved import END_US
 from linklogs.replay.read import Read
 from linklogs.replay.rows import ROWS
@@ -149,7 +149,8 @@ def run(spark: SparkSession, params: Params) -> Tables:
         params.window_us, max(windows_us.values()), _parts(spark, read), params.logs.span, facts.by_node(), ahead_us
     )
     over_time = _kept(_over_time(of_files, adding, OverTime(facts, windows_us)))
-    time = time_of(over_time, params.window_us)
+    time, notices = _time_and_notices(over_time, params.window_us)
+    read = replace(read, notices=_all_of(read.notices, notices))
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
     in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
     shared = Shared(said, over_time, in_all, of_links, of_nodes, params, time)
@@ -163,12 +164,20 @@ def _is_in_time() -> Column:
     return F.col("at_us").between(0, END_US - 1)
 
 
-def time_of(over_time: DataFrame, window_us: int) -> Time:
-    """From the first window with traffic to the last."""
-    found = over_time.where(F.col("level") == TIME).agg(F.min("window"), F.max("other")).first()
-    if found is None or found[0] is None:
-        return Time(None, None, window_us / US_PER_S)
-    return Time(found[0], found[1] + window_us, (found[1] + window_us - found[0]) / US_PER_S)
+def _time_and_notices(over_time: DataFrame, window_us: int) -> tuple[Time, list[str]]:
+    """From the first window with traffic to the last; and what could not be read of it."""
+    notice = F.when(F.col("level") == NOTICE, F.col("what"))
+    rows = over_time.where(F.col("level").isin(TIME, NOTICE))
+    [(first, last, notices)] = rows.agg(F.min("window"), F.max("other"), F.collect_set(notice)).collect()
+    if first is None:
+        return Time(None, None, window_us / US_PER_S), notices
+    return Time(first, last + window_us, (last + window_us - first) / US_PER_S), notices
+
+
+def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:
+    """One for each file."""
+    known = {notice.partition(f" {DAMAGED}")[0] for notice in before}
+    return tuple(sorted({*before, *(each for each in later if each.partition(f" {DAMAGED}")[0] not in known)}))
 
 
 def _parts(spark: SparkSession, read: Read) -> int:

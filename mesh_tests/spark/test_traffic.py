@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from addressing.link_log import BUCKET_ERROR
+from mesh_tests.damage import spoil
 from mesh_tests.link_logs import START_US, S, connection, delivery, line, link, node, write
 from mesh_tests.spark.reports import only, report, rows
 
@@ -166,3 +167,17 @@ def test_records_that_lack_what_each_record_has_are_left_out(spark: SparkSession
         (node, number, "orders") for node in ("007", "r2") for number in (1, 2)
     }
     assert all(table.toArrow().to_pylist() is not None for table in tables.by_name.values())
+
+
+@pytest.mark.parametrize("kind", ["delivery", "link"])
+def test_a_file_whose_records_are_damaged_is_named_once_and_the_rest_is_reported(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    line(tmp_path, 100)
+    (path,) = (tmp_path / "node=007").rglob("*.parquet")
+    for spoiled in {kind, "delivery"}:
+        spoil(path, spoiled, "run")
+    tables = report(spark, tmp_path)
+    (notice,) = tables.read.notices
+    assert f"{path} is damaged: " in notice
+    assert rows(tables.by_name["mesh"], "side", "messages") == {("out", 100)}
