@@ -237,6 +237,18 @@ def test_windows_get_wider_only_where_a_table_would_be_too_long() -> None:
     assert wider["mesh"] == 2 * WINDOW_US
 
 
+def test_connections_are_counted_by_run_to_know_how_wide_windows_must_be() -> None:
+    level = next(level for level in LEVELS if level.name == "connections")
+    runs = [("r1", 1), *((f"r{number}", 1) for number in range(2, 12))]
+    links = [("r1", number) for number in range(1, 1001)] + [(node, 1) for node, _ in runs[1:]]
+    rows = [
+        {"node": node, "run": 1, "link": number, "connection": number, "address": "a", "user": None, "peer": 0}
+        for node, number in links
+    ]
+    table = pyarrow.Table.from_pylist([{**row, "is_wanted": True} for row in rows])
+    assert level.things(Facts.of(table, sorted(runs), is_cut=False)) == 2 * len(links)
+
+
 @pytest.mark.parametrize(
     ("said", "messages", "size_bytes", "max_us"),
     [
