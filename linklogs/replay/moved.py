@@ -75,7 +75,7 @@ class Moved:
             outgoing=_numbers(table, "outgoing"),
             # What is told at the end of a second is of that second.
             at_us=_numbers(table, "at_us") - ahead_us - (kind == _TRAFFIC),
-            messages=numpy.clip(_numbers(table, "count", 1), 0, _MOST),
+            messages=numpy.clip(_numbers(table, "count", 1), 1, _MOST),
             size_bytes=numpy.clip(_numbers(table, "size_bytes"), 0, _LARGEST),
             took_us=numpy.clip(_numbers(table, "took_us"), 0, _LARGEST),
         )

@@ -252,7 +252,8 @@ def test_connections_are_counted_by_run_to_know_how_wide_windows_must_be() -> No
 @pytest.mark.parametrize(
     ("said", "messages", "size_bytes", "max_us"),
     [
-        ({"count": -5}, 0, 100, 1000),
+        ({"count": -5}, 1, 100, 1000),
+        ({"count": 0}, 1, 100, 1000),
         ({"count": 2**62}, 2**32 - 1, 100, 1000),
         ({"size_bytes": -1}, 1, 0, 1000),
         ({"size_bytes": 2**63 - 1}, 1, 2**50, 1000),
