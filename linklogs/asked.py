@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from linklogs.moments import Span
 
 US_PER_S = 1_000_000
+LONGEST_S = 366 * 86_400
+"""Of a window."""
 
 
 def zone_of(text: str) -> ZoneInfo:
@@ -27,11 +29,11 @@ def span_of(since: str | None, until: str | None, tz: ZoneInfo) -> Span:
 
 
 def window_us_of(seconds: float) -> int:
-    """Raise ValueError for a window without length."""
-    window_us = round(seconds * US_PER_S)
-    if window_us < 1:
-        raise ValueError("--window must be longer than 0")
-    return window_us
+    """Raise ValueError for a window without length, or of more than a year."""
+    # Also of what is no number at all, which is neither less nor more.
+    if not 1 <= seconds * US_PER_S <= LONGEST_S * US_PER_S:
+        raise ValueError(f"--window is {seconds:g} s: must be longer than 0, and 366 days at most")
+    return round(seconds * US_PER_S)
 
 
 def _us(text: str | None, option: str, tz: ZoneInfo) -> int | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-FAILURES = (PySparkException, Py4JError)
-"""What any call of Spark may raise."""
+FAILURES = (PySparkException, Py4JError, ConnectionError)
+"""What any call of Spark may raise; the last when its Java is gone."""
+GONE = "Spark's Java ended in the middle of it, as it does without memory: spark.driver.memory says how much it has"
 
 _FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] .*? reading file (\S+?)\.\s")
 _SAYS = re.compile(r"^(?:\S*(?:Exception|Error): )?(\[[A-Z_.]+\] .+|.+)$")
@@ -16,7 +17,13 @@ _SAYS = re.compile(r"^(?:\S*(?:Exception|Error): )?(\[[A-Z_.]+\] .+|.+)$")
 
 def sentence(error: Exception) -> str:
     """With the file, where it is one that could not be read."""
-    text = str(error)
+    try:
+        text = str(error)
+    except FAILURES:
+        # What some say they ask Java for.
+        return GONE
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return GONE
     found = _FILE.search(text + "\n")
     if found is not None:
         return f"{found[1]} is torn, or no Parquet file: take it away, and the others can be read"

@@ -13,15 +13,18 @@ from typing import Final
 import numpy
 import pyarrow
 
+from linklogs.footers import first_line
 from linklogs.moments import Span
 from linklogs.replay.codes import ALL, CAME, FAILED, PAIR, PARTS, QUEUE, QUEUE_PART, WENT, WHAT_BITS, Numbers
-from linklogs.replay.files import AT_ONCE, BadFile, files
+from linklogs.replay.files import AT_ONCE, BadFile, files, shown
 from linklogs.replay.grouping import Groups, changes, numbered
 from linklogs.replay.histograms import BUCKETS, bucket_of_each, pairs_of
 from linklogs.replay.moved import COLUMNS, Moved
-from linklogs.replay.sums import Sums, packed_by
+from linklogs.replay.sums import Sums, noticed, packed_by
 from linklogs.replay.telling import MOVED
 
+DAMAGED: Final = "is damaged"
+"""Of a file, behind its name."""
 _WHATS: Final = 1 << WHAT_BITS
 _SIDES: Final = 8
 _COPY: Final = PARTS.index("copy")
@@ -44,12 +47,16 @@ class Adding:
     ahead_us: Mapping[str, int]
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        for moved in _gathered(self._pieces(batches)):
+        notices: list[str] = []
+        for moved in _gathered(self._pieces(batches, notices)):
             adder = Adder(moved, moved.at_us // self.window_us * self.window_us)
             sums = Sums.joined([adder.sides(), adder.failed(), adder.all()])
             yield packed_by(sums.window // self.widest_us % self.parts, sums)
+        if notices:
+            yield noticed(notices)
 
-    def _pieces(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[Moved]:
+    def _pieces(self, batches: Iterator[pyarrow.RecordBatch], notices: list[str]) -> Iterator[Moved]:
+        """To ``notices`` goes a sentence for each file that is damaged; one that is no link log was told of before."""
         for file in files(batches):
             if isinstance(file, BadFile):
                 continue
@@ -57,8 +64,8 @@ class Adding:
             try:
                 for table in file.pieces(MOVED, COLUMNS):
                     yield Moved.of(table, runs, ahead_us).within(self.span)
-            except (pyarrow.ArrowException, OSError):
-                continue
+            except (pyarrow.ArrowException, OSError) as error:
+                notices.append(f"{shown(file.path)} {DAMAGED}: {first_line(error)}; what lies before that counts")
 
 
 @dataclass(frozen=True, slots=True)

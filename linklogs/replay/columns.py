@@ -1,4 +1,4 @@
-"""Columns made of columns: the window of a time, whether a pattern fits, a rate. Built-in functions only."""
+"""Columns made of columns: the window of a time, whether a pattern or a span fits, a rate. Built-in functions only."""
 
 from __future__ import annotations
 
@@ -8,12 +8,25 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from linklogs.moments import Span
+
 US_PER_S = 1_000_000
 
 
 def window(at_us: Column, window_us: int) -> Column:
     """The beginning, in us."""
     return F.floor(at_us / F.lit(window_us)) * F.lit(window_us)
+
+
+def within(at_us: Column, span: Span) -> Column:
+    """Whether that was in the span."""
+    return touches(at_us, at_us + 1, span)
+
+
+def touches(at_us: Column, until_us: Column, span: Span) -> Column:
+    """Whether what lasted from one time to another, null for ever, lasted in the span too."""
+    began = F.lit(True) if span.to_us is None else at_us < span.to_us
+    return began if span.from_us is None else began & F.coalesce(until_us > span.from_us, F.lit(True))
 
 
 def like(name: str, pattern: str | None) -> Column:

@@ -30,6 +30,8 @@ FLOWS: Final = "flows"
 LATENCY: Final = "latency"
 TIME: Final = "time"
 """One row: the first window in ``window``, the last in ``other``."""
+NOTICE: Final = "notice"
+"""A row for each file of which something could not be read: in ``what`` a sentence."""
 
 Columns: TypeAlias = Mapping[str, pyarrow.Array]
 Keys: TypeAlias = Callable[["Of"], tuple[Numbers, Callable[[Numbers], Columns]]]
@@ -93,6 +95,13 @@ def _connections(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     return key, columns
 
 
+def _connections_of(facts: Facts) -> int:
+    """Numbers of connections are of one run each."""
+    known = facts.connection != UNKNOWN
+    run, connection = (facts.key // facts.links_of_a_run)[known], facts.connection[known]
+    return len(numpy.unique(run * (connection.max(initial=0) + 1) + connection))
+
+
 def _links(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
     number, links = numbered(of.sums.link)
     runs = max(1, len(of.facts.runs))
@@ -153,7 +162,7 @@ LEVELS: Final = (
         ("node", "run", "connection", "side"),
         lambda of: of.where(of.fact(of.facts.connection) != UNKNOWN),
         _connections,
-        lambda facts: len(numpy.unique(facts.connection)) * max(1, len(facts.runs)),
+        lambda facts: 2 * _connections_of(facts),
     ),
     Level("links", ("node", "run", "link", "side"), lambda of: of, _links, lambda facts: len(facts.key)),
     Level("addresses", ("address", "side", "peer"), Of.crossing, _addresses, lambda facts: 3 * len(facts.addresses)),
@@ -172,7 +181,9 @@ class OverTime:
     windows_us: Mapping[str, int]
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        sums = unpacked(batches)
+        sums, notices = unpacked(batches)
+        if notices:
+            yield Rows(NOTICE, len(notices)).batch({"what": pyarrow.array(notices)})
         if sums is None:
             return
         of = Of.links(sums, self.facts)
@@ -190,7 +201,7 @@ class InAll:
     seconds: float
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        sums = unpacked(batches)
+        sums, _ = unpacked(batches)
         if sums is None:
             return
         of = Of.links(sums, self.facts)

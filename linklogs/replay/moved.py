@@ -31,6 +31,11 @@ COLUMNS: Final = (
 _TRAFFIC: Final = MOVED.index(Kind.TRAFFIC)
 _MESSAGE: Final = MOVED.index(Kind.MESSAGE)
 _NONE: Final = -1
+END_US: Final = 1 << 53
+"""The year 2255: beyond it dividing by a window is not exact any more, and some way further no table has times."""
+_MOST: Final = (1 << 32) - 1
+_LARGEST: Final = 1 << 50
+"""What a record says of sums: more than any does, and still so little that adding up many cannot overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,11 @@ class Moved:
 
     @classmethod
     def of(cls, table: pyarrow.Table, runs: Mapping[int, int], ahead_us: int) -> Moved:
-        """``runs``: places by the number of the run, of this node; ``ahead_us``: what its clock is ahead."""
+        """``runs``: places by the number of the run, of this node; ``ahead_us``: what its clock is ahead.
+
+        Records that tell no time, or one that cannot be, are left out; sums that cannot be are cut to what can.
+        """
+        table = _in_time(table)
         kind, event = _words(table, "kind", MOVED), _words(table, "event", WHATS)
         outcome = _words(table, "outcome", WHATS)
         is_message = kind == _MESSAGE
@@ -66,9 +75,9 @@ class Moved:
             outgoing=_numbers(table, "outgoing"),
             # What is told at the end of a second is of that second.
             at_us=_numbers(table, "at_us") - ahead_us - (kind == _TRAFFIC),
-            messages=_numbers(table, "count", 1),
-            size_bytes=_numbers(table, "size_bytes"),
-            took_us=numpy.maximum(_numbers(table, "took_us"), 0),
+            messages=numpy.clip(_numbers(table, "count", 1), 1, _MOST),
+            size_bytes=numpy.clip(_numbers(table, "size_bytes"), 0, _LARGEST),
+            took_us=numpy.clip(_numbers(table, "took_us"), 0, _LARGEST),
         )
 
     def within(self, span: Span) -> Moved:
@@ -86,6 +95,13 @@ class Moved:
         if len(parts) == 1:
             return parts[0]
         return cls(*(numpy.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+
+def _in_time(table: pyarrow.Table) -> pyarrow.Table:
+    at_us = _numbers(table, "at_us", _NONE)
+    if at_us.min(initial=0) >= 0 and at_us.max(initial=0) < END_US:
+        return table
+    return table.filter(pyarrow.array((at_us >= 0) & (at_us < END_US)))
 
 
 def _numbers(table: pyarrow.Table, name: str, null: int = 0) -> Numbers:

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from linklogs.moments import Span
+from linklogs.replay.moved import END_US
 from linklogs.replay.telling import BETWEEN, FILE
 
 
@@ -34,7 +35,7 @@ class Read:
             F.sum(F.when(is_file, F.col("count"))).alias("records"),
             F.sum(F.when(is_file, F.col("size_bytes"))).alias("size_bytes"),
             F.min(F.when(is_file, F.col("at_us"))).alias("first_us"),
-            F.max(F.when(is_file, F.col("last_us"))).alias("last_us"),
+            F.max(F.when(is_file & (F.col("last_us") < END_US), F.col("last_us"))).alias("last_us"),
             F.collect_set("notice").alias("notices"),
             F.collect_set("replaces").alias("replaces"),
         )

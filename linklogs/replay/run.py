@@ -4,20 +4,22 @@ them share is computed here; each of them when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from linklogs.finding import NoLogs
+from linklogs.moments import Span
 from linklogs.reading import Logs, files
 from linklogs.replay import clocks, credit, endings, neighbors, paths, queues, runs, sharing, traffic
-from linklogs.replay.adding import Adding
-from linklogs.replay.columns import US_PER_S, like
+from linklogs.replay.adding import DAMAGED, Adding
+from linklogs.replay.columns import US_PER_S, like, touches, within
 from linklogs.replay.facts import Facts, known
-from linklogs.replay.levels import TIME, WHOLE, InAll, OverTime
+from linklogs.replay.levels import NOTICE, TIME, WHOLE, InAll, OverTime
+from linklogs.replay.moved import END_US
 from linklogs.replay.read import Read
 from linklogs.replay.rows import ROWS
 from linklogs.replay.sums import PACKED
@@ -86,41 +88,60 @@ class Shared:
         return {**in_all, "latency": traffic.latency(self.in_all), **traffic.by_window(self.over_time)}
 
     def others(self) -> dict[str, DataFrame]:
-        said, links = self.said, self.wanted_links()
+        said, then, links = self.said, self.then(), self.wanted_links()
+        of_links, span = self.of_wanted(then), self.params.logs.span
         window_us, seconds = self.params.window_us, self.time.seconds
         flows, over_time = traffic.flows(self.in_all), traffic.flows(self.over_time)
         moved = traffic.moved(self.in_all)
         cost = paths.costs(said)
         cheapest = self.params.cheapest if self.params.cheapest is not None else paths.told_paths(said)
+        outages = neighbors.outages(said, over_time, window_us)
+        outages = outages.where(touches(F.col("at_us"), F.col("until_us"), span))
         of_queues = queues.things(said, self.params.address)
         return {
-            "credit": credit.starved(said, links, seconds),
-            "credit_by_window": credit.starved_by_window(said, links, window_us),
-            "queues": queues.in_all(said, flows, of_queues),
-            "queues_by_window": queues.by_window(said, over_time, of_queues, window_us),
+            "credit": credit.starved(of_links, links, seconds),
+            "credit_by_window": credit.starved_by_window(of_links, links, window_us),
+            "queues": queues.in_all(self.until(), flows, of_queues),
+            "queues_by_window": queues.by_window(then, over_time, of_queues, window_us),
             "takers": sharing.takers(moved, links, self.nodes),
             "talkers": sharing.talkers(moved, links),
             "peers": sharing.peers(connections(said)),
-            "outages": endings.explained(neighbors.outages(said, over_time, window_us), said),
-            "link_state": neighbors.history(said),
+            "outages": endings.explained(outages, said),
+            "link_state": neighbors.history(said).where(within(F.col("at_us"), span)),
             "circuits": paths.circuits(flows, links, cheapest, cost),
             "edges": paths.edges(flows, links, cost, seconds),
             "runs": runs.runs(said, self.nodes),
-            "missing": runs.missing(said, flows),
-            "drops": runs.drops(said, links),
-            "noteworthy": sharing.noteworthy(over_time, links, MOST_NOTEWORTHY),
+            "missing": runs.missing(then, flows),
+            "drops": runs.drops(of_links, links),
+            "noteworthy": sharing.noteworthy(self.of_wanted(over_time), links, MOST_NOTEWORTHY),
         }
 
     def wanted_links(self) -> DataFrame:
         return self.links.where(like("address", self.params.address))
 
+    def of_wanted(self, rows: DataFrame) -> DataFrame:
+        """Those of links that are asked for."""
+        if self.params.address is None:
+            return rows
+        keys = ["node", "run", "link"]
+        return rows.join(F.broadcast(self.wanted_links().select(*keys)), keys, "left_semi")
+
+    def then(self) -> DataFrame:
+        """What was said in the time that is asked for; what was said before tells what was there then."""
+        return self.said.where(within(F.col("at_us"), self.params.logs.span))
+
+    def until(self) -> DataFrame:
+        """The same, and all before it: of a queue that did not change since, its depth is still what was said last."""
+        return self.said.where(within(F.col("at_us"), Span(None, self.params.logs.span.to_us)))
+
 
 def run(spark: SparkSession, params: Params) -> Tables:
     """Raise NoLogs where nothing can be read."""
     of_files, rows, read = _read(files(spark, params.logs))
-    if not read.runs:
-        raise NoLogs(f"nothing in {params.logs.path} can be read{_first_of(read.notices)}")
-    told = rows.where(F.col("kind") != FILE)
+    if not read.records and read.notices:
+        found = f"the first reason of {len(read.notices):,}: {read.notices[0]}"
+        raise NoLogs(f"nothing in {params.logs.path} can be read; {found}")
+    told = rows.where((F.col("kind") != FILE) & F.col("run").isNotNull() & _is_in_time())
     ahead_us = clocks.ahead_us(told)
     said = clocks.corrected(told, ahead_us)
     of_links, of_nodes = _kept(links(said)), nodes(said)
@@ -131,7 +152,8 @@ def run(spark: SparkSession, params: Params) -> Tables:
         params.window_us, max(windows_us.values()), _parts(spark, read), params.logs.span, facts.by_node(), ahead_us
     )
     over_time = _kept(_over_time(of_files, adding, OverTime(facts, windows_us)))
-    time = time_of(over_time, params.window_us)
+    time, notices = _time_and_notices(over_time, params.window_us)
+    read = replace(read, notices=_all_of(read.notices, notices))
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
     in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
     shared = Shared(said, over_time, in_all, of_links, of_nodes, params, time)
@@ -140,12 +162,25 @@ def run(spark: SparkSession, params: Params) -> Tables:
     return Tables(shown, time, windows_us, read, [rows, of_links, over_time, in_all])
 
 
-def time_of(over_time: DataFrame, window_us: int) -> Time:
-    """From the first window with traffic to the last."""
-    found = over_time.where(F.col("level") == TIME).agg(F.min("window"), F.max("other")).first()
-    if found is None or found[0] is None:
-        return Time(None, None, window_us / US_PER_S)
-    return Time(found[0], found[1] + window_us, (found[1] + window_us - found[0]) / US_PER_S)
+def _is_in_time() -> Column:
+    """False without a time, as with one that cannot be."""
+    return F.col("at_us").between(0, END_US - 1)
+
+
+def _time_and_notices(over_time: DataFrame, window_us: int) -> tuple[Time, list[str]]:
+    """From the first window with traffic to the last; and what could not be read of it."""
+    notice = F.when(F.col("level") == NOTICE, F.col("what"))
+    rows = over_time.where(F.col("level").isin(TIME, NOTICE))
+    [(first, last, notices)] = rows.agg(F.min("window"), F.max("other"), F.collect_set(notice)).collect()
+    if first is None:
+        return Time(None, None, window_us / US_PER_S), notices
+    return Time(first, last + window_us, (last + window_us - first) / US_PER_S), notices
+
+
+def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:
+    """One for each file."""
+    known = {notice.partition(f" {DAMAGED}")[0] for notice in before}
+    return tuple(sorted({*before, *(each for each in later if each.partition(f" {DAMAGED}")[0] not in known)}))
 
 
 def _read(of_files: DataFrame) -> tuple[DataFrame, DataFrame, Read]:
@@ -166,10 +201,6 @@ def _read(of_files: DataFrame) -> tuple[DataFrame, DataFrame, Read]:
 
 def _paths(rows: DataFrame) -> list[str]:
     return [row.file for row in rows.where(F.col("kind") == FILE).select("file").collect()]
-
-
-def _first_of(notices: tuple[str, ...]) -> str:
-    return f"; the first reason of {len(notices):,}: {notices[0]}" if notices else ": there is no file of link logs"
 
 
 def _parts(spark: SparkSession, read: Read) -> int:

@@ -12,9 +12,10 @@ import pyarrow.ipc
 
 from linklogs.replay.codes import Numbers
 
-PACKED: Final = "part int, sums binary"
-"""Sums of one part, as Arrow writes them to a file: for Spark one value, which it has no need to look into."""
-_PACKED: Final = pyarrow.schema([("part", pyarrow.int32()), ("sums", pyarrow.binary())])
+PACKED: Final = "part int, sums binary, notice string"
+"""Sums of one part, as Arrow writes them to a file: for Spark one value, which it has no need to look into. Or instead
+of them ``notice``: what of a file could not be read, and why."""
+_PACKED: Final = pyarrow.schema([("part", pyarrow.int32()), ("sums", pyarrow.binary()), ("notice", pyarrow.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,26 @@ def packed_by(parts: Numbers, sums: Sums) -> pyarrow.RecordBatch:
     """PACKED, a row for each different number of ``parts``."""
     found = numpy.unique(parts)
     packed = [sums.where(parts == part).packed() if len(found) > 1 else sums.packed() for part in found]
-    columns = [pyarrow.array(found, pyarrow.int32()), pyarrow.array(packed, pyarrow.binary())]
-    return pyarrow.RecordBatch.from_arrays(columns, schema=_PACKED)
+    return _packed(found, packed, [None] * len(found))
 
 
-def unpacked(batches: Iterable[pyarrow.RecordBatch]) -> Sums | None:
-    """Of batches with a column `sums`, all as one; None if there are none."""
-    found = [Sums.unpacked(each.as_buffer()) for batch in batches for each in batch["sums"]]
-    return Sums.joined(found) if found else None
+def noticed(notices: Sequence[str]) -> pyarrow.RecordBatch:
+    """PACKED, of no sums."""
+    count = len(notices)
+    return _packed(numpy.zeros(count, numpy.int32), [None] * count, notices)
+
+
+def _packed(parts: Numbers, sums: Sequence[bytes | None], notices: Sequence[str | None]) -> pyarrow.RecordBatch:
+    values = zip((parts, sums, notices), _PACKED.types, strict=True)
+    return pyarrow.RecordBatch.from_arrays([pyarrow.array(each, kind) for each, kind in values], schema=_PACKED)
+
+
+def unpacked(batches: Iterable[pyarrow.RecordBatch]) -> tuple[Sums | None, list[str]]:
+    """Of batches with a column `sums`, all as one, None if there are none; and their notices."""
+    found: list[Sums] = []
+    notices: list[str] = []
+    for batch in batches:
+        found += [Sums.unpacked(each.as_buffer()) for each in batch["sums"] if each.is_valid]
+        if "notice" in batch.schema.names:
+            notices += batch["notice"].drop_null().to_pylist()
+    return Sums.joined(found) if found else None, notices

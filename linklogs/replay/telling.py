@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow
 
 from addressing.link_log import COLUMNS, Kind
+from linklogs.footers import first_line
 from linklogs.replay.files import WORDS, BadFile, File, files, shown
 
 MOVED: Final = (Kind.DELIVERY.value, Kind.TRAFFIC.value, Kind.MESSAGE.value)
@@ -55,7 +56,7 @@ def _tables(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
         try:
             told = [_of_node(piece, file.node) for piece in file.pieces(TOLD, _NAMES)]
         except (pyarrow.ArrowException, OSError) as error:
-            yield _row(file.node, {"notice": f"{shown(file.path)} is damaged: {error}"})
+            yield _row(file.node, {"notice": f"{shown(file.path)} is damaged: {first_line(error)}"})
             continue
         yield from (*told, _of_file(file))
 

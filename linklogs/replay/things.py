@@ -57,7 +57,7 @@ def nodes(said: DataFrame) -> DataFrame:
 
 def _things(said: DataFrame, kind: Kind, keys: tuple[str, ...], facts: tuple[str, ...]) -> DataFrame:
     return (
-        said.where(F.col("kind") == kind.value)
+        said.where((F.col("kind") == kind.value) & F.col(keys[-1]).isNotNull())
         .groupBy(*keys)
         .agg(
             *(_last(name).alias(name) for name in facts),

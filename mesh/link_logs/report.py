@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,7 @@ def _made(name: str, tables: Tables, order: Order, step: Step) -> pa.Table:
 @contextmanager
 def _session(order: Order) -> Iterator[SparkSession]:
     """What the JVM says on its stderr goes to spark.log: it says much before it knows how much it shall say."""
+    from linklogs.failures import FAILURES
     from linklogs.on_cluster import is_cluster, modules_given, settings
     from linklogs.session import open_session
 
@@ -135,7 +136,9 @@ def _session(order: Order) -> Iterator[SparkSession]:
         with modules_given(spark) if is_cluster(order.master) else nullcontext():
             yield spark
     finally:
-        spark.stop()
+        # Where its Java is gone there is nothing to stop, and why it went is told already.
+        with suppress(*FAILURES):
+            spark.stop()
 
 
 @contextmanager

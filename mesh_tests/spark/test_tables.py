@@ -231,3 +231,60 @@ def test_files_without_a_column_are_read_with_those_that_have_it(spark: SparkSes
     parquet.write_table(old, path)
     row = only(report(spark, tmp_path).by_name["links"])
     assert (row.user, row.accepted, row.released) == (None, 1, 1)
+
+
+def test_what_was_told_before_and_after_the_time_of_a_report_is_not_in_its_sums(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    told = [
+        row
+        for second in (5, 105, 205)
+        for row in (
+            at(second, "credit", link=1, starved_us=2 * S, cause="takers"),
+            at(second, "drop", link=1, count=2, cause="stalled"),
+            at(second, "node", event="lost", count=10),
+            at(second, "neighbor", event="closed", neighbor=f"r{second}", cause="silent"),
+            at(second + 1, "neighbor", event="opened", neighbor=f"r{second}", cost=1),
+            at(second, "queue", event="changed", queue=7, depth_count=second, depth_bytes=0, oldest_us=0),
+        )
+    ]
+    queue = at(0, "queue", event="opened", queue=7, address="a")
+    write(tmp_path, "r1", [*PRODUCER, queue, *told, *(delivery(second, 1, 0) for second in (5, 100, 105, 205))])
+    tables = report(spark, tmp_path, from_us=START_US + 100 * S, to_us=START_US + 110 * S).by_name
+    assert rows(tables["credit"], "starved_us", "times", "share") == {(2 * S, 1, 0.2)}
+    assert [row.starved_us for row in tables["credit_by_window"].collect()] == [2 * S]
+    assert rows(tables["drops"], "messages") == {(2,)}
+    assert rows(tables["missing"], "lost", "moved", "told") == {(10, 2, 6)}
+    assert rows(tables["outages"], "neighbor") == {("r105",)}
+    assert rows(tables["link_state"], "neighbor", "event") == {("r105", "closed"), ("r105", "opened")}
+    assert rows(tables["queues"], "last_messages") == {(105,)}
+    assert rows(tables["queues_by_window"], "last_messages") == {(105,)}
+
+
+@pytest.mark.parametrize(("from_s", "count"), [(3, 1), (4, 0)])
+def test_an_outage_that_was_not_over_when_the_time_of_a_report_began_is_in_it(
+    spark: SparkSession, tmp_path: Path, from_s: int, count: int
+) -> None:
+    outage = [
+        at(2, "neighbor", event="closed", neighbor="r2", cause="silent"),
+        at(4, "neighbor", event="opened", neighbor="r2", cost=1),
+    ]
+    write(tmp_path, "r1", [*PRODUCER, *outage])
+    assert report(spark, tmp_path, from_us=START_US + from_s * S).by_name["outages"].count() == count
+
+
+def test_a_report_of_some_addresses_has_nothing_of_links_of_others(spark: SparkSession, tmp_path: Path) -> None:
+    told = [
+        row
+        for number in (1, 2)
+        for row in (
+            at(1, "credit", link=number, starved_us=S, cause="takers"),
+            at(1, "drop", link=number, count=2, cause="stalled"),
+            delivery(1, number, 0, outcome="rejected"),
+        )
+    ]
+    write(tmp_path, "r1", [*PRODUCER, link(2, "producer", "incoming", address="b"), *told])
+    tables = report(spark, tmp_path, address="b").by_name
+    for name in ("credit", "credit_by_window", "drops"):
+        assert rows(tables[name], "link", "address") == {(2, "b")}, name
+    assert rows(tables["noteworthy"], "incoming", "address") == {(2, "b")}

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from addressing.link_log import BUCKET_ERROR
+from mesh_tests.damage import spoil
 from mesh_tests.link_logs import START_US, S, connection, delivery, line, link, node, write
 from mesh_tests.spark.reports import only, report, rows
 
@@ -143,3 +144,40 @@ def test_only_records_of_the_time_count(spark: SparkSession, tmp_path: Path) -> 
     line(tmp_path, 30)
     table = report(spark, tmp_path, from_us=START_US + 10 * S, to_us=START_US + 20 * S).by_name["mesh"]
     assert only(table, side="in").messages == 10
+
+
+NO_RECORDS = (
+    {**delivery(1, 1, 0), "at_us": None},
+    {**delivery(1, 1, 0), "at_us": 1 << 62},
+    {**delivery(1, 1, 0), "at_us": -1},
+    {**link(1, "producer", "incoming", address="b"), "link": None},
+    {**link(2, "producer", "incoming", address="b"), "run": None},
+    {**link(3, "circuit", "outgoing", name="c1", address="b"), "at_us": None},
+    {**link(4, "producer", "incoming", address="b"), "at_us": 1 << 62},
+)
+
+
+def test_records_that_lack_what_each_record_has_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    line(tmp_path, 100)
+    write(tmp_path, "007", [*NO_RECORDS], name="1-1")
+    tables = report(spark, tmp_path)
+    assert (tables.time.from_us, tables.time.seconds) == (START_US, 30.0)
+    assert rows(tables.by_name["mesh"], "side", "messages") == {("in", 100), ("out", 100)}
+    assert rows(tables.by_name["links"], "node", "link", "address") == {
+        (node, number, "orders") for node in ("007", "r2") for number in (1, 2)
+    }
+    assert all(table.toArrow().to_pylist() is not None for table in tables.by_name.values())
+
+
+@pytest.mark.parametrize("kind", ["delivery", "link"])
+def test_a_file_whose_records_are_damaged_is_named_once_and_the_rest_is_reported(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    line(tmp_path, 100)
+    (path,) = (tmp_path / "node=007").rglob("*.parquet")
+    for spoiled in {kind, "delivery"}:
+        spoil(path, spoiled, "run")
+    tables = report(spark, tmp_path)
+    (notice,) = tables.read.notices
+    assert f"{path} is damaged: " in notice
+    assert rows(tables.by_name["mesh"], "side", "messages") == {("out", 100)}

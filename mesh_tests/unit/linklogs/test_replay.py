@@ -235,3 +235,40 @@ def test_windows_get_wider_only_where_a_table_would_be_too_long() -> None:
     wider = widened(known, windows * WINDOW_US, WINDOW_US)
     assert wider["links"] == 6 * WINDOW_US
     assert wider["mesh"] == 2 * WINDOW_US
+
+
+def test_connections_are_counted_by_run_to_know_how_wide_windows_must_be() -> None:
+    level = next(level for level in LEVELS if level.name == "connections")
+    runs = [("r1", 1), *((f"r{number}", 1) for number in range(2, 12))]
+    links = [("r1", number) for number in range(1, 1001)] + [(node, 1) for node, _ in runs[1:]]
+    rows = [
+        {"node": node, "run": 1, "link": number, "connection": number, "address": "a", "user": None, "peer": 0}
+        for node, number in links
+    ]
+    table = pyarrow.Table.from_pylist([{**row, "is_wanted": True} for row in rows])
+    assert level.things(Facts.of(table, sorted(runs), is_cut=False)) == 2 * len(links)
+
+
+@pytest.mark.parametrize(
+    ("said", "messages", "size_bytes", "max_us"),
+    [
+        ({"count": -5}, 1, 100, 1000),
+        ({"count": 0}, 1, 100, 1000),
+        ({"count": 2**62}, 2**32 - 1, 100, 1000),
+        ({"size_bytes": -1}, 1, 0, 1000),
+        ({"size_bytes": 2**63 - 1}, 1, 2**50, 1000),
+        ({"took_us": 2**63 - 1}, 1, 100, 2**50),
+        ({"count": None, "size_bytes": None, "took_us": None}, 1, 0, 0),
+    ],
+)
+def test_sums_that_cannot_be_are_cut_to_what_can(
+    tmp_path: Path, said: dict[str, int], messages: int, size_bytes: int, max_us: int
+) -> None:
+    count = 3
+    write(tmp_path, "r1", [delivery(0, 1, 2, **said) for _ in range(count)])
+    found = replayed(tmp_path, facts(), dict.fromkeys([level.name for level in LEVELS], WINDOW_US), 1, Span())
+    for row in found:
+        if row["level"] == "links":
+            sums = row["messages"], row["size_bytes"], row["max_us"], row["accepted"]
+            assert sums == (count * messages, count * size_bytes, max_us, count * messages)
+            assert 0 <= row["p50_us"] <= max_us

@@ -61,9 +61,10 @@ def test_a_zone_that_is_none_is_said() -> None:
         order_of(options(tz="Mars/Olympus"))
 
 
-def test_a_window_of_nothing_is_said() -> None:
-    with pytest.raises(ValueError, match="--window must be longer than 0"):
-        order_of(options(window=0.0))
+@pytest.mark.parametrize("window", [0.0, -1.0, 367 * 86_400.0, float("inf"), float("nan")])
+def test_a_window_of_nothing_or_of_for_ever_is_said(window: float) -> None:
+    with pytest.raises(ValueError, match=r"--window is \S+ s: must be longer than 0, and 366 days at most"):
+        order_of(options(window=window))
 
 
 def test_a_directory_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
