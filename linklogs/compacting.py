@@ -24,7 +24,7 @@ from linklogs.naming import HOUR_US, UNREAD, files_in, hours, size_of
 SETTLED_US: Final = 300_000_000
 """After the end of an hour, until all of its spools have become files."""
 
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 32 << 20
 """Of a merged file. Readers hold whole files in memory, several at a time, and read each on one core."""
 
 _LOCK: Final = ".compacting"
