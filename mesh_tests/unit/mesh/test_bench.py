@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import resource
 import signal
@@ -281,16 +280,35 @@ def test_a_process_that_is_gone_uses_nothing() -> None:
         meter.check_pid(ended.pid)
 
 
+def mapping_child() -> subprocess.Popen[str]:
+    """A process that, told to, has 64 MiB for a moment: of its own, so that nothing else comes or goes in it."""
+    script = """
+import mmap
+print(input(), flush=True)
+input()
+held, piece = mmap.mmap(-1, 64 << 20), bytes(1 << 20)
+for _ in range(64):
+    held.write(piece)
+held.close()
+print("gone", flush=True)
+input()
+"""
+    return subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def test_a_peak_outlasts_the_memory_that_made_it() -> None:
-    gauge = Meter([os.getpid()])
-    gauge.forget_peaks()
-    before = gauge.peak_bytes()[0]
-    # Not of the heap, where there may be as much that is free.
-    held = mmap.mmap(-1, 64 << 20)
-    for _ in range(64):
-        held.write(bytes(1 << 20))
-    held.close()
-    assert gauge.peak_bytes()[0] - before > 32 << 20
+    with mapping_child() as child:
+        assert child.stdin
+        assert child.stdout
+        print("ready", file=child.stdin, flush=True)
+        assert child.stdout.readline() == "ready\n"
+        gauge = Meter([child.pid])
+        gauge.forget_peaks()
+        before = gauge.peak_bytes()[0]
+        print("map", file=child.stdin, flush=True)
+        assert child.stdout.readline() == "gone\n"
+        assert gauge.resident_bytes()[0] - before < 32 << 20 < gauge.peak_bytes()[0] - before
+        child.communicate("end\n")
 
 
 # Many
