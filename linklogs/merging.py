@@ -1,4 +1,4 @@
-"""Several files of the link log become one, in bounded memory, a kind after the other as in each of them.
+"""Several files of the link log become one, in bounded memory, with the row groups of any other.
 
 Of the snapshots of a run, which each file opens with, the first is kept, and of the others the record of the node: what
 was live at any later time follows from the records between.
@@ -19,13 +19,15 @@ from pyarrow import compute, parquet
 from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY, Event, Kind
 from linklogs.live_files import MERGED, replaced_by
 from linklogs.naming import SUFFIX, UNREAD
-from linklogs.parquet import SCHEMA, open_writer
+from linklogs.parquet import MOVED, SCHEMA, TOLD, open_writer
 from linklogs.private_files import replacing
 
 DRAFT: Final = ".merging"
 GROUP_ROWS: Final = 1 << 19
 
-_MANY: Final = (Kind.DELIVERY, Kind.TRAFFIC, Kind.MESSAGE)
+Kinds = tuple[Kind, ...]
+_GROUPS: Final[tuple[Kinds, ...]] = (TOLD, *((kind,) for kind in MOVED))
+"""Kinds that share row groups."""
 _TEXT: Final = [column.name for column in COLUMNS if column.type == "string"]
 _OF_THE_FILE: Final = (REPLACES_KEY.encode(), b"ARROW:schema")
 
@@ -45,9 +47,9 @@ class Source:
     def described(self) -> Mapping[bytes, bytes]:
         return self.footer.metadata or {}
 
-    def groups_of(self, kind: Kind) -> list[int]:
+    def groups_of(self, kinds: Kinds) -> list[int]:
         """Row groups that may have such records."""
-        return [group for group in range(self.footer.num_row_groups) if _may_have(self.footer.row_group(group), kind)]
+        return [group for group in range(self.footer.num_row_groups) if _may_have(self.footer.row_group(group), kinds)]
 
     @contextmanager
     def opened(self) -> Iterator[parquet.ParquetFile]:
@@ -82,8 +84,8 @@ def merge(hour: Path, sources: Sequence[Source]) -> None:
         replacing(target, hour / f"{UNREAD}{target.name}{DRAFT}") as file,
         _closing(open_writer(file, _text(described))) as writer,
     ):
-        for kind in Kind:
-            for table in _gathered(_of_kind(sources, kind)):
+        for kinds in _GROUPS:
+            for table in _gathered(_of_kinds(sources, kinds)):
                 writer.write_table(table, row_group_size=GROUP_ROWS)
 
 
@@ -118,9 +120,9 @@ def _fits(found: pyarrow.Schema) -> bool:
     return "kind" in found.names and all(wanted.get(field.name) == str(field.type) for field in found)
 
 
-def _may_have(group: parquet.RowGroupMetaData, kind: Kind) -> bool:
+def _may_have(group: parquet.RowGroupMetaData, kinds: Kinds) -> bool:
     stated = _stated_kinds(group)
-    return stated is None or stated[0] <= kind <= stated[1]
+    return stated is None or any(stated[0] <= kind <= stated[1] for kind in kinds)
 
 
 def _stated_kinds(group: parquet.RowGroupMetaData) -> tuple[str, str] | None:
@@ -129,43 +131,45 @@ def _stated_kinds(group: parquet.RowGroupMetaData) -> tuple[str, str] | None:
     return (stated.min, stated.max) if stated is not None and stated.has_min_max else None
 
 
-def _of_kind(sources: Sequence[Source], kind: Kind) -> Iterator[pyarrow.Table]:
+def _of_kinds(sources: Sequence[Source], kinds: Kinds) -> Iterator[pyarrow.Table]:
     runs: set[int] = set()
     for source in sources:
-        groups = source.groups_of(kind)
-        if groups or kind not in _MANY:
+        if groups := source.groups_of(kinds):
+            begun: set[int] = set()
             with source.opened() as file:
                 for group in groups:
-                    yield _rows(file, group, kind, runs)
-                if kind not in _MANY:
-                    runs |= _runs(source, file)
+                    found = _rows(file, group, kinds, runs)
+                    begun |= _begun(found) if kinds == TOLD else set()
+                    yield found
+            runs |= begun
 
 
-def _rows(file: parquet.ParquetFile, group: int, kind: Kind, runs: set[int]) -> pyarrow.Table:
+def _rows(file: parquet.ParquetFile, group: int, kinds: Kinds, runs: set[int]) -> pyarrow.Table:
     """Without what is live of ``runs``, which have a snapshot already."""
-    found = file.read_row_group(group, _columns_of(file, kind))
-    if _stated_kinds(file.metadata.row_group(group)) != (kind, kind):
-        found = found.filter(compute.equal(found["kind"], kind))
-    if kind is not Kind.NODE and runs and {"event", "run"} <= set(found.column_names):
+    found = file.read_row_group(group, _columns_of(file, kinds))
+    stated = _stated_kinds(file.metadata.row_group(group))
+    if stated is None or stated[0] != stated[1] or stated[0] not in kinds:
+        found = found.filter(compute.is_in(found["kind"], pyarrow.array(kinds, pyarrow.string())))
+    if runs and {"event", "run"} <= set(found.column_names):
         is_live = compute.fill_null(compute.equal(found["event"], Event.LIVE), False)
         is_known = compute.is_in(found["run"], pyarrow.array(sorted(runs), pyarrow.int64()))
-        found = found.filter(compute.invert(compute.and_(is_live, is_known)))
+        is_node = compute.equal(found["kind"], Kind.NODE)
+        found = found.filter(compute.or_(is_node, compute.invert(compute.and_(is_live, is_known))))
     return _in_schema(found)
 
 
-def _columns_of(file: parquet.ParquetFile, kind: Kind) -> list[str] | None:
+def _columns_of(file: parquet.ParquetFile, kinds: Kinds) -> list[str] | None:
     """Of kinds with many records only those that they fill in: all that is null takes as much memory as numbers do."""
-    if kind not in _MANY:
+    if kinds == TOLD:
         return None
-    return [column.name for column in COLUMNS if (kind in column.kinds or not column.kinds)
+    return [column.name for column in COLUMNS if (set(kinds) & set(column.kinds) or not column.kinds)
             and column.name in file.schema_arrow.names]  # fmt: skip
 
 
-def _runs(source: Source, file: parquet.ParquetFile) -> set[int]:
-    """Of which there is a snapshot in this file."""
-    wanted = [name for name in ("kind", "event", "run") if name in file.schema_arrow.names]
-    rows = [row for group in source.groups_of(Kind.NODE) for row in file.read_row_group(group, wanted).to_pylist()]
-    return {row["run"] for row in rows if (row["kind"], row.get("event")) == (Kind.NODE, Event.LIVE)}
+def _begun(told: pyarrow.Table) -> set[int]:
+    """Runs of which a snapshot is there."""
+    is_snapshot = compute.and_(compute.equal(told["kind"], Kind.NODE), compute.equal(told["event"], Event.LIVE))
+    return set(told["run"].filter(is_snapshot).to_pylist())
 
 
 def _in_schema(found: pyarrow.Table) -> pyarrow.Table:

@@ -1,6 +1,7 @@
 """How does a file of the link log lie on the disk? The columns as Arrow types, and a Parquet writer that packs them.
 
-A batch becomes a row group, and has records of one kind: readers skip what they do not want by the statistics of it.
+A batch becomes a row group: all that was told is one, and of what was moved each kind has its own. Readers skip what
+they do not want by the statistics of it.
 Text is handed over as numbers of words, which is how Parquet keeps it; in the file it is plain text.
 """
 
@@ -14,13 +15,18 @@ import numpy
 import pyarrow
 from pyarrow import parquet
 
-from addressing.link_log import COLUMNS, MESH_KEY, NODE_KEY, RUN_KEY, SCHEMA_VERSION, VERSION_KEY
+from addressing.link_log import COLUMNS, MESH_KEY, NODE_KEY, RUN_KEY, SCHEMA_VERSION, VERSION_KEY, Kind
 
 TEXT: Final = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
 _TYPES: Final = {"string": TEXT, "int64": pyarrow.int64()}
 
 SCHEMA: Final = pyarrow.schema([(column.name, _TYPES[column.type]) for column in COLUMNS])
 """Of a batch. Readers of a file see text where this has words by number."""
+
+MOVED: Final = (Kind.DELIVERY, Kind.TRAFFIC, Kind.MESSAGE)
+"""Kinds with many records."""
+TOLD: Final = tuple(kind for kind in Kind if kind not in MOVED)
+"""Kinds with few. Small files are mostly footer, which names each column of each row group: so they share one."""
 
 RISING: Final = ("at_us", "took_us")
 """Columns with too many values for a dictionary, and small steps between them."""

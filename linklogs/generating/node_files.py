@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy
 import pyarrow
@@ -14,10 +15,14 @@ from addressing.link_log import Event, Kind
 from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns, Depths
 from linklogs.generating.plan import Array, Life, Plan
 from linklogs.naming import UNREAD, directory_of, file_name, hour_of
-from linklogs.parquet import SCHEMA, batch_of_rows, metadata, open_writer, same
+from linklogs.parquet import SCHEMA, TEXT, batch_of_rows, metadata, open_writer, same
 
 MOST_RECORDS = 16 * 1024 * 1024 // 32
 """In a file: as many slots of 32 bytes as make 16 MiB."""
+
+_WITH_TEXT: Final = pyarrow.schema(
+    [(field.name, pyarrow.string() if field.type == TEXT else field.type) for field in SCHEMA]
+)
 
 
 class NodeFiles:
@@ -36,6 +41,7 @@ class NodeFiles:
         self._queues = plan.queues.of_life(place)
         self._rows_us = self._life.rows.column("at_us").to_numpy()
         self._waiting: list[Columns] = []
+        self._told: list[pyarrow.RecordBatch] = []
         self._depths: list[Depths] = []
         self._missed: list[tuple[Array, Array, Array]] = []
         self._writer: parquet.ParquetWriter | None = None
@@ -108,12 +114,12 @@ class NodeFiles:
         self._write()
         self._tell(self._rows(self._begun_us, at_us))
         if self._depths:
-            self._writer.write_batch(self._batches.depths(self, Depths.joined(self._depths), Event.CHANGED))
+            self._told.append(self._batches.depths(self, Depths.joined(self._depths), Event.CHANGED))
             self._depths.clear()
-        for each in self._missed:
-            self._writer.write_batch(self._batches.missed(self, *each))
+        self._told += [self._batches.missed(self, *each) for each in self._missed]
         self._missed.clear()
         self._report_lost(at_us)
+        self._write_told()
         self._writer.close()
         self._writer = None
         os.replace(self._path.with_name(UNREAD + self._path.name), self._path)
@@ -134,15 +140,15 @@ class NodeFiles:
         self._snapshot(at_us, depths)
 
     def _snapshot(self, at_us: int, depths: Array) -> None:
-        assert self._writer is not None
-        self._writer.write_batch(batch_of_rows([self._itself(at_us)]))
+        self._told.append(batch_of_rows([self._itself(at_us)]))
         is_live = (self._rows_us < at_us) & (self._life.until_us > at_us)
         live = self._life.rows.take(pyarrow.array(numpy.flatnonzero(is_live)))
         self._tell(_replaced(live, event=Event.LIVE, at_us=at_us, starved_us=0))
         if len(self._queues):
             now = numpy.full(len(self._queues), at_us)
             found = Depths(self._queues, now, *depths[:, self._queues])
-            self._writer.write_batch(self._batches.depths(self, found, Event.LIVE))
+            self._told.append(self._batches.depths(self, found, Event.LIVE))
+        self._write_told()
 
     def _itself(self, at_us: int) -> dict[str, str | int | None]:
         life, clock_us = self._life, self._clock_us(at_us)
@@ -163,14 +169,12 @@ class NodeFiles:
         return self._life.rows.slice(first, last - first)
 
     def _tell(self, rows: pyarrow.RecordBatch) -> None:
-        assert self._writer is not None
         at_us = pyarrow.array(self.by_its_clock(rows.column("at_us").to_numpy()))
         run = pyarrow.array(numpy.full(len(rows), self.run_us))
-        for each in by_kind(rows.set_column(2, "at_us", at_us).set_column(3, "run", run)):
-            self._writer.write_batch(each)
+        self._told.append(rows.set_column(2, "at_us", at_us).set_column(3, "run", run))
 
     def _write(self) -> None:
-        """All that waits, in row groups of one kind."""
+        """All that waits of what was moved, in row groups of one kind."""
         assert self._writer is not None or not self._waiting
         for kind in (DELIVERIES, MOVES):
             parts = [each for each in self._waiting if each.kind == kind]
@@ -180,6 +184,13 @@ class NodeFiles:
                 self._in_file += len(columns)
                 self.records += len(columns)
         self._waiting.clear()
+
+    def _write_told(self) -> None:
+        """As one row group, if there is anything."""
+        told = _as_one(self._told)
+        if len(told) and self._writer is not None:
+            self._writer.write_table(told)
+        self._told.clear()
 
     def _kept(self, made: Columns) -> Columns:
         """Without what the node had no room for."""
@@ -193,15 +204,13 @@ class NodeFiles:
     def _report_lost(self, at_us: int) -> None:
         if self.lost > self._reported_lost and self._writer is not None:
             row = {**self._itself(at_us), "event": Event.LOST, "count": self.lost - self._reported_lost}
-            self._writer.write_batch(batch_of_rows([row]))
+            self._told.append(batch_of_rows([row]))
             self._reported_lost = self.lost
 
 
-def by_kind(rows: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
-    kinds = rows.column("kind").cast(pyarrow.string()).dictionary_encode()
-    codes = kinds.indices.to_numpy()
-    for code in range(len(kinds.dictionary)):
-        yield rows.take(pyarrow.array(numpy.flatnonzero(codes == code)))
+def _as_one(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
+    """With the words of these records alone: those of the whole life of a node would be in each of its files."""
+    return pyarrow.Table.from_batches(batches, SCHEMA).cast(_WITH_TEXT).combine_chunks().cast(SCHEMA)
 
 
 def _replaced(rows: pyarrow.RecordBatch, *, event: str, at_us: int, starved_us: int) -> pyarrow.RecordBatch:

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy
 import pyarrow
 from pyarrow import parquet
 
 from addressing.link_log import COLUMNS, RUN_KEY, Kind
 from linklogs.footers import NO_LINK_LOG, first_line, replaces, times, wrong
+from linklogs.replay.codes import Numbers
 
 AT_ONCE: Final = 1 << 20
 """Records of a piece at most; with all that is made of them, some 200 MB."""
@@ -69,20 +71,21 @@ class File:
         names = self.parquet.schema_arrow.names
         for group, kind in enumerate(self._kinds(names.index("kind"))):
             if kind is None:
-                yield from self._of_group(group, kinds, [name for name in columns if name in names])
+                yield from self._of_mixed(group, kinds, [name for name in columns if name in names])
             elif kind in kinds:
                 filled = [name for name in columns if name in names and kind in FILLED[name]]
-                yield from self._of_group(group, (), filled)
+                yield from self._of_group(group, filled)
 
-    def _of_group(self, group: int, kinds: Sequence[str], columns: Sequence[str]) -> Iterator[pyarrow.Table]:
-        """``kinds``: of all that are in the group, those to be kept; none for all."""
+    def _of_mixed(self, group: int, kinds: Sequence[str], columns: Sequence[str]) -> Iterator[pyarrow.Table]:
+        """Of a group of several kinds; it is not read any further where it has none of those."""
+        if any(len(_kept(each, kinds)) for each in self._of_group(group, ["kind"])):
+            for table in self._of_group(group, columns):
+                kept = _kept(table, kinds)
+                yield table if len(kept) == len(table) else table.take(pyarrow.array(kept))
+
+    def _of_group(self, group: int, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
         for batch in self.parquet.iter_batches(AT_ONCE, row_groups=[group], columns=columns, use_threads=False):
-            table = pyarrow.Table.from_batches([batch])
-            if kinds:
-                kind = table["kind"].combine_chunks()
-                is_kept = pyarrow.compute.is_in(kind.dictionary, pyarrow.array(kinds, pyarrow.string()))
-                table = table.filter(is_kept.take(kind.indices))
-            yield table
+            yield pyarrow.Table.from_batches([batch])
 
     def _kinds(self, column: int) -> Iterator[str | None]:
         """Of each group of rows the one kind of all its records, None where there are several or nobody knows."""
@@ -94,6 +97,13 @@ class File:
                 continue
             least, largest = kind.statistics.min, kind.statistics.max
             yield least if least == largest and least in KINDS else None
+
+
+def _kept(table: pyarrow.Table, kinds: Sequence[str]) -> Numbers:
+    """The places of records of these kinds."""
+    kind = table["kind"].combine_chunks()
+    is_kept = numpy.array([word in kinds for word in kind.dictionary.to_pylist()] + [False])
+    return numpy.flatnonzero(is_kept[kind.indices.fill_null(len(is_kept) - 1).to_numpy()])
 
 
 def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[File | BadFile]:

@@ -1,4 +1,4 @@
-"""Records of a spool as a file of Parquet: a row group for each kind, what is live before what happened."""
+"""Records of a spool as a file of Parquet: a row group of what was told, then one of each kind of what was moved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow
 
 from addressing.link_log import DROPPED_KEY, Kind
 from addressing.link_log_ring import DELIVERY, KINDS, OUTCOMES, PARTS, TRAFFIC
-from linklogs.parquet import batch, batch_of_rows, metadata, open_writer, same
+from linklogs.parquet import TOLD, batch, batch_of_rows, metadata, open_writer, same
 from linklogs.writer.rows import Row, parse
 from linklogs.writer.slots import Slots, Span, at_us, records, text_of, text_spans
 from linklogs.writer.spool import Content, joined
@@ -41,9 +41,8 @@ def _groups(content: Content, redact: Callable[[Row], Row], began_us: int) -> It
     live = [redact({**row, "at_us": began_us}) for row in content.head.live]
     rows = live + [redact(row) for row in _text_rows(slots, times, spans)]
     run = content.head.owner.run
-    for kind in Kind:
-        if alike := [{**row, "run": run} for row in rows if row["kind"] == kind]:
-            yield batch_of_rows(alike)
+    if told := [{**row, "run": run} for kind in TOLD for row in rows if row["kind"] == kind]:
+        yield batch_of_rows(told)
     yield from _slot_groups(slots, times, records(slots, spans), run)
 
 
