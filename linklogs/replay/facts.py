@@ -39,13 +39,15 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Of links, in the order of ``key``: run, and link within it. ``runs`` are (node, run).
+    """Of links, in the order of ``key``: run, and link within it. ``runs`` are (node, run): first those ``told`` of,
+    then of each node a run None, which all its records have of whose run no file tells.
 
     ``peer``: who is beyond a link at the edge of the mesh, a place in PEERS; else UNKNOWN.
     ``is_cut``: the report is of some links only, and what is of no known link is of none of those.
     """
 
-    runs: tuple[tuple[str, int], ...]
+    runs: tuple[tuple[str, int | None], ...]
+    told: int
     key: Numbers
     links_of_a_run: int
     is_wanted: Numbers
@@ -58,8 +60,8 @@ class Facts:
     is_cut: bool
 
     @classmethod
-    def of(cls, table: pyarrow.Table, runs: Sequence[tuple[str, int]], *, is_cut: bool) -> Facts:
-        """``table`` has the columns of `known`."""
+    def of(cls, table: pyarrow.Table, runs: Sequence[tuple[str, int]], nodes: Sequence[str], *, is_cut: bool) -> Facts:
+        """``table`` has the columns of `known`; ``nodes``: all that have files."""
         places = {run: place for place, run in enumerate(runs)}
         whose = zip(table["node"].to_pylist(), table["run"].to_pylist(), strict=True)
         run = numpy.array([places[each] for each in whose], numpy.int64)
@@ -72,7 +74,8 @@ class Facts:
         key = (run * most + link)[order]
         wanted = numpy.array(ordered["is_wanted"].to_pylist(), bool)
         rest = _filled(ordered["connection"]), _filled(ordered["peer"])
-        return cls(tuple(runs), key, most, wanted, *rest, address, user, addresses, users, is_cut)
+        all_runs = (*runs, *((node, None) for node in nodes))
+        return cls(all_runs, len(runs), key, most, wanted, *rest, address, user, addresses, users, is_cut)
 
     def places(self, run: Numbers, link: Numbers) -> Numbers:
         """Where a link is in the arrays; UNKNOWN for one of which nothing was told."""
@@ -83,9 +86,9 @@ class Facts:
         is_known = (self.key[place] == key) & (run >= 0) & (link < self.links_of_a_run)
         return numpy.where(is_known, place, UNKNOWN)
 
-    def by_node(self) -> dict[str, dict[int, int]]:
+    def by_node(self) -> dict[str, dict[int | None, int]]:
         """By node, then by the number of a run, its place."""
-        found: dict[str, dict[int, int]] = {}
+        found: dict[str, dict[int | None, int]] = {}
         for place, (node, run) in enumerate(self.runs):
             found.setdefault(node, {})[run] = place
         return found

@@ -146,7 +146,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
     said = clocks.corrected(told, ahead_us)
     of_links, of_nodes = _kept(links(said)), nodes(said)
     wanted = known(of_links, of_nodes, params.address).toArrow()
-    facts = Facts.of(wanted, read.runs, is_cut=params.address is not None)
+    facts = Facts.of(wanted, read.runs, read.nodes, is_cut=params.address is not None)
     windows_us = widened(facts, read.span_us(params.logs.span), params.window_us)
     adding = Adding(
         params.window_us, max(windows_us.values()), _parts(spark, read), params.logs.span, facts.by_node(), ahead_us

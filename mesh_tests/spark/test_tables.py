@@ -171,6 +171,17 @@ def test_records_that_were_lost_are_a_share_of_all(spark: SparkSession, tmp_path
     assert (row.lost, row.moved, row.told, row.share) == (5, 10, 5, 0.25)
 
 
+def test_records_of_runs_that_no_file_tells_of_are_missing_too(spark: SparkSession, tmp_path: Path) -> None:
+    write(
+        tmp_path, "r1", [*PRODUCER, *(delivery(1, 1, 0) for _ in range(7)), *(delivery(1, 1, 0, run=9) for _ in "10")]
+    )
+    table = report(spark, tmp_path).by_name["missing"]
+    assert rows(table, "node", "run", "lost", "moved", "told", "untold", "share") == {
+        ("r1", RUN, 0, 7, 3, 0, 0.0),
+        ("r1", None, 0, 0, 0, 2, 1.0),
+    }
+
+
 def test_drops_are_told_by_link_and_cause(spark: SparkSession, tmp_path: Path) -> None:
     dropped = [at(1, "drop", link=1, count=4, cause="full"), at(2, "drop", link=1, count=1, cause="full")]
     write(tmp_path, "r1", [*PRODUCER, *dropped])

@@ -51,7 +51,7 @@ def facts(*, wanted: tuple[int, ...] = tuple(LINKS), is_cut: bool = False) -> Fa
          ("peer", pyarrow.int32()), ("is_wanted", pyarrow.bool_())]
     )  # fmt: skip
     table = pyarrow.Table.from_pylist(rows, schema)
-    return Facts.of(table, [(node, RUN) for node in NODES], is_cut=is_cut)
+    return Facts.of(table, [(node, RUN) for node in NODES], NODES, is_cut=is_cut)
 
 
 def as_spark_has_them(root: Path) -> Iterator[pyarrow.RecordBatch]:
@@ -189,6 +189,19 @@ def test_records_of_several_kinds_may_lie_together(tmp_path: Path) -> None:
     assert [row["messages"] for row in made if row["level"] == FLOWS and row["side"] == "all"] == [1]
 
 
+def test_records_of_a_run_that_no_file_tells_of_are_counted_by_node_and_in_nothing_else(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", [delivery(1, 1, 2), *(delivery(1, 1, 2, run=9) for _ in range(3))])
+    write(tmp_path, "r2", [delivery(1, 1, 2, run=None), delivery(1, 1, 2, run=9, outcome="released")])
+    assert path.exists()
+    made = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, Span())
+    whole = [row for row in made if row.get("in_all")]
+    counted = {(row["node"], row["run"]): row["messages"] for row in whole if row["side"] == "all"}
+    assert counted == {("r1", RUN): 1, ("r1", None): 3, ("r2", None): 2}
+    others = {row["level"] for row in made if row["side"] != "all" and (row["node"], row["run"]) != ("r1", RUN)}
+    assert others <= {"mesh", "routers", "addresses", "users", TIME, WHOLE, LATENCY}
+    assert {row["messages"] for row in whole if row["level"] in ("mesh", "routers", "addresses", "users")} == {1}
+
+
 def names() -> list[str]:
     return [level.name for level in LEVELS]
 
@@ -246,7 +259,7 @@ def test_connections_are_counted_by_run_to_know_how_wide_windows_must_be() -> No
         for node, number in links
     ]
     table = pyarrow.Table.from_pylist([{**row, "is_wanted": True} for row in rows])
-    assert level.things(Facts.of(table, sorted(runs), is_cut=False)) == 2 * len(links)
+    assert level.things(Facts.of(table, sorted(runs), [], is_cut=False)) == 2 * len(links)
 
 
 @pytest.mark.parametrize(
