@@ -98,8 +98,9 @@ def _connections(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
 def _connections_of(facts: Facts) -> int:
     """Numbers of connections are of one run each."""
     known = facts.connection != UNKNOWN
-    run, connection = (facts.key // facts.links_of_a_run)[known], facts.connection[known]
-    return len(numpy.unique(run * (connection.max(initial=0) + 1) + connection))
+    number, connections = numbered(facts.connection[known])
+    run = facts.key[known] // max(1, len(facts.links))
+    return len(numpy.unique(run * len(connections) + number))
 
 
 def _links(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pyarrow
 import pytest
 
@@ -15,7 +16,7 @@ from linklogs.moments import Span
 from linklogs.parquet import batch_of_rows, metadata, open_writer
 from linklogs.replay import adding
 from linklogs.replay.adding import Adding
-from linklogs.replay.facts import Facts
+from linklogs.replay.facts import UNKNOWN, Facts
 from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, TIME, WHOLE, InAll, OverTime
 from linklogs.replay.telling import FILE, telling
 from linklogs.replay.windows import MOST_ROWS, widened
@@ -260,6 +261,24 @@ def test_connections_are_counted_by_run_to_know_how_wide_windows_must_be() -> No
     ]
     table = pyarrow.Table.from_pylist([{**row, "is_wanted": True} for row in rows])
     assert level.things(Facts.of(table, sorted(runs), [], is_cut=False)) == 2 * len(links)
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 32, 1 << 62, (1 << 63) - 1])
+def test_numbers_of_links_and_connections_may_be_any(number: int) -> None:
+    runs = [(f"r{place}", 1) for place in range(1, 9)]
+    rows = [
+        {"node": node, "run": 1, "link": link, "connection": abs(link), "address": node, "user": None, "peer": 0}
+        for node, _ in runs
+        for link in (number, 7)
+    ]
+    table = pyarrow.Table.from_pylist([{**row, "is_wanted": True} for row in rows])
+    known = Facts.of(table, runs, [], is_cut=False)
+    asked = numpy.array([0, 7, 7, 3, 3, -1]), numpy.array([7, number, number - 1, 8, 0, 7])
+    places = known.places(*asked)
+    assert [known.addresses.words[known.address[place]] for place in places[:2]] == ["r1", "r8"]
+    assert list(places[2:]) == [UNKNOWN] * 4
+    level = next(level for level in LEVELS if level.name == "connections")
+    assert level.things(known) == 2 * len(rows)
 
 
 @pytest.mark.parametrize(
