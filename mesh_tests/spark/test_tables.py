@@ -299,3 +299,11 @@ def test_a_report_of_some_addresses_has_nothing_of_links_of_others(spark: SparkS
     for name in ("credit", "credit_by_window", "drops"):
         assert rows(tables[name], "link", "address") == {(2, "b")}, name
     assert rows(tables["noteworthy"], "incoming", "address") == {(2, "b")}
+
+
+def test_an_outage_of_a_report_of_addresses_counts_what_failed_of_those(spark: SparkSession, tmp_path: Path) -> None:
+    lost = at(2, "neighbor", event="closed", neighbor="r2", cause="silent")
+    failed = [delivery(3, number, 0, outcome="released") for number in (1, 1, 2)]
+    write(tmp_path, "r1", [*PRODUCER, link(2, "producer", "incoming", address="b"), lost, *failed])
+    for address, count in ((None, 3), ("a", 2), ("b", 1), ("c", 0)):
+        assert rows(report(spark, tmp_path, address=address).by_name["outages"], "failed") == {(count,)}, address
