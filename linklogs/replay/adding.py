@@ -35,7 +35,8 @@ _MANY: Final = PARTS.index("many")
 class Adding:
     """From node, path and content of files to PACKED sums, those of a window in one of ``parts``.
 
-    ``runs``: by node, then by number, the place of each; ``ahead_us``: by node, what its clock is ahead;
+    ``runs``: by node, then by number, the place of each, and by None that of all others;
+    ``ahead_us``: by node, what its clock is ahead;
     ``widest_us``: windows as wide as that are whole in a part.
     """
 
@@ -43,7 +44,7 @@ class Adding:
     widest_us: int
     parts: int
     span: Span
-    runs: Mapping[str, Mapping[int, int]]
+    runs: Mapping[str, Mapping[int | None, int]]
     ahead_us: Mapping[str, int]
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

@@ -39,15 +39,18 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Of links, in the order of ``key``: run, and link within it. ``runs`` are (node, run).
+    """Of links, in the order of ``key``: run, and place in ``links`` within it. ``runs`` are (node, run): first those
+    ``told`` of, then of each node a run None, which all its records have of whose run no file tells.
 
+    ``links``: all numbers of links, rising. A file may have any, and times the runs they would not fit.
     ``peer``: who is beyond a link at the edge of the mesh, a place in PEERS; else UNKNOWN.
     ``is_cut``: the report is of some links only, and what is of no known link is of none of those.
     """
 
-    runs: tuple[tuple[str, int], ...]
+    runs: tuple[tuple[str, int | None], ...]
+    told: int
     key: Numbers
-    links_of_a_run: int
+    links: Numbers
     is_wanted: Numbers
     connection: Numbers
     peer: Numbers
@@ -58,34 +61,35 @@ class Facts:
     is_cut: bool
 
     @classmethod
-    def of(cls, table: pyarrow.Table, runs: Sequence[tuple[str, int]], *, is_cut: bool) -> Facts:
-        """``table`` has the columns of `known`."""
+    def of(cls, table: pyarrow.Table, runs: Sequence[tuple[str, int]], nodes: Sequence[str], *, is_cut: bool) -> Facts:
+        """``table`` has the columns of `known`; ``nodes``: all that have files."""
         places = {run: place for place, run in enumerate(runs)}
         whose = zip(table["node"].to_pylist(), table["run"].to_pylist(), strict=True)
         run = numpy.array([places[each] for each in whose], numpy.int64)
-        link = table["link"].to_numpy()
-        most = int(link.max(initial=0)) + 1
-        order = numpy.argsort(run * most + link)
+        links, number = numpy.unique(table["link"].to_numpy(), return_inverse=True)
+        key = run * len(links) + number
+        order = numpy.argsort(key)
         ordered = table.take(pyarrow.array(order))
         address, addresses = _words(ordered["address"])
         user, users = _words(ordered["user"])
-        key = (run * most + link)[order]
         wanted = numpy.array(ordered["is_wanted"].to_pylist(), bool)
         rest = _filled(ordered["connection"]), _filled(ordered["peer"])
-        return cls(tuple(runs), key, most, wanted, *rest, address, user, addresses, users, is_cut)
+        all_runs = (*runs, *((node, None) for node in nodes))
+        return cls(all_runs, len(runs), key[order], links, wanted, *rest, address, user, addresses, users, is_cut)
 
     def places(self, run: Numbers, link: Numbers) -> Numbers:
         """Where a link is in the arrays; UNKNOWN for one of which nothing was told."""
         if not len(self.key):
             return numpy.full(len(run), UNKNOWN)
-        key = run * self.links_of_a_run + link
+        number = numpy.minimum(numpy.searchsorted(self.links, link), len(self.links) - 1)
+        key = run * len(self.links) + number
         place = numpy.minimum(numpy.searchsorted(self.key, key), len(self.key) - 1)
-        is_known = (self.key[place] == key) & (run >= 0) & (link < self.links_of_a_run)
+        is_known = (self.key[place] == key) & (self.links[number] == link)
         return numpy.where(is_known, place, UNKNOWN)
 
-    def by_node(self) -> dict[str, dict[int, int]]:
+    def by_node(self) -> dict[str, dict[int | None, int]]:
         """By node, then by the number of a run, its place."""
-        found: dict[str, dict[int, int]] = {}
+        found: dict[str, dict[int | None, int]] = {}
         for place, (node, run) in enumerate(self.runs):
             found.setdefault(node, {})[run] = place
         return found

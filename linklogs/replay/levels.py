@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy
 import pyarrow
 
-from linklogs.replay.codes import OTHER, PAIR, QUEUE, SIDES, WENT, WHATS, Numbers
+from linklogs.replay.codes import ALL, OTHER, PAIR, QUEUE, SIDES, WENT, WHATS, Numbers
 from linklogs.replay.facts import PEERS, UNKNOWN, Facts
 from linklogs.replay.grouping import numbered
 from linklogs.replay.histograms import least_of_each, wide_of_each
@@ -47,7 +47,7 @@ class Of:
 
     @classmethod
     def links(cls, sums: Sums, facts: Facts) -> Of:
-        of_links = sums.where((sums.side <= WENT) & (sums.run >= 0))
+        of_links = sums.where((sums.side <= WENT) & _is_told(sums, facts))
         place = facts.places(of_links.run, of_links.link)
         if not facts.is_cut:
             return cls(of_links, facts, place)
@@ -98,8 +98,9 @@ def _connections(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
 def _connections_of(facts: Facts) -> int:
     """Numbers of connections are of one run each."""
     known = facts.connection != UNKNOWN
-    run, connection = (facts.key // facts.links_of_a_run)[known], facts.connection[known]
-    return len(numpy.unique(run * (connection.max(initial=0) + 1) + connection))
+    number, connections = numbered(facts.connection[known])
+    run = facts.key[known] // max(1, len(facts.links))
+    return len(numpy.unique(run * len(connections) + number))
 
 
 def _links(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
@@ -156,7 +157,7 @@ class Level:
 
 LEVELS: Final = (
     Level("mesh", ("side", "peer"), Of.crossing, _mesh, lambda facts: 4),
-    Level("routers", ("node", "side"), lambda of: of, _routers, lambda facts: 2 * len(facts.runs)),
+    Level("routers", ("node", "side"), lambda of: of, _routers, lambda facts: 2 * len(facts.nodes())),
     Level(
         "connections",
         ("node", "run", "connection", "side"),
@@ -228,12 +229,19 @@ def _rows(level: Level, of: Of, window_us: int | None, seconds: float = 0) -> It
 US_PER_S: Final = 1_000_000
 
 
+def _is_told(sums: Sums, facts: Facts) -> Numbers:
+    """Of links and queues of a run that no file tells of nobody knows what they are."""
+    is_told: Numbers = (sums.run >= 0) & (sums.run < facts.told)
+    return is_told
+
+
 def _windows(sums: Sums, window_us: int | None) -> Numbers:
     return sums.window * 0 if window_us is None else sums.window // window_us * window_us
 
 
 def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
-    found = sums.where(sums.run >= 0)
+    # How many there are is also told of those that no other table has.
+    found = sums.where(_is_told(sums, facts) | ((sums.run >= 0) & (sums.side == ALL)))
     words = pyarrow.array([*WHATS, None], pyarrow.string())
     columns = {
         **_of_runs(facts, found.run.astype(numpy.int64)),

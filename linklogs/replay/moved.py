@@ -40,7 +40,7 @@ _LARGEST: Final = 1 << 50
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """``run``: the place of the run, counted from 1; 0 of an unknown one. ``incoming`` of a message is its queue."""
+    """``run``: the place of the run, counted from 1; 0 without one. ``incoming`` of a message is its queue."""
 
     run: Numbers
     what: Numbers
@@ -56,8 +56,9 @@ class Moved:
         return len(self.run)
 
     @classmethod
-    def of(cls, table: pyarrow.Table, runs: Mapping[int, int], ahead_us: int) -> Moved:
-        """``runs``: places by the number of the run, of this node; ``ahead_us``: what its clock is ahead.
+    def of(cls, table: pyarrow.Table, runs: Mapping[int | None, int], ahead_us: int) -> Moved:
+        """``runs``: places by the number of the run, of this node, and by None that of all others; ``ahead_us``: what
+        its clock is ahead.
 
         Records that tell no time, or one that cannot be, are left out; sums that cannot be are cut to what can.
         """
@@ -123,10 +124,11 @@ def _words(table: pyarrow.Table, name: str, words: Sequence[str]) -> Numbers:
     return found
 
 
-def _places(run: Numbers, runs: Mapping[int, int]) -> Numbers:
+def _places(run: Numbers, runs: Mapping[int | None, int]) -> Numbers:
     """Mostly all are of one run."""
+    other = runs.get(None, _NONE)
     if len(run) and run[0] == run[-1] and (run == run[0]).all():
-        return numpy.full(len(run), runs.get(int(run[0]), _NONE) + 1, numpy.int64)
+        return numpy.full(len(run), runs.get(int(run[0]), other) + 1, numpy.int64)
     known, inverse = numpy.unique(run, return_inverse=True)
-    places: Numbers = numpy.array([runs.get(int(each), _NONE) + 1 for each in known], numpy.int64)[inverse]
+    places: Numbers = numpy.array([runs.get(int(each), other) + 1 for each in known], numpy.int64)[inverse]
     return places

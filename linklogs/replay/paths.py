@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
 from linklogs.replay.columns import per_s
+from linklogs.replay.presence import WAS_THERE
 
 
 def told_paths(said: DataFrame) -> DataFrame:
@@ -21,10 +22,12 @@ def circuits(flows: DataFrame, links: DataFrame, cheapest: DataFrame, costs: Dat
     """Of each circuit, where it begins: its path, the cheapest one, and what went over it."""
     begun = links.where((F.col("role") == "circuit") & (F.col("direction") == "outgoing") & F.col("path").isNotNull())
     begun = begun.where((F.col("ingress") == F.col("node")) | F.col("ingress").isNull())
-    known = begun.select("node", "run", "link", "address", "egress", "path", "opened_us", "closed_us")
+    known = begun.select("node", "run", "link", "address", "egress", "path", "opened_us", "closed_us", WAS_THERE)
     moved = _went(flows).groupBy("node", "run", "link")
     carried = moved.agg(F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes"))
-    joined = known.join(carried, ["node", "run", "link"], "left").join(cheapest, ["node", "egress"], "left")
+    loaded = known.join(carried, ["node", "run", "link"], "left")
+    there = loaded.where(F.col(WAS_THERE) | F.col("messages").isNotNull()).drop(WAS_THERE)
+    joined = there.join(cheapest, ["node", "egress"], "left")
     priced = joined.join(_priced(joined, costs), ["node", "path"], "left")
     is_other = F.col("path") != F.col("cheapest")
     # Where both cost the same, the way is another, but no detour.

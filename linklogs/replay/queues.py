@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
 from linklogs.replay.columns import like, window
+from linklogs.replay.presence import WAS_THERE
 from linklogs.replay.things import queues as things_of
 
 KEYS = ("node", "run", "queue")
@@ -20,14 +21,16 @@ def things(said: DataFrame, address: str | None) -> DataFrame:
 
 def in_all(said: DataFrame, flows: DataFrame, queues: DataFrame) -> DataFrame:
     """``flows``: of the whole time. Depths are the largest, and the last that was told."""
-    return _named(_depths(said, KEYS).join(_moved(flows, KEYS), list(KEYS), "full"), queues)
+    both = _depths(said, KEYS).join(_moved(flows, KEYS), list(KEYS), "full")
+    # Of one that went before, what was told last is its depth no more.
+    return _named(both, queues).where(F.col(WAS_THERE) | F.col(Event.ENQUEUED.value).isNotNull()).drop(WAS_THERE)
 
 
 def by_window(said: DataFrame, flows: DataFrame, queues: DataFrame, window_us: int) -> DataFrame:
     keys = ("window", *KEYS)
     depths = _depths(said.withColumn("window", window(F.col("at_us"), window_us)), keys)
     both = depths.join(_moved(flows, keys), list(keys), "full")
-    return _named(both.withColumn("window", F.timestamp_micros("window")), queues)
+    return _named(both.withColumn("window", F.timestamp_micros("window")), queues).drop(WAS_THERE)
 
 
 def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
@@ -52,5 +55,5 @@ def _of(event: Event) -> Column:
 
 
 def _named(table: DataFrame, queues: DataFrame) -> DataFrame:
-    facts = queues.select(*KEYS, "address", F.col("name").alias("subscriber"))
+    facts = queues.select(*KEYS, "address", F.col("name").alias("subscriber"), WAS_THERE)
     return table.join(F.broadcast(facts), list(KEYS))

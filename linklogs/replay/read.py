@@ -14,12 +14,14 @@ from linklogs.replay.telling import BETWEEN, FILE
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """``runs`` are (node, run); ``first_us`` and ``last_us``: of all records, None where no file says.
+    """``runs`` are (node, run), ``nodes`` all that have files.
 
+    ``first_us`` and ``last_us``: of all records, None where no file says.
     ``notices``: a sentence for each file that could not be read. ``replaced``: files all of which is in others.
     """
 
     runs: tuple[tuple[str, int], ...]
+    nodes: tuple[str, ...]
     records: int
     size_bytes: int
     first_us: int | None
@@ -42,6 +44,7 @@ class Read:
         found = by_run.collect()
         return cls(
             tuple(sorted((row.node, row.run) for row in found if row.run is not None)),
+            tuple(sorted({row.node for row in found})),
             sum(row.records or 0 for row in found),
             sum(row.size_bytes or 0 for row in found),
             min((row.first_us for row in found if row.first_us is not None), default=None),

@@ -20,6 +20,7 @@ from linklogs.replay.columns import US_PER_S, like, touches, within
 from linklogs.replay.facts import Facts, known
 from linklogs.replay.levels import NOTICE, TIME, WHOLE, InAll, OverTime
 from linklogs.replay.moved import END_US
+from linklogs.replay.presence import WAS_THERE, marked
 from linklogs.replay.read import Read
 from linklogs.replay.rows import ROWS
 from linklogs.replay.sums import PACKED
@@ -84,7 +85,7 @@ class Shared:
     time: Time
 
     def traffic(self) -> dict[str, DataFrame]:
-        in_all = traffic.described(traffic.in_all(self.in_all), self.wanted_links(), connections(self.said))
+        in_all = traffic.described(traffic.in_all(self.in_all), self.wanted_links(), self.connections())
         return {**in_all, "latency": traffic.latency(self.in_all), **traffic.by_window(self.over_time)}
 
     def others(self) -> dict[str, DataFrame]:
@@ -95,9 +96,9 @@ class Shared:
         moved = traffic.moved(self.in_all)
         cost = paths.costs(said)
         cheapest = self.params.cheapest if self.params.cheapest is not None else paths.told_paths(said)
-        outages = neighbors.outages(said, over_time, window_us)
+        outages = neighbors.outages(said, self.of_wanted(over_time), window_us)
         outages = outages.where(touches(F.col("at_us"), F.col("until_us"), span))
-        of_queues = queues.things(said, self.params.address)
+        of_queues = marked(queues.things(said, self.params.address), said, span)
         return {
             "credit": credit.starved(of_links, links, seconds),
             "credit_by_window": credit.starved_by_window(of_links, links, window_us),
@@ -105,7 +106,7 @@ class Shared:
             "queues_by_window": queues.by_window(then, over_time, of_queues, window_us),
             "takers": sharing.takers(moved, links, self.nodes),
             "talkers": sharing.talkers(moved, links),
-            "peers": sharing.peers(connections(said)),
+            "peers": sharing.peers(self.connections().where(WAS_THERE), span),
             "outages": endings.explained(outages, said),
             "link_state": neighbors.history(said).where(within(F.col("at_us"), span)),
             "circuits": paths.circuits(flows, links, cheapest, cost),
@@ -118,6 +119,9 @@ class Shared:
 
     def wanted_links(self) -> DataFrame:
         return self.links.where(like("address", self.params.address))
+
+    def connections(self) -> DataFrame:
+        return marked(connections(self.said), self.said, self.params.logs.span)
 
     def of_wanted(self, rows: DataFrame) -> DataFrame:
         """Those of links that are asked for."""
@@ -144,9 +148,9 @@ def run(spark: SparkSession, params: Params) -> Tables:
     told = rows.where((F.col("kind") != FILE) & F.col("run").isNotNull() & _is_in_time())
     ahead_us = clocks.ahead_us(told)
     said = clocks.corrected(told, ahead_us)
-    of_links, of_nodes = _kept(links(said)), nodes(said)
+    of_links, of_nodes = _kept(marked(links(said), said, params.logs.span)), nodes(said)
     wanted = known(of_links, of_nodes, params.address).toArrow()
-    facts = Facts.of(wanted, read.runs, is_cut=params.address is not None)
+    facts = Facts.of(wanted, read.runs, read.nodes, is_cut=params.address is not None)
     windows_us = widened(facts, read.span_us(params.logs.span), params.window_us)
     adding = Adding(
         params.window_us, max(windows_us.values()), _parts(spark, read), params.logs.span, facts.by_node(), ahead_us

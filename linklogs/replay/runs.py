@@ -23,15 +23,21 @@ def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
 
 
 def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
-    """Of each run: records that were lost for want of room, those that are here, and the share that is missing."""
+    """Of each run: records that were lost for want of room, those that are here, and the share that is missing.
+
+    ``untold``, of no run: records of runs of which no file tells. They are in no other table, and missing there.
+    """
     lost = said.where((F.col("kind") == Kind.NODE.value) & (F.col("event") == Event.LOST.value))
     lost = lost.groupBy("node", "run").agg(F.sum("count").alias("lost"))
-    moved = flows.where(F.col("side") == "all").groupBy("node", "run").agg(F.sum("messages").alias("moved"))
+    counted = flows.where(F.col("side") == "all").groupBy("node", "run").agg(F.sum("messages").alias("records"))
+    moved = F.when(F.col("run").isNotNull(), F.col("records")).alias("moved")
+    untold = F.when(F.col("run").isNull(), F.col("records")).alias("untold")
+    here = counted.select("node", "run", moved, untold)
     told = said.groupBy("node", "run").agg(F.count("*").alias("told"))
-    both = moved.join(told, ["node", "run"], "full").join(lost, ["node", "run"], "full")
-    counted = both.fillna(0, ["moved", "told", "lost"])
-    known = F.col("moved") + F.col("told") + F.col("lost")
-    return counted.withColumn("share", F.try_divide(F.col("lost"), known))
+    both = here.join(told, ["node", "run"], "full").join(lost, ["node", "run"], "full")
+    filled = both.fillna(0, ["moved", "untold", "told", "lost"])
+    gone = F.col("lost") + F.col("untold")
+    return filled.withColumn("share", F.try_divide(gone, F.col("moved") + F.col("told") + gone))
 
 
 def drops(said: DataFrame, links: DataFrame) -> DataFrame:

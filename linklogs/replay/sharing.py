@@ -6,7 +6,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from addressing.link_log import Outcome
+from linklogs.moments import Span
+from linklogs.replay.columns import within
 from linklogs.replay.facts import CLIENT
+from linklogs.replay.presence import WAS_THERE
 
 MOST_TALKERS = 100
 
@@ -24,10 +27,11 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     brokers = nodes.where(F.col("role") == "broker").select("node").distinct()
     of_routers = links.join(F.broadcast(brokers), "node", "left_anti")
     known = of_routers.where(is_taker & is_shared & F.col("address").isNotNull())
-    facts = known.select("address", "treatment", "node", "run", "link", "role", "container", "user")
+    facts = known.select("address", "treatment", "node", "run", "link", "role", "container", "user", WAS_THERE)
     of_address = Window.partitionBy("address")
     joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
-    counted = joined.withColumn("takers", F.count("*").over(of_address))
+    there = joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)).drop(WAS_THERE)
+    counted = there.withColumn("takers", F.count("*").over(of_address))
     share = F.try_divide(F.col("messages"), F.sum("messages").over(of_address))
     return counted.withColumn("share", share).withColumn("times_even", F.col("share") * F.col("takers"))
 
@@ -48,15 +52,16 @@ def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
     return ranked.where(F.col("rank") <= MOST_TALKERS)
 
 
-def peers(connections: DataFrame) -> DataFrame:
-    """Containers that each node was connected to, and how often."""
+def peers(connections: DataFrame, span: Span) -> DataFrame:
+    """Containers that each node was connected to, and how often; ``closed``, of the connections in the time."""
+    closed_us = F.when(within(F.col("closed_us"), span), F.col("closed_us"))
     return connections.groupBy("node", "role", "container").agg(
         F.count("*").alias("connections"),
-        F.count("closed_us").alias("closed"),
+        F.count(closed_us).alias("closed"),
         F.count_distinct("user").alias("users"),
         F.min("opened_us").alias("first_us"),
         F.max("opened_us").alias("last_us"),
-        F.max_by("cause", "closed_us").alias("last_cause"),
+        F.max_by("cause", closed_us).alias("last_cause"),
     )
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, Level
 from linklogs.replay.measures import MEASURES
+from linklogs.replay.presence import WAS_THERE
 from linklogs.replay.things import CONNECTION_FACTS, LINK_FACTS
 
 BY_WINDOW = "_by_window"
@@ -45,13 +46,13 @@ def latency(rows: DataFrame) -> DataFrame:
 
 
 def described(tables: Mapping[str, DataFrame], links: DataFrame, connections: DataFrame) -> dict[str, DataFrame]:
-    """Links and connections with their facts: also those on which nothing moved."""
-    of_links = links.select("node", "run", "link", *LINK_FACTS, *TIMES)
-    of_connections = connections.select("node", "run", "connection", *CONNECTION_FACTS, *TIMES)
+    """Links and connections with their facts: also those that were there and on which nothing moved."""
+    of_links = links.select("node", "run", "link", *LINK_FACTS, *TIMES, WAS_THERE)
+    of_connections = connections.select("node", "run", "connection", *CONNECTION_FACTS, *TIMES, WAS_THERE)
     return {
         **tables,
-        "links": of_links.join(tables["links"], ["node", "run", "link"], "full"),
-        "connections": of_connections.join(tables["connections"], ["node", "run", "connection"], "full"),
+        "links": _there(of_links.join(tables["links"], ["node", "run", "link"], "full")),
+        "connections": _there(of_connections.join(tables["connections"], ["node", "run", "connection"], "full")),
     }
 
 
@@ -60,6 +61,10 @@ def times(table: DataFrame) -> DataFrame:
     for name in [name for name in table.columns if name in SHOWN]:
         table = table.withColumn(name, F.timestamp_micros(name)).withColumnRenamed(name, f"{name[:-3]}_at")
     return table
+
+
+def _there(table: DataFrame) -> DataFrame:
+    return table.where(F.col(WAS_THERE) | F.col("messages").isNotNull()).drop(WAS_THERE)
 
 
 def _of(rows: DataFrame, level: Level) -> DataFrame:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mesh.link_logs import words
+from mesh.link_logs.lost import lacking
 from mesh.link_logs.summary import Summary
 from mesh.link_logs.words import not_accepted
 
@@ -33,18 +34,28 @@ def findings(summary: Summary) -> list[Finding]:
 
 
 def missing(summary: Summary) -> Iterator[Finding]:
-    lost = sum(row["lost"] for row in summary.rows("missing"))
-    if not lost:
+    lost = lacking(summary, "lost")
+    if not lost.records:
         return
-    known = sum(row["moved"] + row["told"] for row in summary.rows("missing"))
-    nodes = ", ".join(sorted({row["node"] for row in summary.rows("missing") if row["lost"]}))
-    share = lost / (lost + known)
+    share, nodes = lost.share, ", ".join(lost.nodes)
     yield Finding(
         0.3 + share / 2,
-        f"{words.share(share)} of the records are missing ({lost:,}, lost at {nodes}); every figure of these nodes "
-        "is too low",
+        f"{words.share(share)} of the records are missing ({lost.records:,}, lost at {nodes}); every figure of these "
+        "nodes is too low",
         "Give the writer a faster disk, or record busy addresses at level `summary`.",
     )
+
+
+def untold(summary: Summary) -> Iterator[Finding]:
+    found = lacking(summary, "untold")
+    if found.records:
+        nodes = ", ".join(found.nodes)
+        yield Finding(
+            0.3 + found.share / 2,
+            f"{words.share(found.share)} of the records ({found.records:,}, of {nodes}) are of runs of which no file "
+            "tells; they are in no table",
+            "What tells of those runs is gone or damaged: see the files that were left out.",
+        )
 
 
 def outages(summary: Summary) -> Iterator[Finding]:
@@ -193,6 +204,7 @@ def left_out(summary: Summary) -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
     missing,
+    untold,
     outages,
     refused,
     starved,

@@ -11,6 +11,7 @@ from jinja2 import Environment
 from addressing.link_log import BUCKET_ERROR
 from mesh.link_logs import drawings, words
 from mesh.link_logs.findings import Finding
+from mesh.link_logs.lost import lacking
 from mesh.link_logs.series import series
 from mesh.link_logs.summary import Summary, format_time
 from mesh.link_logs.terminal import headline
@@ -49,8 +50,6 @@ def _totals(summary: Summary) -> dict[str, Any]:
     """Of what clients sent; zeros where nothing moved."""
     row = summary.row("mesh", side="in", peer="client") or {}
     messages = row.get("messages", 0)
-    lost = sum(each["lost"] for each in summary.rows("missing"))
-    known = sum(each["moved"] + each["told"] for each in summary.rows("missing"))
     return {
         "messages": messages,
         "size_bytes": row.get("size_bytes", 0),
@@ -59,7 +58,7 @@ def _totals(summary: Summary) -> dict[str, Any]:
         "p50_us": row.get("p50_us"),
         "p99_us": row.get("p99_us"),
         "max_us": row.get("max_us"),
-        "missing": lost / (lost + known) if lost else 0.0,
+        "missing": lacking(summary, "lost").share + lacking(summary, "untold").share,
     }
 
 

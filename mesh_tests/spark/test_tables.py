@@ -171,6 +171,17 @@ def test_records_that_were_lost_are_a_share_of_all(spark: SparkSession, tmp_path
     assert (row.lost, row.moved, row.told, row.share) == (5, 10, 5, 0.25)
 
 
+def test_records_of_runs_that_no_file_tells_of_are_missing_too(spark: SparkSession, tmp_path: Path) -> None:
+    write(
+        tmp_path, "r1", [*PRODUCER, *(delivery(1, 1, 0) for _ in range(7)), *(delivery(1, 1, 0, run=9) for _ in "10")]
+    )
+    table = report(spark, tmp_path).by_name["missing"]
+    assert rows(table, "node", "run", "lost", "moved", "told", "untold", "share") == {
+        ("r1", RUN, 0, 7, 3, 0, 0.0),
+        ("r1", None, 0, 0, 0, 2, 1.0),
+    }
+
+
 def test_drops_are_told_by_link_and_cause(spark: SparkSession, tmp_path: Path) -> None:
     dropped = [at(1, "drop", link=1, count=4, cause="full"), at(2, "drop", link=1, count=1, cause="full")]
     write(tmp_path, "r1", [*PRODUCER, *dropped])
@@ -288,3 +299,11 @@ def test_a_report_of_some_addresses_has_nothing_of_links_of_others(spark: SparkS
     for name in ("credit", "credit_by_window", "drops"):
         assert rows(tables[name], "link", "address") == {(2, "b")}, name
     assert rows(tables["noteworthy"], "incoming", "address") == {(2, "b")}
+
+
+def test_an_outage_of_a_report_of_addresses_counts_what_failed_of_those(spark: SparkSession, tmp_path: Path) -> None:
+    lost = at(2, "neighbor", event="closed", neighbor="r2", cause="silent")
+    failed = [delivery(3, number, 0, outcome="released") for number in (1, 1, 2)]
+    write(tmp_path, "r1", [*PRODUCER, link(2, "producer", "incoming", address="b"), lost, *failed])
+    for address, count in ((None, 3), ("a", 2), ("b", 1), ("c", 0)):
+        assert rows(report(spark, tmp_path, address=address).by_name["outages"], "failed") == {(count,)}, address

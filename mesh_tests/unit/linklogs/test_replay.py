@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pyarrow
 import pytest
 
@@ -15,7 +16,7 @@ from linklogs.moments import Span
 from linklogs.parquet import batch_of_rows, metadata, open_writer
 from linklogs.replay import adding
 from linklogs.replay.adding import Adding
-from linklogs.replay.facts import Facts
+from linklogs.replay.facts import UNKNOWN, Facts
 from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, TIME, WHOLE, InAll, OverTime
 from linklogs.replay.telling import FILE, telling
 from linklogs.replay.windows import MOST_ROWS, widened
@@ -51,7 +52,7 @@ def facts(*, wanted: tuple[int, ...] = tuple(LINKS), is_cut: bool = False) -> Fa
          ("peer", pyarrow.int32()), ("is_wanted", pyarrow.bool_())]
     )  # fmt: skip
     table = pyarrow.Table.from_pylist(rows, schema)
-    return Facts.of(table, [(node, RUN) for node in NODES], is_cut=is_cut)
+    return Facts.of(table, [(node, RUN) for node in NODES], NODES, is_cut=is_cut)
 
 
 def as_spark_has_them(root: Path) -> Iterator[pyarrow.RecordBatch]:
@@ -189,6 +190,19 @@ def test_records_of_several_kinds_may_lie_together(tmp_path: Path) -> None:
     assert [row["messages"] for row in made if row["level"] == FLOWS and row["side"] == "all"] == [1]
 
 
+def test_records_of_a_run_that_no_file_tells_of_are_counted_by_node_and_in_nothing_else(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", [delivery(1, 1, 2), *(delivery(1, 1, 2, run=9) for _ in range(3))])
+    write(tmp_path, "r2", [delivery(1, 1, 2, run=None), delivery(1, 1, 2, run=9, outcome="released")])
+    assert path.exists()
+    made = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, Span())
+    whole = [row for row in made if row.get("in_all")]
+    counted = {(row["node"], row["run"]): row["messages"] for row in whole if row["side"] == "all"}
+    assert counted == {("r1", RUN): 1, ("r1", None): 3, ("r2", None): 2}
+    others = {row["level"] for row in made if row["side"] != "all" and (row["node"], row["run"]) != ("r1", RUN)}
+    assert others <= {"mesh", "routers", "addresses", "users", TIME, WHOLE, LATENCY}
+    assert {row["messages"] for row in whole if row["level"] in ("mesh", "routers", "addresses", "users")} == {1}
+
+
 def names() -> list[str]:
     return [level.name for level in LEVELS]
 
@@ -246,7 +260,25 @@ def test_connections_are_counted_by_run_to_know_how_wide_windows_must_be() -> No
         for node, number in links
     ]
     table = pyarrow.Table.from_pylist([{**row, "is_wanted": True} for row in rows])
-    assert level.things(Facts.of(table, sorted(runs), is_cut=False)) == 2 * len(links)
+    assert level.things(Facts.of(table, sorted(runs), [], is_cut=False)) == 2 * len(links)
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 32, 1 << 62, (1 << 63) - 1])
+def test_numbers_of_links_and_connections_may_be_any(number: int) -> None:
+    runs = [(f"r{place}", 1) for place in range(1, 9)]
+    rows = [
+        {"node": node, "run": 1, "link": link, "connection": abs(link), "address": node, "user": None, "peer": 0}
+        for node, _ in runs
+        for link in (number, 7)
+    ]
+    table = pyarrow.Table.from_pylist([{**row, "is_wanted": True} for row in rows])
+    known = Facts.of(table, runs, [], is_cut=False)
+    asked = numpy.array([0, 7, 7, 3, 3, -1]), numpy.array([7, number, number - 1, 8, 0, 7])
+    places = known.places(*asked)
+    assert [known.addresses.words[known.address[place]] for place in places[:2]] == ["r1", "r8"]
+    assert list(places[2:]) == [UNKNOWN] * 4
+    level = next(level for level in LEVELS if level.name == "connections")
+    assert level.things(known) == 2 * len(rows)
 
 
 @pytest.mark.parametrize(

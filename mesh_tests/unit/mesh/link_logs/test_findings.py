@@ -113,9 +113,21 @@ def test_detours_are_added_up() -> None:
 
 
 def test_missing_records_are_a_share_and_name_the_nodes() -> None:
-    rows = [{"node": "r1", "lost": 10, "moved": 80, "told": 10}, {"node": "r2", "lost": 0, "moved": 100, "told": 0}]
+    rows = [
+        {"node": "r1", "lost": 10, "moved": 80, "told": 10, "untold": 0},
+        {"node": "r2", "lost": 0, "moved": 100, "told": 0, "untold": 0},
+    ]
     [text] = texts(missing=rows)
     assert text.startswith("5 % of the records are missing (10, lost at r1)")
+
+
+def test_records_that_are_in_no_table_are_a_share_and_name_the_nodes() -> None:
+    rows = [
+        {"node": "r1", "lost": 0, "moved": 80, "told": 10, "untold": 0},
+        {"node": "r1", "lost": 0, "moved": 0, "told": 0, "untold": 10},
+    ]
+    [text] = texts(missing=rows)
+    assert text.startswith("10 % of the records (10, of r1) are of runs of which no file tells")
 
 
 def test_restarts_drops_and_clocks_are_told() -> None:
