@@ -41,6 +41,9 @@ DROPPED_AT: Final = 192
 CLOCK_AT: Final = 256
 NODE_AT: Final = 512
 
+LAST_SLOTS: Final = 4
+"""A node leaves so many free until it ends, which it can then say: 96 bytes at most."""
+
 DELIVERY: Final = 1
 TRAFFIC: Final = 2
 TEXT: Final = 255

@@ -26,9 +26,10 @@ class Record(NamedTuple):
 
 
 class Ring:
-    """One of ``capacity`` slots, in memory of this process."""
+    """With room for ``room`` slots beside those that are kept for a node's end, in memory of this process."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, room: int) -> None:
+        capacity = room + ring.LAST_SLOTS
         size = ring.HEADER_BYTES + capacity * ring.SLOT_BYTES
         self.memory = mmap.mmap(-1, size)
         self.memory[: ring.HEADER_BYTES] = header(size, 0, {})

@@ -45,7 +45,7 @@ def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) 
         cause = STOPPED
     finally:
         recorder.end_second()
-        recorder.tell({"kind": Kind.NODE, "event": Event.CLOSED, "cause": cause})
+        recorder.tell_last({"kind": Kind.NODE, "event": Event.CLOSED, "cause": cause})
         record(None)
         if ring is not None:
             ring.close()

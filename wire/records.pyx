@@ -12,7 +12,7 @@ looked at when its sender was lost leaves none.
 import json
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcpy
 
 from wire.proton cimport pn
@@ -37,6 +37,7 @@ cdef enum:
 cdef size_t HEADER_BYTES = ring.HEADER_BYTES
 cdef size_t WRITTEN_AT = ring.WRITTEN_AT, TAKEN_AT = ring.TAKEN_AT
 cdef size_t DROPPED_AT = ring.DROPPED_AT, CLOCK_AT = ring.CLOCK_AT
+cdef size_t LAST_SLOTS = ring.LAST_SLOTS
 cdef unsigned int LARGEST = 0xFFFFFFFF
 
 RECORD_LEVELS = {"off": OFF, "summary": SUMMARY, "full": FULL}
@@ -120,10 +121,7 @@ cdef class Recorder:
         return False
 
     cdef bint _fits(self, size_t count) noexcept:
-        if self.written + count - self.taken <= self.capacity:
-            return True
-        self.taken = load_now(self.header + TAKEN_AT)
-        return self.written + count - self.taken <= self.capacity
+        return _has_free(self, count + LAST_SLOTS)
 
     cdef void _drop(self) noexcept:
         self.dropped += 1
@@ -150,22 +148,26 @@ cdef class Recorder:
     cdef bint _tell(self, dict row, bint is_late) except? True:
         if not self.capacity:
             return True
-        cdef bytes text = json.dumps(row, separators=(",", ":")).encode()
-        cdef Py_ssize_t size = len(text)
-        cdef size_t count = 1 + (size + sizeof(Slot) - 1) // sizeof(Slot)
-        cdef Slot piece
-        cdef Py_ssize_t start
+        cdef bytes text = _text_of(row)
+        cdef size_t count = _slots_of(text)
+        cdef bint is_too_long = count + LAST_SLOTS > self.capacity
         if not self._fits(count):
             # What is longer than the whole ring is never told: nothing is gained by trying again.
-            if not is_late or count > self.capacity:
+            if not is_late or is_too_long:
                 self._drop()
-            return count > self.capacity
-        self._put(Slot(self.now_us, 0, <unsigned int>size, 0, 0, 1, TEXT, 0, 0, 0))
-        for start in range(0, size, sizeof(Slot)):
-            piece = Slot(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-            memcpy(&piece, PyBytes_AS_STRING(text) + start, min(sizeof(Slot), <size_t>(size - start)))
-            self._put(piece)
-        self._publish()
+            return is_too_long
+        _put_text(self, text)
+        return True
+
+    def tell_last(self, dict row):
+        """As `tell`, of the node's end, for which there is always room; nothing is recorded after it."""
+        cdef bytes text = _text_of(row)
+        if not self.capacity:
+            return True
+        if not _has_free(self, _slots_of(text)):
+            self._drop()
+            return False
+        _put_text(self, text)
         return True
 
     # The ends of links
@@ -208,6 +210,34 @@ cdef class Recorder:
 
 
 cdef Recorder recorder = Recorder()
+
+
+cdef bint _has_free(Recorder here, size_t count) noexcept:
+    """So many slots, those that are kept for the end among them."""
+    if here.written + count - here.taken <= here.capacity:
+        return True
+    here.taken = load_now(here.header + TAKEN_AT)
+    return here.written + count - here.taken <= here.capacity
+
+
+cdef bytes _text_of(dict row):
+    return json.dumps(row, separators=(",", ":")).encode()
+
+
+cdef size_t _slots_of(bytes text) noexcept:
+    return 1 + (PyBytes_GET_SIZE(text) + sizeof(Slot) - 1) // sizeof(Slot)
+
+
+cdef int _put_text(Recorder here, bytes text) except -1:
+    cdef Slot piece
+    cdef Py_ssize_t start, size = PyBytes_GET_SIZE(text)
+    here._put(Slot(here.now_us, 0, <unsigned int>size, 0, 0, 1, TEXT, 0, 0, 0))
+    for start in range(0, size, sizeof(Slot)):
+        piece = Slot(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        memcpy(&piece, PyBytes_AS_STRING(text) + start, min(sizeof(Slot), <size_t>(size - start)))
+        here._put(piece)
+    here._publish()
+    return 0
 
 
 cdef size_t outcome_of(pn_delivery_t *incoming) noexcept:

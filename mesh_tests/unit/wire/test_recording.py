@@ -87,6 +87,15 @@ def test_one_that_cannot_go_on_says_so(tmp_path: Path) -> None:
     assert ends_of(tmp_path) == [{"kind": "node", "event": "closed", "cause": "failed"}]
 
 
+def test_that_a_node_stopped_is_recorded_though_its_ring_is_full(tmp_path: Path) -> None:
+    with recording(RECORDED, "r1", "router", tmp_path, lambda event: None) as recorder:
+        while recorder.tell({"kind": "path", "egress": "r2"}):
+            pass
+    found = ends_of(tmp_path)
+    assert len(found) > 1000
+    assert found[-1] == {"kind": "node", "event": "closed", "cause": "stopped"}
+
+
 def test_one_that_is_killed_says_nothing(tmp_path: Path) -> None:
     with recording(RECORDED, "r1", "router", tmp_path, lambda event: None) as recorder:
         recorder.tell({"kind": "path", "egress": "r2"})
