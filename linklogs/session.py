@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
@@ -36,6 +38,9 @@ ALWAYS = {
 def open_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
     """``master`` None: whatever spark-submit says. ``conf`` wins over what is set here."""
     is_local = master is not None and master.startswith("local")
+    if is_local:
+        # Else workers are of whatever python3 comes first on the PATH, which may have none of our libraries.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {**ALWAYS, **(LOCAL if is_local else {}), **conf}
     builder = SparkSession.builder.appName("amqpmesh report")
     if master is not None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,22 @@ def test_a_report_has_a_page_a_summary_and_tables(tmp_path: Path) -> None:
     with (out / "tables" / "mesh.csv").open(newline="") as file:
         assert [(row["side"], row["messages"]) for row in csv.DictReader(file)] == [("in", "60"), ("out", "60")]
     assert {path.stem for path in (out / "tables").glob("*.parquet")} == set(told["tables"])
+
+
+@pytest.mark.timeout(300)
+def test_workers_are_of_the_python_that_runs_the_report_whatever_the_path_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{other.parent}:{os.environ['PATH']}")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    line(tmp_path / "logs", 60)
+    done = command(str(tmp_path / "logs"), "--out", str(tmp_path / "report"), *FEW)
+    assert done.returncode == ExitCode.OK, done.stderr
 
 
 def test_no_logs_are_one_sentence_and_an_exit_code(tmp_path: Path) -> None:
