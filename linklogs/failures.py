@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import re
 
+import pyarrow
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 FAILURES = (PySparkException, Py4JError, ConnectionError)
 """What any call of Spark may raise; the last when its Java is gone."""
+CUT_SHORT = (EOFError, OSError, pyarrow.ArrowException)
+"""What is raised besides where its Java went in the middle of an answer; anything else raises them, too."""
 GONE = "Spark's Java ended in the middle of it, as it does without memory: spark.driver.memory says how much it has"
 
 _FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] .*? reading file (\S+?)\.\s")
 _SAYS = re.compile(r"^(?:\S*(?:Exception|Error): )?(\[[A-Z_.]+\] .+|.+)$")
+
+
+def is_gone(spark: SparkSession) -> bool:
+    try:
+        # Asks Java.
+        return not spark.version
+    except FAILURES:
+        return True
 
 
 def sentence(error: Exception) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -68,10 +65,23 @@ def _report(order: Order, step: Step, out: Output) -> Summary:
         prepare(order.out)
         step("start Spark")
         try:
-            with _session(order) as spark:
+            with _session(order) as spark, _whole_answers(spark):
                 return _with_spark(spark, order, logs, step, out)
         except FAILURES as error:
             raise CommandFailed(sentence(error), fix=f"{order.out / LOG} has what Spark said") from None
+
+
+@contextmanager
+def _whole_answers(spark: SparkSession) -> Iterator[None]:
+    """Raise ConnectionError where one is cut short because Java is gone."""
+    from linklogs.failures import CUT_SHORT, is_gone
+
+    try:
+        yield
+    except CUT_SHORT as error:
+        if is_gone(spark):
+            raise ConnectionError(str(error)) from None
+        raise
 
 
 def _tell_left_out(notices: Sequence[str], out: Output) -> None:
@@ -124,32 +134,20 @@ def _made(name: str, tables: Tables, order: Order, step: Step) -> pa.Table:
 
 @contextmanager
 def _session(order: Order) -> Iterator[SparkSession]:
-    """What the JVM says on its stderr goes to spark.log: it says much before it knows how much it shall say."""
     from linklogs.failures import FAILURES
     from linklogs.on_cluster import is_cluster, modules_given, settings
     from linklogs.session import open_session
+    from mesh.link_logs.spark_log import logging_to, stderr_to
 
     conf = {**(settings() if is_cluster(order.master) else {}), **dict(order.conf)}
-    with _stderr_to(order.out / LOG):
+    log = order.out / LOG
+    with stderr_to(log):
         spark = open_session(order.master, conf)
-    try:
-        with modules_given(spark) if is_cluster(order.master) else nullcontext():
-            yield spark
-    finally:
-        # Where its Java is gone there is nothing to stop, and why it went is told already.
-        with suppress(*FAILURES):
-            spark.stop()
-
-
-@contextmanager
-def _stderr_to(path: Path) -> Iterator[None]:
-    """For what is started meanwhile; what starts here inherits it for good."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with path.open("wb") as log:
-            os.dup2(log.fileno(), 2)
-            yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+    with logging_to(log, spark):
+        try:
+            with modules_given(spark) if is_cluster(order.master) else nullcontext():
+                yield spark
+        finally:
+            # Where its Java is gone there is nothing to stop, and why it went is told already.
+            with suppress(*FAILURES):
+                spark.stop()
