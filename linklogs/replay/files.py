@@ -115,15 +115,23 @@ def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[File | BadFile]:
 
 def _opened(node: str, path: str, content: pyarrow.Buffer) -> File | BadFile:
     try:
-        metadata = parquet.read_metadata(pyarrow.BufferReader(content))
-        reason = wrong(metadata)
-        if reason is not None:
-            return BadFile(node, f"{shown(path)} {reason}")
-        words = [name for name in WORDS if name in metadata.schema.names]
-        found = parquet.ParquetFile(pyarrow.BufferReader(content), metadata=metadata, read_dictionary=words)
+        found = _parquet(content)
+        reason = wrong(found.metadata)
     except (pyarrow.ArrowException, OSError) as error:
         return BadFile(node, f"{shown(path)} {NO_LINK_LOG}: {first_line(error)}")
+    if reason is not None:
+        return BadFile(node, f"{shown(path)} {reason}")
     return File(node, path, content.size, found)
+
+
+def _parquet(content: pyarrow.Buffer) -> parquet.ParquetFile:
+    try:
+        return parquet.ParquetFile(pyarrow.BufferReader(content), read_dictionary=WORDS)
+    except KeyError:
+        # It lacks one of them: to look before would open each file twice.
+        names = parquet.read_schema(pyarrow.BufferReader(content)).names
+        words = [name for name in WORDS if name in names]
+        return parquet.ParquetFile(pyarrow.BufferReader(content), read_dictionary=words)
 
 
 def shown(path: str) -> str:

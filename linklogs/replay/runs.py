@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
 from linklogs.replay.endings import CRASHED
+from linklogs.replay.repeated import TIMES
 
 
 def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
@@ -33,7 +34,7 @@ def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
     moved = F.when(F.col("run").isNotNull(), F.col("records")).alias("moved")
     untold = F.when(F.col("run").isNull(), F.col("records")).alias("untold")
     here = counted.select("node", "run", moved, untold)
-    told = said.groupBy("node", "run").agg(F.count("*").alias("told"))
+    told = said.groupBy("node", "run").agg(F.sum(F.coalesce(TIMES, F.lit(1))).alias("told"))
     both = here.join(told, ["node", "run"], "full").join(lost, ["node", "run"], "full")
     filled = both.fillna(0, ["moved", "untold", "told", "lost"])
     gone = F.col("lost") + F.col("untold")

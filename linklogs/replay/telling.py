@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow
@@ -10,22 +10,30 @@ import pyarrow
 from addressing.link_log import COLUMNS, Kind
 from linklogs.footers import first_line
 from linklogs.replay.files import WORDS, BadFile, File, files, shown
+from linklogs.replay.repeated import TIMES, merged
 
 MOVED: Final = (Kind.DELIVERY.value, Kind.TRAFFIC.value, Kind.MESSAGE.value)
 TOLD: Final = tuple(kind.value for kind in Kind if kind.value not in MOVED)
 FILE: Final = "file"
 """A kind that no record has: one row for each file."""
 
-TABLES_AT_ONCE: Final = 200
+FILES_AT_ONCE: Final = 200
 """To fill in what each lacks takes as long for a few rows as for many."""
 
 BETWEEN: Final = "\n"
 
 _SPARK: Final = {"string": "string", "int64": "long"}
-_MORE: Final = {"node": "string", "last_us": "int64", "notice": "string", "file": "string", "replaces": "string"}
+_MORE: Final = {
+    "node": "string",
+    "last_us": "int64",
+    "notice": "string",
+    "file": "string",
+    "replaces": "string",
+    TIMES: "int64",
+}
 """Of a FILE: ``at_us`` and ``last_us`` of its records, ``count`` of them, ``size_bytes``, ``file``: where it is.
 
-``notice``: why it is left out; ``replaces``: files all of which is in it, with BETWEEN them.
+``notice``: why it is left out; ``replaces``: files all of which is in it, with BETWEEN them. TIMES is of the others.
 """
 _FIELDS: Final = {**{column.name: column.type for column in COLUMNS}, **_MORE}
 TELLING: Final = ", ".join(f"`{name}` {_SPARK[kind]}" for name, kind in _FIELDS.items())
@@ -33,53 +41,59 @@ TELLING: Final = ", ".join(f"`{name}` {_SPARK[kind]}" for name, kind in _FIELDS.
 _TYPES: Final = {"string": pyarrow.string(), "int64": pyarrow.int64()}
 _SCHEMA: Final = pyarrow.schema([(name, _TYPES[kind]) for name, kind in _FIELDS.items()])
 _NAMES: Final = tuple(column.name for column in COLUMNS)
+_OF_FILE: Final = ("node", "run", "at_us", "last_us", "count", "size_bytes", "file", "replaces", "notice")
+
+Row = dict[str, str | int | None]
 
 
 def telling(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """From node, path and content of files to TELLING."""
-    waiting: list[pyarrow.Table] = []
-    for table in _tables(batches):
-        waiting.append(table)
-        if len(waiting) == TABLES_AT_ONCE:
-            yield from _conforming(waiting)
-            waiting = []
-    if waiting:
-        yield from _conforming(waiting)
-
-
-def _tables(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
-    """Each with some of the columns."""
+    told: list[pyarrow.Table] = []
+    of_files: list[Row] = []
     for file in files(batches):
-        if isinstance(file, BadFile):
-            yield _row(file.node, {"notice": file.notice})
-            continue
-        try:
-            told = [_of_node(piece, file.node) for piece in file.pieces(TOLD, _NAMES)]
-        except (pyarrow.ArrowException, OSError) as error:
-            yield _row(file.node, {"notice": f"{shown(file.path)} is damaged: {first_line(error)}"})
-            continue
-        yield from (*told, _of_file(file))
+        of_files.append(_take(file, told))
+        if len(of_files) == FILES_AT_ONCE:
+            yield from _conforming(told, of_files)
+            told, of_files = [], []
+    if of_files:
+        yield from _conforming(told, of_files)
 
 
-def _of_file(file: File) -> pyarrow.Table:
+def _take(file: File | BadFile, told: list[pyarrow.Table]) -> Row:
+    """The row of the file; what it tells goes to ``told``, each piece with some of the columns."""
+    if isinstance(file, BadFile):
+        return {"node": file.node, "notice": file.notice}
+    try:
+        told += [_of_node(piece, file.node) for piece in file.pieces(TOLD, _NAMES)]
+    except (pyarrow.ArrowException, OSError) as error:
+        return {"node": file.node, "notice": f"{shown(file.path)} is damaged: {first_line(error)}"}
     first_us, last_us = file.times_us
-    known = {"run": file.run, "count": file.records, "size_bytes": file.size_bytes, "file": file.path}
+    known: Row = {"node": file.node, "run": file.run, "count": file.records, "size_bytes": file.size_bytes}
     replaces = BETWEEN.join(file.replaces) or None
-    return _row(file.node, {**known, "at_us": first_us, "last_us": last_us, "replaces": replaces})
-
-
-def _row(node: str, values: Mapping[str, str | int | None]) -> pyarrow.Table:
-    return pyarrow.Table.from_pylist([{**values, "kind": FILE, "node": node}], _SCHEMA)
+    return {**known, "file": file.path, "at_us": first_us, "last_us": last_us, "replaces": replaces}
 
 
 def _of_node(table: pyarrow.Table, node: str) -> pyarrow.Table:
-    for place, name in enumerate(table.column_names):
-        if name in WORDS:
-            table = table.set_column(place, name, table[name].cast(pyarrow.string()))
     return table.append_column("node", pyarrow.repeat(pyarrow.scalar(node, pyarrow.string()), len(table)))
 
 
-def _conforming(tables: Sequence[pyarrow.Table]) -> Iterator[pyarrow.RecordBatch]:
+def _conforming(told: Sequence[pyarrow.Table], of_files: Sequence[Row]) -> Iterator[pyarrow.RecordBatch]:
     """Null where a table has no such column."""
-    empty = _SCHEMA.empty_table()
-    yield from pyarrow.concat_tables([empty, *tables], promote_options="default").combine_chunks().to_batches()
+    tables = [_SCHEMA.empty_table()]
+    if told:
+        tables.append(_texts(pyarrow.concat_tables(told, promote_options="default").combine_chunks()))
+    rows = merged(pyarrow.concat_tables(tables, promote_options="default"))
+    whole = pyarrow.concat_tables([_SCHEMA.empty_table(), rows, _rows(of_files)], promote_options="default")
+    yield from whole.combine_chunks().to_batches()
+
+
+def _rows(of_files: Sequence[Row]) -> pyarrow.Table:
+    columns = {name: pyarrow.array([row.get(name) for row in of_files], _SCHEMA.field(name).type) for name in _OF_FILE}
+    return pyarrow.table({**columns, "kind": pyarrow.repeat(pyarrow.scalar(FILE), len(of_files))})
+
+
+def _texts(table: pyarrow.Table) -> pyarrow.Table:
+    for place, name in enumerate(table.column_names):
+        if name in WORDS:
+            table = table.set_column(place, name, table[name].cast(pyarrow.string()))
+    return table
