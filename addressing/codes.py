@@ -299,6 +299,13 @@ _ALL = (
         "remove the option.",
     ),
     Code(
+        "AM414",
+        "a topic that subscriptions with wildcards miss",
+        "A warning. A subscription lives on one broker, that of the entry its filter falls under. Where another topic "
+        "that the filter matches is on a second broker, nothing that is sent to it comes to that subscription.",
+        "keep the topics on one broker, or have consumers subscribe to each.",
+    ),
+    Code(
         "AM501",
         "malformed password",
         "Passwords are kept as SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>, never as plain text. "
