@@ -233,6 +233,16 @@ def test_routers_that_cannot_reach_each_other_are_a_warning(tmp_path: Path) -> N
     assert load_topology(file).file == file
 
 
+def test_addresses_that_are_one_at_their_broker_may_say_the_same_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yml"
+    alike = "  {}: {{type: queue, max_bytes: 9, broker_address: x}}\n"
+    other = "  c: {type: topic, broker: b2, broker_address: x}\n"
+    file.write_text(
+        TOPICS_ON_TWO + alike.format("a") + alike.format("b") + "  x: {type: queue, max_bytes: 9}\n" + other
+    )
+    assert not load(file).warnings
+
+
 TOPICS_ON_TWO = (
     "mesh: m\nrouters: {r1: }\nbrokers: {b1: {data: x}, b2: {data: y}}\ndefault_broker: b1\n"
     "addresses:\n  news.#: topic\n"
