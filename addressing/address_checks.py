@@ -12,6 +12,7 @@ from addressing.document import as_key
 from addressing.pattern import PatternMap, is_pattern
 from addressing.problem import Path, Problem, hint_for, nearest
 from addressing.queue_checks import QUEUE_OPTIONS, check_queues
+from addressing.shared_names import check_shared_names
 from addressing.topology import Address, Topology
 
 
@@ -26,6 +27,7 @@ def check_addresses(topology: Topology, declared: Declared) -> Iterator[Problem]
         if address.type.is_stored:
             yield from _check_home(path, subject, address, topology, declared)
     yield from check_queues(topology, declared)
+    yield from check_shared_names(topology)
     yield from _check_fallbacks(topology, declared)
 
 

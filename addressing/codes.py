@@ -299,6 +299,20 @@ _ALL = (
         "remove the option.",
     ),
     Code(
+        "AM414",
+        "a topic that subscriptions with wildcards miss",
+        "A warning. A subscription lives on one broker, that of the entry its filter falls under. Where another topic "
+        "that the filter matches is on a second broker, nothing that is sent to it comes to that subscription.",
+        "keep the topics on one broker, or have consumers subscribe to each.",
+    ),
+    Code(
+        "AM415",
+        "two addresses that are one at their broker, and differ",
+        "By 'broker_address' two addresses are the same queue or topic at an embedded broker. It is one or the other, "
+        "and has one limit and one dead letter queue, so both have to say the same of it.",
+        "give both the same type and options, or another 'broker_address'.",
+    ),
+    Code(
         "AM501",
         "malformed password",
         "Passwords are kept as SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>, never as plain text. "

@@ -18,6 +18,7 @@ from addressing.document import Document, parse_document
 from addressing.errors import ConfigError, TopologyErrors
 from addressing.problem import Path, Problem
 from addressing.repair import repair
+from addressing.split_topics import check_split_topics
 from addressing.topology import Topology
 
 TOPOLOGY_NAME = "amqpmesh.yml"
@@ -93,7 +94,9 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
         topology, found = _judge(document)
         problems += found
         # A connection that is wrong leads nowhere: that parts are not connected would follow from it.
-        problems += check_reach(topology) if topology and not problems else ()
+        if topology and not problems:
+            problems += check_reach(topology)
+            problems += check_split_topics(topology)
         problems += swallowed(document, text)
     located = [locate(problem, document, text.splitlines(), file) for problem in problems]
     located.sort(key=lambda error: (error.line, error.col))

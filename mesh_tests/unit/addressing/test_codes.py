@@ -149,6 +149,11 @@ EXAMPLES = [
         R + "brokers: {b1: {url: 'amqp://h'}}\naddresses: {a: {type: queue, max_messages: 1}}",
         "4:30 AM413",
     ),
+    (ONE + "addresses: {q: queue, a: {type: topic, broker_address: q}}", "4:56 AM415"),
+    (
+        ONE + "addresses: {a: {type: queue, broker_address: x}, b: {type: queue, max_bytes: 9, broker_address: x}}",
+        "4:97 AM415",
+    ),
     (R + "users: {a: {password: hunter2}}", "3:23 AM501"),
     (R + "users: {anonymous: {password: '" + SECRET + "'}}", "3:21 AM502"),
     ("mesh: m\nrouters: {r1: {listeners: [{authentication: required}]}}", "2:45 AM503"),
@@ -165,7 +170,7 @@ def test_each_mistake_is_reported_where_it_is(example: tuple[str, ...]) -> None:
 
 
 def test_every_code_has_an_example_here() -> None:
-    of_files = {"AM001", "AM002", "AM003", "AM009", "AM204"}
+    of_files = {"AM001", "AM002", "AM003", "AM009", "AM204", "AM414"}
     of_drills = {code for code in CODES if code.startswith("AM6")}
     assert {place[-5:] for _, *places in EXAMPLES for place in places} | of_files | of_drills == set(CODES)
 

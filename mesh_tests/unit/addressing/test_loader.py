@@ -233,6 +233,36 @@ def test_routers_that_cannot_reach_each_other_are_a_warning(tmp_path: Path) -> N
     assert load_topology(file).file == file
 
 
+def test_addresses_that_are_one_at_their_broker_may_say_the_same_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yml"
+    alike = "  {}: {{type: queue, max_bytes: 9, broker_address: x}}\n"
+    other = "  c: {type: topic, broker: b2, broker_address: x}\n"
+    file.write_text(
+        TOPICS_ON_TWO + alike.format("a") + alike.format("b") + "  x: {type: queue, max_bytes: 9}\n" + other
+    )
+    assert not load(file).warnings
+
+
+TOPICS_ON_TWO = (
+    "mesh: m\nrouters: {r1: }\nbrokers: {b1: {data: x}, b2: {data: y}}\ndefault_broker: b1\n"
+    "addresses:\n  news.#: topic\n"
+)
+
+
+def test_a_topic_that_a_subscription_on_another_broker_misses_is_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yml"
+    file.write_text(TOPICS_ON_TWO + "  news.sport: topic\n  news.alerts: {type: topic, broker: b2}\n")
+    (warning,) = load(file).warnings
+    assert (warning.code, warning.line, warning.severity) == ("AM414", 8, "warning")
+    assert "who subscribes to 'news.#', on b1, does not get what is sent to 'news.alerts', on b2" in str(warning)
+
+
+def test_topics_of_two_brokers_that_no_filter_has_in_common_are_no_warning(tmp_path: Path) -> None:
+    file = tmp_path / "mesh.yml"
+    file.write_text(TOPICS_ON_TWO + "  prices.#: {type: topic, broker: b2}\n  news.jobs: {type: queue, broker: b2}\n")
+    assert not load(file).warnings
+
+
 def test_a_missing_file_suggests_a_similar_one(tmp_path: Path) -> None:
     (tmp_path / "mesh.yml").write_text(R)
     error = error_of_file(tmp_path / "mehs.yml")

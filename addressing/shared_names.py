@@ -1,0 +1,51 @@
+"""Do addresses that are one queue or topic at their broker say the same of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from addressing.pattern import PatternMap
+from addressing.problem import Path, Problem
+from addressing.queue_checks import QUEUE_OPTIONS
+from addressing.topology import Address, Topology
+
+_SAID_OF_IT = ("type", *QUEUE_OPTIONS, "subscription_expiry_s")
+
+
+def check_shared_names(topology: Topology) -> Iterator[Problem]:
+    """Yield each ``broker_address`` at an embedded broker that is another address there, which differs."""
+    entries = PatternMap({pattern: pattern for pattern in topology.addresses})
+    first_of: dict[tuple[str, str], str] = {}
+    for pattern, address in topology.addresses.items():
+        name = address.broker_address
+        for broker in _embedded(topology, address) if name else ():
+            other = first_of.setdefault((broker, name), _called(name, broker, topology, entries) or pattern)
+            key = _difference(address, topology.addresses[other])
+            if key is not None:
+                yield _disagree(pattern, name, broker, other, key)
+                break
+
+
+def _called(name: str, broker: str, topology: Topology, entries: PatternMap[str]) -> str | None:
+    """The entry that has this name at the broker without saying so."""
+    found = entries.find(name)
+    if found is None or topology.addresses[found].broker_address:
+        return None
+    return found if broker in _embedded(topology, topology.addresses[found]) else None
+
+
+def _embedded(topology: Topology, address: Address) -> list[str]:
+    brokers = topology.brokers
+    return [name for name in topology.brokers_of(address) if name in brokers and brokers[name].is_embedded]
+
+
+def _difference(one: Address, other: Address) -> str | None:
+    return next((key for key in _SAID_OF_IT if getattr(one, key) != getattr(other, key)), None)
+
+
+def _disagree(pattern: str, name: str, broker: str, other: str, key: str) -> Problem:
+    path: Path = ("addresses", pattern)
+    message = f"address {pattern!r}: {name!r} at {broker} is address {other!r} too, which has another {key!r}"
+    theirs: Path = ("addresses", other)
+    relies_on = tuple((*of, part) for of in (path, theirs) for part in (key, "broker", "brokers"))
+    return Problem((*path, "broker_address"), "AM415", message, relies_on=(*relies_on, ("default_broker",)))
