@@ -191,6 +191,13 @@ def test_records_that_were_lost_are_a_share_of_all(spark: SparkSession, tmp_path
     assert (row.lost, row.moved, row.told, row.share) == (5, 10, 5, 0.25)
 
 
+def test_records_of_many_deliveries_are_as_many_as_those_that_were_lost(spark: SparkSession, tmp_path: Path) -> None:
+    traffic = [{**delivery(second, 1, 0), "kind": "traffic", "count": 1000} for second in range(3)]
+    write(tmp_path, "r1", [*PRODUCER, at(1, "node", event="lost", count=2), *traffic])
+    row = only(report(spark, tmp_path).by_name["missing"])
+    assert (row.lost, row.moved, row.told, row.share) == (2, 3, 4, 2 / 9)
+
+
 def test_records_of_runs_that_no_file_tells_of_are_missing_too(spark: SparkSession, tmp_path: Path) -> None:
     write(
         tmp_path, "r1", [*PRODUCER, *(delivery(1, 1, 0) for _ in range(7)), *(delivery(1, 1, 0, run=9) for _ in "10")]
