@@ -177,6 +177,14 @@ def test_an_edge_has_its_cost_and_what_went_that_way(spark: SparkSession, tmp_pa
     }
 
 
+def test_an_edge_is_found_where_containers_of_links_are_redacted(spark: SparkSession, tmp_path: Path) -> None:
+    circuit = link(2, "circuit", "outgoing", connection=2, container="8fb06d2ecdf84896", path="r1>r2")
+    edge = at(0, "neighbor", event="opened", neighbor="r2", cost=1)
+    write(tmp_path, "r1", [*PRODUCER, connection(2, "router", container="r2"), circuit, edge, delivery(1, 1, 2)])
+    table = report(spark, tmp_path).by_name["edges"]
+    assert rows(table, "node", "neighbor", "cost", "messages") == {("r1", "r2", 1, 1)}
+
+
 def test_runs_of_a_node_are_its_restarts(spark: SparkSession, tmp_path: Path) -> None:
     again = {"kind": "node", "event": "opened", "at_us": START_US + 9 * S, "run": 2, "role": "router", "version": "2"}
     write(tmp_path, "r1", [node(version="1"), again])
