@@ -93,7 +93,12 @@ def refused(summary: Summary) -> Iterator[Finding]:
 
 
 def starved(summary: Summary) -> Iterator[Finding]:
-    rows = [row for row in summary.rows("credit") if row["direction"] != "outgoing" and not _is_of_mesh(row)]
+    # A circuit stays for a while without a producer, and waits for nobody; where one waits, its link tells.
+    rows = [
+        row
+        for row in summary.rows("credit")
+        if row["direction"] != "outgoing" and row["role"] != "circuit" and not _is_of_mesh(row)
+    ]
     rows = sorted(rows, key=lambda row: -row["starved_us"])
     for row in rows[:EACH]:
         if row["starved_us"] < LEAST_WAIT_S * US_PER_S:
