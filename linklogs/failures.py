@@ -16,6 +16,8 @@ CUT_SHORT = (EOFError, OSError, pyarrow.ArrowException)
 GONE = "Spark's Java ended in the middle of it, as it does without memory: spark.driver.memory says how much it has"
 
 _FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] .*? reading file (\S+?)\.\s")
+_WORKER = "An exception was thrown from the Python worker"
+_OF_WORKER = re.compile(r"^[A-Za-z_][\w.]*: ")
 _SAYS = re.compile(r"^(?:\S*(?:Exception|Error): )?(\[[A-Z_.]+\] .+|.+)$")
 
 
@@ -44,9 +46,11 @@ def sentence(error: Exception) -> str:
 
 
 def _said(lines: list[str]) -> str:
-    """The first line; of an error of Java the line after that, which says what it was."""
+    """The first line; of an error of Java the line after that, which says what it was; of a worker the last."""
     if not lines:
         return "it does not say why"
+    if lines[0].startswith(_WORKER) and (raised := [line for line in lines[1:] if _OF_WORKER.match(line)]):
+        return f"a worker in Python ended with {raised[-1]}"
     is_call = lines[0].startswith("An error occurred while calling") and len(lines) > 1
     found = _SAYS.match(lines[1].removeprefix(": ") if is_call else lines[0])
     return found[1] if found is not None else lines[0]

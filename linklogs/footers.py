@@ -8,7 +8,9 @@ from pyarrow import parquet
 
 from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY
 
-PHYSICAL = {"string": "BYTE_ARRAY", "int64": "INT64"}
+STORED = {"string": ("BYTE_ARRAY", ("STRING",)), "int64": ("INT64", ("NONE", "INT"))}
+"""By type of a column: how Parquet has it, and which it calls it."""
+UNSIGNED = "isSigned=false"
 NEEDED = ("kind", "at_us")
 NO_LINK_LOG = "is torn, or no Parquet file"
 TYPES = {column.name: column.type for column in COLUMNS}
@@ -28,15 +30,30 @@ def wrong(metadata: parquet.FileMetaData) -> str | None:
 
 
 def _wrong_columns(metadata: parquet.FileMetaData) -> str | None:
-    columns = (metadata.schema.column(i) for i in range(metadata.num_columns))
-    found = {each.name: each.physical_type for each in columns}
+    columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+    found = {each.name: each for each in columns}
     missing = [name for name in NEEDED if name not in found]
     if missing:
         return f"has no column {missing[0]}: without it nothing of a link log can be told"
-    for name, physical in found.items():
-        if name in TYPES and physical != PHYSICAL[TYPES[name]]:
-            return f"has a column {name} of type {physical}: expected {PHYSICAL[TYPES[name]]}"
-    return None
+    for name, column in found.items():
+        if name in TYPES and not _is_stored_as(column, TYPES[name]):
+            return f"has a column {name} of type {_type_of(column)}: expected {TYPES[name]}"
+    twice = next((name for name in TYPES if [each.name for each in columns].count(name) > 1), None)
+    return None if twice is None else f"has the column {twice} twice: expected it once"
+
+
+def _type_of(column: parquet.ColumnSchema) -> str:
+    logical = column.logical_type.type
+    if logical == "INT":
+        return f"{'u' if UNSIGNED in str(column.logical_type) else ''}{column.physical_type.lower()}"
+    return str(column.physical_type if logical == "NONE" else logical).lower()
+
+
+def _is_stored_as(column: parquet.ColumnSchema, wanted: str) -> bool:
+    physical, logical = STORED[wanted]
+    # A time is an integer of 64 bits too, and so is a number without a sign.
+    is_unsigned = column.logical_type.type == "INT" and UNSIGNED in str(column.logical_type)
+    return column.physical_type == physical and column.logical_type.type in logical and not is_unsigned
 
 
 def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
@@ -50,8 +67,12 @@ def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
 
 
 def replaces(metadata: parquet.FileMetaData) -> tuple[str, ...]:
-    """Names of files beside it, all of which is in it."""
-    return tuple(json.loads((metadata.metadata or {}).get(REPLACES_KEY.encode(), b"[]")))
+    """Names of files beside it, all of which is in it; none where it says so in no way that anybody understands."""
+    try:
+        names = json.loads((metadata.metadata or {}).get(REPLACES_KEY.encode(), b"[]"))
+    except ValueError:
+        return ()
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def first_line(error: Exception) -> str:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
-FORMULA = r"^([=+\-@\t\r])"
+FORMULA = r"^([=+\-@\t\r\n])"
 
 
 def write(table: pa.Table, directory: Path, name: str, tz: ZoneInfo) -> None:

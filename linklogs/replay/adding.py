@@ -94,12 +94,13 @@ class Adder:
         return self._sums(rows, numpy.full(len(rows), PAIR), moved.incoming[rows], moved.outgoing[rows])
 
     def all(self) -> Sums:
-        """By run: how many there are."""
+        """By run: how many records there are, one of a second's traffic as one of a delivery."""
         moved = self.moved
         groups = Groups.by(moved.run)
         zeros = numpy.zeros(len(groups), numpy.int64)
+        records = groups.added(numpy.ones(len(moved), numpy.int64))
         keys = (groups.keys - 1, zeros + ALL, zeros, zeros, zeros, zeros + self.window[0])
-        counted = (groups.added(moved.messages), groups.added(moved.size_bytes), groups.largest(moved.took_us))
+        counted = (records, groups.added(moved.size_bytes), groups.largest(moved.took_us))
         return Sums(*keys, *counted, zeros, zeros[:0])
 
     def _sums(self, rows: Numbers, side: Numbers, link: Numbers, other: Numbers | None = None) -> Sums:

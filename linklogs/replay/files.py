@@ -15,11 +15,14 @@ import pyarrow
 from pyarrow import parquet
 
 from addressing.link_log import COLUMNS, RUN_KEY, Kind
-from linklogs.footers import NO_LINK_LOG, first_line, replaces, times, wrong
+from linklogs.footers import NO_LINK_LOG, TYPES, first_line, replaces, times, wrong
 from linklogs.replay.codes import Numbers
 
 AT_ONCE: Final = 1 << 20
 """Records of a piece at most; with all that is made of them, some 200 MB."""
+LIMIT: Final = 1 << 63
+"""Of a number in a column."""
+MOST_DIGITS: Final = 20
 WORDS: Final = ("kind", "event", "outcome", "part")
 """Columns of few words, which stay numbers of them."""
 KINDS: Final = frozenset(kind.value for kind in Kind)
@@ -53,7 +56,8 @@ class File:
     @property
     def run(self) -> int | None:
         told = (self.parquet.metadata.metadata or {}).get(RUN_KEY.encode(), b"")
-        return int(told) if told.isdigit() else None
+        run = int(told) if told.isdigit() and len(told) < MOST_DIGITS else None
+        return run if run is None or run < LIMIT else None
 
     @property
     def times_us(self) -> tuple[int | None, int | None]:
@@ -85,7 +89,7 @@ class File:
 
     def _of_group(self, group: int, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
         for batch in self.parquet.iter_batches(AT_ONCE, row_groups=[group], columns=columns, use_threads=False):
-            yield pyarrow.Table.from_batches([batch])
+            yield _plain(pyarrow.Table.from_batches([batch]))
 
     def _kinds(self, column: int) -> Iterator[str | None]:
         """Of each group of rows the one kind of all its records, None where there are several or nobody knows."""
@@ -97,6 +101,14 @@ class File:
                 continue
             least, largest = kind.statistics.min, kind.statistics.max
             yield least if least == largest and least in KINDS else None
+
+
+def _plain(table: pyarrow.Table) -> pyarrow.Table:
+    """Text as text: whoever wrote the file may have had it otherwise, and Arrow keeps that. WORDS stay as they are."""
+    for place, field in enumerate(table.schema):
+        if field.name not in WORDS and TYPES.get(field.name) == "string" and field.type != pyarrow.string():
+            table = table.set_column(place, field.name, table[field.name].cast(pyarrow.string()))
+    return table
 
 
 def _kept(table: pyarrow.Table, kinds: Sequence[str]) -> Numbers:

@@ -44,7 +44,7 @@ def costs(said: DataFrame) -> DataFrame:
 def edges(flows: DataFrame, links: DataFrame, costs: DataFrame, seconds: float) -> DataFrame:
     """From each router to each neighbor: cost, and what went that way."""
     to_routers = links.where((F.col("direction") == "outgoing") & F.col("connection_role").isin("router", "edge"))
-    way = to_routers.select("node", "run", "link", F.col("container").alias("neighbor"))
+    way = to_routers.select("node", "run", "link", F.col("beyond").alias("neighbor"))
     moved = _went(flows).join(F.broadcast(way), ["node", "run", "link"]).groupBy("node", "neighbor")
     load = moved.agg(F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes"))
     return (

@@ -11,7 +11,7 @@ from linklogs.replay.presence import WAS_THERE
 from linklogs.replay.things import queues as things_of
 
 KEYS = ("node", "run", "queue")
-EVENTS = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED)
+EVENTS = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED, Event.REMOVED)
 
 
 def things(said: DataFrame, address: str | None) -> DataFrame:

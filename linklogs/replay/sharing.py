@@ -16,6 +16,7 @@ MOST_TALKERS = 100
 
 def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     """Of each address: the share of each taker, and what times the even share that is. Takers that got nothing too.
+    Brokers of a queue, and its consumers, have theirs apart.
 
     ``moved``: the rows of links of the whole time. Takers are links out of the mesh, to clients and to brokers; those
     that are copied to take all, and are left out. So are links of brokers, of which no deliveries are recorded.
@@ -28,7 +29,8 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     of_routers = links.join(F.broadcast(brokers), "node", "left_anti")
     known = of_routers.where(is_taker & is_shared & F.col("address").isNotNull())
     facts = known.select("address", "treatment", "node", "run", "link", "role", "container", "user", WAS_THERE)
-    of_address = Window.partitionBy("address")
+    # A queue's brokers take what its consumers take later.
+    of_address = Window.partitionBy("address", "role")
     joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
     there = joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)).drop(WAS_THERE)
     counted = there.withColumn("takers", F.count("*").over(of_address))

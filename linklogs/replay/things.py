@@ -35,12 +35,14 @@ def connections(said: DataFrame) -> DataFrame:
 
 
 def links(said: DataFrame) -> DataFrame:
-    """With what is known of a link's connection where the link does not say it."""
+    """With what is known of a link's connection where the link does not say it. `beyond`: who is at the other end of
+    the connection, which is told of nodes by their names also where the container of a link is redacted."""
     of_connection = connections(said).select(
         "node", "run", "connection", *(F.col(name).alias(f"connection_{name}") for name in CONNECTION_FACTS)
     )
     alone = _things(said, Kind.LINK, ("node", "run", "link"), LINK_FACTS)
     joined = alone.join(F.broadcast(of_connection), ["node", "run", "connection"], "left")
+    joined = joined.withColumn("beyond", F.coalesce("connection_container", "container"))
     for name in CONNECTION_FACTS[1:]:
         joined = joined.withColumn(name, F.coalesce(name, f"connection_{name}")).drop(f"connection_{name}")
     return joined

@@ -57,9 +57,10 @@ def described(tables: Mapping[str, DataFrame], links: DataFrame, connections: Da
 
 
 def times(table: DataFrame) -> DataFrame:
-    """With times that people can read in place of numbers: `opened_us` becomes `opened_at`."""
+    """With times that people can read in place of numbers: `opened_us` becomes `opened_at`, `at_us` `at`."""
     for name in [name for name in table.columns if name in SHOWN]:
-        table = table.withColumn(name, F.timestamp_micros(name)).withColumnRenamed(name, f"{name[:-3]}_at")
+        shown = "at" if name == "at_us" else f"{name[:-3]}_at"
+        table = table.withColumn(name, F.timestamp_micros(name)).withColumnRenamed(name, shown)
     return table
 
 

@@ -7,12 +7,14 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
-from addressing.link_log import PERSONAL_COLUMNS
+from addressing.link_log import PERSONAL_COLUMNS, Kind
 from linklogs.writer.rows import Row
 
 REDACTABLE: Final = (*PERSONAL_COLUMNS, "ingress", "egress", "path", "neighbor", "cause")
 """The others say what a record is, or what its node is, and have no secrets."""
 
+NODES: Final = ("router", "edge")
+"""Roles of connections."""
 _DIGITS: Final = 16
 _REMEMBERED: Final = 1 << 16
 
@@ -36,8 +38,17 @@ class Redactor:
     def row(self, row: Row) -> Row:
         if self._key is None:
             return row
-        return {name: self._hashed(str(value)) if name in self._columns else value for name, value in row.items()}
+        plain = None if "neighbor" in self._columns else _node_in(row)
+        return {
+            name: self._hashed(str(value)) if name in self._columns and name != plain else value
+            for name, value in row.items()
+        }
 
     def _hash(self, value: str) -> str:
         assert self._key is not None
         return hmac.new(self._key, value.encode(), "sha256").hexdigest()[:_DIGITS]
+
+
+def _node_in(row: Row) -> str | None:
+    """The column that names a node of the mesh, as the records of its neighbors do: without it they lead nowhere."""
+    return "container" if row.get("kind") == Kind.CONNECTION and row.get("role") in NODES else None

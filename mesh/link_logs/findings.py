@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from addressing.address import MESH_PREFIX
 from mesh.link_logs import words
 from mesh.link_logs.lost import lacking
 from mesh.link_logs.summary import Summary
@@ -92,7 +93,12 @@ def refused(summary: Summary) -> Iterator[Finding]:
 
 
 def starved(summary: Summary) -> Iterator[Finding]:
-    rows = [row for row in summary.rows("credit") if row["direction"] != "outgoing"]
+    # A circuit stays for a while without a producer, and waits for nobody; where one waits, its link tells.
+    rows = [
+        row
+        for row in summary.rows("credit")
+        if row["direction"] != "outgoing" and row["role"] != "circuit" and not _is_of_mesh(row)
+    ]
     rows = sorted(rows, key=lambda row: -row["starved_us"])
     for row in rows[:EACH]:
         if row["starved_us"] < LEAST_WAIT_S * US_PER_S:
@@ -268,6 +274,11 @@ def _worst(summary: Summary, table: str, by: Callable[[dict[str, Any]], int], **
 def _who(row: dict[str, Any]) -> str:
     name = row["container"] or row["user"]
     return f"{row['role'] or 'a link'} {name}" if name else f"{row['role'] or 'link'} {row['link']}"
+
+
+def _is_of_mesh(row: dict[str, Any]) -> bool:
+    """Of an address at which the mesh looks after itself: nobody can do anything about it."""
+    return (row["address"] or "").startswith(MESH_PREFIX)
 
 
 def _queue(row: dict[str, Any]) -> str:

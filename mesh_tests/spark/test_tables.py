@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from linklogs.writing import ordered
 from mesh_tests.link_logs import RUN, START_US, S, connection, delivery, link, node, write
 from mesh_tests.spark.reports import only, report, rows
 
@@ -46,12 +47,13 @@ def test_a_queue_has_its_depth_its_age_and_what_went_through_it(spark: SparkSess
             at(2, "message", event="enqueued", queue=7, count=6, size_bytes=600, took_us=0),
             at(11, "message", event="dequeued", queue=7, count=3, size_bytes=300, took_us=8 * S),
             at(12, "message", event="expired", queue=7, count=1, size_bytes=100, took_us=10 * S),
+            at(12, "message", event="removed", queue=7, count=2, size_bytes=200, took_us=10 * S),
         ],
     )
     tables = report(spark, tmp_path).by_name
     row = only(tables["queues"])
     assert (row.address, row.most_messages, row.last_messages, row.oldest_us) == ("work", 5, 2, 9 * S)
-    assert (row.enqueued, row.dequeued, row.expired, row.dead_lettered) == (6, 3, 1, 0)
+    assert (row.enqueued, row.dequeued, row.expired, row.dead_lettered, row.removed) == (6, 3, 1, 0, 2)
     assert row.longest_wait_us == 8 * S
     over_time = {(row.window.second, row.most_messages, row.dequeued) for row in tables["queues_by_window"].collect()}
     assert over_time == {(0, 5, 0), (10, 2, 3)}
@@ -64,6 +66,15 @@ def test_takers_of_an_address_have_shares_of_it(spark: SparkSession, tmp_path: P
     write(tmp_path, "r1", [*PRODUCER, *consumers, copied, *moved])
     found = rows(report(spark, tmp_path).by_name["takers"], "link", "messages", "takers", "share", "times_even")
     assert found == {(2, 6, 3, 0.75, 2.25), (3, 2, 3, 0.25, 0.75), (4, 0, 3, 0.0, 0.0)}
+
+
+def test_brokers_and_consumers_of_a_queue_have_shares_apart(spark: SparkSession, tmp_path: Path) -> None:
+    facts = {"address": "work", "treatment": "queue"}
+    takers = [link(2, "broker", "outgoing", **facts), *(link(n, "consumer", "outgoing", **facts) for n in (3, 4))]
+    moved = [*(delivery(1, 1, 2) for _ in range(8)), *(delivery(2, 9, 3) for _ in range(3)), delivery(3, 9, 4)]
+    write(tmp_path, "r1", [*PRODUCER, *takers, *moved])
+    found = rows(report(spark, tmp_path).by_name["takers"], "link", "takers", "share", "times_even")
+    assert found == {(2, 1, 1.0, 1.0), (3, 2, 0.75, 1.5), (4, 2, 0.25, 0.5)}
 
 
 def test_an_outage_lasts_until_the_neighbor_is_back_and_counts_what_failed_meanwhile(
@@ -88,6 +99,15 @@ def test_an_outage_lasts_until_the_neighbor_is_back_and_counts_what_failed_meanw
     write(tmp_path, "r9", [*PRODUCER, delivery(13, 1, 0, outcome="released")])
     found = rows(report(spark, tmp_path).by_name["outages"], "node", "neighbor", "cause", "lasted_s", "failed")
     assert found == {("r1", "r2", "silent", 3.5, 2), ("r1", "r3", "refused", None, 0)}
+
+
+def test_what_happened_is_told_in_the_order_of_its_times(spark: SparkSession, tmp_path: Path) -> None:
+    for name, other, seconds in (("r1", "r2", (0, 9)), ("r2", "r1", (3, 6))):
+        told = [at(second, "neighbor", event="opened", neighbor=other, cost=second) for second in seconds]
+        write(tmp_path, name, [node(), *told])
+    table = ordered(report(spark, tmp_path).by_name["link_state"].toArrow())
+    assert table["cost"].to_pylist() == [0, 3, 6, 9]
+    assert table["at"].to_pylist() == sorted(table["at"].to_pylist())
 
 
 def test_link_state_history_has_changes_and_no_repetitions(spark: SparkSession, tmp_path: Path) -> None:
@@ -157,6 +177,14 @@ def test_an_edge_has_its_cost_and_what_went_that_way(spark: SparkSession, tmp_pa
     }
 
 
+def test_an_edge_is_found_where_containers_of_links_are_redacted(spark: SparkSession, tmp_path: Path) -> None:
+    circuit = link(2, "circuit", "outgoing", connection=2, container="8fb06d2ecdf84896", path="r1>r2")
+    edge = at(0, "neighbor", event="opened", neighbor="r2", cost=1)
+    write(tmp_path, "r1", [*PRODUCER, connection(2, "router", container="r2"), circuit, edge, delivery(1, 1, 2)])
+    table = report(spark, tmp_path).by_name["edges"]
+    assert rows(table, "node", "neighbor", "cost", "messages") == {("r1", "r2", 1, 1)}
+
+
 def test_runs_of_a_node_are_its_restarts(spark: SparkSession, tmp_path: Path) -> None:
     again = {"kind": "node", "event": "opened", "at_us": START_US + 9 * S, "run": 2, "role": "router", "version": "2"}
     write(tmp_path, "r1", [node(version="1"), again])
@@ -169,6 +197,13 @@ def test_records_that_were_lost_are_a_share_of_all(spark: SparkSession, tmp_path
     write(tmp_path, "r1", [*PRODUCER, *lost, *(delivery(1, 1, 0) for _ in range(10))])
     row = only(report(spark, tmp_path).by_name["missing"])
     assert (row.lost, row.moved, row.told, row.share) == (5, 10, 5, 0.25)
+
+
+def test_records_of_many_deliveries_are_as_many_as_those_that_were_lost(spark: SparkSession, tmp_path: Path) -> None:
+    traffic = [{**delivery(second, 1, 0), "kind": "traffic", "count": 1000} for second in range(3)]
+    write(tmp_path, "r1", [*PRODUCER, at(1, "node", event="lost", count=2), *traffic])
+    row = only(report(spark, tmp_path).by_name["missing"])
+    assert (row.lost, row.moved, row.told, row.share) == (2, 3, 4, 2 / 9)
 
 
 def test_records_of_runs_that_no_file_tells_of_are_missing_too(spark: SparkSession, tmp_path: Path) -> None:

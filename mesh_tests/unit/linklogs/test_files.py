@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from addressing.link_log import REPLACES_KEY, VERSION_KEY
+from addressing.link_log import REPLACES_KEY, RUN_KEY, VERSION_KEY
 from linklogs.replay.telling import FILE, telling
 from mesh_tests.link_logs import RUN, START_US, delivery, node, write
 
@@ -68,7 +68,7 @@ def test_a_version_that_is_not_ours_is_said(tmp_path: Path, version: str, said: 
     [
         ({"a": [1]}, {}, "is no link log: expected amqpmesh.link-log in its metadata"),
         ({"kind": ["node"]}, {VERSION_KEY: "1"}, "has no column at_us"),
-        ({"kind": ["node"], "at_us": ["now"]}, {VERSION_KEY: "1"}, "at_us of type BYTE_ARRAY: expected INT64"),
+        ({"kind": ["node"], "at_us": ["now"]}, {VERSION_KEY: "1"}, "at_us of type string: expected int64"),
     ],
 )
 def test_a_foreign_table_is_said_to_be_one(
@@ -91,3 +91,44 @@ def test_a_merged_file_says_what_it_replaces(tmp_path: Path) -> None:
     path = write(tmp_path, "r1", ROWS, more={REPLACES_KEY: '["1-1.parquet", "1-2.parquet"]'})
     [row] = told(path)
     assert row["replaces"].split("\n") == [f"file:{path.parent}/1-1.parquet", f"file:{path.parent}/1-2.parquet"]
+
+
+OTHER_COLUMNS = [
+    ("at_us", pa.array([1], pa.timestamp("us")), "a column at_us of type timestamp: expected int64"),
+    ("took_us", pa.array([1], pa.uint64()), "a column took_us of type uint64: expected int64"),
+    ("address", pa.array([b"a"], pa.binary()), "a column address of type byte_array: expected string"),
+    ("count", pa.array([1.5], pa.float64()), "a column count of type double: expected int64"),
+]
+
+
+@pytest.mark.parametrize(("name", "column", "said"), OTHER_COLUMNS)
+def test_a_column_that_is_something_else_is_said(tmp_path: Path, name: str, column: pa.Array, said: str) -> None:
+    path = tmp_path / "9.parquet"
+    columns = {"kind": ["node"], "at_us": [1], name: column}
+    parquet.write_table(pa.table(columns).replace_schema_metadata({VERSION_KEY: "1"}), path)
+    assert said in notice(path)
+
+
+def test_a_column_that_is_there_twice_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "9.parquet"
+    table = pa.table([["node"], [1], [2]], ["kind", "at_us", "at_us"]).replace_schema_metadata({VERSION_KEY: "1"})
+    parquet.write_table(table, path)
+    assert "the column at_us twice" in notice(path)
+
+
+@pytest.mark.parametrize("text", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_text_may_be_kept_in_other_ways(tmp_path: Path, text: pa.DataType) -> None:
+    ours, path = write(tmp_path, "r1", ROWS), tmp_path / "9.parquet"
+    columns = {"kind": ["node"], "at_us": [1], "address": pa.array(["a"]).cast(text)}
+    parquet.write_table(pa.table(columns).replace_schema_metadata({VERSION_KEY: "1"}), path)
+    assert [row["notice"] for row in told(ours, path)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "more", [{REPLACES_KEY: "all"}, {REPLACES_KEY: "5"}, {REPLACES_KEY: "[5]"}, {RUN_KEY: "9" * 30}]
+)
+def test_what_a_file_says_of_itself_in_no_way_that_is_understood_is_nothing(
+    tmp_path: Path, more: dict[str, str]
+) -> None:
+    [row] = told(write(tmp_path, "r1", ROWS, more=more))
+    assert (row["notice"], row["replaces"], row["count"]) == (None, None, 3)

@@ -94,6 +94,19 @@ def test_which_columns_are_personal_is_for_the_settings(redacting: Host) -> None
     assert [name for name in PERSONAL_COLUMNS if row[name] != SECRETS[name]] == ["user"]
 
 
+@pytest.mark.parametrize(("role", "is_node"), [("router", True), ("edge", True), ("client", False), ("broker", False)])
+def test_a_connection_names_a_node_as_records_of_its_neighbors_do(role: str, is_node: bool) -> None:
+    row = Redactor(KEY).row({"kind": "connection", "event": "opened", "role": role, "container": "r2", "user": "r2"})
+    assert (row["container"] == "r2", row["user"] == "r2") == (is_node, False)
+
+
+def test_a_node_is_a_hash_everywhere_where_neighbors_are() -> None:
+    redactor = Redactor(KEY, ("container", "neighbor"))
+    told = redactor.row({"kind": "neighbor", "event": "opened", "neighbor": "r2"})
+    met = redactor.row({"kind": "connection", "event": "opened", "role": "router", "container": "r2"})
+    assert told["neighbor"] == met["container"] != "r2"
+
+
 @pytest.mark.parametrize("column", ["kind", "event", "count", "topology", "nonsense"])
 def test_what_a_record_is_cannot_be_redacted(column: str) -> None:
     with pytest.raises(ValueError, match=f"'{column}' cannot be redacted: expected one of user, remote_address"):

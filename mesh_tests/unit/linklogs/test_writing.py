@@ -20,7 +20,7 @@ def cells(table: pa.Table, directory: Path, tz: ZoneInfo = UTC_ZONE) -> list[lis
         return list(csv.reader(file))[1:]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@a", "\tx", "\rx"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@a", "\tx", "\rx", "\n=1"])
 def test_what_begins_like_a_formula_gets_a_quote(tmp_path: Path, text: str) -> None:
     assert cells(pa.table({"user": [text]}), tmp_path) == [["'" + text]]
 

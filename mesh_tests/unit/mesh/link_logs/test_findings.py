@@ -90,6 +90,16 @@ def test_a_wait_of_less_than_a_second_is_not_told() -> None:
     assert texts(credit=[row]) == []
 
 
+def test_what_the_mesh_itself_waited_for_is_not_told() -> None:
+    row = {**LINK, "direction": "incoming", "user": None, "cause": "no_taker", "starved_us": 50 * S, "share": 0.9}
+    assert texts(credit=[{**row, "address": "_amqpmesh/probe/55819e1a-r3"}]) == []
+
+
+def test_a_circuit_that_waited_is_not_told() -> None:
+    row = {**LINK, "direction": "incoming", "user": None, "cause": "no_taker", "starved_us": 50 * S, "share": 0.9}
+    assert texts(credit=[{**row, "role": "circuit"}]) == []
+
+
 def test_an_old_message_in_a_queue_is_told() -> None:
     row = {"node": "b1", "address": "work", "subscriber": None, "oldest_us": 90 * S, "most_messages": 7}
     assert texts(queues=[{**row, "last_messages": 2}]) == [
