@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from addressing.address import MESH_PREFIX
 from mesh.link_logs import words
 from mesh.link_logs.lost import lacking
 from mesh.link_logs.summary import Summary
@@ -92,7 +93,7 @@ def refused(summary: Summary) -> Iterator[Finding]:
 
 
 def starved(summary: Summary) -> Iterator[Finding]:
-    rows = [row for row in summary.rows("credit") if row["direction"] != "outgoing"]
+    rows = [row for row in summary.rows("credit") if row["direction"] != "outgoing" and not _is_of_mesh(row)]
     rows = sorted(rows, key=lambda row: -row["starved_us"])
     for row in rows[:EACH]:
         if row["starved_us"] < LEAST_WAIT_S * US_PER_S:
@@ -114,7 +115,7 @@ def aging(summary: Summary) -> Iterator[Finding]:
             0.4,
             f"a message lay in {_queue(row)} at {row['node']} for {words.duration(row['oldest_us'])}; "
             f"{row['most_messages']:,} were there at most, {row['last_messages']:,} at last",
-            "Add consumers, or see with `amqpmesh broker queues` whether the ones there are settle what they get.",
+            "Add consumers, or see with `amqpmesh status --queues` whether the ones there are settle what they get.",
         )
 
 
@@ -141,7 +142,7 @@ def detours(summary: Summary) -> Iterator[Finding]:
             0.3,
             f"{sum(row['messages'] for row in rows):,} messages took a detour, most of them {worst['address']} over "
             f"{worst['path']} where {worst['cheapest'] or 'nothing'} was cheapest",
-            "After an outage circuits stay where they are until they move back; `amqpmesh cost` tells what ways cost.",
+            "Circuits move back some time after an outage; `amqpmesh cost` changes what a connection costs.",
         )
 
 
@@ -268,6 +269,11 @@ def _worst(summary: Summary, table: str, by: Callable[[dict[str, Any]], int], **
 def _who(row: dict[str, Any]) -> str:
     name = row["container"] or row["user"]
     return f"{row['role'] or 'a link'} {name}" if name else f"{row['role'] or 'link'} {row['link']}"
+
+
+def _is_of_mesh(row: dict[str, Any]) -> bool:
+    """A probe of `up` waits for nobody long after it went through. Reply addresses are of clients, and told."""
+    return (row["address"] or "").startswith(MESH_PREFIX)
 
 
 def _queue(row: dict[str, Any]) -> str:
