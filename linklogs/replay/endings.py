@@ -80,4 +80,5 @@ def _losses(said: DataFrame) -> DataFrame:
 
 def _tells_it_too() -> Column:
     is_pair = (F.col("teller") == F.col("neighbor")) & (F.col("told_of") == F.col("node"))
-    return is_pair & (F.abs(F.col("told_us") - F.col("at_us")) <= NEAR_US)
+    is_of_later = F.col("until_us").isNotNull() & (F.col("told_us") > F.col("until_us") + CLOCKS_US)
+    return is_pair & (F.abs(F.col("told_us") - F.col("at_us")) <= NEAR_US) & ~is_of_later

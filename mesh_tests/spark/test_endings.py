@@ -74,7 +74,8 @@ def test_what_ends_soon_after_an_outage_that_was_over_is_not_why(spark: SparkSes
     outage = [neighbor(20, "closed", ""), neighbor(23, "opened", "")]
     seen = [{**row, "neighbor": other} for other in ("r2", "r3") for row in (neighbor(0, "opened", ""), *outage)]
     write(tmp_path, "r1", [node(), *seen, ended(26, "stopped")])
-    write(tmp_path, "r2", [node(), neighbor(0, "opened", "r1"), *began(22, 2), ended(26, "stopped", 2)])
+    again = [*began(22, 2), neighbor(26, "closed", "r1", 2), ended(26, "stopped", 2)]
+    write(tmp_path, "r2", [node(), neighbor(0, "opened", "r1"), *again])
     told_too = [{**row, "neighbor": "r1"} for row in outage]
     write(tmp_path, "r3", [node(), neighbor(0, "opened", "r1"), *told_too, ended(26, "stopped")])
     found = rows(report(spark, tmp_path).by_name["outages"].where("node = 'r1'"), "neighbor", "why")
