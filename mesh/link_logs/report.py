@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -95,10 +98,20 @@ def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step, out: 
     tables = replay(spark, Params(logs, order.window_us, order.address, cheapest))
     try:
         _tell_left_out(tables.read.notices, out)
-        made = _all_made(tables, order, step)
+        made = _all_made(spark, tables, order, step)
     finally:
         tables.release()
     return Summary.of(order, logs, tables, made)
+
+
+@contextmanager
+def _jobs_cancelled(spark: SparkSession) -> Iterator[None]:
+    """By Ctrl-C: else the threads that make tables would first end what they are at."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        spark.sparkContext.cancelAllJobs()
+        raise
 
 
 def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
@@ -107,9 +120,9 @@ def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
     return spark.createDataFrame(cheapest_paths(topology))
 
 
-def _all_made(tables: Tables, order: Order, step: Step) -> dict[str, pa.Table]:
+def _all_made(spark: SparkSession, tables: Tables, order: Order, step: Step) -> dict[str, pa.Table]:
     """Several at a time: planning one takes as long as computing another."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool, _jobs_cancelled(spark):
         return dict(
             zip(tables.by_name, pool.map(lambda name: _made(name, tables, order, step), tables.by_name), strict=True)
         )
@@ -130,10 +143,10 @@ def _session(order: Order) -> Iterator[SparkSession]:
     from linklogs.session import open_session
 
     conf = {**(settings() if is_cluster(order.master) else {}), **dict(order.conf)}
-    with _stderr_to(order.out / LOG):
+    with _interrupts_kept(), _stderr_to(order.out / LOG):
         spark = open_session(order.master, conf)
     try:
-        with modules_given(spark) if is_cluster(order.master) else nullcontext():
+        with _warnings_to(order.out / LOG), modules_given(spark) if is_cluster(order.master) else nullcontext():
             yield spark
     finally:
         # Where its Java is gone there is nothing to stop, and why it went is told already.
@@ -142,12 +155,34 @@ def _session(order: Order) -> Iterator[SparkSession]:
 
 
 @contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Spark's own handler of Ctrl-C asks Java in the middle of another question, and fails with stack traces."""
+    kept = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, kept)
+
+
+@contextmanager
+def _warnings_to(path: Path) -> Iterator[None]:
+    """What the libraries of Spark log in this process, stack traces among it: without a handler it is on stderr."""
+    handler = logging.FileHandler(path)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
     """For what is started meanwhile; what starts here inherits it for good."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
-        with path.open("wb") as log:
+        path.write_bytes(b"")
+        with path.open("ab") as log:
             os.dup2(log.fileno(), 2)
             yield
     finally:
