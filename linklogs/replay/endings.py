@@ -56,13 +56,19 @@ def explained(outages: DataFrame, said: DataFrame) -> DataFrame:
 def _is_end_of_neighbor() -> Column:
     early_us = F.when(F.col("ending") == CRASHED, CLOCKS_US).otherwise(NEAR_US)
     is_over = F.col("next_us").isNotNull() & (F.col("at_us") > F.col("next_us") + NEAR_US)
-    return (F.col("ended") == F.col("neighbor")) & (F.col("at_us") >= F.col("ended_us") - early_us) & ~is_over
+    is_near = (F.col("at_us") >= F.col("ended_us") - early_us) & ~is_over
+    return (F.col("ended") == F.col("neighbor")) & is_near & ~_is_back()
 
 
 def _is_own_end() -> Column:
     """One that ends in order closes its connections before."""
     is_in_order = F.col("ending").isin(STOPPED, FAILED) & (F.col("ended") == F.col("node"))
-    return is_in_order & (F.col("ended_us") - F.col("at_us")).between(0, NEAR_US)
+    return is_in_order & (F.col("ended_us") - F.col("at_us")).between(0, NEAR_US) & ~_is_back()
+
+
+def _is_back() -> Column:
+    """The neighbor was there again before that end, which is of something else then."""
+    return F.col("until_us").isNotNull() & (F.col("until_us") <= F.col("ended_us"))
 
 
 def _losses(said: DataFrame) -> DataFrame:
@@ -74,4 +80,5 @@ def _losses(said: DataFrame) -> DataFrame:
 
 def _tells_it_too() -> Column:
     is_pair = (F.col("teller") == F.col("neighbor")) & (F.col("told_of") == F.col("node"))
-    return is_pair & (F.abs(F.col("told_us") - F.col("at_us")) <= NEAR_US)
+    is_of_later = F.col("until_us").isNotNull() & (F.col("told_us") > F.col("until_us") + CLOCKS_US)
+    return is_pair & (F.abs(F.col("told_us") - F.col("at_us")) <= NEAR_US) & ~is_of_later

@@ -120,7 +120,7 @@ def aging(summary: Summary) -> Iterator[Finding]:
             0.4,
             f"a message lay in {_queue(row)} at {row['node']} for {words.duration(row['oldest_us'])}; "
             f"{row['most_messages']:,} were there at most, {row['last_messages']:,} at last",
-            "Add consumers, or see with `amqpmesh broker queues` whether the ones there are settle what they get.",
+            "Add consumers, or see with `amqpmesh status --queues` whether the ones there are settle what they get.",
         )
 
 
@@ -147,7 +147,7 @@ def detours(summary: Summary) -> Iterator[Finding]:
             0.3,
             f"{sum(row['messages'] for row in rows):,} messages took a detour, most of them {worst['address']} over "
             f"{worst['path']} where {worst['cheapest'] or 'nothing'} was cheapest",
-            "After an outage circuits stay where they are until they move back; `amqpmesh cost` tells what ways cost.",
+            "Circuits move back some time after an outage; `amqpmesh cost` changes what a connection costs.",
         )
 
 
@@ -277,7 +277,7 @@ def _who(row: dict[str, Any]) -> str:
 
 
 def _is_of_mesh(row: dict[str, Any]) -> bool:
-    """Of an address at which the mesh looks after itself: nobody can do anything about it."""
+    """A probe of `up` waits for nobody long after it went through. Reply addresses are of clients, and told."""
     return (row["address"] or "").startswith(MESH_PREFIX)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -105,10 +107,20 @@ def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step, out: 
     tables = replay(spark, Params(logs, order.window_us, order.address, cheapest))
     try:
         _tell_left_out(tables.read.notices, out)
-        made = _all_made(tables, order, step)
+        made = _all_made(spark, tables, order, step)
     finally:
         tables.release()
     return Summary.of(order, logs, tables, made)
+
+
+@contextmanager
+def _jobs_cancelled(spark: SparkSession) -> Iterator[None]:
+    """By Ctrl-C: else the threads that make tables would first end what they are at."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        spark.sparkContext.cancelAllJobs()
+        raise
 
 
 def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
@@ -117,9 +129,9 @@ def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
     return spark.createDataFrame(cheapest_paths(topology))
 
 
-def _all_made(tables: Tables, order: Order, step: Step) -> dict[str, pa.Table]:
+def _all_made(spark: SparkSession, tables: Tables, order: Order, step: Step) -> dict[str, pa.Table]:
     """Several at a time: planning one takes as long as computing another."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool, _jobs_cancelled(spark):
         return dict(
             zip(tables.by_name, pool.map(lambda name: _made(name, tables, order, step), tables.by_name), strict=True)
         )
@@ -141,7 +153,7 @@ def _session(order: Order) -> Iterator[SparkSession]:
 
     conf = {**(settings() if is_cluster(order.master) else {}), **dict(order.conf)}
     log = order.out / LOG
-    with stderr_to(log):
+    with _interrupts_kept(), stderr_to(log):
         spark = open_session(order.master, conf)
     with logging_to(log, spark):
         try:
@@ -151,3 +163,12 @@ def _session(order: Order) -> Iterator[SparkSession]:
             # Where its Java is gone there is nothing to stop, and why it went is told already.
             with suppress(*FAILURES):
                 spark.stop()
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Spark's own handler of Ctrl-C asks Java in the middle of another question, and fails with stack traces."""
+    kept = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, kept)

@@ -70,6 +70,18 @@ def test_what_a_node_loses_as_it_ends_is_no_fault_of_its_neighbors(spark: SparkS
     assert found == {("r5", "connection"), ("r20", "itself")}
 
 
+def test_what_ends_soon_after_an_outage_that_was_over_is_not_why(spark: SparkSession, tmp_path: Path) -> None:
+    outage = [neighbor(20, "closed", ""), neighbor(23, "opened", "")]
+    seen = [{**row, "neighbor": other} for other in ("r2", "r3") for row in (neighbor(0, "opened", ""), *outage)]
+    write(tmp_path, "r1", [node(), *seen, ended(26, "stopped")])
+    again = [*began(22, 2), neighbor(26, "closed", "r1", 2), ended(26, "stopped", 2)]
+    write(tmp_path, "r2", [node(), neighbor(0, "opened", "r1"), *again])
+    told_too = [{**row, "neighbor": "r1"} for row in outage]
+    write(tmp_path, "r3", [node(), neighbor(0, "opened", "r1"), *told_too, ended(26, "stopped")])
+    found = rows(report(spark, tmp_path).by_name["outages"].where("node = 'r1'"), "neighbor", "why")
+    assert found == {("r2", "crashed"), ("r3", "connection")}
+
+
 def test_each_run_of_a_node_says_how_it_ended(spark: SparkSession, tmp_path: Path) -> None:
     later = [at(10, "node", 2, event="opened", role="broker"), at(20, "node", 3, event="opened", role="broker")]
     write(tmp_path, "b1", [node("broker"), ended(9, "stopped"), *later])

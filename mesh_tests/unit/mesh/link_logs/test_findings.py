@@ -1,9 +1,14 @@
 """What is said of a mesh, in which order, and what is not worth saying."""
 
+import re
+from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from mesh.cli import cli
+from mesh.link_logs import findings as module
 from mesh.link_logs.findings import findings
 from mesh_tests.unit.mesh.link_logs.tables import LINK, MOVED, summary
 
@@ -90,14 +95,31 @@ def test_a_wait_of_less_than_a_second_is_not_told() -> None:
     assert texts(credit=[row]) == []
 
 
-def test_what_the_mesh_itself_waited_for_is_not_told() -> None:
-    row = {**LINK, "direction": "incoming", "user": None, "cause": "no_taker", "starved_us": 50 * S, "share": 0.9}
-    assert texts(credit=[{**row, "address": "_amqpmesh/probe/55819e1a-r3"}]) == []
+def test_probes_of_the_mesh_itself_that_wait_are_not_told() -> None:
+    row = {**LINK, "direction": "incoming", "user": None, "cause": "no_taker", "starved_us": 10 * S, "share": 0.2}
+    assert texts(credit=[{**row, "address": "_amqpmesh/probe/f44839ba-r1"}]) == []
+    assert len(texts(credit=[{**row, "address": "_topo/0/r1/temp.x"}, {**row, "address": None}])) == 2
 
 
 def test_a_circuit_that_waited_is_not_told() -> None:
     row = {**LINK, "direction": "incoming", "user": None, "cause": "no_taker", "starved_us": 50 * S, "share": 0.9}
     assert texts(credit=[{**row, "role": "circuit"}]) == []
+
+
+def test_what_is_said_to_help_names_commands_that_there_are() -> None:
+    assert module.__file__
+    named = re.findall(r"`amqpmesh ([^`]+)`", Path(module.__file__).read_text())
+    assert named
+    for line in named:
+        command: click.Command = cli
+        for word in line.split():
+            if word.startswith("--"):
+                assert any(word in option.opts for option in command.params), line
+                continue
+            assert isinstance(command, click.Group), line
+            found = command.get_command(click.Context(command), word)
+            assert found, line
+            command = found
 
 
 def test_an_old_message_in_a_queue_is_told() -> None:
