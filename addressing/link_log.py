@@ -48,7 +48,7 @@ class Kind(StrEnum):
     TRAFFIC = "traffic"
     """At level summary: all deliveries of a second that are alike, latency by bucket."""
     CREDIT = "credit"
-    """Of a link, how long it had none."""
+    """Of a link, how long its sender had none, and how often its receiver wanted it back."""
     DROP = "drop"
     """Copies of pre-settled messages that somebody did not get."""
     NEIGHBOR = "neighbor"
@@ -71,6 +71,8 @@ class Event(StrEnum):
     CLOSED = "closed"
     CHANGED = "changed"
     """A cost, a path, credit, the depth of a queue, a clock that was set."""
+    DRAIN = "drain"
+    """The receiver of an outgoing link asked for what there is, and for the rest of its credit: ``count`` times."""
     LOST = "lost"
     """Records of this node, for want of room: ``count`` of them."""
     ENQUEUED = "enqueued"
@@ -132,8 +134,8 @@ COLUMNS: Final = (
     Column("outgoing", "int64", "the link on which it went; 0: nobody had it", _MOVED),
     Column("outcome", "string", "what became of it", _MOVED),
     Column("part", "string", "whole way, or of a multicast which part", _MOVED),
-    Column("count", "int64", "how many: deliveries, messages, copies, records; 1 of a `delivery`",
-           (*_COUNTED, Kind.DROP, Kind.NODE)),
+    Column("count", "int64", "how many: deliveries, messages, copies, drains, records; 1 of a `delivery`",
+           (*_COUNTED, Kind.CREDIT, Kind.DROP, Kind.NODE)),
     Column("size_bytes", "int64", "of all of them", _COUNTED),
     Column("took_us", "int64", "from its start to its settlement, in the queue of a `message`; of several the longest: "
            "all are of one bucket", _COUNTED),

@@ -122,14 +122,22 @@ class LinkLog:
         self._teller.end_second()
         for end in self._recorder.take_restless():
             if isinstance(end, Taker):
-                if self._is_known(end):
-                    self._tell(Kind.DROP, None, link=end.number, count=end.take_missed(), cause="stalled")
+                self._tell_taker(end)
             else:
                 self._teller.is_starving(end.number, end)
         self._teller.tell_starving(self._cause_of)
         if self._is_topology_new:
             self._is_topology_new = False
             self._compare()
+
+    def _tell_taker(self, taker: Taker) -> None:
+        missed, drains = taker.take_missed(), taker.take_drains()
+        if not self._is_known(taker):
+            return
+        if missed:
+            self._tell(Kind.DROP, None, link=taker.number, count=missed, cause="stalled")
+        if drains:
+            self._tell(Kind.CREDIT, Event.DRAIN, link=taker.number, count=drains, credit=max(0, taker.credit))
 
     def _is_known(self, end: Inlet | Taker) -> bool:
         """It was told of, and is there still."""

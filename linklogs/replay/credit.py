@@ -1,4 +1,4 @@
-"""For how long did links wait for credit, and for whom?
+"""For how long did links wait for credit, and for whom? Who wanted it back?
 
 A link is starved while it may not start a delivery. The cause says who kept it waiting: `no_taker`, nobody wants the
 address; `takers`, those who do give no credit.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from addressing.link_log import Kind
+from addressing.link_log import Event, Kind
 from linklogs.replay.columns import US_PER_S, window
 
 FACTS = ("address", "role", "direction", "container", "user")
@@ -34,6 +34,13 @@ def starved_by_window(said: DataFrame, links: DataFrame, window_us: int) -> Data
     waits = _waits(said).withColumn("window", F.timestamp_micros(window(F.col("at_us"), window_us)))
     by_link = waits.groupBy("window", "node", "run", "link", "cause").agg(F.sum("starved_us").alias("starved_us"))
     return _with_facts(by_link, links)
+
+
+def drains(said: DataFrame, links: DataFrame) -> DataFrame:
+    """By link, how often its receiver asked for what there was and for the rest of its credit, and when."""
+    told = said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("event") == Event.DRAIN.value))
+    times = F.sum("count").alias("times"), F.min("at_us").alias("first_us"), F.max("at_us").alias("last_us")
+    return _with_facts(told.groupBy("node", "run", "link").agg(*times), links)
 
 
 def _waits(said: DataFrame) -> DataFrame:

@@ -114,6 +114,7 @@ class Shared:
             "runs": runs.runs(said, self.nodes),
             "missing": runs.missing(then, flows),
             "drops": runs.drops(of_links, links),
+            "drains": credit.drains(of_links, links),
             "noteworthy": sharing.noteworthy(self.of_wanted(over_time), links, MOST_NOTEWORTHY),
         }
 

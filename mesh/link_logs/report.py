@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from linklogs.reading import Logs
     from linklogs.replay.run import Tables
 
-STEPS = 33
+STEPS = 34
 """To look, to start Spark, to read, a table each, and the page."""
 
 

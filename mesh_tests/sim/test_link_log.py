@@ -242,6 +242,32 @@ def test_copies_that_a_consumer_without_credit_misses_are_told(ring: Ring):
     assert drop["count"] == 5
 
 
+def test_how_often_a_consumer_asked_for_a_drain_is_told(ring: Ring):
+    mesh = router(ring)
+    receiver, other = mesh.client("r1").receiver("rpc"), mesh.client("r1").receiver("rpc")
+    receiver.tops_up = False
+    mesh.run(0.1)
+    links = {row["link"]: row for row in told(ring, "link")}
+    for _ in range(3):
+        receiver.link.request_drain(10)
+        mesh.run_until(lambda: not receiver.link.is_drain_pending)
+        receiver.link.end_drain()
+        mesh.flush()
+    mesh.run(0.1)
+    mesh.tell_second("r1")
+    (drain,) = told(ring, "credit")
+    assert (drain["event"], drain["count"], drain["credit"]) == ("drain", 3, 0)
+    assert links[drain["link"]]["role"] == "consumer"
+    other.link.request_drain(10)
+    mesh.run(1.0)
+    mesh.tell_second("r1")
+    (drain,) = told(ring, "credit")
+    assert drain["count"] == 1
+    mesh.run(1.0)
+    mesh.tell_second("r1")
+    assert told(ring, "credit") == []
+
+
 def test_of_a_link_that_ends_its_time_without_credit_is_told_before(ring: Ring):
     mesh = router(ring)
     sender = mesh.client("r1").sender("rpc")

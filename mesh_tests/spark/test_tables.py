@@ -217,6 +217,15 @@ def test_records_of_runs_that_no_file_tells_of_are_missing_too(spark: SparkSessi
     }
 
 
+def test_drains_are_told_by_link(spark: SparkSession, tmp_path: Path) -> None:
+    consumer = link(2, "consumer", "outgoing", address="a", user="bob")
+    drains = [at(second, "credit", event="drain", link=2, count=2, credit=10) for second in (3, 9)]
+    write(tmp_path, "r1", [*PRODUCER, consumer, *drains, at(9, "credit", link=1, starved_us=S, cause="takers")])
+    drained = report(spark, tmp_path).by_name["drains"]
+    assert rows(drained, "link", "address", "user", "times") == {(2, "a", "bob", 4)}
+    assert [(row.first_at.second, row.last_at.second) for row in drained.collect()] == [(3, 9)]
+
+
 def test_drops_are_told_by_link_and_cause(spark: SparkSession, tmp_path: Path) -> None:
     dropped = [at(1, "drop", link=1, count=4, cause="full"), at(2, "drop", link=1, count=1, cause="full")]
     write(tmp_path, "r1", [*PRODUCER, *dropped])

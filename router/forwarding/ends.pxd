@@ -184,6 +184,9 @@ cdef class Taker(DeliveryOwner):
     cdef readonly unsigned long long copies_missed
     # Of those, what was recorded.
     cdef unsigned long long copies_told
+    # Its receiver has asked for a drain; how often since that was recorded.
+    cdef bint is_asked
+    cdef unsigned int drains
     cdef Carrier moving
     cdef Carrier newest
     cdef readonly int unsettled_count
@@ -199,6 +202,7 @@ cdef class Taker(DeliveryOwner):
     cdef bint _let_go(self, Carrier carrier) except -1
     cdef int _note_written_in_session(self) except -1
     cdef int miss(self) except -1
+    cdef int note_drain(self, bint has_more) except -1
     cdef int set_credit(self, int credit) except -1
     cdef int sync(self) except -1
     cdef pn_delivery_t *start(self) except NULL

@@ -78,6 +78,7 @@ class Taker(DeliveryOwner):
     deliveries_out: int
     copies_missed: int
     def take_missed(self) -> int: ...
+    def take_drains(self) -> int: ...
     def __init__(
         self,
         link: OutgoingLink,

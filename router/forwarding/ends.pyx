@@ -540,6 +540,7 @@ cdef class Taker(DeliveryOwner):
         self.max_message_bytes = link.remote_max_message_bytes
         recorder.note(self, True, None)
         link.owner = self
+        self.note_drain(True)
 
     # Events
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
@@ -554,8 +555,25 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     cdef int on_flow_event(self) except -1:
+        cdef int credit = self.credit_count
         self.sync()
+        self.note_drain(self.credit_count > credit)
         return self.group.on_credit(self)
+
+    cdef int note_drain(self, bint has_more) except -1:
+        """Its receiver asked for what there is, and for the rest of its credit, perhaps. [2.6.7]"""
+        cdef bint is_asked = self.credit_count > 0 and pn.link_get_drain(self.link.raw)
+        if is_asked and (has_more or not self.is_asked):
+            if not self.drains:
+                recorder.note_restless(self)
+            self.drains += 1
+        self.is_asked = is_asked
+        return 0
+
+    def take_drains(self):
+        """How often its receiver asked since this was asked last."""
+        found, self.drains = self.drains, 0
+        return found
 
     cdef int on_room(self) except -1:
         return 0
