@@ -158,7 +158,7 @@ class Address(Part):
     broker: str | None = None
     """queue, topic: the broker that keeps it (default: default_broker, or the only one)."""
     brokers: NodeNames = ()
-    """queue: several brokers that share it. Throughput adds up; order is kept per broker only."""
+    """queue: several that share it; order is per broker. No filters, browsing, durable links (amqp:not-implemented)."""
     broker_address: str = ""
     """queue, topic: its name at the broker, if that differs."""
     fallback: AddressPattern | None = None

@@ -32,7 +32,15 @@ Evict = Callable[[HeldQueue, float], None]
 
 
 class AdministrationError(ValueError):
-    """It is not done; the sentence says why."""
+    """It is not done; the sentence says why, and the code what a program may make of it."""
+
+    code: str | None = None
+
+
+class NotMadeYet(AdministrationError):
+    """The topology keeps that queue here, and nobody has used it: there is nothing in it."""
+
+    code = "not-made-yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +259,7 @@ class Administration:
             return AdministrationError(f"nobody subscribes to {address!r} in a way that lasts")
         if place is None or is_pattern(address):
             return AdministrationError(f"no queue or subscription {address!r} on this broker")
-        return AdministrationError(f"there is no queue {address!r} yet: it is made when it is first used, or by create")
+        return NotMadeYet(f"there is no queue {address!r} yet: it is made when it is first used, or by create")
 
     def _details(self, held: HeldQueue, *, count: int) -> dict[str, Any]:
         return {**summary(held), "messages": [self._message(entry) for entry in held.queue.first(count)]}

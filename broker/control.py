@@ -128,7 +128,7 @@ class Control:
         try:
             part = next(job.parts)
         except AdministrationError as error:
-            self._commits.promise(partial(self._refuse, job, str(error)))
+            self._commits.promise(partial(self._refuse, job, error))
         else:
             self._commits.promise(partial(self._answer, job, part))
 
@@ -137,8 +137,9 @@ class Control:
         if part.has_more:
             self._await_turn(job)
 
-    def _refuse(self, job: Job, reason: str, now: float) -> None:
-        self._say(job, {"ok": False, "error": reason, "more": False})
+    def _refuse(self, job: Job, error: AdministrationError, now: float) -> None:
+        code = {} if error.code is None else {"code": error.code}
+        self._say(job, {"ok": False, "error": str(error), **code, "more": False})
 
     def _say(self, job: Job, answer: Mapping[str, Any]) -> None:
         if not job.reply_to.is_deleted:

@@ -24,6 +24,8 @@ CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_S = 60.0
 ANSWER_CREDIT = 10
 FIX = "`amqpmesh status` shows what runs."
+NOT_MADE_YET = "not-made-yet"
+"""So a broker says that it keeps the queue, and has none of it."""
 
 Answer = Mapping[str, Any]
 
@@ -42,6 +44,8 @@ class Found:
 
     answers: list[tuple[Site, list[Answer]]] = field(default_factory=list)
     failures: list[CommandFailed] = field(default_factory=list)
+    unmade: list[tuple[Site, CommandFailed]] = field(default_factory=list)
+    """Brokers that have not made the queue yet, while others have: that is no failure."""
 
     def raise_failures(self, *, are_all: bool = False) -> None:
         """With ``are_all``: only when there is nothing else to tell."""
@@ -106,15 +110,24 @@ def _embedded(topology: Topology, broker: str, address: str | None = None) -> st
 def ask_each(topology: Topology, sites: Iterable[Site], op: str, arguments: Callable[[Site], Answer]) -> Found:
     """One after the other; one that fails does not keep the others from being asked."""
     found = Found()
+    unmade: list[tuple[Site, CommandFailed]] = []
     for site in sites:
         parts: list[Answer] = []
         try:
             asyncio.run(_ask(topology, site.broker, {"op": op, **arguments(site)}, parts))
         except CommandFailed as failed:
-            found.failures.append(_of(site.broker, failed, _total(parts, "messages")))
+            told = _of(site.broker, failed, _total(parts, "messages"))
+            if failed.code == NOT_MADE_YET:
+                unmade.append((site, told))
+            else:
+                found.failures.append(told)
             if not parts:
                 continue
         found.answers.append((site, parts))
+    if found.answers:
+        found.unmade = unmade
+    else:
+        found.failures += [failed for _, failed in unmade]
     return found
 
 
@@ -141,7 +154,7 @@ async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], part
             answers.settle(received, ACCEPTED)
             answer = json.loads(decode(received.data).body)
             if not answer["ok"]:
-                raise CommandFailed(answer["error"])
+                raise CommandFailed(answer["error"], code=answer.get("code"))
             parts.append(answer[request["op"]])
             has_more = answer["more"]
 
@@ -165,10 +178,11 @@ def queues_in(found: Found) -> Iterator[dict[str, Any]]:
 
 
 def totals_in(found: Found, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Of each broker the sum of its parts."""
+    """Of each broker the sum of its parts; 0 where the queue is not made yet."""
+    unmade: list[tuple[Site, list[Answer]]] = [(site, []) for site, _ in found.unmade]
     return [
         {"broker": site.broker, "address": site.address, **{name: _total(parts, name) for name in names}}
-        for site, parts in found.answers
+        for site, parts in found.answers + unmade
     ]
 
 

@@ -68,8 +68,10 @@ def tell_totals(found: Found, out: Output, fields: Mapping[str, Any], done: Call
     if out.is_json:
         out.document({**fields, "messages": sum(total["messages"] for total in totals), "brokers": totals})
     else:
-        for total in totals:
+        for total in totals[: len(found.answers)]:
             _say_total(total, out, done)
+        for _, unmade in found.unmade:
+            out.say(unmade.message)
     found.raise_failures()
 
 

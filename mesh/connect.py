@@ -37,7 +37,21 @@ async def _wait_open(client: Client, server: Server, timeout_s: float) -> None:
     except TimeoutError:
         raise TimedOut(f"{server.address} did not open a connection within {timeout_s:g} s", fix=server.fix) from None
     except Unreachable as error:
-        raise Unreachable(f"{server.address}: {error.message}", fix=error.fix or server.fix) from None
+        fix = error.fix or fix_of(server, error.message) or server.fix
+        raise Unreachable(f"{server.address}: {error.message}", fix=fix) from None
+
+
+def fix_of(server: Server, reason: str) -> str | None:
+    """A listener that wants something else than we speak closes the socket, or answers in its own way."""
+    is_tls = server.tls is not None
+    if reason.endswith("waited for protocol header") and not is_tls:
+        return "if that is a listener with TLS, write amqps:// in place of amqp://."
+    if reason.endswith("waited for sasl-mechanisms"):
+        where = "" if is_tls else " to a listener with TLS, by amqps://,"
+        return f"where users log in by certificate only, show one{where} with --cert FILE."
+    if reason.startswith("not TLS") and is_tls:
+        return "if that is a listener without TLS, write amqp:// in place of amqps://."
+    return None
 
 
 def no_log(event: LogEvent) -> None:

@@ -10,7 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from zlib import crc32
 
@@ -18,11 +18,13 @@ from broker.store.aside import aside_of
 from broker.store.check_report import MOST_FINDINGS, CheckReport
 from broker.store.checksums import is_holding, is_index
 from broker.store.counts import COUNT_BYTES, counts_in
+from broker.store.cut_bodies import bounds_of
 from broker.store.held_segments import held_segments
 from broker.store.message_index import checksums_in, has_strange_priority, read_index, slot_bytes_of
 from broker.store.page_header import PAGE_BYTES
-from broker.store.reading import DATABASE, LARGE, HoldingRow, ReadStore, SegmentRow, reading
+from broker.store.reading import DATABASE, LARGE, HoldingRow, ReadStore, reading
 from broker.store.row_checks import check_causes, check_marks, check_queues
+from broker.store.segment_tables import SegmentRow
 from broker.store.segments import SEGMENT_MESSAGES
 from wire.errors import AmqpError
 from wire.sections import Incomplete, scan
@@ -135,8 +137,8 @@ class _Check:
         if not is_index(segment.segment_id, segment.message_index):
             report.find(f"{where}: its index is not what was written")
         slots = read_index(segment.message_index)
-        bounds = [0, *accumulate(0 if is_large else size for size, _, _, is_large in slots)]
-        if bounds[-1] != len(segment.bodies):
+        bounds = bounds_of(segment.message_index)
+        if segment.damage is None and bounds[-1] != len(segment.bodies):
             report.find(f"{where}: {len(segment.bodies)} bytes of bodies, {bounds[-1]} by its index")
             return count
         if has_strange_priority(segment.message_index):
@@ -145,6 +147,7 @@ class _Check:
         needed = self._needed(where, slots, holdings)
         report.segments += 1
         report.leftovers += not needed
+        away: list[int] = []
         for slot, (begin, end) in enumerate(pairwise(bounds)):
             size, _, _, is_large = slots[slot]
             if slot not in needed:
@@ -154,8 +157,13 @@ class _Check:
             report.size_bytes += size
             if is_large:
                 self._large[segment.segment_id + slot] = size
+            elif end > len(segment.bodies):
+                away.append(segment.segment_id + slot)
             else:
                 self._look_at_body(segment.segment_id + slot, segment.bodies[begin:end], sums[slot] if sums else None)
+        if segment.damage is not None:
+            lost = f", nor can {len(away)} message{'s' * (len(away) > 1)} from {away[0]} on" if away else ""
+            report.find(f"{where}: a page of its bodies cannot be read{lost}: {segment.damage}")
         return count
 
     def _needed(self, where: str, slots: list[Slot], holdings: list[HoldingRow]) -> set[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import pairwise
 from pathlib import Path
 from zlib import crc32
 
@@ -12,6 +12,7 @@ from addressing.problem import hint_for
 from broker.cause import Cause
 from broker.store.batch import QueueRow, StoreError
 from broker.store.counts import counts_in
+from broker.store.cut_bodies import bounds_of
 from broker.store.message_index import checksums_in, read_index
 from broker.store.reading import ReadStore
 
@@ -58,12 +59,12 @@ def _messages_of(store: ReadStore, row: QueueRow, causes: dict[tuple[int, int], 
         message_index, bodies = segment.message_index, segment.bodies
         slots = read_index(message_index)
         sums = checksums_in(message_index)
-        ends = accumulate(0 if is_large else size for size, _, _, is_large in slots)
-        for slot, (end, count) in enumerate(zip(ends, counts_in(counts), strict=True)):
+        bounds = pairwise(bounds_of(message_index))
+        for slot, ((begin, end), count) in enumerate(zip(bounds, counts_in(counts), strict=True)):
             size, priority, expires_at_ms, is_large = slots[slot]
             if count:
                 message_id = segment_id + slot
-                body = store.large_path(message_id) if is_large else bodies[end - size : end]
+                body = store.large_path(message_id) if is_large else bodies[begin:end]
                 cause = causes.get((row.queue_id, message_id))
                 is_damaged = _is_damaged(body, size, sums[slot] if sums else None)
                 yield StoredMessage(row, message_id, count - 1, size, priority, expires_at_ms, cause, body, is_damaged)
@@ -72,4 +73,4 @@ def _messages_of(store: ReadStore, row: QueueRow, causes: dict[tuple[int, int], 
 def _is_damaged(body: bytes | Path, size_bytes: int, checksum: int | None) -> bool:
     if isinstance(body, Path):
         return not body.is_file() or body.stat().st_size != size_bytes
-    return checksum is not None and crc32(body) != checksum
+    return len(body) != size_bytes or (checksum is not None and crc32(body) != checksum)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.store.reading import HoldingRow, SegmentRow
+from broker.store.reading import HoldingRow
+from broker.store.segment_tables import SegmentRow
 
 
 def held_segments(

@@ -24,17 +24,10 @@ from broker.store.message_index import read_index
 from broker.store.readable import Readable, read_what_can_be
 from broker.store.rows import QUEUE_COLUMNS, cause_of, queue_of
 from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
-from broker.store.segment_tables import SegmentTables
+from broker.store.segment_tables import SegmentRow, SegmentTables
 
 DATABASE, LOG, SHARED_MEMORY = "store.db", "store.db-wal", "store.db-shm"
 LARGE = "large"
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentRow:
-    segment_id: int
-    message_index: bytes
-    bodies: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +81,7 @@ class ReadStore:
         return self._segments.readable_ids()
 
     def segment(self, segment_id: int) -> SegmentRow | None:
-        row = self._segments.find("segment_id, message_index, bodies", "segment_id = ?", segment_id)
-        return None if row is None else SegmentRow(*row)
+        return self._segments.segment(segment_id)
 
     def readable_segment(self, segment_id: int) -> SegmentRow | None:
         """None also where it cannot be read."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from itertools import accumulate
 from zlib import crc32
 
 from broker.store.checksums import is_index
+from broker.store.cut_bodies import bounds_of
 from broker.store.damage import DamagedBody
-from broker.store.message_index import checksums_in, read_index
+from broker.store.message_index import checksums_in
 from broker.store.segment_tables import SegmentTables
 
 
@@ -23,6 +23,8 @@ class SegmentReader:
         self._bounds: list[int] = [0]
         """Where each body begins, and where the last one ends."""
         self._bodies = b""
+        self._damage: str | None = None
+        """Why there are no more ``_bodies`` than these."""
         self._checksums: list[int] | None = None
 
     def read(self, message_id: int) -> bytes:
@@ -32,7 +34,10 @@ class SegmentReader:
         slot = message_id - self._first
         if slot >= len(self._bounds) - 1:
             raise DamagedBody("it is in no segment")
-        body = self._bodies[self._bounds[slot] : self._bounds[slot + 1]]
+        begin, end = self._bounds[slot : slot + 2]
+        if end > len(self._bodies):
+            raise DamagedBody(f"a page of its segment, with it or before it, cannot be read: {self._damage}")
+        body = self._bodies[begin:end]
         if self._checksums is not None and crc32(body) != self._checksums[slot]:
             raise DamagedBody("its bytes are not those that were written")
         return body
@@ -41,20 +46,16 @@ class SegmentReader:
         self._bounds = [0]
         if self._tables is None:
             self._tables = SegmentTables(self._connection)
-        row = self._tables.find(
-            "segment_id, message_index, bodies",
-            "segment_id <= ? ORDER BY segment_id DESC LIMIT 1",
-            message_id,
-        )
+        row = self._tables.segment_with(message_id)
         if row is None:
             raise DamagedBody("it is in no segment")
-        first, message_index, bodies = row
+        first, message_index, bodies = row.segment_id, row.message_index, row.bodies
         if not (isinstance(message_index, bytes) and isinstance(bodies, bytes)):
             raise DamagedBody("its segment is damaged")
         if not is_index(first, message_index):
             raise DamagedBody("the index of its segment is not what was written")
-        bounds = [0, *accumulate(0 if is_large else size for size, _, _, is_large in read_index(message_index))]
-        if bounds[-1] != len(bodies):
+        bounds = bounds_of(message_index)
+        if row.damage is None and bounds[-1] != len(bodies):
             raise DamagedBody(f"its segment has {len(bodies)} bytes of bodies, {bounds[-1]} by its index")
-        self._first, self._bounds, self._bodies = first, bounds, bodies
+        self._first, self._bounds, self._bodies, self._damage = first, bounds, bodies, row.damage
         self._checksums = checksums_in(message_index)

@@ -7,12 +7,16 @@ others' by now.
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from broker.store.aside import aside_of, put_aside
+from broker.store.cut_bodies import left_of_bodies
 from broker.store.damage import is_damage
 from broker.store.readable import Readable, read_what_can_be
 from broker.store.schema import PUT_SEGMENT, SEGMENT
+from broker.store.segments import SEGMENT_MESSAGES
 from broker.store.statements import Statements
 
 UNSEEN_MESSAGES = 1 << 32
@@ -21,6 +25,18 @@ UNSEEN_MESSAGES = 1 << 32
 _BEYOND_ALL = 1 << 62
 _PROBE_BYTES = 4000
 """Too much for the last page, unless that is empty: the one above is written too."""
+
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    segment_id: int
+    message_index: bytes
+    bodies: bytes
+    damage: str | None = None
+    """Why there are no more ``bodies`` than these: each that ends within them is worth what its checksum says."""
 
 
 class SegmentTables:
@@ -35,17 +51,69 @@ class SegmentTables:
 
     def find(self, columns: str, where: str, segment_id: int) -> tuple[Any, ...] | None:
         """The first row. Raises sqlite3.Error when it is not there, but may be on a page that cannot be read."""
+        return self._first(lambda table: self._row_in(table, columns, where, segment_id))
+
+    def segment(self, segment_id: int) -> SegmentRow | None:
+        """Of one whose bodies cannot all be read, those that can. Raises sqlite3.Error, as `find` does."""
+        return self._first(lambda table: self._segment_in(table, "segment_id = ?", segment_id))
+
+    def segment_with(self, message_id: int) -> SegmentRow | None:
+        """As `segment`: the one that has this message, or the last before it."""
+        return self._first(lambda table: self._last_in(table, message_id))
+
+    def _last_in(self, table: str, message_id: int) -> SegmentRow | None:
+        try:
+            return self._segment_in(table, "segment_id <= ? ORDER BY segment_id DESC LIMIT 1", message_id)
+        except sqlite3.Error as error:
+            # SQLite looks for the message where a segment of its number would be: on the next page perhaps.
+            before = self._last_before_damage(table, message_id) if is_damage(error) else None
+            if before is None:
+                raise
+            return self._segment_in(table, "segment_id = ?", before)
+
+    def _last_before_damage(self, table: str, message_id: int) -> int | None:
+        """Of the segments that may have it, going up."""
+        last = None
+        start = message_id - SEGMENT_MESSAGES + 1
+        where = "segment_id BETWEEN ? AND ? ORDER BY segment_id LIMIT 1"
+        try:
+            while row := self._row_in(table, "segment_id", where, start, message_id):
+                (last,) = row
+                start = last + 1
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+        return last
+
+    def _segment_in(self, table: str, where: str, segment_id: int) -> SegmentRow | None:
+        try:
+            row = self._row_in(table, "segment_id, message_index, bodies", where, segment_id)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            row = self._row_in(table, "segment_id, message_index", where, segment_id)
+            if row is None or not isinstance(row[1], bytes):
+                raise
+            number, index = row
+            return SegmentRow(number, index, left_of_bodies(self._connection, table, number, index), str(error))
+        return None if row is None else SegmentRow(*row)
+
+    def _row_in(self, table: str, columns: str, where: str, *ids: int) -> tuple[Any, ...] | None:
+        row = self._connection.execute(f"SELECT {columns} FROM {table} WHERE {where}", ids).fetchone()
+        return None if row is None else tuple(row)
+
+    def _first(self, row_in: Callable[[str], Found | None]) -> Found | None:
         damage = None
         for table in self.names:
             try:
-                row = self._connection.execute(f"SELECT {columns} FROM {table} WHERE {where}", (segment_id,)).fetchone()
+                row = row_in(table)
             except sqlite3.Error as error:
                 if not is_damage(error):
                     raise
                 damage = error
                 continue
             if row is not None:
-                return tuple(row)
+                return row
         if damage is not None:
             raise damage
         return None

@@ -40,6 +40,7 @@ default_broker: b1
 addresses:
   orders.#: queue
   jobs: {type: queue, brokers: [b1, b2]}
+  spread.#: {type: queue, brokers: [b1, b2]}
   renamed: {type: queue, broker: b2, broker_address: its.name.there}
   news.#: topic
   rpc: anycast
@@ -145,6 +146,15 @@ def test_a_queue_of_two_brokers_is_looked_after_at_both(mesh):
     unclear = broker(mesh, "move", "jobs", "orders.x", "-c", "1")
     assert unclear.returncode == ExitCode.USAGE
     assert "jobs is spread over b1, b2" in unclear.stderr
+
+
+def test_a_queue_that_one_of_two_brokers_has_not_made_yet_is_looked_after_at_the_other(mesh):
+    assert broker(mesh, "purge", "spread.a", "--yes").returncode == ExitCode.FAILED
+    told(mesh, "create", "spread.a", "--broker", "b2")
+    purged = broker(mesh, "purge", "spread.a", "--yes")
+    assert purged.returncode == ExitCode.OK, purged.stderr
+    assert "b2: dropped 0 messages of spread.a\nb1: there is no queue 'spread.a' yet" in purged.stderr
+    assert [queue["broker"] for queue in told(mesh, "show", "spread.a")["queues"]] == ["b2"]
 
 
 def test_a_queue_is_called_as_the_topology_calls_it_whatever_its_name_at_the_broker(mesh):

@@ -182,6 +182,46 @@ def test_a_broker_that_is_lost_midway_leaves_what_is_known_and_the_others(broker
     )
 
 
+NOT_MADE = CommandFailed("there is no queue 'jobs' yet", code=broker_control.NOT_MADE_YET)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "done"),
+    [
+        (["purge", "jobs", "-y"], "dropped 5 messages of jobs"),
+        (["move", "jobs", "orders.a"], "moved 5 messages from jobs to orders.a"),
+        (["redrive", "jobs"], "moved 5 messages from jobs to where they come from"),
+        (["delete", "jobs", "-y"], "deleted jobs, 5 messages in it"),
+    ],
+)
+def test_a_queue_that_one_of_several_brokers_has_not_made_yet_has_no_messages_there(
+    brokers: Brokers, arguments: list[str], done: str
+) -> None:
+    brokers.failures = {"b1": NOT_MADE}
+    brokers.parts = {"b2": [{"messages": 5}]}
+    result = run(*arguments)
+    assert result.exit_code == ExitCode.OK
+    assert result.stderr == f"b2: {done}\nb1: there is no queue 'jobs' yet\n"
+    document = json.loads(run(*arguments, "--json").stdout)
+    assert {total["broker"]: total["messages"] for total in document["brokers"]} == {"b1": 0, "b2": 5}
+    assert document["messages"] == 5
+
+
+def test_a_queue_that_none_of_several_brokers_has_made_yet_is_a_failure(brokers: Brokers) -> None:
+    brokers.failures = {"b1": NOT_MADE, "b2": NOT_MADE}
+    result = run("redrive", "jobs")
+    assert result.exit_code == ExitCode.FAILED
+    assert "error: b1: there is no queue 'jobs' yet; b2: there is no queue 'jobs' yet\n" in result.stderr
+
+
+def test_a_broker_that_cannot_be_asked_is_a_failure_whatever_another_has_not_made(brokers: Brokers) -> None:
+    brokers.parts = {"b2": [{"messages": 5}]}
+    brokers.failures = {"b1": NOT_MADE, "b2": Unreachable("connection lost: gone")}
+    result = run("purge", "jobs", "-y")
+    assert result.exit_code == ExitCode.UNREACHABLE
+    assert "b1: there is no queue 'jobs' yet\n" in result.stderr
+
+
 def test_a_refusal_is_all_that_is_said_where_nothing_was_done(brokers: Brokers) -> None:
     brokers.failures = {"b1": CommandFailed("queue 'orders.a' is there already")}
     result = run("create", "orders.a", "--json")
