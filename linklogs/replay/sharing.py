@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from addressing.link_log import Outcome
 from linklogs.moments import Span
-from linklogs.replay.columns import within
+from linklogs.replay.columns import is_of_mesh, within
 from linklogs.replay.facts import CLIENT
 from linklogs.replay.presence import WAS_THERE
 
@@ -27,7 +27,7 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     is_shared = F.coalesce(~F.col("treatment").isin("multicast", "topic"), F.lit(True))
     brokers = nodes.where(F.col("role") == "broker").select("node").distinct()
     of_routers = links.join(F.broadcast(brokers), "node", "left_anti")
-    known = of_routers.where(is_taker & is_shared & F.col("address").isNotNull())
+    known = of_routers.where(is_taker & is_shared & F.col("address").isNotNull() & ~is_of_mesh("address"))
     facts = known.select("address", "treatment", "node", "run", "link", "role", "container", "user", WAS_THERE)
     # A queue's brokers take what its consumers take later.
     of_address = Window.partitionBy("address", "role")
