@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from addressing.address import MESH_PREFIX
+from linklogs.moments import Span
 from mesh.link_logs import words
 from mesh.link_logs.lost import lacking
 from mesh.link_logs.summary import Summary
@@ -152,16 +156,19 @@ def detours(summary: Summary) -> Iterator[Finding]:
 
 
 def restarts(summary: Summary) -> Iterator[Finding]:
-    again: dict[str, int] = {}
-    crashes: dict[str, int] = {}
-    for row in summary.rows("runs"):
-        again[row["node"]] = max(again.get(row["node"], 0), row["restart"])
-        crashes[row["node"]] = crashes.get(row["node"], 0) + (row["ending"] in ("crashed", "failed"))
-    for node, times in sorted(again.items(), key=lambda pair: (-crashes[pair[0]], -pair[1])):
-        if times:
-            after = f", {crashes[node]:,} of them without having been stopped" if crashes[node] else ""
-            weight = 0.5 if crashes[node] else 0.3
-            yield Finding(weight, f"{node} started again {times:,} times{after}", "Its log says why it ended.")
+    again: dict[str, Counter[str]] = {}
+    for before, after in pairwise(sorted(summary.rows("runs"), key=lambda row: (row["node"], row["restart"]))):
+        if before["node"] == after["node"] and _is_in(summary.order.span, after["first_at"]):
+            again.setdefault(after["node"], Counter())[before["ending"]] += 1
+    for node, ends in sorted(again.items(), key=lambda pair: (-pair[1]["crashed"], -pair[1].total())):
+        told = [(WHY_LOST.get(ending, "its end is unknown"), count) for ending, count in sorted(ends.items())]
+        if ends.total() == 1:
+            text = f"{node} started again after {told[0][0]}"
+        else:
+            text = f"{node} started again {_times(ends.total())}: " + "; ".join(
+                f"{_times(count)} after {why}" for why, count in told
+            )
+        yield Finding(0.5 if ends["crashed"] else 0.3, text, "Its log says why it ended.")
 
 
 def dropped(summary: Summary) -> Iterator[Finding]:
@@ -249,6 +256,15 @@ HELPS_WAITING = {
     "disk": "See the table of queues, and whether the broker's disk is slow or full.",
     "memory": "Let consumers keep up: what is not fetched of temporary queues lies in memory.",
 }
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+def _is_in(span: Span, at: datetime) -> bool:
+    at_us = at.timestamp() * US_PER_S
+    return (span.from_us is None or at_us >= span.from_us) and (span.to_us is None or at_us < span.to_us)
 
 
 def _why(row: dict[str, Any]) -> str:
