@@ -39,8 +39,8 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
 
 
 def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
-    """The clients that sent, and that received, most: by container, user and host."""
-    host = F.regexp_replace("remote_address", r":\d+$", "").alias("host")
+    """The clients that sent, and that received, most: by container, user and host. Ports may be hashes."""
+    host = F.regexp_replace("remote_address", r":[0-9a-f]+$", "").alias("host")
     whose = links.select("node", "run", "link", "container", "user", "remote_address")
     rows = moved.where(F.col("peer") == CLIENT).join(F.broadcast(whose), ["node", "run", "link"])
     by_client = rows.groupBy("side", "container", "user", host).agg(

@@ -235,9 +235,10 @@ def test_noteworthy_deliveries_say_where_they_came_from(spark: SparkSession, tmp
     }
 
 
-def test_talkers_are_clients_by_host_whatever_their_port(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("port", ["", "4f1c88a01b2e390"])
+def test_talkers_are_clients_by_host_whatever_their_port(spark: SparkSession, tmp_path: Path, port: str) -> None:
     clients = [
-        connection(number, "client", container=f"c{number // 3}", user="u", remote_address=f"10.0.0.1:{number}")
+        connection(number, "client", container=f"c{number // 3}", user="u", remote_address=f"10.0.0.1:{port}{number}")
         for number in (1, 2, 3)
     ]
     links = [link(number, "producer", "incoming", address="a", connection=number) for number in (1, 2, 3)]
