@@ -13,7 +13,7 @@ from addressing.address import MESH_PREFIX
 from linklogs.moments import Span
 from mesh.link_logs import words
 from mesh.link_logs.lost import lacking
-from mesh.link_logs.summary import Summary
+from mesh.link_logs.summary import Summary, format_time
 from mesh.link_logs.words import not_accepted
 
 US_PER_S = 1_000_000
@@ -36,6 +36,25 @@ class Finding:
 def findings(summary: Summary) -> list[Finding]:
     found = [finding for check in CHECKS for finding in check(summary)]
     return sorted(found, key=lambda finding: -finding.weight)
+
+
+def empty(summary: Summary) -> Iterator[Finding]:
+    if summary.order.span.is_all or lacking(summary, "lost").total:
+        return
+    known = [time for row in summary.rows("runs") for time in (row["first_at"], row["last_at"])]
+    times = (format_time(round(each.timestamp() * US_PER_S), summary.order.tz) for each in (min(known), max(known)))
+    read = f": what was read is of {' to '.join(map(str, times))}" if known else ""
+    yield Finding(1.0, f"no record is of the time that was asked for{read}", "See `--from`, `--to` and `--tz`.")
+
+
+def unmatched(summary: Summary) -> Iterator[Finding]:
+    pattern = summary.order.address
+    if pattern is None or summary.tables["links"].num_rows or summary.tables["queues"].num_rows:
+        return
+    near = f"; there is {', '.join(summary.near)}" if summary.near else ""
+    yield Finding(
+        0.99, f"no address matches {pattern!r}{near}", "A pattern has `*`, `?` and `[...]`; it is of the whole address."
+    )
 
 
 def missing(summary: Summary) -> Iterator[Finding]:
@@ -216,6 +235,8 @@ def left_out(summary: Summary) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
+    empty,
+    unmatched,
     missing,
     untold,
     outages,

@@ -343,3 +343,13 @@ def test_an_outage_of_a_report_of_addresses_counts_what_failed_of_those(spark: S
     write(tmp_path, "r1", [*PRODUCER, link(2, "producer", "incoming", address="b"), lost, *failed])
     for address, count in ((None, 3), ("a", 2), ("b", 1), ("c", 0)):
         assert rows(report(spark, tmp_path, address=address).by_name["outages"], "failed") == {(count,)}, address
+
+
+@pytest.mark.parametrize(("pattern", "near"), [("rdrs.*", ("orders.new", "news")), ("news", ())])
+def test_where_no_address_matches_those_most_like_it_are_known(
+    spark: SparkSession, tmp_path: Path, pattern: str, near: tuple[str, ...]
+) -> None:
+    names = ("news", "orders.new", "_amqpmesh/probe/rdrs")
+    links = [link(number, "producer", "incoming", address=name) for number, name in enumerate(names, 2)]
+    write(tmp_path, "r1", [node(), connection(1, "client"), *links, delivery(1, 2, 0)])
+    assert report(spark, tmp_path, address=pattern).near == near

@@ -23,7 +23,7 @@ def texts(**tables: list[dict[str, Any]]) -> list[str]:
 
 
 def run(restart: int, ending: str | None) -> dict[str, Any]:
-    return {"node": "r1", "restart": restart, "ending": ending, "first_at": at(10 * restart)}
+    return {"node": "r1", "restart": restart, "ending": ending, "first_at": at(10 * restart), "last_at": at(20)}
 
 
 def test_of_a_mesh_in_order_nothing_is_said() -> None:
@@ -206,7 +206,7 @@ def test_one_restart_is_told_with_what_was_before_it_and_only_a_crash_weighs_mor
 def test_a_restart_out_of_the_time_of_a_report_is_not_told(from_s: int, to_s: int, count: int) -> None:
     made = summary(runs=[run(0, "crashed"), run(1, None)])
     order = replace(made.order, span=Span(START_US + from_s * S, START_US + to_s * S))
-    assert len(findings(replace(made, order=order))) == count
+    assert sum("started again" in each.text for each in findings(replace(made, order=order))) == count
 
 
 def test_a_slow_tail_is_told_where_it_is_long() -> None:
@@ -231,3 +231,21 @@ def test_the_worst_comes_first() -> None:
     )
     assert [finding.weight for finding in found] == sorted((finding.weight for finding in found), reverse=True)
     assert found[0].text.startswith("r1 lost its neighbor")
+
+
+def test_a_time_without_records_is_the_first_that_is_told_and_of_which_time_the_others_are() -> None:
+    made = summary(runs=[run(0, None)], addresses=[{**MOVED, "address": "a", "accepted": 0, "released": 100}])
+    order = replace(made.order, span=Span(START_US + 60 * S, None))
+    found = findings(replace(made, order=order))
+    assert found[0].text == (
+        "no record is of the time that was asked for: "
+        "what was read is of 2026-11-24 00:00:00+00:00 to 2026-11-24 00:00:20+00:00"
+    )
+
+
+@pytest.mark.parametrize(("near", "said"), [(("orders", "news"), "; there is orders, news"), ((), "")])
+def test_a_pattern_that_no_address_matches_is_told_with_what_there_is(near: tuple[str, ...], said: str) -> None:
+    made = summary()
+    order = replace(made.order, address="nope.*")
+    [finding] = findings(replace(made, order=order, near=near))
+    assert finding.text == f"no address matches 'nope.*'{said}"
