@@ -16,7 +16,7 @@ MOST_TALKERS = 100
 
 def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     """Of each address: the share of each taker, and what times the even share that is. Takers that got nothing too.
-    Brokers of a queue, and its consumers, have theirs apart.
+    Brokers of a queue, and its consumers, have theirs apart. A broker is one, however many links lead to it.
 
     ``moved``: the rows of links of the whole time. Takers are links out of the mesh, to clients and to brokers; those
     that are copied to take all, and are left out. So are links of brokers, of which no deliveries are recorded.
@@ -32,10 +32,19 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     # A queue's brokers take what its consumers take later.
     of_address = Window.partitionBy("address", "role")
     joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
-    there = joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)).drop(WAS_THERE)
+    there = _by_taker(joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)))
     counted = there.withColumn("takers", F.count("*").over(of_address))
     share = F.try_divide(F.col("messages"), F.sum("messages").over(of_address))
     return counted.withColumn("share", share).withColumn("times_even", F.col("share") * F.col("takers"))
+
+
+def _by_taker(links: DataFrame) -> DataFrame:
+    """Of a broker to which several links lead what they have in common: routers attach one for each producer."""
+    own = F.when(F.col("role") != "broker", F.struct("node", "run", "link")).alias("own")
+    node = F.when(F.count_distinct("node") == 1, F.min("node")).alias("node")
+    alone = [F.when(F.count("*") == 1, F.min(name)).alias(name) for name in ("run", "link")]
+    sums = [F.sum(name).alias(name) for name in ("messages", "size_bytes")]
+    return links.groupBy("address", "treatment", "role", "container", "user", own).agg(node, *alone, *sums).drop("own")
 
 
 def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:

@@ -77,6 +77,16 @@ def test_brokers_and_consumers_of_a_queue_have_shares_apart(spark: SparkSession,
     assert found == {(2, 1, 1.0, 1.0), (3, 2, 0.75, 1.5), (4, 2, 0.25, 0.5)}
 
 
+def test_a_broker_is_one_taker_of_a_queue_however_many_links_lead_to_it(spark: SparkSession, tmp_path: Path) -> None:
+    brokers = [connection(number, "broker", container=f"b{number % 2}") for number in (2, 3, 4)]
+    facts = {"address": "work", "treatment": "queue"}
+    takers = [link(number, "broker", "outgoing", connection=number, **facts) for number in (2, 3, 4)]
+    moved = [delivery(1, 1, number) for number in (2, 2, 3, 4)]
+    write(tmp_path, "r1", [*PRODUCER, *brokers, *takers, *moved])
+    found = rows(report(spark, tmp_path).by_name["takers"], "container", "node", "link", "messages", "takers", "share")
+    assert found == {("b0", "r1", None, 3, 2, 0.75), ("b1", "r1", 3, 1, 2, 0.25)}
+
+
 def test_an_outage_lasts_until_the_neighbor_is_back_and_counts_what_failed_meanwhile(
     spark: SparkSession, tmp_path: Path
 ) -> None:
