@@ -51,7 +51,7 @@ def unmatched(summary: Summary) -> Iterator[Finding]:
     pattern = summary.order.address
     if pattern is None or summary.tables["links"].num_rows or summary.tables["queues"].num_rows:
         return
-    near = f"; there is {', '.join(summary.near)}" if summary.near else ""
+    near = f"; the closest: {', '.join(summary.near)}" if summary.near else ""
     yield Finding(
         0.99, f"no address matches {pattern!r}{near}", "A pattern has `*`, `?` and `[...]`; it is of the whole address."
     )

@@ -243,7 +243,7 @@ def test_a_time_without_records_is_the_first_that_is_told_and_of_which_time_the_
     )
 
 
-@pytest.mark.parametrize(("near", "said"), [(("orders", "news"), "; there is orders, news"), ((), "")])
+@pytest.mark.parametrize(("near", "said"), [(("orders", "news"), "; the closest: orders, news"), ((), "")])
 def test_a_pattern_that_no_address_matches_is_told_with_what_there_is(near: tuple[str, ...], said: str) -> None:
     made = summary()
     order = replace(made.order, address="nope.*")
