@@ -107,7 +107,23 @@ def _visible(directory: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _nothing(found: Found, span: Span) -> str:
+    below = _root_below(found.root)
+    if below is not None:
+        return f"no link logs in {found.root}: did you mean {below}?"
     if found.notices:
         return f"nothing in {found.root} can be read; the first reason of {len(found.notices):,}: {found.notices[0]}"
     of_time = "" if span.is_all else " of that time"
     return f"no link logs{of_time} in {found.root}: expected node=NAME/hour=YYYY-MM-DDTHH/*{SUFFIX}"
+
+
+def _root_below(root: str) -> str | None:
+    """The one directory in it that has directories of nodes; None without, where there are several, or it has them."""
+    if _has_nodes(root):
+        return None
+    directories = [each.path for each in _visible(root) if each.is_dir() and not each.name.startswith(NODE)]
+    roots = [path for path in directories if os.access(path, os.R_OK | os.X_OK) and _has_nodes(path)]
+    return roots[0] if len(roots) == 1 else None
+
+
+def _has_nodes(directory: str) -> bool:
+    return any(each.name.startswith(NODE) and each.is_dir() for each in _visible(directory))

@@ -17,7 +17,7 @@ import linklogs
 ARCHIVE = "linklogs.zip"
 JOB = "amqpmesh_report.py"
 MODULES = (
-    (addressing, ("__init__.py", "link_log.py")),
+    (addressing, ("__init__.py", "address.py", "link_log.py")),
     (linklogs, ("*.py", "replay/*.py")),
 )
 

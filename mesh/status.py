@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from addressing.address import is_internal
@@ -42,12 +43,13 @@ class NodeView:
         return len([one for one in self.snapshot["connections"] if one["kind"] == "client"])
 
 
-def run(topology: Topology, tables: Sequence[Table], out: Output) -> int:
+def run(topology: Topology, tables: Sequence[Table], out: Output, path: Path | None = None) -> int:
+    """``path``: of the topology, where one was named."""
     workdir = WorkDir(topology.work_dir)
     supervised = ask_supervisor(workdir)
     views = [view(workdir, node.name, node.kind, supervised) for node in plan(topology)]
     if all(found.pid is None for found in views) and supervised is None:
-        raise Unreachable(f"{topology.mesh} does not run here", fix=fix_not_running(topology))
+        raise Unreachable(f"{topology.mesh} does not run here", fix=fix_not_running(topology, path))
     note = change_note(topology)
     snapshots = {found.name: found.snapshot for found in views if found.kind == "router"}
     missing, costs = list(missing_links(topology, snapshots)), list(changed_costs(topology, snapshots))
@@ -64,7 +66,7 @@ def run(topology: Topology, tables: Sequence[Table], out: Output) -> int:
             out.say(sentence)
     is_lost = is_supervisor_lost(workdir)
     if is_lost:
-        out.say("no supervisor: nothing restarts nodes that die; run `amqpmesh up`")
+        out.say(f"no supervisor: nothing restarts nodes that die; run `amqpmesh up{_option(path)}`")
     for sentence in costs:
         out.say(sentence)
     if note:
@@ -73,11 +75,17 @@ def run(topology: Topology, tables: Sequence[Table], out: Output) -> int:
     return ExitCode.OK if is_well else ExitCode.FAILED
 
 
-def fix_not_running(topology: Topology) -> str:
+def fix_not_running(topology: Topology, path: Path | None) -> str:
     others = other_meshes(topology)
+    start = f"start it with `amqpmesh up{_option(path)}`."
     if not others:
-        return "start it with `amqpmesh up`."
-    return f"here runs {', '.join(others)}: if that is what the mesh was called before, `amqpmesh down` stops it."
+        return start
+    before = f"here runs {', '.join(others)}: if that is what the mesh was called before, `amqpmesh down` stops it."
+    return before if path is None else f"{start[:-1]}; {before}"
+
+
+def _option(path: Path | None) -> str:
+    return f" -t {path}" if path is not None else ""
 
 
 def ask_supervisor(workdir: WorkDir) -> MeshStatus | None:

@@ -8,6 +8,7 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from addressing.address import BROKER_PREFIX, MESH_PREFIX
 from linklogs.moments import Span
 
 US_PER_S = 1_000_000
@@ -39,3 +40,12 @@ def like(name: str, pattern: str | None) -> Column:
 
 def per_s(count: Column, seconds: float) -> Column:
     return F.round(count / seconds, 3)
+
+
+def is_of_mesh(name: str) -> Column:
+    """Whether an address is one on which the mesh talks to itself, as `up` does when it asks whether all is ready.
+
+    Temporary queues are of clients.
+    """
+    is_ours = F.col(name).startswith(MESH_PREFIX) & ~F.col(name).rlike(f"^{BROKER_PREFIX}[^/]+/temp(-topic)?\\.")
+    return F.coalesce(is_ours, F.lit(False))

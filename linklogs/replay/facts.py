@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from linklogs.replay.codes import Numbers
-from linklogs.replay.columns import like
+from linklogs.replay.columns import is_of_mesh, like
 
 CLIENT = "client"
 QUEUE = "queue"
@@ -43,7 +43,8 @@ class Facts:
     ``told`` of, then of each node a run None, which all its records have of whose run no file tells.
 
     ``links``: all numbers of links, rising. A file may have any, and times the runs they would not fit.
-    ``peer``: who is beyond a link at the edge of the mesh, a place in PEERS; else UNKNOWN.
+    ``peer``: who is beyond a link at the edge of the mesh, a place in PEERS; else UNKNOWN, as where the mesh talks to
+    itself.
     ``is_cut``: the report is of some links only, and what is of no known link is of none of those.
     """
 
@@ -112,7 +113,8 @@ def known(links: DataFrame, nodes: DataFrame, address: str | None) -> DataFrame:
 
 
 def _peer() -> Column:
-    """Null within the mesh, of brokers' own links (routers beside them have the same messages), and of unknown ones."""
+    """Null within the mesh, of brokers' own links (routers beside them have the same messages), of those on which the
+    mesh talks to itself, and of unknown ones."""
     is_router = F.coalesce(F.col("node_role") != "broker", F.lit(True))
     is_route = F.col("role") == "route"
     client, queue = PEERS.index(CLIENT), PEERS.index(QUEUE)
@@ -122,7 +124,7 @@ def _peer() -> Column:
         .when(is_route & (F.col("connection_role") == "broker"), queue)
         .when(is_route & ~F.col("connection_role").isin(*BETWEEN_ROUTERS), client)
     )
-    return F.when(is_router, peer)
+    return F.when(is_router & ~is_of_mesh("address"), peer)
 
 
 def _words(column: pyarrow.ChunkedArray) -> tuple[Numbers, Words]:

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from addressing.address import is_internal
 from linklogs.finding import NoLogs
 from linklogs.moments import Span
 from linklogs.reading import Logs, files
@@ -29,6 +31,7 @@ from linklogs.replay.things import connections, links, nodes
 from linklogs.replay.windows import widened
 
 MOST_NOTEWORTHY = 1000
+MOST_NEAR = 3
 RECORDS_OF_A_PART = 4_000_000
 
 
@@ -61,6 +64,8 @@ class Tables:
     windows_us: Mapping[str, int]
     """By level: wider than asked for where the table would be too long for anybody."""
     read: Read
+    near: tuple[str, ...]
+    """Where no address matches the pattern: those that are most like it."""
     kept: list[DataFrame] = field(default_factory=list)
 
     def wider_us(self, asked_us: int) -> dict[str, int]:
@@ -164,7 +169,15 @@ def run(spark: SparkSession, params: Params) -> Tables:
     shared = Shared(said, over_time, in_all, of_links, of_nodes, params, time)
     tables = {**shared.traffic(), **shared.others(), "clocks": clocks.table(spark, ahead_us)}
     shown = {name: traffic.times(table) for name, table in tables.items()}
-    return Tables(shown, time, windows_us, read, [rows, of_links, over_time, in_all])
+    near = _near(params.address, facts) if params.address is not None else ()
+    return Tables(shown, time, windows_us, read, near, [rows, of_links, over_time, in_all])
+
+
+def _near(pattern: str, facts: Facts) -> tuple[str, ...]:
+    if facts.is_wanted.any():
+        return ()
+    named = sorted({word for word in facts.addresses.words if word and not is_internal(word)})
+    return tuple(get_close_matches(pattern, named, MOST_NEAR, cutoff=0.0))
 
 
 def _is_in_time() -> Column:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from addressing.link_log import Outcome
 from linklogs.moments import Span
-from linklogs.replay.columns import within
+from linklogs.replay.columns import is_of_mesh, within
 from linklogs.replay.facts import CLIENT
 from linklogs.replay.presence import WAS_THERE
 
@@ -16,7 +16,7 @@ MOST_TALKERS = 100
 
 def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     """Of each address: the share of each taker, and what times the even share that is. Takers that got nothing too.
-    Brokers of a queue, and its consumers, have theirs apart.
+    Brokers of a queue, and its consumers, have theirs apart. A broker is one, however many links lead to it.
 
     ``moved``: the rows of links of the whole time. Takers are links out of the mesh, to clients and to brokers; those
     that are copied to take all, and are left out. So are links of brokers, of which no deliveries are recorded.
@@ -27,20 +27,29 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     is_shared = F.coalesce(~F.col("treatment").isin("multicast", "topic"), F.lit(True))
     brokers = nodes.where(F.col("role") == "broker").select("node").distinct()
     of_routers = links.join(F.broadcast(brokers), "node", "left_anti")
-    known = of_routers.where(is_taker & is_shared & F.col("address").isNotNull())
+    known = of_routers.where(is_taker & is_shared & F.col("address").isNotNull() & ~is_of_mesh("address"))
     facts = known.select("address", "treatment", "node", "run", "link", "role", "container", "user", WAS_THERE)
     # A queue's brokers take what its consumers take later.
     of_address = Window.partitionBy("address", "role")
     joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
-    there = joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)).drop(WAS_THERE)
+    there = _by_taker(joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)))
     counted = there.withColumn("takers", F.count("*").over(of_address))
     share = F.try_divide(F.col("messages"), F.sum("messages").over(of_address))
     return counted.withColumn("share", share).withColumn("times_even", F.col("share") * F.col("takers"))
 
 
+def _by_taker(links: DataFrame) -> DataFrame:
+    """Of a broker to which several links lead what they have in common: routers attach one for each producer."""
+    own = F.when(F.col("role") != "broker", F.struct("node", "run", "link")).alias("own")
+    node = F.when(F.count_distinct("node") == 1, F.min("node")).alias("node")
+    alone = [F.when(F.count("*") == 1, F.min(name)).alias(name) for name in ("run", "link")]
+    sums = [F.sum(name).alias(name) for name in ("messages", "size_bytes")]
+    return links.groupBy("address", "treatment", "role", "container", "user", own).agg(node, *alone, *sums).drop("own")
+
+
 def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
-    """The clients that sent, and that received, most: by container, user and host."""
-    host = F.regexp_replace("remote_address", r":\d+$", "").alias("host")
+    """The clients that sent, and that received, most: by container, user and host. Ports may be hashes."""
+    host = F.regexp_replace("remote_address", r":[0-9a-f]+$", "").alias("host")
     whose = links.select("node", "run", "link", "container", "user", "remote_address")
     rows = moved.where(F.col("peer") == CLIENT).join(F.broadcast(whose), ["node", "run", "link"])
     by_client = rows.groupBy("side", "container", "user", host).agg(

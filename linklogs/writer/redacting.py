@@ -40,9 +40,16 @@ class Redactor:
             return row
         plain = None if "neighbor" in self._columns else _node_in(row)
         return {
-            name: self._hashed(str(value)) if name in self._columns and name != plain else value
+            name: self._redacted(name, str(value)) if name in self._columns and name != plain else value
             for name, value in row.items()
         }
+
+    def _redacted(self, name: str, value: str) -> str:
+        """Of an address of a host its port apart, or each connection would be of another host."""
+        host, colon, port = value.rpartition(":")
+        if name == "remote_address" and colon:
+            return f"{self._hashed(host)}:{self._hashed(port)}"
+        return self._hashed(value)
 
     def _hash(self, value: str) -> str:
         assert self._key is not None

@@ -82,4 +82,4 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
         )
         if is_wanted
     ]
-    return status.run(load_topology(topology_path), tables, out)
+    return status.run(load_topology(topology_path), tables, out, topology_path)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from addressing.address import MESH_PREFIX
+from linklogs.moments import Span
 from mesh.link_logs import words
 from mesh.link_logs.lost import lacking
-from mesh.link_logs.summary import Summary
+from mesh.link_logs.summary import Summary, format_time
 from mesh.link_logs.words import not_accepted
 
 US_PER_S = 1_000_000
@@ -32,6 +36,25 @@ class Finding:
 def findings(summary: Summary) -> list[Finding]:
     found = [finding for check in CHECKS for finding in check(summary)]
     return sorted(found, key=lambda finding: -finding.weight)
+
+
+def empty(summary: Summary) -> Iterator[Finding]:
+    if summary.order.span.is_all or lacking(summary, "lost").total:
+        return
+    known = [time for row in summary.rows("runs") for time in (row["first_at"], row["last_at"])]
+    times = (format_time(round(each.timestamp() * US_PER_S), summary.order.tz) for each in (min(known), max(known)))
+    read = f": what was read is of {' to '.join(map(str, times))}" if known else ""
+    yield Finding(1.0, f"no record is of the time that was asked for{read}", "See `--from`, `--to` and `--tz`.")
+
+
+def unmatched(summary: Summary) -> Iterator[Finding]:
+    pattern = summary.order.address
+    if pattern is None or summary.tables["links"].num_rows or summary.tables["queues"].num_rows:
+        return
+    near = f"; the closest: {', '.join(summary.near)}" if summary.near else ""
+    yield Finding(
+        0.99, f"no address matches {pattern!r}{near}", "A pattern has `*`, `?` and `[...]`; it is of the whole address."
+    )
 
 
 def missing(summary: Summary) -> Iterator[Finding]:
@@ -152,16 +175,19 @@ def detours(summary: Summary) -> Iterator[Finding]:
 
 
 def restarts(summary: Summary) -> Iterator[Finding]:
-    again: dict[str, int] = {}
-    crashes: dict[str, int] = {}
-    for row in summary.rows("runs"):
-        again[row["node"]] = max(again.get(row["node"], 0), row["restart"])
-        crashes[row["node"]] = crashes.get(row["node"], 0) + (row["ending"] in ("crashed", "failed"))
-    for node, times in sorted(again.items(), key=lambda pair: (-crashes[pair[0]], -pair[1])):
-        if times:
-            after = f", {crashes[node]:,} of them without having been stopped" if crashes[node] else ""
-            weight = 0.5 if crashes[node] else 0.3
-            yield Finding(weight, f"{node} started again {times:,} times{after}", "Its log says why it ended.")
+    again: dict[str, Counter[str]] = {}
+    for before, after in pairwise(sorted(summary.rows("runs"), key=lambda row: (row["node"], row["restart"]))):
+        if before["node"] == after["node"] and _is_in(summary.order.span, after["first_at"]):
+            again.setdefault(after["node"], Counter())[before["ending"]] += 1
+    for node, ends in sorted(again.items(), key=lambda pair: (-pair[1]["crashed"], -pair[1].total())):
+        told = [(WHY_LOST.get(ending, "its end is unknown"), count) for ending, count in sorted(ends.items())]
+        if ends.total() == 1:
+            text = f"{node} started again after {told[0][0]}"
+        else:
+            text = f"{node} started again {_times(ends.total())}: " + "; ".join(
+                f"{_times(count)} after {why}" for why, count in told
+            )
+        yield Finding(0.5 if ends["crashed"] else 0.3, text, "Its log says why it ended.")
 
 
 def dropped(summary: Summary) -> Iterator[Finding]:
@@ -209,6 +235,8 @@ def left_out(summary: Summary) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
+    empty,
+    unmatched,
     missing,
     untold,
     outages,
@@ -249,6 +277,15 @@ HELPS_WAITING = {
     "disk": "See the table of queues, and whether the broker's disk is slow or full.",
     "memory": "Let consumers keep up: what is not fetched of temporary queues lies in memory.",
 }
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+def _is_in(span: Span, at: datetime) -> bool:
+    at_us = at.timestamp() * US_PER_S
+    return (span.from_us is None or at_us >= span.from_us) and (span.to_us is None or at_us < span.to_us)
 
 
 def _why(row: dict[str, Any]) -> str:

@@ -10,9 +10,10 @@ from mesh.link_logs.summary import Summary
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """``share``: from 0 to 1, of all records that there were."""
+    """``share``: from 0 to 1, of all records that there were, which are ``total``."""
 
     records: int
+    total: int
     share: float
     nodes: tuple[str, ...]
 
@@ -23,4 +24,4 @@ def lacking(summary: Summary, why: Literal["lost", "untold"]) -> Lacking:
     records = sum(row[why] for row in rows)
     known = sum(row["moved"] + row["told"] + row["lost"] + row["untold"] for row in rows)
     nodes = tuple(sorted({row["node"] for row in rows if row[why]}))
-    return Lacking(records, records / known if records else 0.0, nodes)
+    return Lacking(records, known, records / known if records else 0.0, nodes)

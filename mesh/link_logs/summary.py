@@ -23,6 +23,7 @@ class Summary:
     """``tables`` by name. ``records`` and ``size_bytes`` are of the files.
 
     ``wider_us``: windows of tables that would be too long with those that were asked for.
+    ``near``: addresses that there are, where none matches the pattern that was asked for.
     """
 
     order: Order
@@ -34,13 +35,15 @@ class Summary:
     seconds: float
     tables: Mapping[str, pa.Table]
     wider_us: Mapping[str, int]
+    near: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, order: Order, logs: Logs, replayed: Tables, tables: Mapping[str, pa.Table]) -> Summary:
         read, time = replayed.read, replayed.time
         notices = (*logs.notices, *read.notices)
         times = time.from_us, time.to_us, time.seconds
-        return cls(order, read.records, read.size_bytes, notices, *times, tables, replayed.wider_us(order.window_us))
+        wider_us = replayed.wider_us(order.window_us)
+        return cls(order, read.records, read.size_bytes, notices, *times, tables, wider_us, replayed.near)
 
     def window_us(self, name: str) -> int:
         """Of a table over time."""

@@ -91,3 +91,21 @@ def test_names_that_are_code_are_shown_and_do_nothing(show: Show) -> None:
     assert "<script>alert(1)</script>" in shown.tab.locator("#tables").evaluate("it => it.textContent")
     assert shown.tab.evaluate("[document.scripts.length, document.images.length]") == [2, 0]
     assert shown.wrongs == []
+
+
+KEEP_LABELS = """() => {
+    window.labels = [];
+    const draw = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+        labels.push(text);
+        return draw.call(this, text, ...rest);
+    };
+    dispatchEvent(new Event("beforeprint"));
+}"""
+
+
+def test_labels_of_messages_a_second_are_the_values_at_which_they_stand(show: Show) -> None:
+    tab = show(page(summary(mesh=[MOVED], mesh_by_window=[{**MOVED, "messages": 10, "window": at(0)}]), [])).tab
+    tab.evaluate(KEEP_LABELS)
+    wait_for(tab, "() => labels.includes('0.75')")
+    assert not {"0.3", "0.8"} & set(tab.evaluate("() => labels"))

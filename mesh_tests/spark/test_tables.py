@@ -77,6 +77,16 @@ def test_brokers_and_consumers_of_a_queue_have_shares_apart(spark: SparkSession,
     assert found == {(2, 1, 1.0, 1.0), (3, 2, 0.75, 1.5), (4, 2, 0.25, 0.5)}
 
 
+def test_a_broker_is_one_taker_of_a_queue_however_many_links_lead_to_it(spark: SparkSession, tmp_path: Path) -> None:
+    brokers = [connection(number, "broker", container=f"b{number % 2}") for number in (2, 3, 4)]
+    facts = {"address": "work", "treatment": "queue"}
+    takers = [link(number, "broker", "outgoing", connection=number, **facts) for number in (2, 3, 4)]
+    moved = [delivery(1, 1, number) for number in (2, 2, 3, 4)]
+    write(tmp_path, "r1", [*PRODUCER, *brokers, *takers, *moved])
+    found = rows(report(spark, tmp_path).by_name["takers"], "container", "node", "link", "messages", "takers", "share")
+    assert found == {("b0", "r1", None, 3, 2, 0.75), ("b1", "r1", 3, 1, 2, 0.25)}
+
+
 def test_an_outage_lasts_until_the_neighbor_is_back_and_counts_what_failed_meanwhile(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -244,9 +254,10 @@ def test_noteworthy_deliveries_say_where_they_came_from(spark: SparkSession, tmp
     }
 
 
-def test_talkers_are_clients_by_host_whatever_their_port(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("port", ["", "4f1c88a01b2e390"])
+def test_talkers_are_clients_by_host_whatever_their_port(spark: SparkSession, tmp_path: Path, port: str) -> None:
     clients = [
-        connection(number, "client", container=f"c{number // 3}", user="u", remote_address=f"10.0.0.1:{number}")
+        connection(number, "client", container=f"c{number // 3}", user="u", remote_address=f"10.0.0.1:{port}{number}")
         for number in (1, 2, 3)
     ]
     links = [link(number, "producer", "incoming", address="a", connection=number) for number in (1, 2, 3)]
@@ -351,3 +362,13 @@ def test_an_outage_of_a_report_of_addresses_counts_what_failed_of_those(spark: S
     write(tmp_path, "r1", [*PRODUCER, link(2, "producer", "incoming", address="b"), lost, *failed])
     for address, count in ((None, 3), ("a", 2), ("b", 1), ("c", 0)):
         assert rows(report(spark, tmp_path, address=address).by_name["outages"], "failed") == {(count,)}, address
+
+
+@pytest.mark.parametrize(("pattern", "near"), [("rdrs.*", ("orders.new", "news")), ("news", ())])
+def test_where_no_address_matches_those_most_like_it_are_known(
+    spark: SparkSession, tmp_path: Path, pattern: str, near: tuple[str, ...]
+) -> None:
+    names = ("news", "orders.new", "_amqpmesh/probe/rdrs")
+    links = [link(number, "producer", "incoming", address=name) for number, name in enumerate(names, 2)]
+    write(tmp_path, "r1", [node(), connection(1, "client"), *links, delivery(1, 2, 0)])
+    assert report(spark, tmp_path, address=pattern).near == near

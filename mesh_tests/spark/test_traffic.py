@@ -122,6 +122,29 @@ def test_what_a_queue_gives_is_told_apart_from_what_clients_send(spark: SparkSes
     }
 
 
+PROBES = ("_amqpmesh/probe/f44839ba-r1", "_amqpmesh/broker/b1/probe-f44839ba")
+OF_CLIENTS = ("a", "_topo/0/r1/temp.x", "_amqpmesh/broker/b1/temp.x")
+
+
+def test_what_the_mesh_sends_itself_is_traffic_of_nobody(spark: SparkSession, tmp_path: Path) -> None:
+    told = [node(), connection(1, "client", container="app", user="u", remote_address="h:1")]
+    for number, address in enumerate((*PROBES, *OF_CLIENTS)):
+        came, went = 2 * number + 1, 2 * number + 2
+        told += [
+            link(came, "producer", "incoming", address=address),
+            link(went, "consumer", "outgoing", address=address, treatment="balanced"),
+            delivery(number, came, went),
+        ]
+    write(tmp_path, "r1", told)
+    tables = report(spark, tmp_path).by_name
+    for name in ("mesh", "users", "talkers"):
+        assert rows(tables[name], "side", "messages") == {("in", len(OF_CLIENTS)), ("out", len(OF_CLIENTS))}, name
+    for name in ("addresses", "takers"):
+        assert rows(tables[name], "address") == {(address,) for address in OF_CLIENTS}, name
+    assert rows(tables["routers"], "messages") == {(len(PROBES + OF_CLIENTS),)}
+    assert tables["links"].count() == 2 * len(PROBES + OF_CLIENTS)
+
+
 @pytest.mark.parametrize(("pattern", "messages"), [("ord*", 3), ("orders", 3), ("o?ders", 3), ("news", 2), ("ews", 0)])
 def test_an_address_pattern_cuts_the_report(spark: SparkSession, tmp_path: Path, pattern: str, messages: int) -> None:
     write(

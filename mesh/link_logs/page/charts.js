@@ -13,7 +13,7 @@
       colors[name] = style.getPropertyValue(`--${name}`).trim();
   }
   const color = (name) => () => colors[name];
-  const formatRate = (value) => (value == null ? "–" : (value < 10 ? +value.toFixed(1) : Math.round(value)).toLocaleString("en"));
+  const formatRate = (value) => (value == null ? "–" : value.toLocaleString("en", value < 100 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 }));
   function formatMs(value) {
     if (value == null) return "–";
     if (value >= 1000) return `${+(value / 1000).toPrecision(3)} s`;

@@ -74,6 +74,21 @@ def test_an_empty_directory_is_said_to_be_one(tmp_path: Path) -> None:
         find(str(tmp_path), ALL)
 
 
+def test_where_logs_lie_one_directory_further_down_that_is_named(tmp_path: Path) -> None:
+    written(tmp_path / "linklogs")
+    (tmp_path / "control").mkdir()
+    (tmp_path / "certs.pem").write_text("x")
+    with pytest.raises(NoLogs, match=f"no link logs in {tmp_path}: did you mean {tmp_path}/linklogs\\?"):
+        find(str(tmp_path), ALL)
+
+
+def test_of_several_directories_with_logs_none_is_meant(tmp_path: Path) -> None:
+    for name in ("shop", "demo"):
+        written(tmp_path / name)
+    with pytest.raises(NoLogs, match="can be read"):
+        find(str(tmp_path), ALL)
+
+
 def test_no_directory_is_said_to_be_none(tmp_path: Path) -> None:
     with pytest.raises(NoLogs, match="is no directory: expected one with link logs"):
         find(str(tmp_path / "nothing"), ALL)

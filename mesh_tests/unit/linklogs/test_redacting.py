@@ -151,3 +151,15 @@ def test_a_key_that_comes_and_goes_loses_nothing(host: Host) -> None:
     host.finish()
     assert host.numbers() == [1, 3]
     assert [secret for secret in SECRETS.values() if secret.encode() in written(host)] == []
+
+
+def test_a_host_has_one_hash_whatever_the_port_of_a_connection() -> None:
+    redactor = Redactor(KEY)
+    addresses = ("198.51.100.7:4711", "198.51.100.7:4712", "[2001:db8::1]:4711", "198.51.100.8:4711")
+    hosts, ports = zip(
+        *(str(redactor.row({"remote_address": each})["remote_address"]).split(":") for each in addresses), strict=True
+    )
+    assert hosts[0] == hosts[1]
+    assert len(set(hosts)) == 3
+    assert ports[0] == ports[2] != ports[1]
+    assert not {*hosts, *ports} & {part for each in addresses for part in each.split(":")}

@@ -302,13 +302,14 @@ def test_status_says_when_up_crashed_and_left_its_nodes(topology: str) -> None:
         result = run("status", "-t", topology, "--json")
     assert json.loads(result.stdout)["supervisor_lost"]
     assert result.exit_code == ExitCode.FAILED
-    assert "no supervisor: nothing restarts nodes that die; run `amqpmesh up`" in result.stderr
+    assert f"no supervisor: nothing restarts nodes that die; run `amqpmesh up -t {topology}`" in result.stderr
 
 
 def test_the_status_of_a_mesh_that_does_not_run_is_69(topology: str) -> None:
     result = run("status", "-t", topology)
     assert result.exit_code == ExitCode.UNREACHABLE
     assert "does not run" in result.stderr
+    assert f"fix: start it with `amqpmesh up -t {topology}`." in result.stderr
 
 
 @pytest.mark.parametrize("command", [("send", "orders", "-m", "x"), ("receive", "orders")])

@@ -1,16 +1,19 @@
 """What is said of a mesh, in which order, and what is not worth saying."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+from linklogs.moments import Span
 from mesh.cli import cli
 from mesh.link_logs import findings as module
 from mesh.link_logs.findings import findings
-from mesh_tests.unit.mesh.link_logs.tables import LINK, MOVED, summary
+from mesh_tests.link_logs import START_US
+from mesh_tests.unit.mesh.link_logs.tables import LINK, MOVED, at, summary
 
 S = 1_000_000
 
@@ -19,8 +22,12 @@ def texts(**tables: list[dict[str, Any]]) -> list[str]:
     return [finding.text for finding in findings(summary(**tables))]
 
 
+def run(restart: int, ending: str | None) -> dict[str, Any]:
+    return {"node": "r1", "restart": restart, "ending": ending, "first_at": at(10 * restart), "last_at": at(20)}
+
+
 def test_of_a_mesh_in_order_nothing_is_said() -> None:
-    assert texts(addresses=[{**MOVED, "address": "a"}], runs=[{"node": "r1", "restart": 0, "ending": None}]) == []
+    assert texts(addresses=[{**MOVED, "address": "a"}], runs=[run(0, None)]) == []
 
 
 OUTAGE = {"node": "r1", "neighbor": "r2", "cause": "c", "why": None, "lasted_s": 1.0, "failed": 0}
@@ -166,18 +173,40 @@ def test_restarts_drops_and_clocks_are_told() -> None:
     drop = {"node": "r1", "address": "a", "cause": "full", "messages": 4}
     found = texts(
         runs=[
-            {"node": "r1", "restart": 0, "ending": "stopped"},
-            {"node": "r1", "restart": 1, "ending": "crashed"},
-            {"node": "r1", "restart": 2, "ending": None},
+            run(0, "stopped"),
+            run(1, "crashed"),
+            run(2, None),
         ],
         drops=[drop],
         clocks=[{"node": "r3", "ahead_us": -2 * S}],
     )
     assert found == [
         "4 copies of pre-settled messages were dropped, most of them of a at r1 (full)",
-        "r1 started again 2 times, 1 of them without having been stopped",
+        "r1 started again twice: once after it was killed, or its host failed; once after it was stopped",
         "the clock of r3 is 2 s behind the others; its times are corrected by that",
     ]
+
+
+@pytest.mark.parametrize(
+    ("ending", "said", "weight"),
+    [
+        ("crashed", "it was killed, or its host failed", 0.5),
+        ("failed", "it ended by itself", 0.3),
+        ("stopped", "it was stopped", 0.3),
+    ],
+)
+def test_one_restart_is_told_with_what_was_before_it_and_only_a_crash_weighs_more(
+    ending: str, said: str, weight: float
+) -> None:
+    [finding] = findings(summary(runs=[run(0, ending), run(1, None)]))
+    assert (finding.text, finding.weight) == (f"r1 started again after {said}", weight)
+
+
+@pytest.mark.parametrize(("from_s", "to_s", "count"), [(5, 15, 1), (10, 11, 1), (0, 10, 0), (11, 20, 0)])
+def test_a_restart_out_of_the_time_of_a_report_is_not_told(from_s: int, to_s: int, count: int) -> None:
+    made = summary(runs=[run(0, "crashed"), run(1, None)])
+    order = replace(made.order, span=Span(START_US + from_s * S, START_US + to_s * S))
+    assert sum("started again" in each.text for each in findings(replace(made, order=order))) == count
 
 
 def test_a_slow_tail_is_told_where_it_is_long() -> None:
@@ -197,8 +226,26 @@ def test_the_worst_comes_first() -> None:
         summary(
             notices=("x is torn",),
             outages=[{**OUTAGE, "failed": 1}],
-            runs=[{"node": "r1", "restart": 1, "ending": None}],
+            runs=[run(0, "crashed"), run(1, None)],
         )
     )
     assert [finding.weight for finding in found] == sorted((finding.weight for finding in found), reverse=True)
     assert found[0].text.startswith("r1 lost its neighbor")
+
+
+def test_a_time_without_records_is_the_first_that_is_told_and_of_which_time_the_others_are() -> None:
+    made = summary(runs=[run(0, None)], addresses=[{**MOVED, "address": "a", "accepted": 0, "released": 100}])
+    order = replace(made.order, span=Span(START_US + 60 * S, None))
+    found = findings(replace(made, order=order))
+    assert found[0].text == (
+        "no record is of the time that was asked for: "
+        "what was read is of 2026-11-24 00:00:00+00:00 to 2026-11-24 00:00:20+00:00"
+    )
+
+
+@pytest.mark.parametrize(("near", "said"), [(("orders", "news"), "; the closest: orders, news"), ((), "")])
+def test_a_pattern_that_no_address_matches_is_told_with_what_there_is(near: tuple[str, ...], said: str) -> None:
+    made = summary()
+    order = replace(made.order, address="nope.*")
+    [finding] = findings(replace(made, order=order, near=near))
+    assert finding.text == f"no address matches 'nope.*'{said}"
