@@ -10,7 +10,7 @@ import pytest
 from mesh.cli import cli
 from mesh.link_logs import findings as module
 from mesh.link_logs.findings import findings
-from mesh_tests.unit.mesh.link_logs.tables import LINK, MOVED, summary
+from mesh_tests.unit.mesh.link_logs.tables import LINK, MOVED, at, summary
 
 S = 1_000_000
 
@@ -171,12 +171,32 @@ def test_restarts_drops_and_clocks_are_told() -> None:
             {"node": "r1", "restart": 2, "ending": None},
         ],
         drops=[drop],
-        clocks=[{"node": "r3", "ahead_us": -2 * S}],
+        clocks=[{"node": "r3", "at": None, "set_by_us": None, "ahead_us": -2 * S}],
     )
     assert found == [
         "4 copies of pre-settled messages were dropped, most of them of a at r1 (full)",
         "r1 started again 2 times, 1 of them without having been stopped",
         "the clock of r3 is 2 s behind the others; its times are corrected by that",
+    ]
+
+
+def test_a_clock_that_was_set_is_told_with_when_and_by_how_much() -> None:
+    rows = [
+        {"node": "r3", "at": at(9), "set_by_us": 20 * S, "ahead_us": 20 * S + 1000},
+        {"node": "r1", "at": at(5), "set_by_us": -3 * S, "ahead_us": 2},
+        {"node": "r2", "at": at(7), "set_by_us": None, "ahead_us": 4 * S},
+        *({"node": "r4", "at": at(1), "set_by_us": S, "ahead_us": S} for _ in range(3)),
+    ]
+    assert texts(clocks=rows) == [
+        "the clock of r3 was set by 20 s at 2026-11-24 00:00:09+00:00, and was then 20 s ahead of the others; "
+        "its times are corrected by that",
+        "the clock of r1 was set back by 3 s at 2026-11-24 00:00:05+00:00, and was then as the others were; "
+        "its times are corrected by that",
+        "the clock of r4 was set by 1 s at 2026-11-24 00:00:01+00:00, and was then 1 s ahead of the others; "
+        "its times are corrected by that",
+        "the clock of r2 was from 2026-11-24 00:00:07+00:00 on 4 s ahead of the others; "
+        "its times are corrected by that",
+        "clocks were set 2 more times",
     ]
 
 
@@ -189,7 +209,7 @@ def test_a_slow_tail_is_told_where_it_is_long() -> None:
 
 def test_files_that_were_left_out_are_told_by_the_first() -> None:
     [finding] = findings(summary(notices=("x is torn", "y is torn")))
-    assert finding.text == "2 files were left out; the first: x is torn"
+    assert finding.text == "2 files or directories were left out; the first: x is torn"
 
 
 def test_the_worst_comes_first() -> None:
