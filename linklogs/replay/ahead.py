@@ -52,9 +52,12 @@ class Ahead:
         if self.each_us is not None:
             self._heard += len(table)
             return self.each_us[self._heard - len(table) : self._heard]
-        if len(set(self.by_run_us.values())) <= 1:
-            return next(iter(self.by_run_us.values()), 0)
-        return _by_run(numbers(table, "run"), self.by_run_us)
+        if not self.by_run_us:
+            return 0
+        run = numbers(table, "run")
+        if len(run) and run.min() == run.max():
+            return self.by_run_us.get(int(run[0]), 0)
+        return _by_run(run, self.by_run_us)
 
 
 def ahead_of(file: File, kinds: Sequence[str], clocks: Mapping[int, Clock]) -> Ahead:

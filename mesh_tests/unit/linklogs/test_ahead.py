@@ -1,9 +1,10 @@
 """Which records were written before a clock was set, and which after? From their times and their order alone."""
 
 import numpy
+import pyarrow
 import pytest
 
-from linklogs.replay.ahead import Switch, periods
+from linklogs.replay.ahead import Ahead, Switch, periods
 
 S = 1_000_000
 MS = 1000
@@ -60,3 +61,11 @@ def test_a_clock_that_is_set_back_leaves_nothing_in_doubt_far_from_that() -> Non
 
 def test_no_records_are_of_no_period() -> None:
     assert periods(numpy.zeros(0, numpy.int64), [Switch(S, -S)]).tolist() == []
+
+
+def test_a_run_whose_clock_is_right_is_left_as_it_is_beside_one_that_is_off() -> None:
+    ahead = Ahead({1: 40 * S})
+    one, other, both = (pyarrow.table({"run": runs}) for runs in ([1, 1], [2, 2], [1, 2]))
+    assert (ahead.of(one), ahead.of(other)) == (40 * S, 0)
+    assert numpy.asarray(ahead.of(both)).tolist() == [40 * S, 0]
+    assert Ahead({}).of(one) == 0
