@@ -92,6 +92,8 @@ def _of_pair(runs: Mapping[int, Sequence[Seen]], others: Mapping[int, Sequence[S
     if not of_all:
         return
     most = _agreed(of_all, of_all)
+    if most.samples == 1 and len(of_all) > 1:
+        return
     for (run, other), each in by_runs.items():
         if each:
             own = _agreed(each, of_all)

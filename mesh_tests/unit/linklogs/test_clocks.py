@@ -78,6 +78,11 @@ def test_neighbors_that_only_one_end_tells_of_say_nothing() -> None:
     assert seen_differences([*seen("a", "b", ("opened", 10)), *seen("b", "a", ("closed", 10))]) == []
 
 
+def test_neighbors_whose_times_agree_on_nothing_say_nothing() -> None:
+    ones, others = seen("a", "b", ("opened", 0), ("opened", 9)), seen("b", "a", ("opened", 3), ("opened", 6))
+    assert seen_differences([*ones, *others]) == []
+
+
 def test_runs_that_never_met_are_not_tied_by_neighbors() -> None:
     told = [
         *seen("a", "b", ("opened", 0), ("closed", 500), run=1),
