@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from linklogs.moments import Span, parse_hour_us
 
@@ -22,7 +22,8 @@ class NoLogs(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``directories`` are those of hours. ``notices``: a sentence for each thing that is left out.
+    """``directories`` are those of hours. ``notices``: a sentence for each thing that is left out, and for each node
+    that has files, but none of the time: hours are those of its own clock.
 
     ``is_whole``: nothing else lies below the root.
     """
@@ -45,6 +46,10 @@ class _Walk:
     directories: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     is_whole: bool = True
+    hours: list[str] = field(default_factory=list)
+    """Of a node, those that are not of the time."""
+    silent: list[str] = field(default_factory=list)
+    """A sentence for each node that has files, but none of the time."""
 
     def root(self, directory: str) -> None:
         for entry in _visible(directory):
@@ -52,9 +57,15 @@ class _Walk:
                 self._node(entry.path)
 
     def _node(self, directory: str) -> None:
+        known, self.hours = len(self.directories), []
         for entry in _visible(directory):
             if self._is_directory(entry, HOUR) and self._is_wanted(entry):
                 self._hour(entry.path)
+        if self.hours and len(self.directories) == known:
+            self.silent.append(
+                f"{directory} has files of {self.hours[0]} to {self.hours[-1]} and none of that time: its node was not "
+                "there, or its clock is off"
+            )
 
     def _hour(self, directory: str) -> None:
         has_logs = False
@@ -81,6 +92,7 @@ class _Walk:
         if self.span.may_hold(hour_us):
             return True
         self.is_whole = False
+        self.hours.append(entry.name.removeprefix(HOUR))
         return False
 
     def _leave_out(self, notice: str) -> None:
@@ -97,7 +109,7 @@ def find(root: str, span: Span) -> Found:
     found = Found(root, tuple(walk.directories), tuple(walk.notices), walk.is_whole)
     if not found.directories:
         raise NoLogs(_nothing(found, span))
-    return found
+    return replace(found, notices=(*found.notices, *walk.silent))
 
 
 def _visible(directory: str) -> Iterator[os.DirEntry[str]]:

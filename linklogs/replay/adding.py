@@ -15,6 +15,7 @@ import pyarrow
 
 from linklogs.footers import first_line
 from linklogs.moments import Span
+from linklogs.replay.ahead import Clock, ahead_of
 from linklogs.replay.codes import ALL, CAME, FAILED, PAIR, PARTS, QUEUE, QUEUE_PART, WENT, WHAT_BITS, Numbers
 from linklogs.replay.files import AT_ONCE, BadFile, files, shown
 from linklogs.replay.grouping import Groups, changes, numbered
@@ -36,7 +37,7 @@ class Adding:
     """From node, path and content of files to PACKED sums, those of a window in one of ``parts``.
 
     ``runs``: by node, then by number, the place of each, and by None that of all others;
-    ``ahead_us``: by node, what its clock is ahead;
+    ``clocks``: by node and run, of those that are off;
     ``widest_us``: windows as wide as that are whole in a part.
     """
 
@@ -45,7 +46,7 @@ class Adding:
     parts: int
     span: Span
     runs: Mapping[str, Mapping[int | None, int]]
-    ahead_us: Mapping[str, int]
+    clocks: Mapping[str, Mapping[int, Clock]]
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         notices: list[str] = []
@@ -61,10 +62,11 @@ class Adding:
         for file in files(batches):
             if isinstance(file, BadFile):
                 continue
-            runs, ahead_us = self.runs.get(file.node, {}), self.ahead_us.get(file.node, 0)
+            runs = self.runs.get(file.node, {})
             try:
+                ahead = ahead_of(file, MOVED, self.clocks.get(file.node, {}))
                 for table in file.pieces(MOVED, COLUMNS):
-                    yield Moved.of(table, runs, ahead_us).within(self.span)
+                    yield Moved.of(table, runs, ahead.of(table)).within(self.span)
             except (pyarrow.ArrowException, OSError) as error:
                 notices.append(f"{shown(file.path)} {DAMAGED}: {first_line(error)}; what lies before that counts")
 

@@ -1,89 +1,129 @@
-"""By how much do the clocks of nodes differ? Found from links that two nodes saw opened and closed.
+"""By how much do the clocks of nodes differ? Found from what two nodes saw of the same.
 
 A link between two nodes has the same name at both ends, and is attached within a round trip at both. A link that
 one end begins is heard a little later at the other; as links are begun from both ends, half of that error goes away,
 and the rest is a few ms. Differences below SMALL_US are left alone: no window is as short as they would matter.
+
+Where no links tell, neighbors do that came and went: linklogs/replay/ties.py. Of a run of which neither tells, the
+clock is taken to have gone on as it was in the run before. All this is of times from which steps of a clock within a
+run are taken off already: linklogs/replay/steps.py.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
+from linklogs.replay.ahead import Clock
+from linklogs.replay.steps import Steps
+from linklogs.replay.ties import Difference, Run, Seen, Ties, seen_differences
 
-SMALL_US = 50_000
-MOST_SAMPLES = 20_000
-Pair = tuple[str, str]
-COLUMNS = pa.schema([("node", pa.string()), ("ahead_us", pa.int64())])
+SMALL_US: Final = 50_000
+MOST_SAMPLES: Final = 20_000
+COLUMNS: Final = pa.schema(
+    [
+        ("node", pa.string()),
+        ("run", pa.int64()),
+        ("at_us", pa.int64()),
+        ("set_by_us", pa.int64()),
+        ("ahead_us", pa.int64()),
+    ]
+)
+_NEVER: Final = Steps((), {})
 
 
-def ahead_us(said: DataFrame) -> dict[str, int]:
-    """What each clock is ahead of most of the others; only clocks that are off by more than SMALL_US."""
-    return {node: ahead for node, ahead in solved(_differences(said)).items() if abs(ahead) > SMALL_US}
+class Since(NamedTuple):
+    """Since when a clock was so much ahead; ``at_us`` None: since the first record. ``set_by_us`` is None where nobody
+    noted that it was set: at the start of a run."""
+
+    node: str
+    run: int
+    at_us: int | None
+    set_by_us: int | None
+    ahead_us: int
 
 
-def corrected(records: DataFrame, ahead_us: Mapping[str, int]) -> DataFrame:
-    """What clocks are ahead, taken off the times of their nodes."""
+def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, Steps]) -> dict[Run, int]:
+    """What the clock of each run was ahead of most of the others, at last; only of those off by more than SMALL_US."""
+    ties = Ties()
+    ties.add(_of_links(said))
+    # Mostly all are tied by now, and neighbors need no look.
+    if not ties.are_one(runs):
+        ties.add(seen_differences(_seen(said)))
+        ties.add(_going_on(runs, steps))
+    return {run: ahead for run, ahead in ties.ahead_us().items() if abs(ahead) > SMALL_US}
+
+
+def corrected(records: DataFrame, ahead_us: Mapping[Run, int]) -> DataFrame:
+    """What clocks are ahead, taken off the times of their runs."""
     if not ahead_us:
         return records
-    pairs = [F.lit(value) for pair in ahead_us.items() for value in pair]
-    ahead = F.coalesce(F.create_map(*pairs)[F.col("node")], F.lit(0))
+    pairs = [F.lit(value) for (node, run), ahead in ahead_us.items() for value in (f"{run} {node}", ahead)]
+    ahead = F.coalesce(F.create_map(*pairs)[F.concat_ws(" ", "run", "node")], F.lit(0))
     return records.withColumn("at_us", F.col("at_us") - ahead)
 
 
-def table(spark: SparkSession, ahead_us: Mapping[str, int]) -> DataFrame:
-    """What was corrected."""
-    # Of Arrow: of a list, Spark would start Python on a worker.
-    return spark.createDataFrame(pa.table([list(ahead_us), list(ahead_us.values())], schema=COLUMNS))
-
-
-def solved(differences: Mapping[Pair, float]) -> dict[str, int]:
-    """From differences between pairs, second less first, what each clock is ahead of the middle one of its part."""
-    near: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
-    for (one, other), difference in differences.items():
-        near[one].append((other, difference))
-        near[other].append((one, -difference))
-    found: dict[str, int] = {}
-    for node in sorted(near):
-        if node not in found:
-            found.update(_centred(_walked(node, near)))
+def by_node(steps: Mapping[Run, Steps], ahead_us: Mapping[Run, int]) -> dict[str, dict[int, Clock]]:
+    """Of runs whose clocks were set, or are off."""
+    found: dict[str, dict[int, Clock]] = {}
+    for node, run in {*steps, *ahead_us}:
+        was_us = steps.get((node, run), _NEVER).ahead_us
+        found.setdefault(node, {})[run] = Clock(ahead_us.get((node, run), 0), was_us)
     return found
 
 
-def _differences(said: DataFrame) -> dict[Pair, float]:
-    """The median of each pair of nodes, of a sample of links."""
+def history(runs: Sequence[Run], steps: Mapping[Run, Steps], ahead_us: Mapping[Run, int]) -> Iterator[Since]:
+    """Whenever a clock was ahead by something else than before, or first by more than SMALL_US."""
+    before: tuple[str, int] = ("", 0)
+    for node, run in sorted(runs):
+        set_after, last_us = steps.get((node, run), _NEVER), ahead_us.get((node, run), 0)
+        now_us = last_us + set_after.first_us
+        is_first = before[0] != node
+        if abs(now_us - (0 if is_first else before[1])) > SMALL_US:
+            yield Since(node, run, None if is_first else run - now_us, None, now_us)
+        for step in set_after.steps:
+            now_us += step.by_us
+            yield Since(node, run, step.at_us - last_us, step.by_us, now_us)
+        before = node, now_us
+
+
+def table(spark: SparkSession, rows: Sequence[Since]) -> DataFrame:
+    """What was corrected."""
+    columns = [[row[place] for row in rows] for place in range(len(COLUMNS))]
+    # Of Arrow: of a list, Spark would start Python on a worker.
+    return spark.createDataFrame(pa.table(columns, schema=COLUMNS))
+
+
+def _of_links(said: DataFrame) -> list[Difference]:
+    """The median of each pair of runs, of a sample of links."""
     is_event = F.col("event").isin(Event.OPENED.value, Event.CLOSED.value)
     told = said.where((F.col("kind") == Kind.LINK.value) & is_event & F.col("name").isNotNull())
+    end = F.struct("node", "run", "at_us")
     ends = told.groupBy("name", "event").agg(
-        F.min_by(F.struct("node", "at_us"), "node").alias("one"),
-        F.max_by(F.struct("node", "at_us"), "node").alias("other"),
-        F.count("*").alias("times"),
+        F.min_by(end, "node").alias("one"), F.max_by(end, "node").alias("other"), F.count("*").alias("times")
     )
     both = ends.where((F.col("times") == 2) & (F.col("one.node") != F.col("other.node"))).limit(MOST_SAMPLES)
-    by_pair = both.groupBy("one.node", F.col("other.node").alias("other_node")).agg(
-        F.median(F.col("other.at_us") - F.col("one.at_us")).alias("difference")
+    difference = F.median(F.col("other.at_us") - F.col("one.at_us"))
+    by_pair = both.groupBy(F.struct("one.node", "one.run"), F.struct("other.node", "other.run")).agg(
+        difference, F.count("*")
     )
-    return {(row[0], row[1]): row[2] for row in by_pair.collect()}
+    return [Difference(tuple(one), tuple(other), us, samples) for one, other, us, samples in by_pair.collect()]
 
 
-def _walked(start: str, near: Mapping[str, Iterable[tuple[str, float]]]) -> dict[str, float]:
-    ahead = {start: 0.0}
-    waiting = deque([start])
-    while waiting:
-        node = waiting.popleft()
-        for other, difference in near[node]:
-            if other not in ahead:
-                ahead[other] = ahead[node] + difference
-                waiting.append(other)
-    return ahead
+def _seen(said: DataFrame) -> list[Seen]:
+    is_event = F.col("event").isin(Event.OPENED.value, Event.CLOSED.value)
+    told = said.where((F.col("kind") == Kind.NEIGHBOR.value) & is_event & F.col("neighbor").isNotNull())
+    return [Seen(*row) for row in told.select(*Seen._fields).limit(MOST_SAMPLES).collect()]
 
 
-def _centred(ahead: Mapping[str, float]) -> dict[str, int]:
-    middle = statistics.median_low(ahead.values())
-    return {node: round(value - middle) for node, value in ahead.items()}
+def _going_on(runs: Sequence[Run], steps: Mapping[Run, Steps]) -> Iterator[Difference]:
+    """A clock goes on from one run of a node to the next."""
+    for before, after in pairwise(sorted(runs)):
+        if before[0] == after[0]:
+            yield Difference(before, after, -steps.get(after, _NEVER).first_us, 1)

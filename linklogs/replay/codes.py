@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy
+import pyarrow
 
 from addressing.link_log import Event, Outcome, Part
 
@@ -30,3 +32,27 @@ QUEUE_PART: Final = len(PARTS)
 CAME, WENT, QUEUE, PAIR, ALL = range(5)
 """By the link it came on; by that on which it went; by queue; by both links, of what failed; by run of a node."""
 SIDES: Final = ("in", "out", "queue", "pair", "all")
+
+END_US: Final = 1 << 53
+"""The year 2255: beyond it dividing by a window is not exact any more, and some way further no table has times."""
+_NONE: Final = -1
+
+
+def numbers(table: pyarrow.Table, name: str, null: int = 0) -> Numbers:
+    """A column, with ``null`` where there is nothing."""
+    if name not in table.column_names:
+        return numpy.full(len(table), null, numpy.int64)
+    column = table[name]
+    found: Numbers = (column.fill_null(null) if column.null_count else column).to_numpy()
+    return found
+
+
+def words(table: pyarrow.Table, name: str, known: Sequence[str]) -> Numbers:
+    """The place of each word in ``known``; -1 of null, and of any other."""
+    if name not in table.column_names:
+        return numpy.full(len(table), _NONE, numpy.int64)
+    column = table[name].combine_chunks()
+    places = [known.index(word) if word in known else _NONE for word in column.dictionary.to_pylist()]
+    indices = column.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
+    found: Numbers = numpy.array([*places, _NONE], numpy.int64)[indices]
+    return found

@@ -11,7 +11,7 @@ import pyarrow
 
 from addressing.link_log import Kind
 from linklogs.moments import Span
-from linklogs.replay.codes import OTHER, PARTS, QUEUE_PART, WHATS, Numbers
+from linklogs.replay.codes import END_US, OTHER, PARTS, QUEUE_PART, WHATS, Numbers, numbers, words
 from linklogs.replay.telling import MOVED
 
 COLUMNS: Final = (
@@ -31,8 +31,6 @@ COLUMNS: Final = (
 _TRAFFIC: Final = MOVED.index(Kind.TRAFFIC)
 _MESSAGE: Final = MOVED.index(Kind.MESSAGE)
 _NONE: Final = -1
-END_US: Final = 1 << 53
-"""The year 2255: beyond it dividing by a window is not exact any more, and some way further no table has times."""
 _MOST: Final = (1 << 32) - 1
 _LARGEST: Final = 1 << 50
 """What a record says of sums: more than any does, and still so little that adding up many cannot overflow."""
@@ -56,29 +54,29 @@ class Moved:
         return len(self.run)
 
     @classmethod
-    def of(cls, table: pyarrow.Table, runs: Mapping[int | None, int], ahead_us: int) -> Moved:
+    def of(cls, table: pyarrow.Table, runs: Mapping[int | None, int], ahead_us: Numbers | int) -> Moved:
         """``runs``: places by the number of the run, of this node, and by None that of all others; ``ahead_us``: what
-        its clock is ahead.
+        its clock was ahead, always or at each record.
 
         Records that tell no time, or one that cannot be, are left out; sums that cannot be are cut to what can.
         """
-        table = _in_time(table)
-        kind, event = _words(table, "kind", MOVED), _words(table, "event", WHATS)
-        outcome = _words(table, "outcome", WHATS)
+        table, at_us = _in_time(table, ahead_us)
+        kind, event = words(table, "kind", MOVED), words(table, "event", WHATS)
+        outcome = words(table, "outcome", WHATS)
         is_message = kind == _MESSAGE
         what = numpy.where(outcome != _NONE, outcome, numpy.where(event != _NONE, event, OTHER))
-        part = numpy.where(is_message, QUEUE_PART, numpy.maximum(_words(table, "part", PARTS), 0))
+        part = numpy.where(is_message, QUEUE_PART, numpy.maximum(words(table, "part", PARTS), 0))
         return cls(
-            run=_places(_numbers(table, "run"), runs),
+            run=_places(numbers(table, "run"), runs),
             what=what,
             part=part,
-            incoming=numpy.where(is_message, _numbers(table, "queue"), _numbers(table, "incoming")),
-            outgoing=_numbers(table, "outgoing"),
+            incoming=numpy.where(is_message, numbers(table, "queue"), numbers(table, "incoming")),
+            outgoing=numbers(table, "outgoing"),
             # What is told at the end of a second is of that second.
-            at_us=_numbers(table, "at_us") - ahead_us - (kind == _TRAFFIC),
-            messages=numpy.clip(_numbers(table, "count", 1), 1, _MOST),
-            size_bytes=numpy.clip(_numbers(table, "size_bytes"), 0, _LARGEST),
-            took_us=numpy.clip(_numbers(table, "took_us"), 0, _LARGEST),
+            at_us=at_us - (kind == _TRAFFIC),
+            messages=numpy.clip(numbers(table, "count", 1), 1, _MOST),
+            size_bytes=numpy.clip(numbers(table, "size_bytes"), 0, _LARGEST),
+            took_us=numpy.clip(numbers(table, "took_us"), 0, _LARGEST),
         )
 
     def within(self, span: Span) -> Moved:
@@ -98,30 +96,18 @@ class Moved:
         return cls(*(numpy.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
 
 
-def _in_time(table: pyarrow.Table) -> pyarrow.Table:
-    at_us = _numbers(table, "at_us", _NONE)
-    if at_us.min(initial=0) >= 0 and at_us.max(initial=0) < END_US:
-        return table
-    return table.filter(pyarrow.array((at_us >= 0) & (at_us < END_US)))
+def _in_time(table: pyarrow.Table, ahead_us: Numbers | int) -> tuple[pyarrow.Table, Numbers]:
+    """Records that tell a time that can be, before and after what the clock was ahead is taken off; and those times."""
+    told_us = numbers(table, "at_us", _NONE)
+    at_us: Numbers = told_us - ahead_us
+    if _can_be(told_us) and _can_be(at_us):
+        return table, at_us
+    is_in_time = (told_us >= 0) & (told_us < END_US) & (at_us >= 0) & (at_us < END_US)
+    return table.filter(pyarrow.array(is_in_time)), at_us[is_in_time]
 
 
-def _numbers(table: pyarrow.Table, name: str, null: int = 0) -> Numbers:
-    if name not in table.column_names:
-        return numpy.full(len(table), null, numpy.int64)
-    column = table[name]
-    numbers: Numbers = (column.fill_null(null) if column.null_count else column).to_numpy()
-    return numbers
-
-
-def _words(table: pyarrow.Table, name: str, words: Sequence[str]) -> Numbers:
-    """The place of each word in ``words``; _NONE of null, and of any other."""
-    if name not in table.column_names:
-        return numpy.full(len(table), _NONE, numpy.int64)
-    column = table[name].combine_chunks()
-    places = [words.index(word) if word in words else _NONE for word in column.dictionary.to_pylist()]
-    indices = column.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
-    found: Numbers = numpy.array([*places, _NONE], numpy.int64)[indices]
-    return found
+def _can_be(at_us: Numbers) -> bool:
+    return bool(at_us.min(initial=0) >= 0 and at_us.max(initial=0) < END_US)
 
 
 def _places(run: Numbers, runs: Mapping[int | None, int]) -> Numbers:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from addressing.link_log import Event, Kind
 from linklogs.moments import Span
-from linklogs.replay.moved import END_US
+from linklogs.replay.codes import END_US
+from linklogs.replay.steps import Reading
 from linklogs.replay.telling import BETWEEN, FILE
 
 
@@ -18,6 +21,7 @@ class Read:
 
     ``first_us`` and ``last_us``: of all records, None where no file says.
     ``notices``: a sentence for each file that could not be read. ``replaced``: files all of which is in others.
+    ``readings``: of clocks, by run.
     """
 
     runs: tuple[tuple[str, int], ...]
@@ -28,6 +32,7 @@ class Read:
     last_us: int | None
     notices: tuple[str, ...]
     replaced: frozenset[str]
+    readings: Mapping[tuple[str, int], tuple[Reading, ...]]
 
     @classmethod
     def of(cls, rows: DataFrame) -> Read:
@@ -40,6 +45,7 @@ class Read:
             F.max(F.when(is_file & (F.col("last_us") < END_US), F.col("last_us"))).alias("last_us"),
             F.collect_set("notice").alias("notices"),
             F.collect_set("replaces").alias("replaces"),
+            F.collect_set(_reading()).alias("readings"),
         )
         found = by_run.collect()
         return cls(
@@ -51,6 +57,11 @@ class Read:
             max((row.last_us for row in found if row.last_us is not None), default=None),
             tuple(sorted(notice for row in found for notice in row.notices)),
             frozenset(path for row in found for each in row.replaces for path in each.split(BETWEEN)),
+            {
+                (row.node, row.run): tuple(Reading(*each) for each in row.readings)
+                for row in found
+                if row.run is not None and row.readings
+            },
         )
 
     def span_us(self, asked: Span) -> int:
@@ -60,3 +71,11 @@ class Read:
         begins = self.first_us if asked.from_us is None else max(self.first_us, asked.from_us)
         ends = self.last_us if asked.to_us is None else min(self.last_us, asked.to_us)
         return max(0, ends - begins)
+
+
+def _reading() -> Column:
+    """Null of what is none."""
+    is_reading = (F.col("kind") == Kind.NODE.value) & F.col("at_us").between(0, END_US - 1)
+    is_change = F.coalesce(F.col("event") == Event.CHANGED.value, F.lit(False))
+    can_be = F.col("clock_us").between(1 - END_US, END_US - 1)
+    return F.when(is_reading & can_be, F.struct("at_us", "clock_us", is_change.alias("is_change")))

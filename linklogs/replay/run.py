@@ -18,16 +18,18 @@ from linklogs.moments import Span
 from linklogs.reading import Logs, files
 from linklogs.replay import clocks, credit, endings, neighbors, paths, queues, runs, sharing, traffic
 from linklogs.replay.adding import DAMAGED, Adding
+from linklogs.replay.codes import END_US
 from linklogs.replay.columns import US_PER_S, like, touches, within
 from linklogs.replay.facts import Facts, known
 from linklogs.replay.levels import NOTICE, TIME, WHOLE, InAll, OverTime
-from linklogs.replay.moved import END_US
 from linklogs.replay.presence import WAS_THERE, marked
 from linklogs.replay.read import Read
 from linklogs.replay.rows import ROWS
+from linklogs.replay.steps import Steps, steps_of
 from linklogs.replay.sums import PACKED
-from linklogs.replay.telling import FILE, TELLING, telling
+from linklogs.replay.telling import FILE, TELLING, Telling
 from linklogs.replay.things import connections, links, nodes
+from linklogs.replay.ties import Run
 from linklogs.replay.windows import widened
 
 MOST_NOTEWORTHY = 1000
@@ -147,27 +149,27 @@ class Shared:
 
 def run(spark: SparkSession, params: Params) -> Tables:
     """Raise NoLogs where nothing can be read."""
-    of_files, rows, read = _read(files(spark, params.logs))
+    of_files, rows, read, steps = _read(files(spark, params.logs))
     if not read.records and read.notices:
         found = f"the first reason of {len(read.notices):,}: {read.notices[0]}"
         raise NoLogs(f"nothing in {params.logs.path} can be read; {found}")
     told = rows.where((F.col("kind") != FILE) & F.col("run").isNotNull() & _is_in_time())
-    ahead_us = clocks.ahead_us(told)
+    ahead_us = clocks.ahead_us(told, read.runs, steps)
     said = clocks.corrected(told, ahead_us)
     of_links, of_nodes = _kept(marked(links(said), said, params.logs.span)), nodes(said)
     wanted = known(of_links, of_nodes, params.address).toArrow()
     facts = Facts.of(wanted, read.runs, read.nodes, is_cut=params.address is not None)
     windows_us = widened(facts, read.span_us(params.logs.span), params.window_us)
-    adding = Adding(
-        params.window_us, max(windows_us.values()), _parts(spark, read), params.logs.span, facts.by_node(), ahead_us
-    )
+    parts, widest_us, off = _parts(spark, read), max(windows_us.values()), clocks.by_node(steps, ahead_us)
+    adding = Adding(params.window_us, widest_us, parts, params.logs.span, facts.by_node(), off)
     over_time = _kept(_over_time(of_files, adding, OverTime(facts, windows_us)))
     time, notices = _time_and_notices(over_time, params.window_us)
     read = replace(read, notices=_all_of(read.notices, notices))
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
     in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
     shared = Shared(said, over_time, in_all, of_links, of_nodes, params, time)
-    tables = {**shared.traffic(), **shared.others(), "clocks": clocks.table(spark, ahead_us)}
+    of_clocks = clocks.table(spark, list(clocks.history(read.runs, steps, ahead_us)))
+    tables = {**shared.traffic(), **shared.others(), "clocks": of_clocks}
     shown = {name: traffic.times(table) for name, table in tables.items()}
     near = _near(params.address, facts) if params.address is not None else ()
     return Tables(shown, time, windows_us, read, near, [rows, of_links, over_time, in_all])
@@ -201,20 +203,23 @@ def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({*before, *(each for each in later if each.partition(f" {DAMAGED}")[0] not in known)}))
 
 
-def _read(of_files: DataFrame) -> tuple[DataFrame, DataFrame, Read]:
-    """Files that count, what they tell, and what was read.
+def _read(of_files: DataFrame) -> tuple[DataFrame, DataFrame, Read, dict[Run, Steps]]:
+    """Files that count, what they tell, what was read, and of runs whose clocks were set, when.
 
-    Whoever merged files may not have taken them away yet. Only those that were read say so: then all is read again.
+    Whoever merged files may not have taken them away yet. Only those that were read say so: then all is read again, and
+    so it is where a clock was set, as only in its file a record has its place before or after that.
     """
-    rows = _kept(of_files.mapInArrow(telling, TELLING))
+    rows = _kept(of_files.mapInArrow(Telling().__call__, TELLING))
     read = Read.of(rows)
-    still_there = read.replaced and read.replaced.intersection(_paths(rows))
-    if not still_there:
-        return of_files, rows, read
+    found = ((run, steps_of(readings)) for run, readings in read.readings.items())
+    steps = {run: each for run, each in found if each.steps}
+    replaced = read.replaced.intersection(_paths(rows)) if read.replaced else ()
+    if not replaced and not steps:
+        return of_files, rows, read, steps
     rows.unpersist()
-    live = of_files.where(~F.col("path").isin(*still_there))
-    told = _kept(live.mapInArrow(telling, TELLING))
-    return live, told, Read.of(told)
+    live = of_files.where(~F.col("path").isin(*replaced)) if replaced else of_files
+    told = _kept(live.mapInArrow(Telling(clocks.by_node(steps, {})).__call__, TELLING))
+    return live, told, Read.of(told), steps
 
 
 def _paths(rows: DataFrame) -> list[str]:

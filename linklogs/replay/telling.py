@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow
+from pyarrow import compute
 
 from addressing.link_log import COLUMNS, Kind
 from linklogs.footers import first_line
+from linklogs.replay.ahead import Ahead, Clock, ahead_of, times_us
 from linklogs.replay.files import WORDS, BadFile, File, files, shown
 from linklogs.replay.repeated import TIMES, merged
 
@@ -46,31 +49,45 @@ _OF_FILE: Final = ("node", "run", "at_us", "last_us", "count", "size_bytes", "fi
 Row = dict[str, str | int | None]
 
 
-def telling(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """From node, path and content of files to TELLING."""
-    told: list[pyarrow.Table] = []
-    of_files: list[Row] = []
-    for file in files(batches):
-        of_files.append(_take(file, told))
-        if len(of_files) == FILES_AT_ONCE:
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """From node, path and content of files to TELLING. ``clocks``: by node and run, what to take off of its times."""
+
+    clocks: Mapping[str, Mapping[int, Clock]] = field(default_factory=dict)
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        told: list[pyarrow.Table] = []
+        of_files: list[Row] = []
+        for file in files(batches):
+            of_files.append(_take(file, told, self.clocks.get(file.node, {})))
+            if len(of_files) == FILES_AT_ONCE:
+                yield from _conforming(told, of_files)
+                told, of_files = [], []
+        if of_files:
             yield from _conforming(told, of_files)
-            told, of_files = [], []
-    if of_files:
-        yield from _conforming(told, of_files)
 
 
-def _take(file: File | BadFile, told: list[pyarrow.Table]) -> Row:
+def _take(file: File | BadFile, told: list[pyarrow.Table], clocks: Mapping[int, Clock]) -> Row:
     """The row of the file; what it tells goes to ``told``, each piece with some of the columns."""
     if isinstance(file, BadFile):
         return {"node": file.node, "notice": file.notice}
     try:
-        told += [_of_node(piece, file.node) for piece in file.pieces(TOLD, _NAMES)]
+        ahead = ahead_of(file, TOLD, clocks)
+        told += [_of_node(_right(piece, ahead), file.node) for piece in file.pieces(TOLD, _NAMES)]
+        first_us, last_us = times_us(file, clocks)
     except (pyarrow.ArrowException, OSError) as error:
         return {"node": file.node, "notice": f"{shown(file.path)} is damaged: {first_line(error)}"}
-    first_us, last_us = file.times_us
     known: Row = {"node": file.node, "run": file.run, "count": file.records, "size_bytes": file.size_bytes}
     replaces = BETWEEN.join(file.replaces) or None
     return {**known, "file": file.path, "at_us": first_us, "last_us": last_us, "replaces": replaces}
+
+
+def _right(table: pyarrow.Table, ahead: Ahead) -> pyarrow.Table:
+    ahead_us = ahead.of(table)
+    if (isinstance(ahead_us, int) and ahead_us == 0) or "at_us" not in table.column_names:
+        return table
+    taken_us = ahead_us if isinstance(ahead_us, int) else pyarrow.array(ahead_us)
+    return table.set_column(table.column_names.index("at_us"), "at_us", compute.subtract(table["at_us"], taken_us))
 
 
 def _of_node(table: pyarrow.Table, node: str) -> pyarrow.Table:

@@ -204,14 +204,22 @@ def dropped(summary: Summary) -> Iterator[Finding]:
 
 
 def clocks(summary: Summary) -> Iterator[Finding]:
-    for row in sorted(summary.rows("clocks"), key=lambda row: -abs(row["ahead_us"])):
-        way = "ahead of" if row["ahead_us"] > 0 else "behind"
+    rows = summary.rows("clocks")
+    for row in sorted((row for row in rows if row["set_by_us"] is None), key=lambda row: -abs(row["ahead_us"])):
+        since = "is" if row["at"] is None else f"was from {_shown(summary, row['at'])} on"
+        yield Finding(0.32, f"the clock of {row['node']} {since} {_ahead(row)}; {CORRECTED}", HELPS_CLOCKS)
+    steps = sorted((row for row in rows if row["set_by_us"] is not None), key=lambda row: -abs(row["set_by_us"]))
+    for row in steps[:EACH]:
+        back = "back " if row["set_by_us"] < 0 else ""
+        by = words.duration(abs(row["set_by_us"]))
         yield Finding(
-            0.32,
-            f"the clock of {row['node']} is {words.duration(abs(row['ahead_us']))} {way} the others; "
-            "its times are corrected by that",
-            "Let all hosts of a mesh have their time from one place.",
+            0.33,
+            f"the clock of {row['node']} was set {back}by {by} at {_shown(summary, row['at'])}, and was then "
+            f"{_ahead(row)}; {CORRECTED}",
+            HELPS_CLOCKS,
         )
+    if len(steps) > EACH:
+        yield Finding(0.31, f"clocks were set {len(steps) - EACH:,} more times", "The table of clocks has all of them.")
 
 
 def slow_tail(summary: Summary) -> Iterator[Finding]:
@@ -229,7 +237,7 @@ def left_out(summary: Summary) -> Iterator[Finding]:
     if summary.notices:
         yield Finding(
             0.2,
-            f"{len(summary.notices):,} files were left out; the first: {summary.notices[0]}",
+            f"{len(summary.notices):,} files or directories were left out; the first: {summary.notices[0]}",
             "What is torn was not finished when its writer ended; move it away if it stays so.",
         )
 
@@ -252,6 +260,10 @@ CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
     left_out,
 )
 
+CORRECTED = "its times are corrected by that"
+HELPS_CLOCKS = "Let all hosts of a mesh have their time from one place."
+RIGHT_US = 50_000
+"""By less no clock is corrected."""
 LEAST_SHARE = 0.001
 LEAST_WAIT_S = 1
 OLD_S = 60
@@ -316,6 +328,17 @@ def _who(row: dict[str, Any]) -> str:
 def _is_of_mesh(row: dict[str, Any]) -> bool:
     """A probe of `up` waits for nobody long after it went through. Reply addresses are of clients, and told."""
     return (row["address"] or "").startswith(MESH_PREFIX)
+
+
+def _ahead(row: dict[str, Any]) -> str:
+    if abs(row["ahead_us"]) <= RIGHT_US:
+        return "as the others were"
+    way = "ahead of" if row["ahead_us"] > 0 else "behind"
+    return f"{words.duration(abs(row['ahead_us']))} {way} the others"
+
+
+def _shown(summary: Summary, at: datetime) -> str:
+    return at.astimezone(summary.order.tz).isoformat(sep=" ", timespec="seconds")
 
 
 def _queue(row: dict[str, Any]) -> str:

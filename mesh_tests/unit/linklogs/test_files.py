@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from addressing.link_log import REPLACES_KEY, RUN_KEY, VERSION_KEY
-from linklogs.replay.telling import FILE, telling
+from linklogs.replay.telling import FILE, Telling
 from mesh_tests.link_logs import RUN, START_US, delivery, node, write
 
 ROWS = [node(), delivery(1, 1, 2), delivery(7, 1, 2)]
@@ -22,7 +22,7 @@ def told(*paths: Path) -> list[dict[str, Any]]:
         pa.RecordBatch.from_pydict({"node": ["r1"], "path": [f"file:{path}"], "content": [path.read_bytes()]})
         for path in paths
     ]
-    return [row for batch in telling(iter(batches)) for row in batch.to_pylist() if row["kind"] == FILE]
+    return [row for batch in Telling()(iter(batches)) for row in batch.to_pylist() if row["kind"] == FILE]
 
 
 def notice(path: Path) -> str:

@@ -98,3 +98,17 @@ def test_logs_of_another_time_only_are_said_to_be_so(tmp_path: Path) -> None:
     written(tmp_path)
     with pytest.raises(NoLogs, match="no link logs of that time in"):
         find(str(tmp_path), Span(START_US + 5 * HOUR_US))
+
+
+def test_a_node_that_has_files_but_none_of_the_time_is_named(tmp_path: Path) -> None:
+    written(tmp_path, "r1")
+    written(tmp_path, "r2", hour="2026-11-23T04")
+    written(tmp_path, "r2", hour="2026-11-23T05")
+    found = find(str(tmp_path), Span(START_US, START_US + HOUR_US))
+    assert found.notices == (
+        f"{tmp_path / 'node=r2'} has files of 2026-11-23T04 to 2026-11-23T05 and none of that time: its node was not "
+        "there, or its clock is off",
+    )
+    assert find(str(tmp_path), ALL).notices == ()
+    with pytest.raises(NoLogs, match="no link logs of that time"):
+        find(str(tmp_path), Span(START_US + 5 * HOUR_US))

@@ -18,7 +18,7 @@ from linklogs.replay import adding
 from linklogs.replay.adding import Adding
 from linklogs.replay.facts import UNKNOWN, Facts
 from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, TIME, WHOLE, InAll, OverTime
-from linklogs.replay.telling import FILE, telling
+from linklogs.replay.telling import FILE, Telling
 from linklogs.replay.windows import MOST_ROWS, widened
 from mesh_tests.link_logs import RUN, START_US, Row, S, delivery, write
 
@@ -183,7 +183,7 @@ def test_records_of_several_kinds_may_lie_together(tmp_path: Path) -> None:
     rows = [delivery(1, 1, 2), {"kind": "link", "event": "opened", "at_us": START_US, "run": RUN, "link": 1}]
     with open_writer(path, metadata("r1", RUN, "test")) as writer:
         writer.write_batch(batch_of_rows(rows))
-    told = [row for batch in telling(as_spark_has_them(tmp_path)) for row in batch.to_pylist()]
+    told = [row for batch in Telling()(as_spark_has_them(tmp_path)) for row in batch.to_pylist()]
     assert [row["kind"] for row in told] == ["link", FILE]
     made = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, Span())
     assert {row["link"] for row in made if row["level"] == "links"} == {1, 2}
@@ -235,7 +235,7 @@ def test_failures_are_told_by_both_links_and_window(tmp_path: Path) -> None:
 def test_a_torn_file_is_a_sentence_and_the_others_are_told(tmp_path: Path) -> None:
     path = write(tmp_path, "r1", [delivery(1, 1, 2)])
     (path.parent / "0-0.parquet").write_bytes(path.read_bytes()[:-50])
-    rows = [row for batch in telling(as_spark_has_them(tmp_path)) for row in batch.to_pylist()]
+    rows = [row for batch in Telling()(as_spark_has_them(tmp_path)) for row in batch.to_pylist()]
     notices = [row["notice"] for row in rows if row["kind"] == FILE and row["notice"]]
     assert len(notices) == 1
     assert notices[0].startswith(f"{path.parent / '0-0.parquet'} is torn, or no Parquet file")

@@ -178,7 +178,7 @@ def test_restarts_drops_and_clocks_are_told() -> None:
             run(2, None),
         ],
         drops=[drop],
-        clocks=[{"node": "r3", "ahead_us": -2 * S}],
+        clocks=[{"node": "r3", "at": None, "set_by_us": None, "ahead_us": -2 * S}],
     )
     assert found == [
         "4 copies of pre-settled messages were dropped, most of them of a at r1 (full)",
@@ -209,6 +209,26 @@ def test_a_restart_out_of_the_time_of_a_report_is_not_told(from_s: int, to_s: in
     assert sum("started again" in each.text for each in findings(replace(made, order=order))) == count
 
 
+def test_a_clock_that_was_set_is_told_with_when_and_by_how_much() -> None:
+    rows = [
+        {"node": "r3", "at": at(9), "set_by_us": 20 * S, "ahead_us": 20 * S + 1000},
+        {"node": "r1", "at": at(5), "set_by_us": -3 * S, "ahead_us": 2},
+        {"node": "r2", "at": at(7), "set_by_us": None, "ahead_us": 4 * S},
+        *({"node": "r4", "at": at(1), "set_by_us": S, "ahead_us": S} for _ in range(3)),
+    ]
+    assert texts(clocks=rows) == [
+        "the clock of r3 was set by 20 s at 2026-11-24 00:00:09+00:00, and was then 20 s ahead of the others; "
+        "its times are corrected by that",
+        "the clock of r1 was set back by 3 s at 2026-11-24 00:00:05+00:00, and was then as the others were; "
+        "its times are corrected by that",
+        "the clock of r4 was set by 1 s at 2026-11-24 00:00:01+00:00, and was then 1 s ahead of the others; "
+        "its times are corrected by that",
+        "the clock of r2 was from 2026-11-24 00:00:07+00:00 on 4 s ahead of the others; "
+        "its times are corrected by that",
+        "clocks were set 2 more times",
+    ]
+
+
 def test_a_slow_tail_is_told_where_it_is_long() -> None:
     row = {**MOVED, "address": "a", "p50_us": 1000.0, "p99_us": 200_000.0}
     assert texts(addresses=[row]) == ["one of 100 messages to a took 200 ms or longer; half took 1 ms at most"]
@@ -218,7 +238,7 @@ def test_a_slow_tail_is_told_where_it_is_long() -> None:
 
 def test_files_that_were_left_out_are_told_by_the_first() -> None:
     [finding] = findings(summary(notices=("x is torn", "y is torn")))
-    assert finding.text == "2 files were left out; the first: x is torn"
+    assert finding.text == "2 files or directories were left out; the first: x is torn"
 
 
 def test_the_worst_comes_first() -> None:

@@ -1,0 +1,89 @@
+"""When was the clock of a node set while it ran, and by how much? Told by its own records of it.
+
+A reading is what the wall clock was ahead of the monotonic one. Each file opens with one, and the writer notes one
+when it sees that the clock was set: within a second. Their order is that of the monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+STEP_US: Final = 50_000
+"""A clock that changes by less was kept right, not set."""
+DRIFT: Final = 500e-6
+"""Share of the time by which a clock is kept right at most: where nothing says that it was set, it was not for less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """``at_us`` by the clock as it is then. ``is_change``: it was noted because the clock was set."""
+
+    at_us: int
+    clock_us: int
+    is_change: bool = False
+
+    @property
+    def monotonic_us(self) -> int:
+        return self.at_us - self.clock_us
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``at_us`` by the clock that the run had last."""
+
+    at_us: int
+    by_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Of one run. ``ahead_us``: by reading, what the clock was ahead of what it was at last.
+
+    The last is the line on which all times of the run are: a clock is set to be right, and goes on like that.
+    """
+
+    steps: tuple[Step, ...]
+    ahead_us: Mapping[int, int]
+
+    @property
+    def first_us(self) -> int:
+        """What the clock was ahead at the start."""
+        return -sum(step.by_us for step in self.steps)
+
+
+def steps_of(readings: Iterable[Reading]) -> Steps:
+    ordered = _in_order(readings)
+    changes: list[tuple[int, int]] = []
+    added_us: dict[int, int] = {}
+    total_us = 0
+    for place, reading in enumerate(ordered):
+        by_us = reading.clock_us - ordered[place - 1].clock_us if place else 0
+        if abs(by_us) > _least_us(reading, ordered[max(0, place - 1)]):
+            total_us += by_us
+            changes.append((reading.at_us, by_us))
+        added_us[reading.clock_us] = total_us
+    steps, ahead_us = [], 0
+    for at_us, by_us in reversed(changes):
+        steps.append(Step(at_us - ahead_us, by_us))
+        ahead_us -= by_us
+    return Steps(tuple(reversed(steps)), {clock_us: added - total_us for clock_us, added in added_us.items()})
+
+
+def _in_order(readings: Iterable[Reading]) -> list[Reading]:
+    readings = set(readings)
+    noted = {each.at_us: each.clock_us for each in readings if each.is_change}
+    # A file that begins with such a note says when by the new clock, and what there was by the old one.
+    kept = [
+        each
+        for each in readings
+        if each.is_change or abs(noted.get(each.at_us, each.clock_us) - each.clock_us) <= STEP_US
+    ]
+    return sorted(kept, key=lambda each: (each.monotonic_us, each.is_change))
+
+
+def _least_us(reading: Reading, before: Reading) -> float:
+    if reading.is_change:
+        return STEP_US
+    return STEP_US + DRIFT * (reading.monotonic_us - before.monotonic_us)
