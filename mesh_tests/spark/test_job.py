@@ -32,4 +32,4 @@ def test_the_job_needs_nothing_of_amqpmesh_but_the_link_logs() -> None:
         "print(sorted(ours))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['addressing', 'addressing.link_log']"
+    assert done.stdout.strip() == "['addressing', 'addressing.address', 'addressing.link_log']"
