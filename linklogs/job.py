@@ -1,8 +1,8 @@
 """The tables of a report under spark-submit: `spark-submit --py-files linklogs.zip amqpmesh_report.py LOGS OUT`.
 
 `amqpmesh linklogs pack` makes both files. Needs pyspark, pandas, pyarrow, linklogs, addressing.link_log and
-addressing.address, and nothing else of amqpmesh. Spark writes each table as Parquet into a directory of OUT, which may be anywhere that Spark writes;
-the page is made of them by `amqpmesh report --tables`.
+addressing.address, and nothing else of amqpmesh. Spark writes each table as Parquet into a directory of OUT, which may
+be anywhere that Spark writes; the page is made of them by `amqpmesh report --tables`.
 """
 
 from __future__ import annotations
