@@ -1,48 +1,16 @@
 """Which port may a test listen on, and where does it connect from?"""
 
 import itertools
-import random
 import socket
-from collections.abc import Iterator
 
-# Below the range from which the kernel takes ports for outgoing connections: between here and the moment that a
-# program listens nobody else gets the port by chance.
-LOWEST, HIGHEST = 20_000, 32_000
+from mesh.free_ports import free_ports
 
 _hosts = itertools.count((127 << 24) + (1 << 16) + 1)
 
 
 def free_port() -> int:
-    """A port that nobody listens on at the loopback address, and that no test run on this machine has given out."""
-    return next(_free_ports())
-
-
-def _free_ports() -> Iterator[int]:
-    while True:
-        port = random.randrange(LOWEST, HIGHEST)
-        if not _is_in_use(port) and _claim(port):
-            yield port
-
-
-def _claim(port: int) -> bool:
-    """Until this process ends: an abstract socket is a claim that all processes see and that none leaves behind."""
-    with socket.socket(socket.AF_UNIX) as claim:
-        try:
-            claim.bind(f"\0amqpmesh-test-port-{port}")
-        except OSError:
-            return False
-        claim.detach()
-    return True
-
-
-def _is_in_use(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return True
-    return False
+    """A port that nobody listens on at the loopback address, and that nobody else on this machine was given."""
+    return next(free_ports())
 
 
 def is_listening(port: int) -> bool:

@@ -156,7 +156,7 @@ def test_a_full_disk_and_a_broker_that_dies_cost_no_accepted_message(tmp_path: P
 def test_a_router_with_an_expired_certificate_is_refused_until_it_has_another(tmp_path: Path):
     method = "  - {fault: expire_certificate, router: r2, for: 1s}\n"
     told = json.loads(drill(tmp_path, method, "--json", tls=True).stdout)
-    assert told["verdict"] == "PASS", told["reasons"]
+    assert told.get("verdict") == "PASS", told
     assert any("expired" in sentence for sentence in told["faults"][0]["evidence"])
 
 
