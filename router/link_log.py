@@ -110,6 +110,8 @@ class LinkLog:
         if known is not None and end.number in known:
             if isinstance(end, Inlet):
                 self._teller.tell_credit(end.number, end, _cause_of(end.group))
+            else:
+                self._tell_taker(end)
             del known[end.number]
             # Not its description, which may have in it what is to be redacted.
             cause = error.condition if error is not None else None

@@ -268,6 +268,21 @@ def test_how_often_a_consumer_asked_for_a_drain_is_told(ring: Ring):
     assert told(ring, "credit") == []
 
 
+def test_a_drain_of_a_consumer_that_leaves_in_the_same_second_is_told_before_it_goes(ring: Ring):
+    mesh = router(ring)
+    receiver = mesh.client("r1").receiver("rpc")
+    receiver.tops_up = False
+    mesh.run(0.1)
+    ring.take()
+    receiver.link.request_drain(10)
+    mesh.run_until(lambda: not receiver.link.is_drain_pending)
+    receiver.link.close()
+    mesh.flush()
+    mesh.run(0.1)
+    told_rows = [(row["kind"], row["event"], row.get("count")) for row in ring.take()[1]]
+    assert told_rows == [("credit", "drain", 1), ("link", "closed", None)]
+
+
 def test_of_a_link_that_ends_its_time_without_credit_is_told_before(ring: Ring):
     mesh = router(ring)
     sender = mesh.client("r1").sender("rpc")
