@@ -6,8 +6,10 @@ Only of paths of this machine: what lies elsewhere is found by Spark.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from linklogs.moments import Span, parse_hour_us
 
@@ -20,22 +22,22 @@ class NoLogs(Exception):
     """There is nothing to report; the message is a sentence for people."""
 
 
+class LogFile(NamedTuple):
+    """By its name alone: what is in it is for who reads it to say."""
+
+    node: str
+    path: str
+    size_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``directories`` are those of hours. ``notices``: a sentence for each thing that is left out, and for each node
-    that has files, but none of the time: hours are those of its own clock.
-
-    ``is_whole``: nothing else lies below the root.
+    """``files`` in order of node, hour and name. ``notices``: a sentence for each thing that is left out, and for each
+    node that has files, but none of the time: hours are those of its own clock.
     """
 
-    root: str
-    directories: tuple[str, ...]
+    files: tuple[LogFile, ...]
     notices: tuple[str, ...]
-    is_whole: bool
-
-    def paths(self) -> list[str]:
-        """What to read, as few as can be: the more there are, the longer Spark takes to list them."""
-        return [self.root] if self.is_whole else list(self.directories)
 
 
 @dataclass(slots=True)
@@ -43,9 +45,8 @@ class _Walk:
     """What lies where logs should lie."""
 
     span: Span
-    directories: list[str] = field(default_factory=list)
+    files: list[LogFile] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    is_whole: bool = True
     hours: list[str] = field(default_factory=list)
     """Of a node, those that are not of the time."""
     silent: list[str] = field(default_factory=list)
@@ -54,28 +55,27 @@ class _Walk:
     def root(self, directory: str) -> None:
         for entry in _visible(directory):
             if self._is_directory(entry, NODE):
-                self._node(entry.path)
+                self._node(entry.path, entry.name.removeprefix(NODE))
 
-    def _node(self, directory: str) -> None:
-        known, self.hours = len(self.directories), []
+    def _node(self, directory: str, node: str) -> None:
+        known, self.hours = len(self.files), []
         for entry in _visible(directory):
             if self._is_directory(entry, HOUR) and self._is_wanted(entry):
-                self._hour(entry.path)
-        if self.hours and len(self.directories) == known:
+                self._hour(entry.path, node)
+        if self.hours and len(self.files) == known:
             self.silent.append(
                 f"{directory} has files of {self.hours[0]} to {self.hours[-1]} and none of that time: its node was not "
                 "there, or its clock is off"
             )
 
-    def _hour(self, directory: str) -> None:
-        has_logs = False
+    def _hour(self, directory: str, node: str) -> None:
         for entry in _visible(directory):
-            if entry.name.endswith(SUFFIX) and entry.is_file():
-                has_logs = True
-            else:
+            if not entry.name.endswith(SUFFIX) or not entry.is_file():
                 self._leave_out(f"{entry.path} is not of a link log: expected a file that ends in {SUFFIX}")
-        if has_logs:
-            self.directories.append(directory)
+                continue
+            # Whoever writes logs may take away what is too old, at any time.
+            with suppress(FileNotFoundError):
+                self.files.append(LogFile(node, entry.path, entry.stat().st_size))
 
     def _is_directory(self, entry: os.DirEntry[str], prefix: str) -> bool:
         if entry.name.startswith(prefix) and entry.is_dir():
@@ -91,12 +91,10 @@ class _Walk:
             return False
         if self.span.may_hold(hour_us):
             return True
-        self.is_whole = False
         self.hours.append(entry.name.removeprefix(HOUR))
         return False
 
     def _leave_out(self, notice: str) -> None:
-        self.is_whole = False
         self.notices.append(notice)
 
 
@@ -106,10 +104,9 @@ def find(root: str, span: Span) -> Found:
         raise NoLogs(f"{root} is no directory: expected one with link logs, node=NAME/hour=YYYY-MM-DDTHH/*{SUFFIX}")
     walk = _Walk(span)
     walk.root(root)
-    found = Found(root, tuple(walk.directories), tuple(walk.notices), walk.is_whole)
-    if not found.directories:
-        raise NoLogs(_nothing(found, span))
-    return replace(found, notices=(*found.notices, *walk.silent))
+    if not walk.files:
+        raise NoLogs(_nothing(root, walk.notices, span))
+    return Found(tuple(walk.files), (*walk.notices, *walk.silent))
 
 
 def _visible(directory: str) -> Iterator[os.DirEntry[str]]:
@@ -118,14 +115,14 @@ def _visible(directory: str) -> Iterator[os.DirEntry[str]]:
         yield from sorted((each for each in entries if each.name[0] not in "._"), key=lambda each: each.name)
 
 
-def _nothing(found: Found, span: Span) -> str:
-    below = _root_below(found.root)
+def _nothing(root: str, notices: Sequence[str], span: Span) -> str:
+    below = _root_below(root)
     if below is not None:
-        return f"no link logs in {found.root}: did you mean {below}?"
-    if found.notices:
-        return f"nothing in {found.root} can be read; the first reason of {len(found.notices):,}: {found.notices[0]}"
+        return f"no link logs in {root}: did you mean {below}?"
+    if notices:
+        return f"nothing in {root} can be read; the first reason of {len(notices):,}: {notices[0]}"
     of_time = "" if span.is_all else " of that time"
-    return f"no link logs{of_time} in {found.root}: expected node=NAME/hour=YYYY-MM-DDTHH/*{SUFFIX}"
+    return f"no link logs{of_time} in {root}: expected node=NAME/hour=YYYY-MM-DDTHH/*{SUFFIX}"
 
 
 def _root_below(root: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from pyarrow import parquet
 
@@ -30,15 +31,19 @@ def wrong(metadata: parquet.FileMetaData) -> str | None:
 
 
 def _wrong_columns(metadata: parquet.FileMetaData) -> str | None:
-    columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
-    found = {each.name: each for each in columns}
+    schema = metadata.schema
+    found = dict(zip(schema.names, (schema.column(i) for i in range(len(schema))), strict=True))
     missing = [name for name in NEEDED if name not in found]
     if missing:
         return f"has no column {missing[0]}: without it nothing of a link log can be told"
     for name, column in found.items():
         if name in TYPES and not _is_stored_as(column, TYPES[name]):
             return f"has a column {name} of type {_type_of(column)}: expected {TYPES[name]}"
-    twice = next((name for name in TYPES if [each.name for each in columns].count(name) > 1), None)
+    return None if len(found) == len(schema) else _said_twice(schema.names)
+
+
+def _said_twice(names: Sequence[str]) -> str | None:
+    twice = next((name for name in TYPES if names.count(name) > 1), None)
     return None if twice is None else f"has the column {twice} twice: expected it once"
 
 

@@ -1,16 +1,28 @@
-"""The files of link logs as one DataFrame, wherever they are: their octets, for linklogs/replay/files.py to read."""
+"""The files of link logs as one DataFrame, wherever they are, for linklogs/replay/files.py to read.
+
+Of a path of this machine, which all workers have, too, they open the files themselves: to hand octets over through Java
+takes as long as to read them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+import numpy
+import pyarrow
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from linklogs.finding import SUFFIX, Found, NoLogs, find
+from linklogs.finding import SUFFIX, Found, LogFile, NoLogs, find
 from linklogs.holding import is_local, local_path
 from linklogs.moments import Span
+
+TASK_BYTES: Final = 128 << 20
+OPENED_BYTES: Final = 256 << 10
+"""To open a file takes as long as to read so much of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +47,34 @@ def look(path: str, span: Span) -> Logs:
 
 
 def files(spark: SparkSession, logs: Logs) -> DataFrame:
-    """Columns node, hour, path and content, of directories that can hold records of the time.
+    """Columns node, path and content: a row for each file that can hold records of the time.
 
-    Names of nodes stay text, `007` too. Raise NoLogs for a path that cannot be read.
+    ``content`` is null where a worker opens the path itself. Names of nodes stay text, `007` too. Raise NoLogs for a
+    path that cannot be read.
     """
+    return _named(spark, logs.found.files) if logs.found is not None else _by_spark(spark, logs)
+
+
+def _named(spark: SparkSession, found: Sequence[LogFile]) -> DataFrame:
+    """Each task gets files that lie beside each other, and as much to do as any other."""
+    weights = numpy.array([each.size_bytes + OPENED_BYTES for each in found], numpy.int64)
+    cores = spark.sparkContext.defaultParallelism
+    tasks = -(-int(weights.sum()) // (TASK_BYTES * cores)) * cores
+    middles = numpy.cumsum(weights) - weights / 2
+    columns = {
+        "node": pyarrow.array([each.node for each in found], pyarrow.string()),
+        "path": pyarrow.array([each.path for each in found], pyarrow.string()),
+        "content": pyarrow.nulls(len(found), pyarrow.binary()),
+        "task": pyarrow.array((middles * (tasks / weights.sum())).astype(numpy.int32)),
+    }
+    return spark.createDataFrame(pyarrow.table(columns)).repartitionById(tasks, "task").drop("task")
+
+
+def _by_spark(spark: SparkSession, logs: Logs) -> DataFrame:
+    """What lies elsewhere only Spark can open, so it hands over the octets."""
     reader = spark.read.format("binaryFile").option("basePath", logs.path).option("pathGlobFilter", f"*{SUFFIX}")
     try:
-        if logs.found is None:
-            rows = reader.load(logs.path).where(_hours(logs.span))
-        else:
-            rows = reader.load([f"file://{path}" for path in logs.found.paths()])
-        return rows.select("node", "hour", "path", "content")
+        return reader.load(logs.path).where(_hours(logs.span)).select("node", "path", "content")
     except AnalysisException as error:
         raise NoLogs(f"{logs.path} cannot be read: {str(error).splitlines()[0]}") from None
 

@@ -6,9 +6,10 @@ several parts; linklogs/replay/levels.py puts those together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
 import numpy
 import pyarrow
@@ -32,6 +33,14 @@ _COPY: Final = PARTS.index("copy")
 _MANY: Final = PARTS.index("many")
 
 
+class Piece(NamedTuple):
+    """Records of a file; ``ahead_us``: what the clock was ahead, always or at each of them."""
+
+    node: str
+    table: pyarrow.Table
+    ahead_us: Numbers | int
+
+
 @dataclass(frozen=True, slots=True)
 class Adding:
     """From node, path and content of files to PACKED sums, those of a window in one of ``parts``.
@@ -50,25 +59,35 @@ class Adding:
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         notices: list[str] = []
-        for moved in _gathered(self._pieces(batches, notices)):
-            adder = Adder(moved, moved.at_us // self.window_us * self.window_us)
-            sums = Sums.joined([adder.sides(), adder.failed(), adder.all()])
-            yield packed_by(sums.window // self.widest_us % self.parts, sums)
+        for pieces in _gathered(self._pieces(batches, notices)):
+            moved = self._moved(pieces)
+            if len(moved):
+                adder = Adder(moved, moved.at_us // self.window_us * self.window_us)
+                sums = Sums.joined([adder.sides(), adder.failed(), adder.all()])
+                yield packed_by(sums.window // self.widest_us % self.parts, sums)
         if notices:
             yield noticed(notices)
 
-    def _pieces(self, batches: Iterator[pyarrow.RecordBatch], notices: list[str]) -> Iterator[Moved]:
-        """To ``notices`` goes a sentence for each file that is damaged; one that is no link log was told of before."""
+    def _pieces(self, batches: Iterator[pyarrow.RecordBatch], notices: list[str]) -> Iterator[Piece]:
+        """To ``notices`` goes a sentence for each file that is damaged, or that is gone by now."""
         for file in files(batches):
             if isinstance(file, BadFile):
+                notices.append(file.notice)
                 continue
-            runs = self.runs.get(file.node, {})
             try:
                 ahead = ahead_of(file, MOVED, self.clocks.get(file.node, {}))
                 for table in file.pieces(MOVED, COLUMNS):
-                    yield Moved.of(table, runs, ahead.of(table)).within(self.span)
+                    yield Piece(file.node, table, ahead.of(table))
             except (pyarrow.ArrowException, OSError) as error:
                 notices.append(f"{shown(file.path)} {DAMAGED}: {first_line(error)}; what lies before that counts")
+
+    def _moved(self, pieces: Sequence[Piece]) -> Moved:
+        """Of all tables of a node at once: a small one takes as long as a large one."""
+        parts = []
+        for node, own in groupby(pieces, key=lambda piece: piece.node):
+            table, ahead_us = _joined(list(own))
+            parts.append(Moved.of(table, self.runs.get(node, {}), ahead_us).within(self.span))
+        return Moved.joined(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +177,23 @@ class _Links:
         return run - 1, side, self.links[link], others
 
 
-def _gathered(pieces: Iterator[Moved]) -> Iterator[Moved]:
-    """Many small ones as one: so many that a pass over columns is worth its while."""
-    waiting: list[Moved] = []
+def _gathered(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    """So many that a pass over columns is worth its while."""
+    waiting: list[Piece] = []
     count = 0
     for piece in pieces:
-        if len(piece):
-            waiting.append(piece)
-            count += len(piece)
+        waiting.append(piece)
+        count += len(piece.table)
         if count >= AT_ONCE // 2:
-            yield Moved.joined(waiting)
+            yield waiting
             waiting, count = [], 0
-    if count:
-        yield Moved.joined(waiting)
+    if waiting:
+        yield waiting
+
+
+def _joined(pieces: Sequence[Piece]) -> tuple[pyarrow.Table, Numbers | int]:
+    table = pyarrow.concat_tables([piece.table for piece in pieces], promote_options="default")
+    first_us = pieces[0].ahead_us
+    if all(isinstance(piece.ahead_us, int) and piece.ahead_us == first_us for piece in pieces):
+        return table, first_us
+    return table, numpy.concatenate([numpy.zeros(len(piece.table), numpy.int64) + piece.ahead_us for piece in pieces])

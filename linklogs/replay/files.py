@@ -1,4 +1,4 @@
-"""Files of link logs as a worker of Spark gets them, their octets in a column: what can be read of each, in pieces.
+"""Files of link logs as a worker of Spark gets them, their paths or their octets: what can be read of each, in pieces.
 
 Reading them so costs a third of what Spark's own reader does, as no record passes through a row of it; and a file that
 cannot be read is a sentence there too, wherever it lies.
@@ -6,6 +6,7 @@ cannot be read is a sentence there too, wherever it lies.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,10 +17,11 @@ from pyarrow import parquet
 
 from addressing.link_log import COLUMNS, RUN_KEY, Kind
 from linklogs.footers import NO_LINK_LOG, TYPES, first_line, replaces, times, wrong
-from linklogs.replay.codes import Numbers
 
 AT_ONCE: Final = 1 << 20
 """Records of a piece at most; with all that is made of them, some 200 MB."""
+AT_ONCE_BYTES: Final = 1 << 20
+"""A file that is smaller is read as a whole: to read each column on its own takes longer."""
 LIMIT: Final = 1 << 63
 """Of a number in a column."""
 MOST_DIGITS: Final = 20
@@ -72,35 +74,30 @@ class File:
 
     def pieces(self, kinds: Sequence[str], columns: Sequence[str]) -> Iterator[pyarrow.Table]:
         """Records of these kinds; columns that the file lacks are missing. Raises ArrowException for damage."""
-        names = self.parquet.schema_arrow.names
-        for group, kind in enumerate(self._kinds(names.index("kind"))):
-            if kind is None:
-                yield from self._of_mixed(group, kinds, [name for name in columns if name in names])
-            elif kind in kinds:
-                filled = [name for name in columns if name in names and kind in FILLED[name]]
-                yield from self._of_group(group, filled)
+        names = self.parquet.metadata.schema.names
+        columns = [name for name in columns if name in names and not FILLED[name].isdisjoint(kinds)]
+        for group, found in enumerate(self._kinds(names.index("kind"))):
+            if len(found) == 1 and found <= KINDS:
+                if not found.isdisjoint(kinds):
+                    yield from self._of_group(group, [name for name in columns if not FILLED[name].isdisjoint(found)])
+            elif not found.isdisjoint(kinds) or self._has_any(group, kinds):
+                yield from (_of_kinds(table, kinds) for table in self._of_group(group, columns))
 
-    def _of_mixed(self, group: int, kinds: Sequence[str], columns: Sequence[str]) -> Iterator[pyarrow.Table]:
-        """Of a group of several kinds; it is not read any further where it has none of those."""
-        if any(len(_kept(each, kinds)) for each in self._of_group(group, ["kind"])):
-            for table in self._of_group(group, columns):
-                kept = _kept(table, kinds)
-                yield table if len(kept) == len(table) else table.take(pyarrow.array(kept))
+    def _has_any(self, group: int, kinds: Sequence[str]) -> bool:
+        """One column tells it: the others need not be read where it has none."""
+        return any(len(_of_kinds(table, kinds)) for table in self._of_group(group, ["kind"]))
 
     def _of_group(self, group: int, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
         for batch in self.parquet.iter_batches(AT_ONCE, row_groups=[group], columns=columns, use_threads=False):
             yield _plain(pyarrow.Table.from_batches([batch]))
 
-    def _kinds(self, column: int) -> Iterator[str | None]:
-        """Of each group of rows the one kind of all its records, None where there are several or nobody knows."""
+    def _kinds(self, column: int) -> Iterator[frozenset[str]]:
+        """Of each group of rows the first and the last of its kinds, by name; none where nobody knows."""
         metadata = self.parquet.metadata
         for group in range(metadata.num_row_groups):
             kind = metadata.row_group(group).column(column)
-            if not kind.is_stats_set or not kind.statistics.has_min_max:
-                yield None
-                continue
-            least, largest = kind.statistics.min, kind.statistics.max
-            yield least if least == largest and least in KINDS else None
+            is_known = kind.is_stats_set and kind.statistics.has_min_max
+            yield frozenset((kind.statistics.min, kind.statistics.max)) if is_known else frozenset()
 
 
 def _plain(table: pyarrow.Table) -> pyarrow.Table:
@@ -111,39 +108,50 @@ def _plain(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
-def _kept(table: pyarrow.Table, kinds: Sequence[str]) -> Numbers:
-    """The places of records of these kinds."""
+def _of_kinds(table: pyarrow.Table, kinds: Sequence[str]) -> pyarrow.Table:
     kind = table["kind"].combine_chunks()
-    is_kept = numpy.array([word in kinds for word in kind.dictionary.to_pylist()] + [False])
-    return numpy.flatnonzero(is_kept[kind.indices.fill_null(len(is_kept) - 1).to_numpy()])
+    is_kept = [word in kinds for word in kind.dictionary.to_pylist()]
+    if all(is_kept) and not kind.null_count:
+        return table
+    places = kind.indices.fill_null(len(is_kept)).to_numpy()
+    return table.take(pyarrow.array(numpy.flatnonzero(numpy.array([*is_kept, False])[places])))
 
 
 def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[File | BadFile]:
-    """Of columns node, path and content."""
+    """Of columns node, path and content, which is null where the path is one of this machine."""
     for batch in batches:
         for node, path, content in zip(batch["node"], batch["path"], batch["content"], strict=True):
-            yield _opened(node.as_py() or "", path.as_py(), content.as_buffer())
+            yield _opened(node.as_py() or "", path.as_py(), content)
 
 
-def _opened(node: str, path: str, content: pyarrow.Buffer) -> File | BadFile:
+def _opened(node: str, path: str, content: pyarrow.BinaryScalar) -> File | BadFile:
     try:
-        found = _parquet(content)
+        source = pyarrow.BufferReader(content.as_buffer()) if content.is_valid else _source(path)
+    except OSError as error:
+        return BadFile(node, f"{shown(path)} cannot be read: {os.strerror(error.errno or 0)}")
+    try:
+        found = _parquet(source)
         reason = wrong(found.metadata)
     except (pyarrow.ArrowException, OSError) as error:
         return BadFile(node, f"{shown(path)} {NO_LINK_LOG}: {first_line(error)}")
     if reason is not None:
         return BadFile(node, f"{shown(path)} {reason}")
-    return File(node, path, content.size, found)
+    return File(node, path, source.size(), found)
 
 
-def _parquet(content: pyarrow.Buffer) -> parquet.ParquetFile:
+def _source(path: str) -> pyarrow.NativeFile:
+    """Of a large file it reads what is asked for."""
+    file = pyarrow.OSFile(path)
+    return pyarrow.BufferReader(file.read_buffer()) if file.size() <= AT_ONCE_BYTES else file
+
+
+def _parquet(source: pyarrow.NativeFile) -> parquet.ParquetFile:
     try:
-        return parquet.ParquetFile(pyarrow.BufferReader(content), read_dictionary=WORDS)
+        return parquet.ParquetFile(source, read_dictionary=WORDS)
     except KeyError:
         # It lacks one of them: to look before would open each file twice.
-        names = parquet.read_schema(pyarrow.BufferReader(content)).names
-        words = [name for name in WORDS if name in names]
-        return parquet.ParquetFile(pyarrow.BufferReader(content), read_dictionary=words)
+        names = parquet.read_schema(source).names
+        return parquet.ParquetFile(source, read_dictionary=[name for name in WORDS if name in names])
 
 
 def shown(path: str) -> str:

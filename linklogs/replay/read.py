@@ -42,7 +42,7 @@ class Read:
             F.sum(F.when(is_file, F.col("count"))).alias("records"),
             F.sum(F.when(is_file, F.col("size_bytes"))).alias("size_bytes"),
             F.min(F.when(is_file, F.col("at_us"))).alias("first_us"),
-            F.max(F.when(is_file & (F.col("last_us") < END_US), F.col("last_us"))).alias("last_us"),
+            F.max(F.when(is_file, F.col("last_us"))).alias("last_us"),
             F.collect_set("notice").alias("notices"),
             F.collect_set("replaces").alias("replaces"),
             F.collect_set(_reading()).alias("readings"),

@@ -1,6 +1,7 @@
 """What files repeat: each opens with all that there was then, and most of that was there in the file before, too.
 
-Rows that say the same of a connection or a link are one. It is of the last time, and says how many it stands for.
+Rows that say the same of a connection, a link or a path are one. It is of the last time, and says how many it stands
+for. Of neighbors each stays: when one had a cost first is history.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from addressing.link_log import Event, Kind
 
 TIMES: Final = "times"
 """How many records a row stands for; null of one."""
-_KINDS: Final = pyarrow.array([Kind.CONNECTION.value, Kind.LINK.value, Kind.CREDIT.value])
+_KINDS: Final = pyarrow.array([Kind.CONNECTION.value, Kind.LINK.value, Kind.CREDIT.value, Kind.PATH.value])
 
 
 def merged(table: pyarrow.Table) -> pyarrow.Table:

@@ -1,38 +1,39 @@
-"""All tables of a report, by name, from a session and what to read. Only what all of
-them share is computed here; each of them when it is asked for.
+"""From a session and what to read to all tables of a report: what they share is computed here, each of them when it is
+asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
+import pyarrow
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from addressing.address import is_internal
 from linklogs.finding import NoLogs
-from linklogs.moments import Span
 from linklogs.reading import Logs, files
-from linklogs.replay import clocks, credit, endings, neighbors, paths, queues, runs, sharing, traffic
+from linklogs.replay import clocks
 from linklogs.replay.adding import DAMAGED, Adding
 from linklogs.replay.codes import END_US
-from linklogs.replay.columns import US_PER_S, like, touches, within
+from linklogs.replay.columns import US_PER_S
 from linklogs.replay.facts import Facts, known
 from linklogs.replay.levels import NOTICE, TIME, WHOLE, InAll, OverTime
-from linklogs.replay.presence import WAS_THERE, marked
+from linklogs.replay.planned import Shared
+from linklogs.replay.presence import marked
 from linklogs.replay.read import Read
 from linklogs.replay.rows import ROWS
 from linklogs.replay.steps import Steps, steps_of
 from linklogs.replay.sums import PACKED
 from linklogs.replay.telling import FILE, TELLING, Telling
-from linklogs.replay.things import connections, links, nodes
+from linklogs.replay.things import links, nodes
 from linklogs.replay.ties import Run
+from linklogs.replay.traffic import BY_WINDOW
 from linklogs.replay.windows import widened
 
-MOST_NOTEWORTHY = 1000
 MOST_NEAR = 3
 RECORDS_OF_A_PART = 4_000_000
 
@@ -59,9 +60,9 @@ class Time:
 
 @dataclass(slots=True)
 class Tables:
-    """``by_name`` in the order in which they are worth reading; `release` gives the memory of what they share back."""
+    """`release` gives the memory of what they share back."""
 
-    by_name: dict[str, DataFrame]
+    by_name: Mapping[str, DataFrame]
     time: Time
     windows_us: Mapping[str, int]
     """By level: wider than asked for where the table would be too long for anybody."""
@@ -72,79 +73,11 @@ class Tables:
 
     def wider_us(self, asked_us: int) -> dict[str, int]:
         """By name, of tables whose windows are wider than was asked for."""
-        return {name + traffic.BY_WINDOW: each for name, each in self.windows_us.items() if each > asked_us}
+        return {name + BY_WINDOW: each for name, each in self.windows_us.items() if each > asked_us}
 
     def release(self) -> None:
         for each in self.kept:
             each.unpersist()
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What tables are made of: what was said, rows of traffic by window and of the whole time, and facts."""
-
-    said: DataFrame
-    over_time: DataFrame
-    in_all: DataFrame
-    links: DataFrame
-    nodes: DataFrame
-    params: Params
-    time: Time
-
-    def traffic(self) -> dict[str, DataFrame]:
-        in_all = traffic.described(traffic.in_all(self.in_all), self.wanted_links(), self.connections())
-        return {**in_all, "latency": traffic.latency(self.in_all), **traffic.by_window(self.over_time)}
-
-    def others(self) -> dict[str, DataFrame]:
-        said, then, links = self.said, self.then(), self.wanted_links()
-        of_links, span = self.of_wanted(then), self.params.logs.span
-        window_us, seconds = self.params.window_us, self.time.seconds
-        flows, over_time = traffic.flows(self.in_all), traffic.flows(self.over_time)
-        moved = traffic.moved(self.in_all)
-        cost = paths.costs(said)
-        cheapest = self.params.cheapest if self.params.cheapest is not None else paths.told_paths(said)
-        outages = neighbors.outages(said, self.of_wanted(over_time), window_us)
-        outages = outages.where(touches(F.col("at_us"), F.col("until_us"), span))
-        of_queues = marked(queues.things(said, self.params.address), said, span)
-        return {
-            "credit": credit.starved(of_links, links, seconds),
-            "credit_by_window": credit.starved_by_window(of_links, links, window_us),
-            "queues": queues.in_all(self.until(), flows, of_queues),
-            "queues_by_window": queues.by_window(then, over_time, of_queues, window_us),
-            "takers": sharing.takers(moved, links, self.nodes),
-            "talkers": sharing.talkers(moved, links),
-            "peers": sharing.peers(self.connections().where(WAS_THERE), span),
-            "outages": endings.explained(outages, said),
-            "link_state": neighbors.history(said).where(within(F.col("at_us"), span)),
-            "circuits": paths.circuits(flows, links, cheapest, cost),
-            "edges": paths.edges(flows, links, cost, seconds),
-            "runs": runs.runs(said, self.nodes),
-            "missing": runs.missing(then, flows),
-            "drops": runs.drops(of_links, links),
-            "drains": credit.drains(of_links, links),
-            "noteworthy": sharing.noteworthy(self.of_wanted(over_time), links, MOST_NOTEWORTHY),
-        }
-
-    def wanted_links(self) -> DataFrame:
-        return self.links.where(like("address", self.params.address))
-
-    def connections(self) -> DataFrame:
-        return marked(connections(self.said), self.said, self.params.logs.span)
-
-    def of_wanted(self, rows: DataFrame) -> DataFrame:
-        """Those of links that are asked for."""
-        if self.params.address is None:
-            return rows
-        keys = ["node", "run", "link"]
-        return rows.join(F.broadcast(self.wanted_links().select(*keys)), keys, "left_semi")
-
-    def then(self) -> DataFrame:
-        """What was said in the time that is asked for; what was said before tells what was there then."""
-        return self.said.where(within(F.col("at_us"), self.params.logs.span))
-
-    def until(self) -> DataFrame:
-        """The same, and all before it: of a queue that did not change since, its depth is still what was said last."""
-        return self.said.where(within(F.col("at_us"), Span(None, self.params.logs.span.to_us)))
 
 
 def run(spark: SparkSession, params: Params) -> Tables:
@@ -167,12 +100,12 @@ def run(spark: SparkSession, params: Params) -> Tables:
     read = replace(read, notices=_all_of(read.notices, notices))
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
     in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
-    shared = Shared(said, over_time, in_all, of_links, of_nodes, params, time)
-    of_clocks = clocks.table(spark, list(clocks.history(read.runs, steps, ahead_us)))
-    tables = {**shared.traffic(), **shared.others(), "clocks": of_clocks}
-    shown = {name: traffic.times(table) for name, table in tables.items()}
+    asked = params.address, params.logs.span, params.window_us
+    shared = Shared(said, over_time, in_all, of_links, of_nodes, *asked, time.seconds, params.cheapest)
+    since = list(clocks.history(read.runs, steps, ahead_us))
+    planned = shared.planned(clocks=lambda: clocks.table(spark, since))
     near = _near(params.address, facts) if params.address is not None else ()
-    return Tables(shown, time, windows_us, read, near, [rows, of_links, over_time, in_all])
+    return Tables(planned, time, windows_us, read, near, [rows, of_links, over_time, in_all])
 
 
 def _near(pattern: str, facts: Facts) -> tuple[str, ...]:
@@ -213,17 +146,23 @@ def _read(of_files: DataFrame) -> tuple[DataFrame, DataFrame, Read, dict[Run, St
     read = Read.of(rows)
     found = ((run, steps_of(readings)) for run, readings in read.readings.items())
     steps = {run: each for run, each in found if each.steps}
-    replaced = read.replaced.intersection(_paths(rows)) if read.replaced else ()
+    replaced = read.replaced.intersection(_paths(of_files)) if read.replaced else frozenset[str]()
     if not replaced and not steps:
         return of_files, rows, read, steps
     rows.unpersist()
-    live = of_files.where(~F.col("path").isin(*replaced)) if replaced else of_files
+    live = _without(of_files, replaced) if replaced else of_files
     told = _kept(live.mapInArrow(Telling(clocks.by_node(steps, {})).__call__, TELLING))
     return live, told, Read.of(told), steps
 
 
-def _paths(rows: DataFrame) -> list[str]:
-    return [row.file for row in rows.where(F.col("kind") == FILE).select("file").collect()]
+def _paths(of_files: DataFrame) -> list[str]:
+    return [row.path for row in of_files.select("path").collect()]
+
+
+def _without(of_files: DataFrame, paths: Collection[str]) -> DataFrame:
+    """A join: thousands of names in an expression take Spark seconds."""
+    named = of_files.sparkSession.createDataFrame(pyarrow.table({"path": sorted(paths)}))
+    return of_files.join(F.broadcast(named), "path", "left_anti")
 
 
 def _parts(spark: SparkSession, read: Read) -> int:

@@ -1,4 +1,4 @@
-"""What files tell apart from what was moved, as rows of Spark: few, of all kinds; and a row for each file itself."""
+"""What files tell apart from what was moved, as rows of Spark: few, of all kinds; and how much there is in them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pyarrow import compute
 from addressing.link_log import COLUMNS, Kind
 from linklogs.footers import first_line
 from linklogs.replay.ahead import Ahead, Clock, ahead_of, times_us
+from linklogs.replay.codes import END_US
 from linklogs.replay.files import WORDS, BadFile, File, files, shown
 from linklogs.replay.repeated import TIMES, merged
 
 MOVED: Final = (Kind.DELIVERY.value, Kind.TRAFFIC.value, Kind.MESSAGE.value)
 TOLD: Final = tuple(kind.value for kind in Kind if kind.value not in MOVED)
 FILE: Final = "file"
-"""A kind that no record has: one row for each file."""
+"""A kind that no record has: of files themselves."""
 
 FILES_AT_ONCE: Final = 200
 """To fill in what each lacks takes as long for a few rows as for many."""
@@ -30,11 +31,10 @@ _MORE: Final = {
     "node": "string",
     "last_us": "int64",
     "notice": "string",
-    "file": "string",
     "replaces": "string",
     TIMES: "int64",
 }
-"""Of a FILE: ``at_us`` and ``last_us`` of its records, ``count`` of them, ``size_bytes``, ``file``: where it is.
+"""Of a FILE, one or several of a run: ``at_us`` and ``last_us`` of its records, ``count`` of them, ``size_bytes``.
 
 ``notice``: why it is left out; ``replaces``: files all of which is in it, with BETWEEN them. TIMES is of the others.
 """
@@ -44,7 +44,8 @@ TELLING: Final = ", ".join(f"`{name}` {_SPARK[kind]}" for name, kind in _FIELDS.
 _TYPES: Final = {"string": pyarrow.string(), "int64": pyarrow.int64()}
 _SCHEMA: Final = pyarrow.schema([(name, _TYPES[kind]) for name, kind in _FIELDS.items()])
 _NAMES: Final = tuple(column.name for column in COLUMNS)
-_OF_FILE: Final = ("node", "run", "at_us", "last_us", "count", "size_bytes", "file", "replaces", "notice")
+_OF_FILE: Final = ("node", "run", "replaces", "notice")
+_OF_FILES: Final = {"at_us": "min", "last_us": "max", "count": "sum", "size_bytes": "sum"}
 
 Row = dict[str, str | int | None]
 
@@ -77,9 +78,10 @@ def _take(file: File | BadFile, told: list[pyarrow.Table], clocks: Mapping[int, 
         first_us, last_us = times_us(file, clocks)
     except (pyarrow.ArrowException, OSError) as error:
         return {"node": file.node, "notice": f"{shown(file.path)} is damaged: {first_line(error)}"}
+    if last_us is not None and last_us >= END_US:
+        last_us = None
     known: Row = {"node": file.node, "run": file.run, "count": file.records, "size_bytes": file.size_bytes}
-    replaces = BETWEEN.join(file.replaces) or None
-    return {**known, "file": file.path, "at_us": first_us, "last_us": last_us, "replaces": replaces}
+    return {**known, "at_us": first_us, "last_us": last_us, "replaces": BETWEEN.join(file.replaces) or None}
 
 
 def _right(table: pyarrow.Table, ahead: Ahead) -> pyarrow.Table:
@@ -105,8 +107,14 @@ def _conforming(told: Sequence[pyarrow.Table], of_files: Sequence[Row]) -> Itera
 
 
 def _rows(of_files: Sequence[Row]) -> pyarrow.Table:
-    columns = {name: pyarrow.array([row.get(name) for row in of_files], _SCHEMA.field(name).type) for name in _OF_FILE}
-    return pyarrow.table({**columns, "kind": pyarrow.repeat(pyarrow.scalar(FILE), len(of_files))})
+    """One for all of a run of which there is nothing else to be said."""
+    columns = {
+        name: pyarrow.array([row.get(name) for row in of_files], _SCHEMA.field(name).type)
+        for name in (*_OF_FILE, *_OF_FILES)
+    }
+    summed = pyarrow.table(columns).group_by(_OF_FILE, use_threads=False).aggregate(list(_OF_FILES.items()))
+    named = summed.rename_columns([*_OF_FILE, *_OF_FILES])
+    return named.append_column("kind", pyarrow.repeat(pyarrow.scalar(FILE), len(named)))
 
 
 def _texts(table: pyarrow.Table) -> pyarrow.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -14,17 +14,27 @@ from linklogs.replay.things import CONNECTION_FACTS, LINK_FACTS
 
 BY_WINDOW = "_by_window"
 TIMES = ("opened_us", "closed_us", "cause")
+_LEVELS = {level.name: level for level in LEVELS}
 SHOWN = ("opened_us", "closed_us", "at_us", "first_us", "last_us", "until_us")
 
 
-def in_all(rows: DataFrame) -> dict[str, DataFrame]:
-    return {level.name: _of(rows, level).select(*level.names, *MEASURES) for level in LEVELS}
+def in_all(rows: DataFrame, level: Level) -> DataFrame:
+    return _of(rows, level).select(*level.names, *MEASURES)
 
 
-def by_window(rows: DataFrame) -> dict[str, DataFrame]:
+def by_window(rows: DataFrame, level: Level) -> DataFrame:
     """The times of windows are when they begin."""
-    begins = F.timestamp_micros("window").alias("window")
-    return {level.name + BY_WINDOW: _of(rows, level).select(begins, *level.names, *MEASURES) for level in LEVELS}
+    return _of(rows, level).select(F.timestamp_micros("window").alias("window"), *level.names, *MEASURES)
+
+
+def links(rows: DataFrame, of_links: DataFrame) -> DataFrame:
+    """In all, with their facts: also those that were there and on which nothing moved."""
+    return _described(rows, "links", ("node", "run", "link"), of_links, LINK_FACTS)
+
+
+def connections(rows: DataFrame, of_connections: DataFrame) -> DataFrame:
+    """As `links`."""
+    return _described(rows, "connections", ("node", "run", "connection"), of_connections, CONNECTION_FACTS)
 
 
 def moved(rows: DataFrame) -> DataFrame:
@@ -45,17 +55,6 @@ def latency(rows: DataFrame) -> DataFrame:
     return found.select("side", "peer", "bucket", "messages", "least_us", "largest_us").orderBy("bucket")
 
 
-def described(tables: Mapping[str, DataFrame], links: DataFrame, connections: DataFrame) -> dict[str, DataFrame]:
-    """Links and connections with their facts: also those that were there and on which nothing moved."""
-    of_links = links.select("node", "run", "link", *LINK_FACTS, *TIMES, WAS_THERE)
-    of_connections = connections.select("node", "run", "connection", *CONNECTION_FACTS, *TIMES, WAS_THERE)
-    return {
-        **tables,
-        "links": _there(of_links.join(tables["links"], ["node", "run", "link"], "full")),
-        "connections": _there(of_connections.join(tables["connections"], ["node", "run", "connection"], "full")),
-    }
-
-
 def times(table: DataFrame) -> DataFrame:
     """With times that people can read in place of numbers: `opened_us` becomes `opened_at`, `at_us` `at`."""
     for name in [name for name in table.columns if name in SHOWN]:
@@ -64,8 +63,10 @@ def times(table: DataFrame) -> DataFrame:
     return table
 
 
-def _there(table: DataFrame) -> DataFrame:
-    return table.where(F.col(WAS_THERE) | F.col("messages").isNotNull()).drop(WAS_THERE)
+def _described(rows: DataFrame, level: str, keys: Sequence[str], things: DataFrame, facts: Sequence[str]) -> DataFrame:
+    known = things.select(*keys, *facts, *TIMES, WAS_THERE)
+    joined = known.join(in_all(rows, _LEVELS[level]), list(keys), "full")
+    return joined.where(F.col(WAS_THERE) | F.col("messages").isNotNull()).drop(WAS_THERE)
 
 
 def _of(rows: DataFrame, level: Level) -> DataFrame:

@@ -10,19 +10,37 @@ import pytest
 from pyarrow import parquet
 
 from addressing.link_log import REPLACES_KEY, RUN_KEY, VERSION_KEY
+from linklogs.replay import files
 from linklogs.replay.telling import FILE, Telling
 from mesh_tests.link_logs import RUN, START_US, delivery, node, write
 
 ROWS = [node(), delivery(1, 1, 2), delivery(7, 1, 2)]
 
 
+def named(*paths: Path) -> pa.RecordBatch:
+    """For workers that open them."""
+    contents = pa.nulls(len(paths), pa.binary())
+    return pa.record_batch({"node": ["r1"] * len(paths), "path": [str(path) for path in paths], "content": contents})
+
+
+def handed_over(*paths: Path) -> pa.RecordBatch:
+    """By Spark."""
+    octets = [path.read_bytes() for path in paths]
+    return pa.record_batch({"node": ["r1"] * len(paths), "path": [f"file:{path}" for path in paths], "content": octets})
+
+
+def rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Of the files themselves."""
+    return [row for told in Telling()(iter([batch])) for row in told.to_pylist() if row["kind"] == FILE]
+
+
 def told(*paths: Path) -> list[dict[str, Any]]:
-    """The rows of the files themselves, in this order."""
-    batches = [
-        pa.RecordBatch.from_pydict({"node": ["r1"], "path": [f"file:{path}"], "content": [path.read_bytes()]})
-        for path in paths
+    found = rows(named(*paths))
+    same = [
+        {**row, "replaces": (row["replaces"] or "").replace("file:", "") or None} for row in rows(handed_over(*paths))
     ]
-    return [row for batch in Telling()(iter(batches)) for row in batch.to_pylist() if row["kind"] == FILE]
+    assert found == same
+    return found
 
 
 def notice(path: Path) -> str:
@@ -90,7 +108,7 @@ def test_columns_that_are_missing_or_new_are_no_fault(tmp_path: Path) -> None:
 def test_a_merged_file_says_what_it_replaces(tmp_path: Path) -> None:
     path = write(tmp_path, "r1", ROWS, more={REPLACES_KEY: '["1-1.parquet", "1-2.parquet"]'})
     [row] = told(path)
-    assert row["replaces"].split("\n") == [f"file:{path.parent}/1-1.parquet", f"file:{path.parent}/1-2.parquet"]
+    assert row["replaces"].split("\n") == [f"{path.parent}/1-1.parquet", f"{path.parent}/1-2.parquet"]
 
 
 OTHER_COLUMNS = [
@@ -122,6 +140,29 @@ def test_text_may_be_kept_in_other_ways(tmp_path: Path, text: pa.DataType) -> No
     columns = {"kind": ["node"], "at_us": [1], "address": pa.array(["a"]).cast(text)}
     parquet.write_table(pa.table(columns).replace_schema_metadata({VERSION_KEY: "1"}), path)
     assert [row["notice"] for row in told(ours, path)] == [None, None]
+
+
+@pytest.mark.parametrize("at_once_bytes", [0, 1 << 20])
+def test_large_files_are_read_in_pieces_and_small_ones_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once_bytes: int
+) -> None:
+    monkeypatch.setattr(files, "AT_ONCE_BYTES", at_once_bytes)
+    (row,) = told(write(tmp_path, "r1", ROWS))
+    assert (row["notice"], row["count"]) == (None, 3)
+
+
+def test_a_file_that_is_gone_by_now_is_one_sentence(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", ROWS)
+    path.unlink()
+    (row,) = rows(named(path))
+    assert row["notice"] == f"{path} cannot be read: No such file or directory"
+
+
+def test_files_of_a_run_of_which_there_is_nothing_else_to_be_said_are_one_row(tmp_path: Path) -> None:
+    paths = [write(tmp_path, "r1", [node(), delivery(second, 1, 2)], name=f"1-{second}") for second in (9, 1, 5)]
+    (row,) = told(*paths)
+    assert (row["count"], row["size_bytes"]) == (6, sum(path.stat().st_size for path in paths))
+    assert (row["at_us"], row["last_us"]) == (START_US, START_US + 9_000_000)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from linklogs.finding import NoLogs, find
+from linklogs.finding import Found, NoLogs, find
 from linklogs.moments import HOUR_US, Span, parse_hour_us
 from mesh_tests.link_logs import HOUR, START_US, delivery, node, write
 
@@ -18,11 +18,17 @@ def written(root: Path, name: str = "r1", hour: str = HOUR) -> Path:
     return write(root, name, ROWS, hour=hour)
 
 
-def test_all_files_are_read_by_their_root_when_nothing_else_lies_there(tmp_path: Path) -> None:
-    written(tmp_path, "r1")
-    written(tmp_path, "r2", hour="2026-11-24T01")
+def paths(found: Found) -> list[str]:
+    return [each.path for each in found.files]
+
+
+def test_files_are_found_with_their_nodes_in_order(tmp_path: Path) -> None:
+    later = written(tmp_path, "r2", hour="2026-11-24T01")
+    first, second = written(tmp_path, "007"), written(tmp_path, "r2")
     found = find(str(tmp_path), ALL)
-    assert (found.paths(), found.notices) == ([str(tmp_path)], ())
+    assert (paths(found), found.notices) == ([str(first), str(second), str(later)], ())
+    assert [each.node for each in found.files] == ["007", "r2", "r2"]
+    assert [each.size_bytes for each in found.files] == [each.stat().st_size for each in (first, second, later)]
 
 
 @pytest.mark.parametrize("name", ["node=r1/hour=2026-11-24T00/notes.txt", "node=r1/other/a.parquet", "notes.txt"])
@@ -31,16 +37,17 @@ def test_what_is_of_no_link_log_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("x")
     found = find(str(tmp_path), ALL)
-    assert found.paths() == [str(good.parent)]
+    assert paths(found) == [str(good)]
     assert len(found.notices) == 1
     assert "is not of a link log: expected" in found.notices[0]
 
 
 @pytest.mark.parametrize("name", ["_truth.json", ".1-0.parquet", "node=r1/hour=2026-11-24T00/_1-0.parquet"])
 def test_what_is_hidden_is_left_alone(tmp_path: Path, name: str) -> None:
-    written(tmp_path)
+    good = written(tmp_path)
     (tmp_path / name).write_text("half a file")
-    assert find(str(tmp_path), ALL).paths() == [str(tmp_path)]
+    found = find(str(tmp_path), ALL)
+    assert (paths(found), found.notices) == ([str(good)], ())
 
 
 def test_an_hour_that_is_none_is_named(tmp_path: Path) -> None:
@@ -62,7 +69,7 @@ def test_a_file_counts_for_the_hour_it_was_begun_in_and_the_next(tmp_path: Path,
     for hour in range(4):
         written(tmp_path, hour=f"2026-11-24T{hour:02}")
     found = find(str(tmp_path), span)
-    assert [each[-2:] for each in found.directories] == hours
+    assert [Path(each).parent.name[-2:] for each in paths(found)] == hours
 
 
 def test_an_hour_is_of_utc() -> None:

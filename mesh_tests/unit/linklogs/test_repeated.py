@@ -39,6 +39,21 @@ def test_a_link_that_each_file_tells_of_is_one_row_of_the_last_time() -> None:
     assert rows == [{**link(20, 7, address="orders"), TIMES: 3}]
 
 
+def test_a_path_that_each_file_tells_of_is_one_row_of_the_last_time() -> None:
+    path = {"kind": "path", "event": "live", "run": RUN, "egress": "r3", "path": "r1>r2>r3", "cost": 2}
+    told = [{**path, "at_us": START_US + at_us} for at_us in (5, 9, 0)]
+    other: Row = {**path, "at_us": START_US + 7, "path": "r1>r4>r3"}
+    assert once([*told, other]) == [{**other, TIMES: 1}, {**path, "at_us": START_US + 9, TIMES: 3}]
+
+
+def test_costs_of_neighbors_are_of_their_own_times() -> None:
+    neighbor = {"kind": "neighbor", "event": "live", "run": RUN, "neighbor": "r2"}
+    told: list[Row] = [
+        {**neighbor, "at_us": START_US + at_us, "cost": cost} for at_us, cost in ((0, 1), (1, 5), (2, 1))
+    ]
+    assert once(told) == told
+
+
 def test_what_opened_closed_or_says_something_else_stays() -> None:
     told = [link(0, 7, "opened"), link(1, 7), link(2, 7, address="orders"), link(3, 8), link(4, 7, "closed")]
     assert [row["at_us"] for row in once(told)] == [row["at_us"] for row in told]

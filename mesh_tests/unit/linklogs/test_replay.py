@@ -16,8 +16,11 @@ from linklogs.moments import Span
 from linklogs.parquet import batch_of_rows, metadata, open_writer
 from linklogs.replay import adding
 from linklogs.replay.adding import Adding
+from linklogs.replay.ahead import Clock
+from linklogs.replay.codes import CAME
 from linklogs.replay.facts import UNKNOWN, Facts
 from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, TIME, WHOLE, InAll, OverTime
+from linklogs.replay.sums import Sums
 from linklogs.replay.telling import FILE, Telling
 from linklogs.replay.windows import MOST_ROWS, widened
 from mesh_tests.link_logs import RUN, START_US, Row, S, delivery, write
@@ -240,6 +243,25 @@ def test_a_torn_file_is_a_sentence_and_the_others_are_told(tmp_path: Path) -> No
     assert len(notices) == 1
     assert notices[0].startswith(f"{path.parent / '0-0.parquet'} is torn, or no Parquet file")
     assert [row["count"] for row in rows if row["kind"] == FILE and row["notice"] is None] == [1]
+
+
+def test_a_file_that_went_after_it_was_told_of_is_a_sentence(tmp_path: Path) -> None:
+    gone = tmp_path / "1-0.parquet"
+    named = pyarrow.record_batch({"node": ["r1"], "path": [str(gone)], "content": pyarrow.nulls(1, pyarrow.binary())})
+    add = Adding(WINDOW_US, WINDOW_US, 1, Span(), facts().by_node(), {})
+    notices = [notice for batch in add(iter([named])) for notice in batch["notice"].to_pylist()]
+    assert notices == [f"{gone} cannot be read: No such file or directory"]
+
+
+def test_what_clocks_of_runs_of_a_node_were_ahead_is_taken_off_of_each(tmp_path: Path) -> None:
+    """Small files are added up together, those of several runs, too."""
+    for place, run in enumerate((RUN, RUN, 9, RUN)):
+        write(tmp_path, "r1", [delivery(10 * place, 1, 2, run=run)], name=f"1-{place}")
+    clocks = {"r1": {9: Clock(20 * S)}}
+    add = Adding(WINDOW_US, WINDOW_US, 1, Span(), facts().by_node(), clocks)
+    (sums,) = [Sums.unpacked(each.as_buffer()) for batch in add(as_spark_has_them(tmp_path)) for each in batch["sums"]]
+    came = sums.where((sums.side == CAME) & (sums.link == 1))
+    assert sorted((came.window - START_US) // S) == [0, 0, 10, 30]
 
 
 def test_windows_get_wider_only_where_a_table_would_be_too_long() -> None:

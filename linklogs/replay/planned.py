@@ -1,0 +1,136 @@
+"""All tables of a report by name, each planned when it is asked for: for Spark that is as much work as to make it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from linklogs.moments import Span
+from linklogs.replay import credit, endings, neighbors, paths, queues, runs, sharing, traffic
+from linklogs.replay.columns import like, touches, within
+from linklogs.replay.levels import LEVELS
+from linklogs.replay.presence import WAS_THERE, marked
+from linklogs.replay.things import connections
+
+MOST_NOTEWORTHY = 1000
+
+Maker = Callable[[], DataFrame]
+
+
+class Planned(Mapping[str, DataFrame]):
+    """In the order in which they are worth reading, with times for people."""
+
+    def __init__(self, makers: Mapping[str, Maker]) -> None:
+        self._makers = dict(makers)
+
+    def __getitem__(self, name: str) -> DataFrame:
+        return traffic.times(self._makers[name]())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What tables are made of: what was said, rows of traffic by window and of the whole time, and facts.
+
+    ``address``, ``span``, ``window_us``: what is asked for; ``seconds`` of the report. ``cheapest``: paths, with the
+    columns of paths.told_paths; None: those that routers told.
+    """
+
+    said: DataFrame
+    over_time: DataFrame
+    in_all: DataFrame
+    links: DataFrame
+    nodes: DataFrame
+    address: str | None
+    span: Span
+    window_us: int
+    seconds: float
+    cheapest: DataFrame | None
+
+    def planned(self, **more: Maker) -> Planned:
+        return Planned({**self._traffic(), **self._others(), **more})
+
+    def _traffic(self) -> dict[str, Maker]:
+        found: dict[str, Maker] = {level.name: partial(traffic.in_all, self.in_all, level) for level in LEVELS}
+        found["connections"] = lambda: traffic.connections(self.in_all, self._connections())
+        found["links"] = lambda: traffic.links(self.in_all, self._wanted_links())
+        found["latency"] = lambda: traffic.latency(self.in_all)
+        by_window = {
+            level.name + traffic.BY_WINDOW: partial(traffic.by_window, self.over_time, level) for level in LEVELS
+        }
+        return {**found, **by_window}
+
+    def _others(self) -> dict[str, Maker]:
+        return {
+            "credit": lambda: credit.starved(self._of_links(), self._wanted_links(), self.seconds),
+            "credit_by_window": lambda: credit.starved_by_window(
+                self._of_links(), self._wanted_links(), self.window_us
+            ),
+            "queues": lambda: queues.in_all(self._until(), traffic.flows(self.in_all), self._queues()),
+            "queues_by_window": lambda: queues.by_window(
+                self._then(), traffic.flows(self.over_time), self._queues(), self.window_us
+            ),
+            "takers": lambda: sharing.takers(traffic.moved(self.in_all), self._wanted_links(), self.nodes),
+            "talkers": lambda: sharing.talkers(traffic.moved(self.in_all), self._wanted_links()),
+            "peers": lambda: sharing.peers(self._connections().where(WAS_THERE), self.span),
+            "outages": self._outages,
+            "link_state": lambda: neighbors.history(self.said).where(within(F.col("at_us"), self.span)),
+            "circuits": self._circuits,
+            "edges": lambda: paths.edges(
+                traffic.flows(self.in_all), self._wanted_links(), paths.costs(self.said), self.seconds
+            ),
+            "runs": lambda: runs.runs(self.said, self.nodes),
+            "missing": lambda: runs.missing(self._then(), traffic.flows(self.in_all)),
+            "drops": lambda: runs.drops(self._of_links(), self._wanted_links()),
+            "drains": lambda: credit.drains(self._of_links(), self._wanted_links()),
+            "noteworthy": lambda: sharing.noteworthy(
+                self._of_wanted(traffic.flows(self.over_time)), self._wanted_links(), MOST_NOTEWORTHY
+            ),
+        }
+
+    def _outages(self) -> DataFrame:
+        flows = self._of_wanted(traffic.flows(self.over_time))
+        outages = neighbors.outages(self.said, flows, self.window_us)
+        outages = outages.where(touches(F.col("at_us"), F.col("until_us"), self.span))
+        return endings.explained(outages, self.said)
+
+    def _circuits(self) -> DataFrame:
+        cheapest = self.cheapest if self.cheapest is not None else paths.told_paths(self.said)
+        flows = traffic.flows(self.in_all)
+        return paths.circuits(flows, self._wanted_links(), cheapest, paths.costs(self.said))
+
+    def _queues(self) -> DataFrame:
+        return marked(queues.things(self.said, self.address), self.said, self.span)
+
+    def _wanted_links(self) -> DataFrame:
+        return self.links.where(like("address", self.address))
+
+    def _connections(self) -> DataFrame:
+        return marked(connections(self.said), self.said, self.span)
+
+    def _of_wanted(self, rows: DataFrame) -> DataFrame:
+        """Those of links that are asked for."""
+        if self.address is None:
+            return rows
+        keys = ["node", "run", "link"]
+        return rows.join(F.broadcast(self._wanted_links().select(*keys)), keys, "left_semi")
+
+    def _of_links(self) -> DataFrame:
+        return self._of_wanted(self._then())
+
+    def _then(self) -> DataFrame:
+        """What was said in the time that is asked for; what was said before tells what was there then."""
+        return self.said.where(within(F.col("at_us"), self.span))
+
+    def _until(self) -> DataFrame:
+        """The same, and all before it: of a queue that did not change since, its depth is still what was said last."""
+        return self.said.where(within(F.col("at_us"), Span(None, self.span.to_us)))
