@@ -47,7 +47,7 @@ def look(path: str, span: Span) -> Logs:
 
 
 def files(spark: SparkSession, logs: Logs) -> DataFrame:
-    """Columns node, path and content: a row for each file that can hold records of the time.
+    """Columns node, path, size_bytes and content: a row for each file that can hold records of the time.
 
     ``content`` is null where a worker opens the path itself. Names of nodes stay text, `007` too. Raise NoLogs for a
     path that cannot be read.
@@ -64,6 +64,7 @@ def _named(spark: SparkSession, found: Sequence[LogFile]) -> DataFrame:
     columns = {
         "node": pyarrow.array([each.node for each in found], pyarrow.string()),
         "path": pyarrow.array([each.path for each in found], pyarrow.string()),
+        "size_bytes": pyarrow.array([each.size_bytes for each in found], pyarrow.int64()),
         "content": pyarrow.nulls(len(found), pyarrow.binary()),
         "task": pyarrow.array((middles * (tasks / weights.sum())).astype(numpy.int32)),
     }
@@ -74,7 +75,8 @@ def _by_spark(spark: SparkSession, logs: Logs) -> DataFrame:
     """What lies elsewhere only Spark can open, so it hands over the octets."""
     reader = spark.read.format("binaryFile").option("basePath", logs.path).option("pathGlobFilter", f"*{SUFFIX}")
     try:
-        return reader.load(logs.path).where(_hours(logs.span)).select("node", "path", "content")
+        found = reader.load(logs.path).where(_hours(logs.span))
+        return found.select("node", "path", F.col("length").alias("size_bytes"), "content")
     except AnalysisException as error:
         raise NoLogs(f"{logs.path} cannot be read: {str(error).splitlines()[0]}") from None
 

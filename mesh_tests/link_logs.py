@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow
+
 from addressing.link_log import Kind
 from linklogs.parquet import batch_of_rows, metadata, open_writer
 
@@ -34,6 +36,17 @@ def write(
             if of_kind:
                 writer.write_batch(batch_of_rows(of_kind))
     return path
+
+
+def for_workers(*paths: Path, is_handed_over: bool = False) -> pyarrow.RecordBatch:
+    """As a worker of Spark hears of files: to open them itself, or with their octets."""
+    columns = {
+        "node": pyarrow.array([path.parent.parent.name.removeprefix("node=") for path in paths], pyarrow.string()),
+        "path": pyarrow.array([f"file:{path}" if is_handed_over else str(path) for path in paths], pyarrow.string()),
+        "size_bytes": pyarrow.array([path.stat().st_size for path in paths], pyarrow.int64()),
+        "content": pyarrow.array([path.read_bytes() if is_handed_over else None for path in paths], pyarrow.binary()),
+    }
+    return pyarrow.record_batch(columns)
 
 
 def node(role: str = "router", **more: str | int) -> Row:

@@ -8,42 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy
 import pyarrow
 
-from linklogs.footers import first_line
 from linklogs.moments import Span
-from linklogs.replay.ahead import Clock, ahead_of
+from linklogs.replay.ahead import Clock
 from linklogs.replay.codes import ALL, CAME, FAILED, PAIR, PARTS, QUEUE, QUEUE_PART, WENT, WHAT_BITS, Numbers
-from linklogs.replay.files import AT_ONCE, BadFile, files, shown
+from linklogs.replay.files import AT_ONCE, BadFile, damaged, files
 from linklogs.replay.grouping import Groups, changes, numbered
 from linklogs.replay.histograms import BUCKETS, bucket_of_each, pairs_of
-from linklogs.replay.moved import COLUMNS, Moved
+from linklogs.replay.moved import Moved
+from linklogs.replay.pieces import Piece, joined, pieces, unpacked
 from linklogs.replay.sums import Sums, noticed, packed_by
-from linklogs.replay.telling import MOVED
+from linklogs.replay.telling import REST
 
-DAMAGED: Final = "is damaged"
-"""Of a file, behind its name."""
 _WHATS: Final = 1 << WHAT_BITS
 _SIDES: Final = 8
 _COPY: Final = PARTS.index("copy")
 _MANY: Final = PARTS.index("many")
 
 
-class Piece(NamedTuple):
-    """Records of a file; ``ahead_us``: what the clock was ahead, always or at each of them."""
-
-    node: str
-    table: pyarrow.Table
-    ahead_us: Numbers | int
-
-
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """From node, path and content of files to PACKED sums, those of a window in one of ``parts``.
+    """From FILE_COLUMNS of files, or what was ``moved`` in them, to PACKED sums, those of a window in one of ``parts``.
 
     ``runs``: by node, then by number, the place of each, and by None that of all others;
     ``clocks``: by node and run, of those that are off;
@@ -59,8 +48,8 @@ class Adding:
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         notices: list[str] = []
-        for pieces in _gathered(self._pieces(batches, notices)):
-            moved = self._moved(pieces)
+        for found in _gathered(self._pieces(batches, notices)):
+            moved = self._moved(found)
             if len(moved):
                 adder = Adder(moved, moved.at_us // self.window_us * self.window_us)
                 sums = Sums.joined([adder.sides(), adder.failed(), adder.all()])
@@ -70,24 +59,29 @@ class Adding:
 
     def _pieces(self, batches: Iterator[pyarrow.RecordBatch], notices: list[str]) -> Iterator[Piece]:
         """To ``notices`` goes a sentence for each file that is damaged, or that is gone by now."""
-        for file in files(batches):
+        for batch in batches:
+            for node, octets in zip(batch["node"].to_pylist(), batch["moved"], strict=True):
+                if octets.is_valid:
+                    yield unpacked(node, octets.as_buffer(), self.clocks.get(node, {}))
+            yield from self._of_files(batch.filter(batch["moved"].is_null()), notices)
+
+    def _of_files(self, batch: pyarrow.RecordBatch, notices: list[str]) -> Iterator[Piece]:
+        for file in files([batch]):
             if isinstance(file, BadFile):
                 notices.append(file.notice)
                 continue
             try:
-                ahead = ahead_of(file, MOVED, self.clocks.get(file.node, {}))
-                for table in file.pieces(MOVED, COLUMNS):
-                    yield Piece(file.node, table, ahead.of(table))
+                yield from pieces(file, self.clocks.get(file.node, {}))
             except (pyarrow.ArrowException, OSError) as error:
-                notices.append(f"{shown(file.path)} {DAMAGED}: {first_line(error)}; what lies before that counts")
+                notices.append(f"{damaged(file.path, error)}; {REST}")
 
-    def _moved(self, pieces: Sequence[Piece]) -> Moved:
-        """Of all tables of a node at once: a small one takes as long as a large one."""
-        parts = []
-        for node, own in groupby(pieces, key=lambda piece: piece.node):
-            table, ahead_us = _joined(list(own))
-            parts.append(Moved.of(table, self.runs.get(node, {}), ahead_us).within(self.span))
-        return Moved.joined(parts)
+    def _moved(self, found: Sequence[Piece]) -> Moved:
+        return Moved.joined(
+            [
+                Moved.of(piece.table, self.runs.get(piece.node, {}), piece.ahead_us).within(self.span)
+                for piece in joined(found)
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +183,3 @@ def _gathered(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
             waiting, count = [], 0
     if waiting:
         yield waiting
-
-
-def _joined(pieces: Sequence[Piece]) -> tuple[pyarrow.Table, Numbers | int]:
-    table = pyarrow.concat_tables([piece.table for piece in pieces], promote_options="default")
-    first_us = pieces[0].ahead_us
-    if all(isinstance(piece.ahead_us, int) and piece.ahead_us == first_us for piece in pieces):
-        return table, first_us
-    return table, numpy.concatenate([numpy.zeros(len(piece.table), numpy.int64) + piece.ahead_us for piece in pieces])

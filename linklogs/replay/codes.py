@@ -8,9 +8,12 @@ from typing import Any, Final, TypeAlias
 import numpy
 import pyarrow
 
-from addressing.link_log import Event, Outcome, Part
+from addressing.link_log import Event, Kind, Outcome, Part
 
 Numbers: TypeAlias = numpy.ndarray[Any, Any]
+
+MOVED: Final = (Kind.DELIVERY.value, Kind.TRAFFIC.value, Kind.MESSAGE.value)
+TOLD: Final = tuple(kind.value for kind in Kind if kind.value not in MOVED)
 
 OUTCOMES: Final = tuple(outcome.value for outcome in Outcome)
 EVENTS: Final = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED, Event.REMOVED)

@@ -18,6 +18,9 @@ from pyarrow import parquet
 from addressing.link_log import COLUMNS, RUN_KEY, Kind
 from linklogs.footers import NO_LINK_LOG, TYPES, first_line, replaces, times, wrong
 
+DAMAGED: Final = "is damaged"
+"""Of a file, behind its name."""
+FILE_COLUMNS: Final = ("node", "path", "size_bytes", "content")
 AT_ONCE: Final = 1 << 20
 """Records of a piece at most; with all that is made of them, some 200 MB."""
 AT_ONCE_BYTES: Final = 1 << 20
@@ -44,7 +47,7 @@ class BadFile:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """``run``: whose records they are, or most of them; None if it does not say."""
+    """``run``: whose records they are, or most of them; None if it does not say. ``size_bytes`` as it was found."""
 
     node: str
     path: str
@@ -118,13 +121,13 @@ def _of_kinds(table: pyarrow.Table, kinds: Sequence[str]) -> pyarrow.Table:
 
 
 def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[File | BadFile]:
-    """Of columns node, path and content, which is null where the path is one of this machine."""
+    """Of columns node, path, size_bytes and content, which is null where the path is one of this machine."""
     for batch in batches:
-        for node, path, content in zip(batch["node"], batch["path"], batch["content"], strict=True):
-            yield _opened(node.as_py() or "", path.as_py(), content)
+        for node, path, size_bytes, content in zip(*(batch[name] for name in FILE_COLUMNS), strict=True):
+            yield _opened(node.as_py() or "", path.as_py(), size_bytes.as_py(), content)
 
 
-def _opened(node: str, path: str, content: pyarrow.BinaryScalar) -> File | BadFile:
+def _opened(node: str, path: str, size_bytes: int, content: pyarrow.BinaryScalar) -> File | BadFile:
     try:
         source = pyarrow.BufferReader(content.as_buffer()) if content.is_valid else _source(path)
     except OSError as error:
@@ -136,7 +139,7 @@ def _opened(node: str, path: str, content: pyarrow.BinaryScalar) -> File | BadFi
         return BadFile(node, f"{shown(path)} {NO_LINK_LOG}: {first_line(error)}")
     if reason is not None:
         return BadFile(node, f"{shown(path)} {reason}")
-    return File(node, path, source.size(), found)
+    return File(node, path, size_bytes, found)
 
 
 def _source(path: str) -> pyarrow.NativeFile:
@@ -152,6 +155,10 @@ def _parquet(source: pyarrow.NativeFile) -> parquet.ParquetFile:
         # It lacks one of them: to look before would open each file twice.
         names = parquet.read_schema(source).names
         return parquet.ParquetFile(source, read_dictionary=[name for name in WORDS if name in names])
+
+
+def damaged(path: str, error: Exception) -> str:
+    return f"{shown(path)} {DAMAGED}: {first_line(error)}"
 
 
 def shown(path: str) -> str:

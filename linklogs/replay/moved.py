@@ -11,23 +11,8 @@ import pyarrow
 
 from addressing.link_log import Kind
 from linklogs.moments import Span
-from linklogs.replay.codes import END_US, OTHER, PARTS, QUEUE_PART, WHATS, Numbers, numbers, words
-from linklogs.replay.telling import MOVED
+from linklogs.replay.codes import END_US, MOVED, OTHER, PARTS, QUEUE_PART, WHATS, Numbers, numbers, words
 
-COLUMNS: Final = (
-    "kind",
-    "event",
-    "at_us",
-    "run",
-    "incoming",
-    "outgoing",
-    "outcome",
-    "part",
-    "count",
-    "size_bytes",
-    "took_us",
-    "queue",
-)
 _TRAFFIC: Final = MOVED.index(Kind.TRAFFIC)
 _MESSAGE: Final = MOVED.index(Kind.MESSAGE)
 _NONE: Final = -1

@@ -17,18 +17,20 @@ from addressing.address import is_internal
 from linklogs.finding import NoLogs
 from linklogs.reading import Logs, files
 from linklogs.replay import clocks
-from linklogs.replay.adding import DAMAGED, Adding
+from linklogs.replay.adding import Adding
 from linklogs.replay.codes import END_US
 from linklogs.replay.columns import US_PER_S
 from linklogs.replay.facts import Facts, known
+from linklogs.replay.files import DAMAGED, FILE_COLUMNS
 from linklogs.replay.levels import NOTICE, TIME, WHOLE, InAll, OverTime
+from linklogs.replay.pieces import SMALL_BYTES
 from linklogs.replay.planned import Shared
 from linklogs.replay.presence import marked
 from linklogs.replay.read import Read
 from linklogs.replay.rows import ROWS
 from linklogs.replay.steps import Steps, steps_of
 from linklogs.replay.sums import PACKED
-from linklogs.replay.telling import FILE, TELLING, Telling
+from linklogs.replay.telling import CARRIED, FILE, TELLING, Telling
 from linklogs.replay.things import links, nodes
 from linklogs.replay.ties import Run
 from linklogs.replay.traffic import BY_WINDOW
@@ -86,7 +88,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
     if not read.records and read.notices:
         found = f"the first reason of {len(read.notices):,}: {read.notices[0]}"
         raise NoLogs(f"nothing in {params.logs.path} can be read; {found}")
-    told = rows.where((F.col("kind") != FILE) & F.col("run").isNotNull() & _is_in_time())
+    told = rows.where(~F.col("kind").isin(FILE, CARRIED) & F.col("run").isNotNull() & _is_in_time()).drop("moved")
     ahead_us = clocks.ahead_us(told, read.runs, steps)
     said = clocks.corrected(told, ahead_us)
     of_links, of_nodes = _kept(marked(links(said), said, params.logs.span)), nodes(said)
@@ -95,7 +97,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
     windows_us = widened(facts, read.span_us(params.logs.span), params.window_us)
     parts, widest_us, off = _parts(spark, read), max(windows_us.values()), clocks.by_node(steps, ahead_us)
     adding = Adding(params.window_us, widest_us, parts, params.logs.span, facts.by_node(), off)
-    over_time = _kept(_over_time(of_files, adding, OverTime(facts, windows_us)))
+    over_time = _kept(_over_time(_moved(of_files, rows), adding, OverTime(facts, windows_us)))
     time, notices = _time_and_notices(over_time, params.window_us)
     read = replace(read, notices=_all_of(read.notices, notices))
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
@@ -168,6 +170,14 @@ def _without(of_files: DataFrame, paths: Collection[str]) -> DataFrame:
 def _parts(spark: SparkSession, read: Read) -> int:
     """In how many parts windows are put together, each by one worker."""
     return max(spark.sparkContext.defaultParallelism, read.records // RECORDS_OF_A_PART)
+
+
+def _moved(of_files: DataFrame, rows: DataFrame) -> DataFrame:
+    """What was carried here of small files, and how to read the others."""
+    none = [F.lit(None).cast(kind).alias(name) for name, kind in of_files.select(*FILE_COLUMNS).dtypes]
+    carried = rows.where(F.col("kind") == CARRIED).select("moved", "node", *none[1:])
+    large = of_files.where(F.col("size_bytes") > SMALL_BYTES)
+    return carried.union(large.select(F.lit(None).cast("binary").alias("moved"), *FILE_COLUMNS))
 
 
 def _over_time(files: DataFrame, adding: Adding, over_time: OverTime) -> DataFrame:

@@ -9,39 +9,42 @@ from typing import Final
 import pyarrow
 from pyarrow import compute
 
-from addressing.link_log import COLUMNS, Kind
-from linklogs.footers import first_line
-from linklogs.replay.ahead import Ahead, Clock, ahead_of, times_us
-from linklogs.replay.codes import END_US
-from linklogs.replay.files import WORDS, BadFile, File, files, shown
+from addressing.link_log import COLUMNS
+from linklogs.replay.ahead import Clock, ahead_of, times_us
+from linklogs.replay.codes import END_US, TOLD, Numbers
+from linklogs.replay.files import WORDS, BadFile, File, damaged, files
+from linklogs.replay.pieces import SMALL_BYTES, Piece, packed, pieces
 from linklogs.replay.repeated import TIMES, merged
 
-MOVED: Final = (Kind.DELIVERY.value, Kind.TRAFFIC.value, Kind.MESSAGE.value)
-TOLD: Final = tuple(kind.value for kind in Kind if kind.value not in MOVED)
 FILE: Final = "file"
 """A kind that no record has: of files themselves."""
+CARRIED: Final = "carried"
+"""Neither has any this one: what was moved in small files, for who adds it up."""
+REST: Final = "what lies before that counts"
 
 FILES_AT_ONCE: Final = 200
 """To fill in what each lacks takes as long for a few rows as for many."""
 
 BETWEEN: Final = "\n"
 
-_SPARK: Final = {"string": "string", "int64": "long"}
+_SPARK: Final = {"string": "string", "int64": "long", "binary": "binary"}
 _MORE: Final = {
     "node": "string",
     "last_us": "int64",
     "notice": "string",
     "replaces": "string",
     TIMES: "int64",
+    "moved": "binary",
 }
 """Of a FILE, one or several of a run: ``at_us`` and ``last_us`` of its records, ``count`` of them, ``size_bytes``.
 
-``notice``: why it is left out; ``replaces``: files all of which is in it, with BETWEEN them. TIMES is of the others.
+``notice``: why it is left out; ``replaces``: files all of which is in it, with BETWEEN them. ``moved`` is of what is
+CARRIED (linklogs/replay/pieces.py), TIMES of all else.
 """
 _FIELDS: Final = {**{column.name: column.type for column in COLUMNS}, **_MORE}
 TELLING: Final = ", ".join(f"`{name}` {_SPARK[kind]}" for name, kind in _FIELDS.items())
 
-_TYPES: Final = {"string": pyarrow.string(), "int64": pyarrow.int64()}
+_TYPES: Final = {"string": pyarrow.string(), "int64": pyarrow.int64(), "binary": pyarrow.binary()}
 _SCHEMA: Final = pyarrow.schema([(name, _TYPES[kind]) for name, kind in _FIELDS.items()])
 _NAMES: Final = tuple(column.name for column in COLUMNS)
 _OF_FILE: Final = ("node", "run", "replaces", "notice")
@@ -52,40 +55,73 @@ Row = dict[str, str | int | None]
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """From node, path and content of files to TELLING. ``clocks``: by node and run, what to take off of its times."""
+    """From FILE_COLUMNS of files to TELLING. ``clocks``: by node and run, what to take off of its times."""
 
     clocks: Mapping[str, Mapping[int, Clock]] = field(default_factory=dict)
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        told: list[pyarrow.Table] = []
-        of_files: list[Row] = []
+        heard = _Heard()
         for file in files(batches):
-            of_files.append(_take(file, told, self.clocks.get(file.node, {})))
-            if len(of_files) == FILES_AT_ONCE:
-                yield from _conforming(told, of_files)
-                told, of_files = [], []
-        if of_files:
-            yield from _conforming(told, of_files)
+            heard.hear(file, self.clocks.get(file.node, {}))
+            if len(heard.of_files) >= FILES_AT_ONCE:
+                yield from heard.rows()
+                heard = _Heard()
+        if heard.of_files:
+            yield from heard.rows()
 
 
-def _take(file: File | BadFile, told: list[pyarrow.Table], clocks: Mapping[int, Clock]) -> Row:
-    """The row of the file; what it tells goes to ``told``, each piece with some of the columns."""
-    if isinstance(file, BadFile):
-        return {"node": file.node, "notice": file.notice}
-    try:
-        ahead = ahead_of(file, TOLD, clocks)
-        told += [_of_node(_right(piece, ahead), file.node) for piece in file.pieces(TOLD, _NAMES)]
-        first_us, last_us = times_us(file, clocks)
-    except (pyarrow.ArrowException, OSError) as error:
-        return {"node": file.node, "notice": f"{shown(file.path)} is damaged: {first_line(error)}"}
+@dataclass(slots=True)
+class _Heard:
+    """Of some files; of what they told, each piece has some of the columns."""
+
+    of_files: list[Row] = field(default_factory=list)
+    told: list[pyarrow.Table] = field(default_factory=list)
+    moved: list[Piece] = field(default_factory=list)
+
+    def hear(self, file: File | BadFile, clocks: Mapping[int, Clock]) -> None:
+        if isinstance(file, BadFile):
+            self.of_files.append({"node": file.node, "notice": file.notice})
+            return
+        notice = self._told(file, clocks)
+        if file.size_bytes <= SMALL_BYTES:
+            notice = self._moved(file, clocks, notice)
+        if notice is not None:
+            self.of_files.append({"node": file.node, "notice": notice})
+
+    def _told(self, file: File, clocks: Mapping[int, Clock]) -> str | None:
+        """Why not all is told."""
+        try:
+            ahead = ahead_of(file, TOLD, clocks)
+            told = [_of_node(_right(table, ahead.of(table)), file.node) for table in file.pieces(TOLD, _NAMES)]
+            self.of_files.append(_counted(file, clocks))
+            self.told += told
+        except (pyarrow.ArrowException, OSError) as error:
+            return damaged(file.path, error)
+        return None
+
+    def _moved(self, file: File, clocks: Mapping[int, Clock], notice: str | None) -> str | None:
+        """``notice``: what there is to be said of the file already."""
+        try:
+            for piece in pieces(file, clocks):
+                self.moved.append(Piece(piece.node, _right(piece.table, piece.ahead_us), 0))
+        except (pyarrow.ArrowException, OSError) as error:
+            return notice or f"{damaged(file.path, error)}; {REST}"
+        return notice
+
+    def rows(self) -> Iterator[pyarrow.RecordBatch]:
+        whole = [_SCHEMA.empty_table(), _conforming(self.told), _rows(self.of_files), _carried(self.moved)]
+        yield from pyarrow.concat_tables(whole, promote_options="default").combine_chunks().to_batches()
+
+
+def _counted(file: File, clocks: Mapping[int, Clock]) -> Row:
+    first_us, last_us = times_us(file, clocks)
     if last_us is not None and last_us >= END_US:
         last_us = None
     known: Row = {"node": file.node, "run": file.run, "count": file.records, "size_bytes": file.size_bytes}
     return {**known, "at_us": first_us, "last_us": last_us, "replaces": BETWEEN.join(file.replaces) or None}
 
 
-def _right(table: pyarrow.Table, ahead: Ahead) -> pyarrow.Table:
-    ahead_us = ahead.of(table)
+def _right(table: pyarrow.Table, ahead_us: Numbers | int) -> pyarrow.Table:
     if (isinstance(ahead_us, int) and ahead_us == 0) or "at_us" not in table.column_names:
         return table
     taken_us = ahead_us if isinstance(ahead_us, int) else pyarrow.array(ahead_us)
@@ -96,14 +132,19 @@ def _of_node(table: pyarrow.Table, node: str) -> pyarrow.Table:
     return table.append_column("node", pyarrow.repeat(pyarrow.scalar(node, pyarrow.string()), len(table)))
 
 
-def _conforming(told: Sequence[pyarrow.Table], of_files: Sequence[Row]) -> Iterator[pyarrow.RecordBatch]:
+def _conforming(told: Sequence[pyarrow.Table]) -> pyarrow.Table:
     """Null where a table has no such column."""
     tables = [_SCHEMA.empty_table()]
     if told:
         tables.append(_texts(pyarrow.concat_tables(told, promote_options="default").combine_chunks()))
-    rows = merged(pyarrow.concat_tables(tables, promote_options="default"))
-    whole = pyarrow.concat_tables([_SCHEMA.empty_table(), rows, _rows(of_files)], promote_options="default")
-    yield from whole.combine_chunks().to_batches()
+    return merged(pyarrow.concat_tables(tables, promote_options="default"))
+
+
+def _carried(moved: Sequence[Piece]) -> pyarrow.Table:
+    found = list(packed(moved))
+    nodes, octets = ([each[place] for each in found] for place in range(2))
+    columns = {"node": pyarrow.array(nodes, pyarrow.string()), "moved": pyarrow.array(octets, pyarrow.binary())}
+    return pyarrow.table({**columns, "kind": pyarrow.repeat(pyarrow.scalar(CARRIED), len(found))})
 
 
 def _rows(of_files: Sequence[Row]) -> pyarrow.Table:

@@ -12,21 +12,9 @@ from pyarrow import parquet
 from addressing.link_log import REPLACES_KEY, RUN_KEY, VERSION_KEY
 from linklogs.replay import files
 from linklogs.replay.telling import FILE, Telling
-from mesh_tests.link_logs import RUN, START_US, delivery, node, write
+from mesh_tests.link_logs import RUN, START_US, delivery, for_workers, node, write
 
 ROWS = [node(), delivery(1, 1, 2), delivery(7, 1, 2)]
-
-
-def named(*paths: Path) -> pa.RecordBatch:
-    """For workers that open them."""
-    contents = pa.nulls(len(paths), pa.binary())
-    return pa.record_batch({"node": ["r1"] * len(paths), "path": [str(path) for path in paths], "content": contents})
-
-
-def handed_over(*paths: Path) -> pa.RecordBatch:
-    """By Spark."""
-    octets = [path.read_bytes() for path in paths]
-    return pa.record_batch({"node": ["r1"] * len(paths), "path": [f"file:{path}" for path in paths], "content": octets})
 
 
 def rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -35,9 +23,10 @@ def rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def told(*paths: Path) -> list[dict[str, Any]]:
-    found = rows(named(*paths))
+    found = rows(for_workers(*paths))
     same = [
-        {**row, "replaces": (row["replaces"] or "").replace("file:", "") or None} for row in rows(handed_over(*paths))
+        {**row, "replaces": (row["replaces"] or "").replace("file:", "") or None}
+        for row in rows(for_workers(*paths, is_handed_over=True))
     ]
     assert found == same
     return found
@@ -153,8 +142,9 @@ def test_large_files_are_read_in_pieces_and_small_ones_at_once(
 
 def test_a_file_that_is_gone_by_now_is_one_sentence(tmp_path: Path) -> None:
     path = write(tmp_path, "r1", ROWS)
+    batch = for_workers(path)
     path.unlink()
-    (row,) = rows(named(path))
+    (row,) = rows(batch)
     assert row["notice"] == f"{path} cannot be read: No such file or directory"
 
 

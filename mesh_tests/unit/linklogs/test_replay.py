@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,19 @@ import pytest
 
 from linklogs.moments import Span
 from linklogs.parquet import batch_of_rows, metadata, open_writer
-from linklogs.replay import adding
+from linklogs.replay import adding, pieces, telling
 from linklogs.replay.adding import Adding
 from linklogs.replay.ahead import Clock
 from linklogs.replay.codes import CAME
 from linklogs.replay.facts import UNKNOWN, Facts
 from linklogs.replay.levels import FLOWS, LATENCY, LEVELS, TIME, WHOLE, InAll, OverTime
 from linklogs.replay.sums import Sums
-from linklogs.replay.telling import FILE, Telling
+from linklogs.replay.telling import CARRIED, FILE, Telling
 from linklogs.replay.windows import MOST_ROWS, widened
-from mesh_tests.link_logs import RUN, START_US, Row, S, delivery, write
+from mesh_tests.link_logs import RUN, START_US, Row, S, delivery, for_workers, write
 
 WINDOW_US = 10 * S
+NO_CLOCKS: Mapping[str, Mapping[int, Clock]] = {}
 NODES = ("r1", "r2")
 LINKS = range(1, 6)
 UNTOLD = 3
@@ -58,11 +59,29 @@ def facts(*, wanted: tuple[int, ...] = tuple(LINKS), is_cut: bool = False) -> Fa
     return Facts.of(table, [(node, RUN) for node in NODES], NODES, is_cut=is_cut)
 
 
-def as_spark_has_them(root: Path) -> Iterator[pyarrow.RecordBatch]:
+def told(root: Path, clocks: Mapping[str, Mapping[int, Clock]] = NO_CLOCKS) -> list[pyarrow.RecordBatch]:
+    paths = sorted(root.rglob("*.parquet"))
+    return list(Telling(clocks)(for_workers(path) for path in paths))
+
+
+def moved(root: Path, clocks: Mapping[str, Mapping[int, Clock]] = NO_CLOCKS) -> Iterator[pyarrow.RecordBatch]:
+    """What was carried of small files, and the names of others."""
+    for batch in told(root, clocks):
+        carried = batch.filter(pyarrow.compute.equal(batch["kind"], CARRIED))
+        named = for_workers().schema
+        nothing = {field.name: pyarrow.nulls(len(carried), field.type) for field in named}
+        yield pyarrow.record_batch({**nothing, "node": carried["node"], "moved": carried["moved"]})
     for path in sorted(root.rglob("*.parquet")):
-        node = path.parent.parent.name.removeprefix("node=")
-        columns = {"node": [node], "path": [str(path)], "content": [path.read_bytes()]}
-        yield pyarrow.RecordBatch.from_pydict(columns)
+        if path.stat().st_size > pieces.SMALL_BYTES:
+            yield for_workers(path).append_column("moved", pyarrow.nulls(1, pyarrow.binary()))
+
+
+@pytest.fixture(params=["small", "large"], autouse=True)
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are small, and opened once; or they are large, and opened twice."""
+    if request.param == "large":
+        monkeypatch.setattr(pieces, "SMALL_BYTES", 0)
+        monkeypatch.setattr(telling, "SMALL_BYTES", 0)
 
 
 def random_logs(root: Path, seed: int, count: int) -> dict[str, list[Row]]:
@@ -94,7 +113,7 @@ def random_logs(root: Path, seed: int, count: int) -> dict[str, list[Row]]:
 def replayed(root: Path, known: Facts, windows_us: dict[str, int], parts: int, span: Span) -> list[dict[str, Any]]:
     """All rows, by window and in all, as the workers of Spark make them."""
     add = Adding(WINDOW_US, max(windows_us.values()), parts, span, known.by_node(), {})
-    sums = list(add(as_spark_has_them(root)))
+    sums = list(add(moved(root)))
     rows: list[dict[str, Any]] = []
     for part in range(parts):
         mine = [batch.filter(pyarrow.compute.equal(batch["part"], part)) for batch in sums]
@@ -186,8 +205,8 @@ def test_records_of_several_kinds_may_lie_together(tmp_path: Path) -> None:
     rows = [delivery(1, 1, 2), {"kind": "link", "event": "opened", "at_us": START_US, "run": RUN, "link": 1}]
     with open_writer(path, metadata("r1", RUN, "test")) as writer:
         writer.write_batch(batch_of_rows(rows))
-    told = [row for batch in Telling()(as_spark_has_them(tmp_path)) for row in batch.to_pylist()]
-    assert [row["kind"] for row in told] == ["link", FILE]
+    kinds = [row["kind"] for batch in told(tmp_path) for row in batch.to_pylist() if row["kind"] != CARRIED]
+    assert kinds == ["link", FILE]
     made = replayed(tmp_path, facts(), {level.name: WINDOW_US for level in LEVELS}, 1, Span())
     assert {row["link"] for row in made if row["level"] == "links"} == {1, 2}
     assert [row["messages"] for row in made if row["level"] == FLOWS and row["side"] == "all"] == [1]
@@ -238,7 +257,7 @@ def test_failures_are_told_by_both_links_and_window(tmp_path: Path) -> None:
 def test_a_torn_file_is_a_sentence_and_the_others_are_told(tmp_path: Path) -> None:
     path = write(tmp_path, "r1", [delivery(1, 1, 2)])
     (path.parent / "0-0.parquet").write_bytes(path.read_bytes()[:-50])
-    rows = [row for batch in Telling()(as_spark_has_them(tmp_path)) for row in batch.to_pylist()]
+    rows = [row for batch in told(tmp_path) for row in batch.to_pylist()]
     notices = [row["notice"] for row in rows if row["kind"] == FILE and row["notice"]]
     assert len(notices) == 1
     assert notices[0].startswith(f"{path.parent / '0-0.parquet'} is torn, or no Parquet file")
@@ -246,22 +265,42 @@ def test_a_torn_file_is_a_sentence_and_the_others_are_told(tmp_path: Path) -> No
 
 
 def test_a_file_that_went_after_it_was_told_of_is_a_sentence(tmp_path: Path) -> None:
-    gone = tmp_path / "1-0.parquet"
-    named = pyarrow.record_batch({"node": ["r1"], "path": [str(gone)], "content": pyarrow.nulls(1, pyarrow.binary())})
+    path = write(tmp_path, "r1", [delivery(1, 1, 2)])
+    named = for_workers(path).append_column("moved", pyarrow.nulls(1, pyarrow.binary()))
+    path.unlink()
     add = Adding(WINDOW_US, WINDOW_US, 1, Span(), facts().by_node(), {})
     notices = [notice for batch in add(iter([named])) for notice in batch["notice"].to_pylist()]
-    assert notices == [f"{gone} cannot be read: No such file or directory"]
+    assert notices == [f"{path} cannot be read: No such file or directory"]
 
 
 def test_what_clocks_of_runs_of_a_node_were_ahead_is_taken_off_of_each(tmp_path: Path) -> None:
     """Small files are added up together, those of several runs, too."""
     for place, run in enumerate((RUN, RUN, 9, RUN)):
         write(tmp_path, "r1", [delivery(10 * place, 1, 2, run=run)], name=f"1-{place}")
-    clocks = {"r1": {9: Clock(20 * S)}}
-    add = Adding(WINDOW_US, WINDOW_US, 1, Span(), facts().by_node(), clocks)
-    (sums,) = [Sums.unpacked(each.as_buffer()) for batch in add(as_spark_has_them(tmp_path)) for each in batch["sums"]]
-    came = sums.where((sums.side == CAME) & (sums.link == 1))
-    assert sorted((came.window - START_US) // S) == [0, 0, 10, 30]
+    add = Adding(WINDOW_US, WINDOW_US, 1, Span(), facts().by_node(), {"r1": {9: Clock(20 * S)}})
+    assert windows_of(add(moved(tmp_path))) == [0, 0, 10, 30]
+
+
+def test_of_a_clock_that_was_set_what_it_was_ahead_before_is_taken_off_once(tmp_path: Path) -> None:
+    """It was 30 s ahead until 100 s, and is 10 s ahead since."""
+    readings = [{"kind": "node", "event": "live", "run": RUN, "at_us": START_US + at_s * S, "clock_us": clock_us}
+                for at_s, clock_us in ((0, 7), (80, -20 * S + 7))]  # fmt: skip
+    write(tmp_path, "r1", [*readings, *(delivery(at_s, 1, 2) for at_s in (30, 90, 85, 110))])
+    was_us = {7: 20 * S, -20 * S + 7: 0}
+    add = Adding(WINDOW_US, WINDOW_US, 1, Span(), facts().by_node(), {"r1": {RUN: Clock(10 * S, was_us)}})
+    assert windows_of(add(moved(tmp_path, {"r1": {RUN: Clock(0, was_us)}}))) == [0, 60, 70, 100]
+
+
+def windows_of(batches: Iterator[pyarrow.RecordBatch]) -> list[int]:
+    """Of what came on link 1, in seconds since the start, one for each message."""
+    found = [Sums.unpacked(each.as_buffer()) for batch in batches for each in batch["sums"]]
+    came = [sums.where((sums.side == CAME) & (sums.link == 1)) for sums in found]
+    return sorted(
+        second
+        for sums in came
+        for second, count in zip((sums.window - START_US) // S, sums.messages, strict=True)
+        for _ in range(count)
+    )
 
 
 def test_windows_get_wider_only_where_a_table_would_be_too_long() -> None:

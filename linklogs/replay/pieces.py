@@ -1,0 +1,84 @@
+"""What was moved, as tables: small files are opened once, by the pass that tells, and this much of them is handed on.
+
+To open one takes as long as to read all that is in it. Large ones are read once more: nothing of them lies in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
+
+import numpy
+import pyarrow
+import pyarrow.ipc
+
+from linklogs.replay.ahead import Ahead, Clock, ahead_of
+from linklogs.replay.codes import MOVED, Numbers
+from linklogs.replay.files import File
+
+SMALL_BYTES: Final = 64 << 10
+
+COLUMNS: Final = (
+    "kind",
+    "event",
+    "at_us",
+    "run",
+    "incoming",
+    "outgoing",
+    "outcome",
+    "part",
+    "count",
+    "size_bytes",
+    "took_us",
+    "queue",
+)
+"""Of what was moved."""
+
+
+class Piece(NamedTuple):
+    """``ahead_us``: what the clock was ahead, always or at each record."""
+
+    node: str
+    table: pyarrow.Table
+    ahead_us: Numbers | int
+
+
+def pieces(file: File, clocks: Mapping[int, Clock]) -> Iterator[Piece]:
+    """``clocks``: by run of the node. Raises ArrowException or OSError for damage."""
+    ahead = ahead_of(file, MOVED, clocks)
+    for table in file.pieces(MOVED, COLUMNS):
+        yield Piece(file.node, table, ahead.of(table))
+
+
+def packed(found: Sequence[Piece]) -> Iterator[tuple[str, bytes]]:
+    """Of each node, as Arrow writes it to a file. What clocks were ahead is taken off already."""
+    for node, own in groupby(found, key=lambda piece: piece.node):
+        table = _table(list(own)).combine_chunks()
+        sink = pyarrow.BufferOutputStream()
+        options = pyarrow.ipc.IpcWriteOptions(compression="lz4")
+        with pyarrow.ipc.new_stream(sink, table.schema, options=options) as stream:
+            stream.write_table(table)
+        yield node, sink.getvalue().to_pybytes()
+
+
+def unpacked(node: str, octets: pyarrow.Buffer, clocks: Mapping[int, Clock]) -> Piece:
+    """Of ``clocks`` counts what they were ahead at last: what they were before that, `packed` was told without."""
+    table = pyarrow.ipc.open_stream(octets).read_all()
+    return Piece(node, table, Ahead({run: clock.ahead_us for run, clock in clocks.items()}).of(table))
+
+
+def joined(found: Sequence[Piece]) -> Iterator[Piece]:
+    """Of each node one: a small table takes as long as a large one."""
+    for node, own in groupby(found, key=lambda piece: piece.node):
+        beside = list(own)
+        ahead_us = [piece.ahead_us for piece in beside]
+        if all(isinstance(each, int) and each == ahead_us[0] for each in ahead_us):
+            yield Piece(node, _table(beside), ahead_us[0])
+        else:
+            of_each = [numpy.broadcast_to(piece.ahead_us, len(piece.table)) for piece in beside]
+            yield Piece(node, _table(beside), numpy.concatenate(of_each))
+
+
+def _table(found: Sequence[Piece]) -> pyarrow.Table:
+    return pyarrow.concat_tables([piece.table for piece in found], promote_options="default")
