@@ -85,6 +85,7 @@ def _result(path: str, params: Params, tables: Tables) -> Result:
         seconds=time.seconds,
         tables=list(tables.by_name),
         wider_us=list(tables.wider_us(params.window_us).items()),
+        near=list(tables.near),
     )
 
 

@@ -5,7 +5,7 @@ It lies beside the tables as one more of them, with one row, so that it is where
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ SCHEMA = pa.schema(
         ("seconds", pa.float64()),
         ("tables", pa.list_(pa.string())),
         ("wider_us", pa.map_(pa.string(), pa.int64())),
+        ("near", pa.list_(pa.string())),
     ]
 )
 
@@ -53,6 +54,8 @@ class Result:
     """In the order in which they are worth reading."""
     wider_us: list[tuple[str, int]]
     """By table, windows that are wider than was asked for."""
+    near: list[str] = field(default_factory=list)
+    """Addresses that there are, where none matches ``address``."""
     version: int = VERSION
 
     def to_table(self) -> pa.Table:

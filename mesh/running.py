@@ -110,7 +110,12 @@ def _sweep(workdir: WorkDir) -> None:
         path.unlink(missing_ok=True)
 
 
-def change_note(topology: Topology) -> str | None:
+def option_for(path: Path | None) -> str:
+    """To be said behind a command. ``path``: of the topology, where the user named one."""
+    return f" -t {path}" if path is not None else ""
+
+
+def change_note(topology: Topology, path: Path | None = None) -> str | None:
     """What to tell when the mesh that runs was started from another version of the file, by `up`."""
     workdir = WorkDir(topology.work_dir)
     is_ours = supervisor_pid(workdir) is not None or is_supervisor_lost(workdir)
@@ -121,7 +126,8 @@ def change_note(topology: Topology) -> str | None:
         return None
     return (
         f"warning: the {topology.mesh} that runs was started from another version of {topology.file.name} "
-        f"({count} line{'s' if count != 1 else ''}): `amqpmesh up` shows the difference, `down` and `up` apply it"
+        f"({count} line{'s' if count != 1 else ''}): `amqpmesh up{option_for(path)}` shows the difference, "
+        f"`down` and `up` apply it"
     )
 
 

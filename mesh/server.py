@@ -14,7 +14,7 @@ from mesh.connection_options import Request
 from mesh.failure import CommandFailed
 from mesh.output import Output
 from mesh.passwords import find_password
-from mesh.running import change_note, living
+from mesh.running import change_note, living, option_for
 from mesh.topology_file import TopologyInvalid, find_nearby, load_topology
 from mesh.url import DEFAULT_PORTS
 from mesh.workdir import WorkDir
@@ -64,7 +64,7 @@ def find_server(request: Request) -> Server:
         fix = None if url.host else fix_without_mesh(topology)
         return Server(host, port, tls, sasl, warning=note, fix=fix)
     fix = None if living(WorkDir(topology.work_dir)) else fix_not_running(request, topology)
-    warning = "\n".join(filter(None, (change_note(topology), note))) or None
+    warning = "\n".join(filter(None, (change_note(topology, request.topology_path), note))) or None
     return Server(host, port, tls, sasl, warning=warning, fix=fix)
 
 
@@ -87,8 +87,8 @@ def local_hosts(listener: Listener) -> tuple[str, ...]:
 
 
 def fix_not_running(request: Request, topology: Topology) -> str:
-    file = f" -t {request.topology_path}" if request.topology_path is not None else ""
-    return f"{topology.mesh} does not run here; start it with `amqpmesh up --detach{file}`."
+    option = option_for(request.topology_path)
+    return f"{topology.mesh} does not run here; start it with `amqpmesh up --detach{option}`."
 
 
 def fix_without_mesh(topology: Topology | None) -> str:

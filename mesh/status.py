@@ -18,7 +18,7 @@ from mesh.mesh_status import MeshStatus, NodeState
 from mesh.node_files import plan
 from mesh.output import Output
 from mesh.readiness import missing_links
-from mesh.running import change_note, is_supervisor_lost, node_pid, other_meshes, supervisor_pid
+from mesh.running import change_note, is_supervisor_lost, node_pid, option_for, other_meshes, supervisor_pid
 from mesh.workdir import SUPERVISOR, WorkDir
 
 Snapshot = Mapping[str, Any]
@@ -50,7 +50,7 @@ def run(topology: Topology, tables: Sequence[Table], out: Output, path: Path | N
     views = [view(workdir, node.name, node.kind, supervised) for node in plan(topology)]
     if all(found.pid is None for found in views) and supervised is None:
         raise Unreachable(f"{topology.mesh} does not run here", fix=fix_not_running(topology, path))
-    note = change_note(topology)
+    note = change_note(topology, path)
     snapshots = {found.name: found.snapshot for found in views if found.kind == "router"}
     missing, costs = list(missing_links(topology, snapshots)), list(changed_costs(topology, snapshots))
     brokers = [found for found in views if found.kind == "broker"]
@@ -66,7 +66,7 @@ def run(topology: Topology, tables: Sequence[Table], out: Output, path: Path | N
             out.say(sentence)
     is_lost = is_supervisor_lost(workdir)
     if is_lost:
-        out.say(f"no supervisor: nothing restarts nodes that die; run `amqpmesh up{_option(path)}`")
+        out.say(f"no supervisor: nothing restarts nodes that die; run `amqpmesh up{option_for(path)}`")
     for sentence in costs:
         out.say(sentence)
     if note:
@@ -77,15 +77,11 @@ def run(topology: Topology, tables: Sequence[Table], out: Output, path: Path | N
 
 def fix_not_running(topology: Topology, path: Path | None) -> str:
     others = other_meshes(topology)
-    start = f"start it with `amqpmesh up{_option(path)}`."
+    start = f"start it with `amqpmesh up{option_for(path)}`."
     if not others:
         return start
     before = f"here runs {', '.join(others)}: if that is what the mesh was called before, `amqpmesh down` stops it."
     return before if path is None else f"{start[:-1]}; {before}"
-
-
-def _option(path: Path | None) -> str:
-    return f" -t {path}" if path is not None else ""
 
 
 def ask_supervisor(workdir: WorkDir) -> MeshStatus | None:

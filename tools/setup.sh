@@ -39,9 +39,11 @@ if ! .venv/bin/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))'
     echo "Making a virtual environment in .venv with $("$python" --version) ($python)"
     "$python" -m venv --clear .venv
 fi
-echo 'Installing amqpmesh and its test tools into .venv (the first time takes about two minutes: proton is compiled)'
+echo 'Installing amqpmesh and its test tools into .venv (the first time takes some minutes)'
 
 install() {
+    echo "  $1"
+    shift
     if ! .venv/bin/python -m pip install --disable-pip-version-check "$@" >.venv/install.log 2>&1; then
         cat .venv/install.log >&2
         exit 1
@@ -51,6 +53,6 @@ install() {
 # Two thirds of forwarding is proton's engine: optimized as a whole, and calling itself directly, it takes a tenth less.
 if ! .venv/bin/python -c 'import cproton_ffi' 2>/dev/null; then
     proton=$(sed -n 's/^ *\(python-qpid-proton[<>=].*\)/\1/p' setup.cfg)
-    CFLAGS='-O3 -flto=auto' LDFLAGS='-Wl,-Bsymbolic' install --no-cache-dir --no-binary python-qpid-proton "$proton"
+    CFLAGS='-O3 -flto=auto' LDFLAGS='-Wl,-Bsymbolic' install 'compiling proton' --no-cache-dir --no-binary python-qpid-proton "$proton"
 fi
-install --editable '.[test]'
+install 'compiling the hot loop, and installing what else there is to install' --editable '.[test]'

@@ -177,6 +177,8 @@ class Intake:
 
     def _take(self, ring: Ring, now: Now) -> None:
         counts = ring.look()
+        if self._is_of_later(ring, now):
+            self._turn()
         self._note(counts, now)
         while self._current.ring < counts.written:
             if self._is_full:
@@ -246,6 +248,11 @@ class Intake:
         if waited_s >= HOUR_OVER_S and now.utc_us >= hour_ends_us(self._current.begun_us, self.ring.owner.run):
             return True
         return waited_s >= self._means.settings.spool_s or self._is_full
+
+    def _is_of_later(self, ring: Ring, now: Now) -> bool:
+        """The clock was set back to an hour before that of the spool: what comes now is looked for in that hour."""
+        begun_us, run = self._current.begun_us, ring.owner.run
+        return begun_us is not None and hour_ends_us(now.utc_us + CLOCK_SET_US, run) < hour_ends_us(begun_us, run)
 
     def _turn(self) -> None:
         """Go on in a new spool; the one so far waits to become a file."""

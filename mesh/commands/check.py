@@ -35,7 +35,7 @@ def command(file: Path | None, topology_path: Path | None, quiet: bool, out: Out
     loaded = load_file(path)
     for warning in loaded.warnings:
         out.say(f"{warning}\n")
-    if note := change_note(loaded.topology):
+    if note := change_note(loaded.topology, file or topology_path):
         out.say(f"{note}\n")
     if out.is_json:
         warnings = [warning.to_json() for warning in loaded.warnings]

@@ -37,4 +37,4 @@ def _summary(result: Result, tables: dict[str, pa.Table], folder: Path, tz: Zone
     order = Order(result.logs, folder, Span(), result.window_us, tz, result.address, None, ())
     time = (result.from_us, result.to_us, result.seconds)
     read = (result.records, result.size_bytes, tuple(result.left_out))
-    return Summary(order, *read, *time, tables, dict(result.wider_us))
+    return Summary(order, *read, *time, tables, dict(result.wider_us), tuple(result.near))

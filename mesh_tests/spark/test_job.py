@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from linklogs.job import main
 from mesh_tests.link_logs import line
+from mesh_tests.spark.test_command import command
 
 
 def test_the_job_writes_the_tables(spark: SparkSession, tmp_path: Path) -> None:
@@ -17,6 +18,13 @@ def test_the_job_writes_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert {row.messages for row in spark.read.parquet(str(tmp_path / "out" / "mesh")).collect()} == {20}
     windows = spark.read.parquet(str(tmp_path / "out" / "mesh_by_window")).select("window").distinct().collect()
     assert sorted(row.window.second for row in windows) == [0, 5, 10, 15]
+
+
+def test_where_no_address_matches_the_page_made_elsewhere_names_those_that_are_closest(tmp_path: Path) -> None:
+    line(tmp_path / "logs", 20)
+    assert main([str(tmp_path / "logs"), str(tmp_path / "out"), "--address", "odrers"]) == 0
+    told = command("--tables", str(tmp_path / "out"), "--out", str(tmp_path / "page"))
+    assert "no address matches 'odrers'; the closest: orders" in told.stdout
 
 
 def test_the_job_says_in_a_sentence_that_there_are_no_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

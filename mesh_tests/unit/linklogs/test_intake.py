@@ -310,6 +310,39 @@ def test_a_clock_that_was_set_is_a_row_and_later_records_go_by_it(host: Host) ->
     assert [row["at_us"] for row in host.rows() if row["kind"] == "delivery"] == [RUN + 5, RUN + 200_005]
 
 
+def test_after_a_clock_was_set_back_to_an_hour_before_records_lie_in_that_hour(host: Host) -> None:
+    node = host.node()
+    over = end_of_hour_us() - CLOCK
+    host.utc_us = end_of_hour_us() + 10_000_000
+    node.delivery(1, over + 5_000_000, took_us=5)
+    host.step()
+    host.utc_us -= 20_000_000
+    node.set_clock(CLOCK - 20_000_000)
+    node.delivery(2, over + 12_000_000, took_us=5)
+    host.step()
+    host.pass_s(60)
+    node.delivery(3, over + 60_000_000, took_us=5)
+    host.finish()
+    assert {(path.parent.name, *numbers_of(path)) for path in host.files()} == {
+        ("hour=2026-11-24T01", 1),
+        ("hour=2026-11-24T00", 2),
+        ("hour=2026-11-24T01", 3),
+    }
+    (changed,) = [row for row in host.rows() if row.get("event") == "changed"]
+    assert changed["clock_us"] == CLOCK - 20_000_000
+
+
+def test_a_clock_that_is_set_back_within_the_hour_begins_no_file(host: Host) -> None:
+    node = host.node()
+    node.delivery(1)
+    host.step()
+    host.utc_us -= 20_000_000
+    node.set_clock(CLOCK - 20_000_000)
+    node.delivery(2)
+    host.finish()
+    assert [numbers_of(path) for path in host.files()] == [[1, 2]]
+
+
 def test_files_of_a_run_follow_each_other_by_name(host: Host) -> None:
     node = host.node()
     for number in range(5):

@@ -65,7 +65,9 @@ def test_a_supervisor_that_crashed_leaves_nodes_of_its_version(
     supervisor.release()
     workdir.pid_file(SUPERVISOR).write_text('{"pid": 1}')
     file.write_text(TEXT + "addresses: {a: anycast}\n")
-    assert "(1 line)" in (change_note(load_topology(file)) or "")
+    note = change_note(load_topology(file), file) or ""
+    assert "(1 line)" in note
+    assert f"`amqpmesh up -t {file}` shows the difference" in note
 
 
 @pytest.mark.usefixtures("supervisor")
