@@ -50,7 +50,7 @@ class Kind(StrEnum):
     CREDIT = "credit"
     """Of a link, how long its sender had none, and how often its receiver wanted it back."""
     DROP = "drop"
-    """Copies of pre-settled messages that somebody did not get."""
+    """Pre-settled messages, or copies of them, that somebody did not get."""
     NEIGHBOR = "neighbor"
     """The link state of a router, as it sees it itself."""
     PATH = "path"

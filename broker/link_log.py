@@ -78,9 +78,15 @@ class LinkLog:
             self._tell(Kind.LINK, Event.CLOSED, link=self._forget(link), connection=connection, cause=cause)
 
     def _forget(self, link: Link) -> int:
+        number = self._links.pop(link)
         if isinstance(link.owner, Receiving):
-            self._teller.tell_credit(self._links[link], link.owner, link.owner.waits_for)
-        return self._links.pop(link)
+            self._teller.tell_credit(number, link.owner, link.owner.waits_for)
+            self._tell_lost(number, link.owner)
+        return number
+
+    def _tell_lost(self, number: int, receiving: Receiving) -> None:
+        for cause, count in receiving.take_lost().items():
+            self._tell(Kind.DROP, None, link=number, count=count, cause=cause)
 
     # Queues
     def settle(self) -> None:
@@ -96,17 +102,18 @@ class LinkLog:
         self._teller.end_second()
         for each in self._recorder.take_restless():
             if isinstance(each, Receiving):
-                self._note_credit(each)
+                self._note_producer(each)
             else:
                 each.rest()
                 if not each.is_deleted:
                     self._tell_depth(each, oldest_us(each))
         self._teller.tell_starving(self._cause_of)
 
-    def _note_credit(self, receiving: Receiving) -> None:
+    def _note_producer(self, receiving: Receiving) -> None:
         number = self._links.get(receiving.link)
         if number is not None:
             self._teller.is_starving(number, receiving)
+            self._tell_lost(number, receiving)
 
     def _cause_of(self, number: int, receiving: Receiving) -> str | None:
         return receiving.waits_for if self._links.get(receiving.link) == number else None

@@ -53,6 +53,8 @@ cdef class Receiving(Producer):
     cdef Drought drought
     cdef str waited_for
     cdef bint is_restless
+    # How many that came settled were refused for each cause, since the second before; mostly None.
+    cdef dict lost
 
     cdef int go_on(self) except -1
     cdef int _read(self, pn_delivery_t *delivery) except -1
@@ -74,4 +76,5 @@ cdef class Receiving(Producer):
     cdef int _top_up(self) except -1
     cdef int _grant(self) except -1
     cdef int _note_credit(self) except -1
+    cdef int _note_lost(self, str condition) except -1
     cdef str _obstacle(self)

@@ -275,7 +275,9 @@ cdef class Receiving(Producer):
                 self._refuse_when_full(held)
         except AmqpError as error:
             self._drop_arriving()
-            if not pn.delivery_settled(delivery):
+            if pn.delivery_settled(delivery):
+                self._note_lost(error.condition)
+            else:
                 set_outcome(<size_t>delivery, Outcome(Kind.REJECTED, error))
             pn.delivery_settle(delivery)
             self.room += 1
@@ -415,6 +417,22 @@ cdef class Receiving(Producer):
             self.is_restless = True
             recorder.note_restless(self)
         return 0
+
+    cdef int _note_lost(self, str condition) except -1:
+        """Its sender does not hear that it was refused."""
+        if not self.record_level:
+            return 0
+        if self.lost is None:
+            self.lost = {}
+            recorder.note_restless(self)
+        cause = "full_queue" if condition == "amqp:resource-limit-exceeded" else condition
+        self.lost[cause] = self.lost.get(cause, 0) + 1
+        return 0
+
+    def take_lost(self):
+        """How many messages that came settled were refused since this was asked last, by cause."""
+        found, self.lost = self.lost, None
+        return found or {}
 
     cdef str _obstacle(self):
         if self.limited is not None and self in self.limited.held_back:

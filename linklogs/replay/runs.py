@@ -42,7 +42,7 @@ def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
 
 
 def drops(said: DataFrame, links: DataFrame) -> DataFrame:
-    """Copies of pre-settled messages that somebody did not get, by link and cause."""
+    """Pre-settled messages, or copies of them, that somebody did not get, by link and cause."""
     told = said.where(F.col("kind") == Kind.DROP.value)
     dropped = told.groupBy("node", "run", "link", "cause").agg(F.sum("count").alias("messages"))
     facts = links.select("node", "run", "link", "address", "role", "container", "user")

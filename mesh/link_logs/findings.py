@@ -197,7 +197,7 @@ def dropped(summary: Summary) -> Iterator[Finding]:
         worst = max(rows, key=lambda row: row["messages"] or 0)
         yield Finding(
             0.65,
-            f"{lost:,} copies of pre-settled messages were dropped, most of them of {worst['address']} at "
+            f"{lost:,} pre-settled messages, or copies of them, were dropped, most of them of {worst['address']} at "
             f"{worst['node']} ({worst['cause'] or 'cause unknown'})",
             "Producers that may not lose messages must not send them settled.",
         )

@@ -276,6 +276,42 @@ def credits_of(rig: Rig, ring: Ring) -> list[dict[str, Any]]:
     return [row for row in ring.take()[1] if row["kind"] == "credit"]
 
 
+def drops_of(rig: Rig, ring: Ring) -> list[tuple[int, str]]:
+    rig.node.on_second(rig.now)
+    return [(row["count"], row["cause"]) for row in ring.take()[1] if row["kind"] == "drop"]
+
+
+@pytest.fixture
+def small(tmp_path: Path, ring: Ring) -> Iterator[Rig]:
+    entry = {"type": "queue", "max_messages": 2, "when_full": "reject"}
+    rig = Rig(tmp_path / "data", topology_with({"small": entry}), record(ring.memory, "full"))
+    yield rig
+    rig.store.close()
+
+
+def test_what_came_settled_and_was_refused_is_told_each_second(small: Rig, ring: Ring):
+    producer = small.client().producer("small")
+    for _ in range(5):
+        producer.send(b"x", is_settled=True)
+    producer.send(b"its sender hears of it")
+    assert drops_of(small, ring) == [(3, "full_queue")]
+    assert drops_of(small, ring) == []
+    producer.send_raw(b"no message", is_settled=True)
+    assert drops_of(small, ring) == [(1, "amqp:decode-error")]
+    small.run()
+    assert producer.link.credit > 0
+
+
+def test_what_was_refused_and_is_not_told_yet_is_told_when_the_link_ends(small: Rig, ring: Ring):
+    client = small.client()
+    producer = client.producer("small")
+    for _ in range(4):
+        producer.send(b"x", is_settled=True)
+    producer.link.detach()
+    small.run()
+    assert drops_of(small, ring) == [(2, "full_queue")]
+
+
 def test_a_producer_of_a_full_queue_waits_for_it_until_there_is_room(tmp_path: Path, ring: Ring):
     rig = Rig(
         tmp_path / "data", topology_with({"small": {"type": "queue", "max_messages": 4}}), record(ring.memory, "full")

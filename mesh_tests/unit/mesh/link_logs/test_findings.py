@@ -181,7 +181,7 @@ def test_restarts_drops_and_clocks_are_told() -> None:
         clocks=[{"node": "r3", "at": None, "set_by_us": None, "ahead_us": -2 * S}],
     )
     assert found == [
-        "4 copies of pre-settled messages were dropped, most of them of a at r1 (full)",
+        "4 pre-settled messages, or copies of them, were dropped, most of them of a at r1 (full)",
         "r1 started again twice: once after it was killed, or its host failed; once after it was stopped",
         "the clock of r3 is 2 s behind the others; its times are corrected by that",
     ]
