@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from addressing.address import is_internal
 from linklogs.finding import NoLogs
+from linklogs.moments import Span
 from linklogs.reading import Logs, files
 from linklogs.replay import clocks
 from linklogs.replay.adding import Adding
@@ -84,7 +85,7 @@ class Tables:
 
 def run(spark: SparkSession, params: Params) -> Tables:
     """Raise NoLogs where nothing can be read."""
-    of_files, rows, read, steps = _read(files(spark, params.logs))
+    of_files, rows, read, steps = _read(files(spark, params.logs), params.logs.span)
     if not read.records and read.notices:
         found = f"the first reason of {len(read.notices):,}: {read.notices[0]}"
         raise NoLogs(f"nothing in {params.logs.path} can be read; {found}")
@@ -138,13 +139,13 @@ def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({*before, *(each for each in later if each.partition(f" {DAMAGED}")[0] not in known)}))
 
 
-def _read(of_files: DataFrame) -> tuple[DataFrame, DataFrame, Read, dict[Run, Steps]]:
+def _read(of_files: DataFrame, span: Span) -> tuple[DataFrame, DataFrame, Read, dict[Run, Steps]]:
     """Files that count, what they tell, what was read, and of runs whose clocks were set, when.
 
     Whoever merged files may not have taken them away yet. Only those that were read say so: then all is read again, and
     so it is where a clock was set, as only in its file a record has its place before or after that.
     """
-    rows = _kept(of_files.mapInArrow(Telling().__call__, TELLING))
+    rows = _kept(of_files.mapInArrow(Telling(span).__call__, TELLING))
     read = Read.of(rows)
     found = ((run, steps_of(readings)) for run, readings in read.readings.items())
     steps = {run: each for run, each in found if each.steps}
@@ -153,7 +154,7 @@ def _read(of_files: DataFrame) -> tuple[DataFrame, DataFrame, Read, dict[Run, St
         return of_files, rows, read, steps
     rows.unpersist()
     live = _without(of_files, replaced) if replaced else of_files
-    told = _kept(live.mapInArrow(Telling(clocks.by_node(steps, {})).__call__, TELLING))
+    told = _kept(live.mapInArrow(Telling(span, clocks.by_node(steps, {})).__call__, TELLING))
     return live, told, Read.of(told), steps
 
 

@@ -10,6 +10,7 @@ import pyarrow
 from pyarrow import compute
 
 from addressing.link_log import COLUMNS
+from linklogs.moments import Span
 from linklogs.replay.ahead import Clock, ahead_of, times_us
 from linklogs.replay.codes import END_US, TOLD, Numbers
 from linklogs.replay.files import WORDS, BadFile, File, damaged, files
@@ -55,8 +56,12 @@ Row = dict[str, str | int | None]
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """From FILE_COLUMNS of files to TELLING. ``clocks``: by node and run, what to take off of its times."""
+    """From FILE_COLUMNS of files to TELLING. ``clocks``: by node and run, what to take off of its times.
 
+    ``span``: which of it is asked for; nothing is left out.
+    """
+
+    span: Span
     clocks: Mapping[str, Mapping[int, Clock]] = field(default_factory=dict)
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -64,10 +69,10 @@ class Telling:
         for file in files(batches):
             heard.hear(file, self.clocks.get(file.node, {}))
             if len(heard.of_files) >= FILES_AT_ONCE:
-                yield from heard.rows()
+                yield from heard.rows(self.span)
                 heard = _Heard()
         if heard.of_files:
-            yield from heard.rows()
+            yield from heard.rows(self.span)
 
 
 @dataclass(slots=True)
@@ -108,8 +113,8 @@ class _Heard:
             return notice or f"{damaged(file.path, error)}; {REST}"
         return notice
 
-    def rows(self) -> Iterator[pyarrow.RecordBatch]:
-        whole = [_SCHEMA.empty_table(), _conforming(self.told), _rows(self.of_files), _carried(self.moved)]
+    def rows(self, span: Span) -> Iterator[pyarrow.RecordBatch]:
+        whole = [_SCHEMA.empty_table(), _conforming(self.told, span), _rows(self.of_files), _carried(self.moved)]
         yield from pyarrow.concat_tables(whole, promote_options="default").combine_chunks().to_batches()
 
 
@@ -132,12 +137,12 @@ def _of_node(table: pyarrow.Table, node: str) -> pyarrow.Table:
     return table.append_column("node", pyarrow.repeat(pyarrow.scalar(node, pyarrow.string()), len(table)))
 
 
-def _conforming(told: Sequence[pyarrow.Table]) -> pyarrow.Table:
+def _conforming(told: Sequence[pyarrow.Table], span: Span) -> pyarrow.Table:
     """Null where a table has no such column."""
     tables = [_SCHEMA.empty_table()]
     if told:
         tables.append(_texts(pyarrow.concat_tables(told, promote_options="default").combine_chunks()))
-    return merged(pyarrow.concat_tables(tables, promote_options="default"))
+    return merged(pyarrow.concat_tables(tables, promote_options="default"), span)
 
 
 def _carried(moved: Sequence[Piece]) -> pyarrow.Table:

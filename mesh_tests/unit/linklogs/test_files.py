@@ -10,6 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from addressing.link_log import REPLACES_KEY, RUN_KEY, VERSION_KEY
+from linklogs.moments import Span
 from linklogs.replay import files
 from linklogs.replay.telling import FILE, Telling
 from mesh_tests.link_logs import RUN, START_US, delivery, for_workers, node, write
@@ -19,7 +20,7 @@ ROWS = [node(), delivery(1, 1, 2), delivery(7, 1, 2)]
 
 def rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Of the files themselves."""
-    return [row for told in Telling()(iter([batch])) for row in told.to_pylist() if row["kind"] == FILE]
+    return [row for told in Telling(Span())(iter([batch])) for row in told.to_pylist() if row["kind"] == FILE]
 
 
 def told(*paths: Path) -> list[dict[str, Any]]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pyarrow
 
+from linklogs.moments import Span
 from linklogs.parquet import batch_of_rows
 from linklogs.replay.repeated import TIMES, merged
 from mesh_tests.link_logs import RUN, START_US, Row, S
 
+ALL = Span()
 FACTS = ("role", "address", "user")
 
 
@@ -23,10 +25,10 @@ def credit(at_s: float, number: int, **facts: str | int) -> Row:
     return {**link(at_s, number), "kind": "credit", "credit": 250, **facts}
 
 
-def once(rows: list[Row]) -> list[dict[str, Any]]:
+def once(rows: list[Row], span: Span = ALL) -> list[dict[str, Any]]:
     table = pyarrow.Table.from_batches([batch_of_rows(rows)])
     texts = table.cast(pyarrow.schema([(each.name, _plain(each.type)) for each in table.schema]))
-    kept = [{key: value for key, value in row.items() if value is not None} for row in merged(texts).to_pylist()]
+    kept = [{key: value for key, value in row.items() if value is not None} for row in merged(texts, span).to_pylist()]
     return sorted(kept, key=lambda row: (row["kind"], row["at_us"], row.get("link", 0)))
 
 
@@ -37,6 +39,14 @@ def _plain(kind: pyarrow.DataType) -> pyarrow.DataType:
 def test_a_link_that_each_file_tells_of_is_one_row_of_the_last_time() -> None:
     rows = once([link(second, 7, address="orders") for second in (20, 0, 10)])
     assert rows == [{**link(20, 7, address="orders"), TIMES: 3}]
+
+
+def test_of_the_time_that_is_asked_for_there_are_as_many_as_there_were() -> None:
+    told = [link(second, 7, address="orders") for second in (0, 9, 10, 15, 19, 20, 30, 40)]
+    rows = once(told, Span(START_US + 10 * S, START_US + 20 * S))
+    assert [(row["at_us"] - START_US, row[TIMES]) for row in rows] == [(9 * S, 2), (19 * S, 3), (40 * S, 3)]
+    since = once(told, Span(START_US + 10 * S))
+    assert [(row["at_us"] - START_US, row[TIMES]) for row in since] == [(9 * S, 2), (40 * S, 6)]
 
 
 def test_a_path_that_each_file_tells_of_is_one_row_of_the_last_time() -> None:

@@ -61,7 +61,7 @@ def facts(*, wanted: tuple[int, ...] = tuple(LINKS), is_cut: bool = False) -> Fa
 
 def told(root: Path, clocks: Mapping[str, Mapping[int, Clock]] = NO_CLOCKS) -> list[pyarrow.RecordBatch]:
     paths = sorted(root.rglob("*.parquet"))
-    return list(Telling(clocks)(for_workers(path) for path in paths))
+    return list(Telling(Span(), clocks)(for_workers(path) for path in paths))
 
 
 def moved(root: Path, clocks: Mapping[str, Mapping[int, Clock]] = NO_CLOCKS) -> Iterator[pyarrow.RecordBatch]:
