@@ -81,4 +81,6 @@ def replaces(metadata: parquet.FileMetaData) -> tuple[str, ...]:
 
 
 def first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    """What Arrow says of damage may have some of it in it."""
+    printable = "".join(each if each.isprintable() or each == "\n" else "?" for each in str(error)).strip()
+    return printable.splitlines()[0] if printable else type(error).__name__

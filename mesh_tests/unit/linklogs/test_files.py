@@ -56,7 +56,9 @@ def test_a_torn_file_is_one_sentence(tmp_path: Path) -> None:
 def test_a_file_with_damage_within_is_one_sentence(tmp_path: Path) -> None:
     path = write(tmp_path, "r1", ROWS)
     path.write_bytes(b"PAR1" + b"\xff" * 200 + path.read_bytes()[204:])
-    assert notice(path).startswith(f"{path} is damaged: ")
+    said = notice(path)
+    assert said.startswith(f"{path} is damaged: ")
+    assert said.isprintable()
 
 
 @pytest.mark.parametrize(
