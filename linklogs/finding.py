@@ -122,6 +122,8 @@ def _nothing(root: str, notices: Sequence[str], span: Span) -> str:
     if notices:
         return f"nothing in {root} can be read; the first reason of {len(notices):,}: {notices[0]}"
     of_time = "" if span.is_all else " of that time"
+    if os.path.isdir(os.path.join(root, "_spool")):
+        return f"no link logs{of_time} in {root} yet: what nodes record becomes a file within a minute, or as they stop"
     return f"no link logs{of_time} in {root}: expected node=NAME/hour=YYYY-MM-DDTHH/*{SUFFIX}"
 
 

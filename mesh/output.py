@@ -95,7 +95,12 @@ def format_cell(cell: object) -> str:
         case float():
             return f"{cell:.1f}"
         case _:
-            return " ".join(str(cell).split())
+            return one_line(str(cell))
+
+
+def one_line(text: str) -> str:
+    """What clients and files named may not move the cursor, nor begin a line of its own."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def is_terminal(stream: IO[str]) -> bool:

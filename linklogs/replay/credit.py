@@ -6,19 +6,21 @@ address; `takers`, those who do give no credit.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
 from linklogs.replay.columns import US_PER_S, window
 
+NEXT_US = 100_000
+"""A node tells once a second of a wait that goes on: what begins so soon after the one before goes on with it."""
 FACTS = ("address", "role", "direction", "container", "user")
 
 
 def starved(said: DataFrame, links: DataFrame, seconds: float) -> DataFrame:
     """By link and cause; ``share`` of the time of the report."""
     by_link = (
-        _waits(said)
+        _whole(_waits(said))
         .groupBy("node", "run", "link", "cause")
         .agg(
             F.sum("starved_us").alias("starved_us"),
@@ -45,6 +47,15 @@ def drains(said: DataFrame, links: DataFrame) -> DataFrame:
 
 def _waits(said: DataFrame) -> DataFrame:
     return said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("starved_us") > 0))
+
+
+def _whole(waits: DataFrame) -> DataFrame:
+    """One row for each wait, however often it was told of."""
+    in_time = Window.partitionBy("node", "run", "link", "cause").orderBy("at_us")
+    is_next = F.col("at_us") - F.col("starved_us") <= F.lag("at_us").over(in_time) + NEXT_US
+    begun = waits.withColumn("is_new", F.when(is_next, 0).otherwise(1))
+    numbered = begun.withColumn("wait", F.sum("is_new").over(in_time))
+    return numbered.groupBy("node", "run", "link", "cause", "wait").agg(F.sum("starved_us").alias("starved_us"))
 
 
 def _with_facts(waits: DataFrame, links: DataFrame) -> DataFrame:

@@ -75,7 +75,9 @@ class Shared:
             "credit_by_window": lambda: credit.starved_by_window(
                 self._of_links(), self._wanted_links(), self.window_us
             ),
-            "queues": lambda: queues.in_all(self._until(), traffic.flows(self.in_all), self._queues()),
+            "queues": lambda: queues.in_all(
+                self._until(), traffic.flows(self.in_all), self._queues(), self.span.from_us
+            ),
             "queues_by_window": lambda: queues.by_window(
                 self._then(), traffic.flows(self.over_time), self._queues(), self.window_us
             ),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
 from linklogs.replay.columns import like, window
+from linklogs.replay.endings import endings
 from linklogs.replay.presence import WAS_THERE
 from linklogs.replay.things import queues as things_of
 
@@ -19,9 +20,11 @@ def things(said: DataFrame, address: str | None) -> DataFrame:
     return things_of(said).where(like("address", address))
 
 
-def in_all(said: DataFrame, flows: DataFrame, queues: DataFrame) -> DataFrame:
-    """``flows``: of the whole time. Depths are the largest, and the last that was told."""
-    both = _depths(said, KEYS).join(_moved(flows, KEYS), list(KEYS), "full")
+def in_all(said: DataFrame, flows: DataFrame, queues: DataFrame, from_us: int | None) -> DataFrame:
+    """``flows``: of the whole time. Depths are the largest, and the last that was told; what was told last before
+    ``from_us`` was so then. Ages are those at the end of ``said``, too."""
+    depths = _with_ages(_depths(_since(said, from_us), KEYS), said)
+    both = depths.join(_moved(flows, KEYS), list(KEYS), "full")
     # Of one that went before, what was told last is its depth no more.
     return _named(both, queues).where(F.col(WAS_THERE) | F.col(Event.ENQUEUED.value).isNotNull()).drop(WAS_THERE)
 
@@ -33,6 +36,15 @@ def by_window(said: DataFrame, flows: DataFrame, queues: DataFrame, window_us: i
     return _named(both.withColumn("window", F.timestamp_micros("window")), queues).drop(WAS_THERE)
 
 
+def _since(said: DataFrame, from_us: int | None) -> DataFrame:
+    if from_us is None:
+        return said
+    latest = Window.partitionBy(*KEYS).orderBy(F.desc("at_us"))
+    before = said.where((F.col("at_us") < from_us) & F.col("depth_count").isNotNull())
+    last = before.withColumn("nth", F.row_number().over(latest)).where(F.col("nth") == 1).drop("nth")
+    return said.where(F.col("at_us") >= from_us).unionByName(last)
+
+
 def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     told = said.where((F.col("kind") == Kind.QUEUE.value) & F.col("depth_count").isNotNull())
     return told.groupBy(*keys).agg(
@@ -42,6 +54,24 @@ def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
         F.max("oldest_us").alias("oldest_us"),
         F.max_by("oldest_us", "at_us").alias("last_oldest_us"),
     )
+
+
+def _with_ages(depths: DataFrame, said: DataFrame) -> DataFrame:
+    """A broker tells of a queue when something changes in it: where nothing does, what lies there gets older."""
+    told = said.where((F.col("kind") == Kind.QUEUE.value) & F.col("depth_count").isNotNull())
+    state = F.struct("depth_count", "oldest_us", "at_us")
+    # What a file opens with is what was told before.
+    changed_us = F.when(F.col("event") != Event.LIVE.value, F.col("at_us"))
+    last = told.groupBy(*KEYS).agg(F.coalesce(F.max_by(state, changed_us), F.min_by(state, "at_us")).alias("last"))
+    ended = endings(said).select("node", "run", "ended_us")
+    waited_us = F.greatest(F.lit(0), F.col("ended_us") - F.col("last.at_us"))
+    age_us = F.when(F.col("last.depth_count") > 0, F.col("last.oldest_us") + waited_us)
+    ages = last.join(ended, ["node", "run"]).select(*KEYS, age_us.alias("age_us"))
+    aged = depths.join(ages, list(KEYS), "left")
+    # Of nulls the greatest is the other.
+    for name in ("oldest_us", "last_oldest_us"):
+        aged = aged.withColumn(name, F.greatest(name, "age_us"))
+    return aged.drop("age_us")
 
 
 def _moved(flows: DataFrame, keys: tuple[str, ...]) -> DataFrame:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
+from addressing.address import BROKER_PREFIX, MESH_PREFIX
 from addressing.link_log import PERSONAL_COLUMNS, Kind
 from linklogs.writer.rows import Row
 
@@ -45,15 +46,25 @@ class Redactor:
         }
 
     def _redacted(self, name: str, value: str) -> str:
-        """Of an address of a host its port apart, or each connection would be of another host."""
+        """Of an address of a host its port apart, or each connection would be of another host; of an address on which
+        the mesh talks to itself that it does."""
         host, colon, port = value.rpartition(":")
         if name == "remote_address" and colon:
             return f"{self._hashed(host)}:{self._hashed(port)}"
+        if name == "address" and _is_of_mesh(value):
+            return MESH_PREFIX + self._hashed(value)
         return self._hashed(value)
 
     def _hash(self, value: str) -> str:
         assert self._key is not None
         return hmac.new(self._key, value.encode(), "sha256").hexdigest()[:_DIGITS]
+
+
+def _is_of_mesh(address: str) -> bool:
+    """Temporary queues are of clients."""
+    node, _, last = address.removeprefix(BROKER_PREFIX).partition("/")
+    is_temporary = address.startswith(BROKER_PREFIX) and node and last.startswith(("temp.", "temp-topic."))
+    return address.startswith(MESH_PREFIX) and not is_temporary
 
 
 def _node_in(row: Row) -> str | None:

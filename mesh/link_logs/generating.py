@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from addressing.link_log import Level
 from addressing.topology import Topology
@@ -18,6 +18,9 @@ from mesh.link_logs.planning import make_plan
 from mesh.link_logs.profile import Profile
 from mesh.link_logs.times import Times
 from mesh.output import Output, is_terminal
+
+LEAST_S: Final = 1
+NOTHING: Final = "nothing would be sent: expected at least one address with producers, and consumers or a broker"
 
 
 def run(
@@ -35,12 +38,14 @@ def run(
     """Raises CommandFailed for a directory that has something in it, or when there is nobody to send anything."""
     if directory.exists() and any(directory.iterdir()):
         raise CommandFailed(f"{directory} is not empty: expected a new directory, or one with nothing in it")
+    if duration_s < LEAST_S:
+        raise CommandFailed(f"a duration of {duration_s:g} s: expected at least {LEAST_S} s")
     times = Times(begins_us, begins_us + int(duration_s * 1e6))
+    if not topology.addresses:
+        raise CommandFailed(NOTHING)
     plan = make_plan(topology, profile, times, seed, records)
     if not len(plan.pieces.route):
-        raise CommandFailed(
-            "nothing would be sent: expected at least one address with producers, and consumers or a broker"
-        )
+        raise CommandFailed(NOTHING)
     began = time.monotonic()
     with _shown(out, plan) as on_progress:
         truth = generate(plan, directory, seed, level, on_progress)

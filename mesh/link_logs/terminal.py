@@ -8,7 +8,7 @@ from typing import Any
 from mesh.link_logs import words
 from mesh.link_logs.findings import Finding
 from mesh.link_logs.summary import Summary, format_time
-from mesh.output import Output
+from mesh.output import Output, one_line
 
 MOST_ROWS = 10
 TOTALS = ("SIDE", "WITH", "MESSAGES", "BYTES", "A SECOND", "ACCEPTED", "P50", "P99", "MAX")
@@ -22,7 +22,7 @@ def tell(summary: Summary, found: Sequence[Finding], out: Output) -> None:
         return
     out.data(headline(summary))
     for finding in found[:MOST_FINDINGS]:
-        out.data(f"- {finding.text}")
+        out.data(f"- {one_line(finding.text)}")
     if len(found) > MOST_FINDINGS:
         out.data(f"- {len(found) - MOST_FINDINGS:,} more findings: {summary.order.out / 'report.html'} has all of them")
     out.data("")

@@ -35,6 +35,14 @@ def test_starved_time_adds_up_by_link_and_cause(spark: SparkSession, tmp_path: P
     assert by_window == {(0, "takers", 2 * S), (10, "takers", 3 * S), (10, "no_taker", S)}
 
 
+def test_a_wait_that_is_told_of_each_second_is_one(spark: SparkSession, tmp_path: Path) -> None:
+    waits = [at(second, "credit", link=1, starved_us=S, cause="takers") for second in (3, 4, 5, 9)]
+    begun = at(6, "credit", link=2, starved_us=700_000, cause="takers")
+    write(tmp_path, "r1", [*PRODUCER, link(2, "producer", "incoming", address="b"), *waits, begun])
+    found = rows(report(spark, tmp_path).by_name["credit"], "address", "starved_us", "longest_us", "times")
+    assert found == {("a", 4 * S, 3 * S, 2), ("b", 700_000, 700_000, 1)}
+
+
 def test_a_queue_has_its_depth_its_age_and_what_went_through_it(spark: SparkSession, tmp_path: Path) -> None:
     write(
         tmp_path,
@@ -323,8 +331,37 @@ def test_what_was_told_before_and_after_the_time_of_a_report_is_not_in_its_sums(
     assert rows(tables["missing"], "lost", "moved", "told") == {(10, 2, 6)}
     assert rows(tables["outages"], "neighbor") == {("r105",)}
     assert rows(tables["link_state"], "neighbor", "event") == {("r105", "closed"), ("r105", "opened")}
-    assert rows(tables["queues"], "last_messages") == {(105,)}
+    assert rows(tables["queues"], "most_messages", "last_messages") == {(105, 105)}
     assert rows(tables["queues_by_window"], "last_messages") == {(105,)}
+
+
+def test_what_nobody_touches_gets_older(spark: SparkSession, tmp_path: Path) -> None:
+    """A broker tells of a change only, and each file opens with what was told before it."""
+    for queue, (count, oldest_us) in {7: (100, S), 8: (0, None)}.items():
+        opened = at(0, "queue", event="opened", queue=queue, address=f"a{queue}")
+        state = {"queue": queue, "depth_count": count, "depth_bytes": count, "oldest_us": oldest_us}
+        write(tmp_path, "b1", [node("broker"), opened, at(3, "queue", event="changed", **state)], name=f"1-{queue}")
+        live = [node("broker", at_us=START_US + 60 * S), at(60, "queue", event="live", **state)]
+        write(tmp_path, "b1", live, name=f"2-{queue}")
+    write(tmp_path, "b1", [at(90, "node", event="closed", cause="stopped")], name="3-0")
+    write(tmp_path, "b1", [at(900, "node", event="lost", count=1)], name="4-0")
+    found = rows(report(spark, tmp_path).by_name["queues"], "address", "oldest_us", "last_oldest_us")
+    assert found == {("a7", 88 * S, 88 * S), ("a8", None, None)}
+    until = report(spark, tmp_path, to_us=START_US + 70 * S).by_name["queues"]
+    assert rows(until, "address", "last_oldest_us") == {("a7", 58 * S), ("a8", None)}
+
+
+def test_what_lay_in_a_queue_when_the_time_of_a_report_began_counts_and_what_lay_in_it_before_does_not(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    depths = {0: 500, 20: 100, 130: 40}
+    told = [
+        at(second, "queue", event="changed", queue=7, depth_count=count, depth_bytes=count, oldest_us=0)
+        for second, count in depths.items()
+    ]
+    write(tmp_path, "b1", [node("broker"), at(0, "queue", event="opened", queue=7, address="a"), *told])
+    tables = report(spark, tmp_path, from_us=START_US + 100 * S).by_name
+    assert rows(tables["queues"], "most_messages", "most_bytes", "last_messages") == {(100, 100, 40)}
 
 
 @pytest.mark.parametrize(("from_s", "count"), [(3, 1), (4, 0)])

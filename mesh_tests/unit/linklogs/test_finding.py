@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from linklogs.finding import Found, NoLogs, find
+from linklogs.holding import is_local, local_path
 from linklogs.moments import HOUR_US, Span, parse_hour_us
 from mesh_tests.link_logs import HOUR, START_US, delivery, node, write
 
@@ -79,6 +80,26 @@ def test_an_hour_is_of_utc() -> None:
 def test_an_empty_directory_is_said_to_be_one(tmp_path: Path) -> None:
     with pytest.raises(NoLogs, match=f"^no link logs in {tmp_path}: expected node=NAME"):
         find(str(tmp_path), ALL)
+
+
+def test_where_a_writer_works_and_has_no_file_yet_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "_spool").mkdir()
+    with pytest.raises(NoLogs, match=f"^no link logs in {tmp_path} yet: what nodes record becomes a file within"):
+        find(str(tmp_path), ALL)
+
+
+@pytest.mark.parametrize(
+    ("path", "local"),
+    [("logs", "logs"), ("/logs", "/logs"), ("file:/logs", "/logs"), ("file:///logs", "/logs"), ("a:b/c", "a:b/c")],
+)
+def test_paths_of_this_machine_are_known_however_they_are_written(path: str, local: str) -> None:
+    assert is_local(path)
+    assert local_path(path) == str(Path(local).absolute())
+
+
+@pytest.mark.parametrize("path", ["hdfs:/logs", "hdfs://namenode:8020/logs", "s3a://bucket/logs"])
+def test_paths_that_only_spark_reads_are_not_of_this_machine(path: str) -> None:
+    assert not is_local(path)
 
 
 def test_where_logs_lie_one_directory_further_down_that_is_named(tmp_path: Path) -> None:

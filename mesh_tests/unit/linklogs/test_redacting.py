@@ -44,6 +44,23 @@ def written(host: Host) -> bytes:
     return b"".join(path.read_bytes() for path in paths) + str([rows_of(path) for path in host.files()]).encode()
 
 
+@pytest.mark.parametrize(
+    ("address", "is_of_mesh"),
+    [
+        ("_amqpmesh/probe/r1/4", True),
+        ("_amqpmesh/broker/b1/orders", True),
+        ("_amqpmesh/broker/b1/temp.4711", False),
+        ("_amqpmesh/broker/b1/temp-topic.4711", False),
+        ("orders", False),
+        ("orders/_amqpmesh/", False),
+    ],
+)
+def test_of_an_address_of_the_mesh_itself_a_reader_still_knows_that_it_is_one(address: str, is_of_mesh: bool) -> None:
+    told = Redactor(KEY).row({"kind": "link", "address": address})["address"]
+    digits = hmac.new(KEY, address.encode(), "sha256").hexdigest()[:16]
+    assert told == (f"_amqpmesh/{digits}" if is_of_mesh else digits)
+
+
 def test_what_is_personal_is_in_no_file_and_no_spool(redacting: Host) -> None:
     node = redacting.node()
     for link in range(9):
