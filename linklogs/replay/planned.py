@@ -38,11 +38,20 @@ class Planned(Mapping[str, DataFrame]):
 
 
 @dataclass(frozen=True, slots=True)
+class Time:
+    """Of the report; None, and one window, where nothing moved."""
+
+    from_us: int | None
+    to_us: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Shared:
     """What tables are made of: what was said, rows of traffic by window and of the whole time, and facts.
 
-    ``address``, ``span``, ``window_us``: what is asked for; ``seconds`` of the report. ``cheapest``: paths, with the
-    columns of paths.told_paths; None: those that routers told.
+    ``address``, ``span``, ``window_us``: what is asked for; ``time``: what there is of it. ``cheapest``: paths, with
+    the columns of paths.told_paths; None: those that routers told.
     """
 
     said: DataFrame
@@ -53,7 +62,7 @@ class Shared:
     address: str | None
     span: Span
     window_us: int
-    seconds: float
+    time: Time
     cheapest: DataFrame | None
 
     def planned(self, **more: Maker) -> Planned:
@@ -71,7 +80,7 @@ class Shared:
 
     def _others(self) -> dict[str, Maker]:
         return {
-            "credit": lambda: credit.starved(self._of_links(), self._wanted_links(), self.seconds),
+            "credit": lambda: credit.starved(self._of_links(), self._wanted_links(), self.time.seconds),
             "credit_by_window": lambda: credit.starved_by_window(
                 self._of_links(), self._wanted_links(), self.window_us
             ),
@@ -81,14 +90,16 @@ class Shared:
             "queues_by_window": lambda: queues.by_window(
                 self._then(), traffic.flows(self.over_time), self._queues(), self.window_us
             ),
-            "takers": lambda: sharing.takers(traffic.moved(self.in_all), self._wanted_links(), self.nodes),
+            "takers": lambda: sharing.takers(
+                traffic.moved(self.in_all), self._wanted_links(), self.nodes, self.time.from_us, self.time.to_us
+            ),
             "talkers": lambda: sharing.talkers(traffic.moved(self.in_all), self._wanted_links()),
             "peers": lambda: sharing.peers(self._connections().where(WAS_THERE), self.span),
             "outages": self._outages,
             "link_state": lambda: neighbors.history(self.said).where(within(F.col("at_us"), self.span)),
             "circuits": self._circuits,
             "edges": lambda: paths.edges(
-                traffic.flows(self.in_all), self._wanted_links(), paths.costs(self.said), self.seconds
+                traffic.flows(self.in_all), self._wanted_links(), paths.costs(self.said), self.time.seconds
             ),
             "runs": lambda: runs.runs(self.said, self.nodes),
             "missing": lambda: runs.missing(self._then(), traffic.flows(self.in_all)),

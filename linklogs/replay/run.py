@@ -25,7 +25,7 @@ from linklogs.replay.facts import Facts, known
 from linklogs.replay.files import DAMAGED, FILE_COLUMNS
 from linklogs.replay.levels import NOTICE, TIME, WHOLE, InAll, OverTime
 from linklogs.replay.pieces import SMALL_BYTES
-from linklogs.replay.planned import Shared
+from linklogs.replay.planned import Shared, Time
 from linklogs.replay.presence import marked
 from linklogs.replay.read import Read
 from linklogs.replay.rows import ROWS
@@ -50,15 +50,6 @@ class Params:
     address: str | None = None
     cheapest: DataFrame | None = None
     """Cheapest paths, with the columns of paths.told_paths; None: those that routers told."""
-
-
-@dataclass(frozen=True, slots=True)
-class Time:
-    """Of the report; None, and one window, where nothing moved."""
-
-    from_us: int | None
-    to_us: int | None
-    seconds: float
 
 
 @dataclass(slots=True)
@@ -104,7 +95,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
     in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
     asked = params.address, params.logs.span, params.window_us
-    shared = Shared(said, over_time, in_all, of_links, of_nodes, *asked, time.seconds, params.cheapest)
+    shared = Shared(said, over_time, in_all, of_links, of_nodes, *asked, time, params.cheapest)
     since = list(clocks.history(read.runs, steps, ahead_us))
     planned = shared.planned(clocks=lambda: clocks.table(spark, since))
     near = _near(params.address, facts) if params.address is not None else ()

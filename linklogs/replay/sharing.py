@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from addressing.link_log import Outcome
 from linklogs.moments import Span
-from linklogs.replay.columns import is_of_mesh, within
+from linklogs.replay.columns import US_PER_S, is_of_mesh, within
 from linklogs.replay.facts import CLIENT
 from linklogs.replay.presence import WAS_THERE
 
 MOST_TALKERS = 100
 
 
-def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
+def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame, from_us: int | None, to_us: int | None) -> DataFrame:
     """Of each address: the share of each taker, and what times the even share that is. Takers that got nothing too.
     Brokers of a queue, and its consumers, have theirs apart. A broker is one, however many links lead to it.
+
+    Even is as much of it as the taker was there (``there_s``), of all the time that takers were: who came late, or
+    went, has less. ``from_us`` and ``to_us``: of the report, None where nothing moved.
 
     ``moved``: the rows of links of the whole time. Takers are links out of the mesh, to clients and to brokers; those
     that are copied to take all, and are left out. So are links of brokers, of which no deliveries are recorded.
@@ -28,14 +31,27 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame) -> DataFrame:
     brokers = nodes.where(F.col("role") == "broker").select("node").distinct()
     of_routers = links.join(F.broadcast(brokers), "node", "left_anti")
     known = of_routers.where(is_taker & is_shared & F.col("address").isNotNull() & ~is_of_mesh("address"))
-    facts = known.select("address", "treatment", "node", "run", "link", "role", "container", "user", WAS_THERE)
+    whose = known.withColumn("there_s", _there_s(from_us, to_us))
+    facts = whose.select(
+        "address", "treatment", "node", "run", "link", "role", "container", "user", WAS_THERE, "there_s"
+    )
     # A queue's brokers take what its consumers take later.
     of_address = Window.partitionBy("address", "role")
     joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
     there = _by_taker(joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)))
     counted = there.withColumn("takers", F.count("*").over(of_address))
     share = F.try_divide(F.col("messages"), F.sum("messages").over(of_address))
-    return counted.withColumn("share", share).withColumn("times_even", F.col("share") * F.col("takers"))
+    times = F.sum("there_s").over(of_address) / F.col("there_s")
+    return counted.withColumn("share", share).withColumn("times_even", F.col("share") * times)
+
+
+def _there_s(from_us: int | None, to_us: int | None) -> Column:
+    """A second at least: what began and ended within one was there, too."""
+    if from_us is None or to_us is None:
+        return F.lit(1.0)
+    begins = F.greatest(F.coalesce("opened_us", F.lit(from_us)), F.lit(from_us))
+    ends = F.least(F.coalesce("closed_us", F.lit(to_us)), F.lit(to_us))
+    return F.greatest(F.lit(1.0), (ends - begins) / US_PER_S)
 
 
 def _by_taker(links: DataFrame) -> DataFrame:
@@ -44,7 +60,9 @@ def _by_taker(links: DataFrame) -> DataFrame:
     node = F.when(F.count_distinct("node") == 1, F.min("node")).alias("node")
     alone = [F.when(F.count("*") == 1, F.min(name)).alias(name) for name in ("run", "link")]
     sums = [F.sum(name).alias(name) for name in ("messages", "size_bytes")]
-    return links.groupBy("address", "treatment", "role", "container", "user", own).agg(node, *alone, *sums).drop("own")
+    there_s = F.max("there_s").alias("there_s")
+    by_taker = links.groupBy("address", "treatment", "role", "container", "user", own)
+    return by_taker.agg(node, *alone, *sums, there_s).drop("own")
 
 
 def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:

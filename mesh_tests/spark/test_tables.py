@@ -76,6 +76,16 @@ def test_takers_of_an_address_have_shares_of_it(spark: SparkSession, tmp_path: P
     assert found == {(2, 6, 3, 0.75, 2.25), (3, 2, 3, 0.25, 0.75), (4, 0, 3, 0.0, 0.0)}
 
 
+def test_who_was_there_for_less_time_has_an_even_share_of_less(spark: SparkSession, tmp_path: Path) -> None:
+    """One after the other: each got all there was in its time."""
+    early, late = link(2, "consumer", "outgoing", address="a"), link(3, "consumer", "outgoing", address="a")
+    gone = at(30, "link", event="closed", link=2, connection=1)
+    moved = [delivery(second, 1, 2 if second < 30 else 3) for second in range(0, 40, 2)]
+    write(tmp_path, "r1", [*PRODUCER, early, gone, {**late, "at_us": START_US + 30 * S}, *moved])
+    found = rows(report(spark, tmp_path).by_name["takers"], "link", "messages", "there_s", "share", "times_even")
+    assert found == {(2, 15, 30.0, 0.75, 1.0), (3, 5, 10.0, 0.25, 1.0)}
+
+
 def test_brokers_and_consumers_of_a_queue_have_shares_apart(spark: SparkSession, tmp_path: Path) -> None:
     facts = {"address": "work", "treatment": "queue"}
     takers = [link(2, "broker", "outgoing", **facts), *(link(n, "consumer", "outgoing", **facts) for n in (3, 4))]
