@@ -1,5 +1,6 @@
 """Each of the other tables, of a mesh small enough to know what must be in it."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ def at(seconds: float, kind: str, **more: Any) -> dict[str, Any]:
     return {"kind": kind, "at_us": START_US + round(seconds * S), "run": RUN, **more}
 
 
+ROOT = Path(__file__).parents[2]
 PRODUCER = [node(), connection(1, "client"), link(1, "producer", "incoming", address="a")]
 
 
@@ -419,3 +421,10 @@ def test_where_no_address_matches_those_most_like_it_are_known(
     links = [link(number, "producer", "incoming", address=name) for number, name in enumerate(names, 2)]
     write(tmp_path, "r1", [node(), connection(1, "client"), *links, delivery(1, 2, 0)])
     assert report(spark, tmp_path, address=pattern).near == near
+
+
+def test_the_reference_has_every_column_of_every_table(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "r1", [*PRODUCER, delivery(1, 1, 0)])
+    columns = {column for table in report(spark, tmp_path).by_name.values() for column in table.columns}
+    told = re.findall(r"^\| (`.+?`) \|", (ROOT / "docs" / "reference" / "report-tables.md").read_text(), re.MULTILINE)
+    assert {name for cell in told for name in re.findall(r"`(\w+)`", cell)} == columns
