@@ -48,7 +48,7 @@ class Kind(StrEnum):
     TRAFFIC = "traffic"
     """At level summary: all deliveries of a second that are alike, latency by bucket."""
     CREDIT = "credit"
-    """Of a link, how long its sender had none, and how often its receiver wanted it back."""
+    """Of a link, how long its sender had none, how often its receiver wanted it back, and what that has."""
     DROP = "drop"
     """Pre-settled messages, or copies of them, that somebody did not get."""
     NEIGHBOR = "neighbor"
@@ -161,8 +161,12 @@ COLUMNS: Final = (
     Column("cause", "string", "why it closed (a node: `stopped`, or `failed`), dropped, or had no credit (`no_taker`, "
            "`takers`; at a broker `full_queue`, `disk`, `memory`)",
            (Kind.NODE, Kind.CONNECTION, Kind.LINK, Kind.NEIGHBOR, Kind.CREDIT, Kind.DROP)),
+    Column("unsettled_count", "int64", "of an outgoing link that has stood still for 10 s: deliveries that wait for an "
+           "outcome; 0 of one that moves", (Kind.CREDIT,)),
     Column("depth_count", "int64", "messages in the queue", (Kind.QUEUE,)),
     Column("depth_bytes", "int64", "of all messages in the queue", (Kind.QUEUE,)),
+    Column("acquired_count", "int64", "of the messages in the queue, those that consumers have without an outcome",
+           (Kind.QUEUE,)),
     Column("oldest_us", "int64", "how long the oldest message has been there", (Kind.QUEUE,)),
     Column("clock_us", "int64", "what the wall clock is ahead of the monotonic one", (Kind.NODE,)),
     Column("topology", "string", "sha256 of the topology file", (Kind.NODE,)),

@@ -68,6 +68,17 @@ class LinkLog:
             treatment=treatment,
             name=link.name,
         )
+        self._note(worker)
+
+    def _note(self, worker: Receiving | Sending) -> None:
+        """To be looked at when the second is over."""
+        number = self._links.get(worker.link)
+        if number is None or not worker.record_level:
+            return
+        if isinstance(worker, Receiving):
+            self._teller.is_starving(number, worker)
+        else:
+            self._teller.is_moving(number, worker)
 
     def on_detached(self, link: Link, error: AmqpError | None) -> None:
         """Nothing of one that was never told of, or was lost with its connection."""
@@ -75,7 +86,7 @@ class LinkLog:
             connection = self._connections[link.endpoint]
             # Not its description, as with the links of a router.
             cause = error.condition if error is not None else None
-            self._tell(Kind.LINK, Event.CLOSED, link=self._forget(link), connection=connection, cause=cause)
+            self._teller.tell_detached(self._forget(link), connection, cause)
 
     def _forget(self, link: Link) -> int:
         number = self._links.pop(link)
@@ -101,19 +112,20 @@ class LinkLog:
         self.settle()
         self._teller.end_second()
         for each in self._recorder.take_restless():
-            if isinstance(each, Receiving):
-                self._note_producer(each)
-            else:
-                each.rest()
-                if not each.is_deleted:
-                    self._tell_depth(each, oldest_us(each))
+            self._look(each, oldest_us)
         self._teller.tell_starving(self._cause_of)
+        self._teller.tell_receivers(now)
 
-    def _note_producer(self, receiving: Receiving) -> None:
-        number = self._links.get(receiving.link)
-        if number is not None:
-            self._teller.is_starving(number, receiving)
-            self._tell_lost(number, receiving)
+    def _look(self, restless: Receiving | Sending | HeldQueue, oldest_us: Callable[[HeldQueue], int | None]) -> None:
+        if not isinstance(restless, Receiving):
+            restless.rest()
+        if isinstance(restless, HeldQueue):
+            if not restless.is_deleted:
+                self._tell_depth(restless, oldest_us(restless))
+            return
+        self._note(restless)
+        if isinstance(restless, Receiving) and restless.link in self._links:
+            self._tell_lost(self._links[restless.link], restless)
 
     def _cause_of(self, number: int, receiving: Receiving) -> str | None:
         return receiving.waits_for if self._links.get(receiving.link) == number else None
@@ -125,7 +137,7 @@ class LinkLog:
         depth = held.queue.snapshot()
         count = depth.available_count + depth.acquired_count
         said: dict[str, Any] = {"depth_count": count, "depth_bytes": depth.size_bytes, "oldest_us": oldest_us}
-        self._tell(Kind.QUEUE, Event.CHANGED, queue=held.number, **said)
+        self._tell(Kind.QUEUE, Event.CHANGED, queue=held.number, **said, acquired_count=depth.acquired_count)
 
 
 def _role_of(endpoint: Endpoint) -> str:

@@ -49,7 +49,7 @@ cdef class Receiving(Producer):
     cdef int priority
     cdef str to
     # For records: how much there is of it, whether its sender is without credit, and is to be told of.
-    cdef unsigned char record_level
+    cdef readonly unsigned char record_level
     cdef Drought drought
     cdef str waited_for
     cdef bint is_restless

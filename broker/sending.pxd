@@ -27,7 +27,7 @@ cdef class Sending(Taker):
     cdef Commits commits
     cdef bint is_browser
     cdef bint is_settled
-    cdef long credit
+    cdef long credit_count
     cdef bint is_attached
     cdef bint is_over
     cdef object outbox
@@ -37,6 +37,10 @@ cdef class Sending(Taker):
     cdef dict unsettled
     cdef dict unconfirmed
     cdef unsigned long long next_tag
+    # For records: how much there is of it, and whether it is to be looked at when the second is over.
+    cdef readonly unsigned char record_level
+    cdef readonly unsigned long long deliveries_out
+    cdef bint is_restless
 
     cdef bint _write_next(self, double now) except -1
     cdef int _write_chunk(self, Parcel parcel) except -1
@@ -49,5 +53,6 @@ cdef class Sending(Taker):
     cdef bint _is_dry(self, double now) except -1
     cdef int _judge(self, pn_delivery_t *delivery, double now) except -1
     cdef int _conclude(self, Entry entry, object verdict, bint shun, double now) except -1
+    cdef int _note_move(self) except -1
     cdef int _confirm(self, pn_delivery_t *delivery) except -1
     cdef int _settle_synced(self, pn_delivery_t *delivery, unsigned long long serial) except -1

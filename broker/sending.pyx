@@ -16,6 +16,7 @@ from broker.shelf cimport Fetch
 from broker.held_queue cimport Taker
 from wire.delivery cimport copy_state, is_terminal
 from wire.proton cimport ACCEPTED_STATE, pn
+from wire.records cimport recorder
 
 from collections import deque
 
@@ -107,6 +108,7 @@ cdef class Sending(Taker):
         self.is_browser = is_browser
         self.outbox = deque()
         self.unsettled, self.unconfirmed = {}, {}
+        self.record_level = held.record_level
 
     @property
     def address(self):
@@ -135,6 +137,8 @@ cdef class Sending(Taker):
         unwritten = [(<Parcel>parcel).entry for parcel in self.outbox]
         self.outbox.clear()
         self.held.drop_consumer(self)
+        if self.record_level:
+            self.held.note_change()
         self.stock.carry_out(self.held, self.held.queue.detach(self.consumer_id, unwritten, now))
         for entry in unwritten:
             self.stock.release((<Entry>entry).message)
@@ -143,6 +147,8 @@ cdef class Sending(Taker):
     cdef int take(self, Entry entry) except -1:
         """From the queue: it is this consumer's now."""
         cdef Parcel parcel = Parcel(entry)
+        if self.record_level:
+            self.held.note_change()
         self.outbox.append(parcel)
         if entry.message.body is not None:
             parcel.add(entry.message.body)
@@ -156,13 +162,13 @@ cdef class Sending(Taker):
         # A subscription is attached once it is on disk; what its consumer says before is looked at then.
         if self.is_over or not self.is_attached or self.link.is_gone:
             return 0
-        self.credit = self.link.credit_now()
+        self.credit_count = self.link.credit_now()
         while self._write_next(now):
             pass
         self._tell_credit(now)
-        if self.credit > 0 and pn.link_get_drain(self.link.raw) and self._is_dry(now):
+        if self.credit_count > 0 and pn.link_get_drain(self.link.raw) and self._is_dry(now):
             self.link.drained()
-            self.credit = 0
+            self.credit_count = 0
             self._tell_credit(now)
         return 0
 
@@ -174,6 +180,7 @@ cdef class Sending(Taker):
     cdef int on_flow_event(self) except -1:
         if not self.is_over:
             self.stock.to_pump[self] = None
+            self._note_move()
         return 0
 
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
@@ -188,12 +195,39 @@ cdef class Sending(Taker):
             return 0
         return self._judge(delivery, self.stock.now)
 
+    # For the link log
+    cdef int _note_move(self) except -1:
+        """What its consumer has may be other than a second ago."""
+        if self.record_level and not self.is_restless:
+            self.is_restless = True
+            recorder.note_restless(self)
+        return 0
+
+    def rest(self):
+        """It was looked at."""
+        self.is_restless = False
+
+    @property
+    def credit(self):
+        """Deliveries that its consumer takes now."""
+        return self.credit_count
+
+    @property
+    def unsettled_count(self):
+        """Deliveries that are complete, and have no outcome."""
+        return len(self.unsettled)
+
+    @property
+    def is_moving(self):
+        """A delivery is half written."""
+        return self.current is not None
+
     # Writing
     cdef bint _write_next(self, double now) except -1:
         """Write one chunk; False when nothing can be written now."""
         cdef Parcel parcel = self.current
         if parcel is None:
-            if not self.outbox or self.credit <= 0:
+            if not self.outbox or self.credit_count <= 0:
                 return False
             parcel = self.outbox[0]
         if parcel.ready_bytes <= REFILL_BYTES and not parcel.is_fetched():
@@ -235,7 +269,9 @@ cdef class Sending(Taker):
         cdef pn_delivery_t *delivery = self.delivery
         cdef Entry entry = self.current.entry
         self.link.finish_now()
-        self.credit -= 1
+        self.credit_count -= 1
+        self.deliveries_out += 1
+        self._note_move()
         self.current = None
         self.stock.release(entry.message)
         if self.is_settled:
@@ -281,7 +317,7 @@ cdef class Sending(Taker):
 
     cdef int _tell_credit(self, double now) except -1:
         cdef long waiting = len(self.outbox)
-        cdef long free = self.credit - waiting - (self.current is not None)
+        cdef long free = self.credit_count - waiting - (self.current is not None)
         cdef long credit = max(0, min(free, OUTBOX_DELIVERIES - waiting))
         self.stock.carry_out(self.held, self.held.queue.set_credit(self.consumer_id, credit, now))
         if free < 0 and not self.is_browser and not self.held.is_deleted:
@@ -314,6 +350,7 @@ cdef class Sending(Taker):
         if state != ACCEPTED_STATE:
             verdict, shun = _read(remote_outcome(<size_t>delivery))
         del self.unsettled[<size_t>delivery]
+        self._note_move()
         if is_settled:
             pn.delivery_settle(delivery)
         self._conclude(entry, verdict, shun, now)
@@ -322,6 +359,8 @@ cdef class Sending(Taker):
     cdef int _conclude(self, Entry entry, object verdict, bint shun, double now) except -1:
         if self.is_browser or self.held.is_deleted:
             return 0
+        if self.record_level:
+            self.held.note_change()
         return self.stock.carry_out(self.held, self.held.queue.settle(self.consumer_id, entry, verdict, now, shun))
 
     cdef int _confirm(self, pn_delivery_t *delivery) except -1:

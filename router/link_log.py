@@ -115,7 +115,7 @@ class LinkLog:
             del known[end.number]
             # Not its description, which may have in it what is to be redacted.
             cause = error.condition if error is not None else None
-            self._tell(Kind.LINK, Event.CLOSED, link=end.number, connection=number, cause=cause)
+            self._teller.tell_detached(end.number, number, cause)
 
     def on_second(self, now: float) -> None:
         """What changes all the time is told once a second."""
@@ -124,10 +124,13 @@ class LinkLog:
         self._teller.end_second()
         for end in self._recorder.take_restless():
             if isinstance(end, Taker):
+                end.rest()
                 self._tell_taker(end)
+                self._note_taker(end)
             else:
                 self._teller.is_starving(end.number, end)
         self._teller.tell_starving(self._cause_of)
+        self._teller.tell_receivers(now)
         if self._is_topology_new:
             self._is_topology_new = False
             self._compare()
@@ -140,6 +143,10 @@ class LinkLog:
             self._tell(Kind.DROP, None, link=taker.number, count=missed, cause="stalled")
         if drains:
             self._tell(Kind.CREDIT, Event.DRAIN, link=taker.number, count=drains, credit=max(0, taker.credit))
+
+    def _note_taker(self, taker: Taker) -> None:
+        if taker.group.record_level and self._is_known(taker):
+            self._teller.is_moving(taker.number, taker)
 
     def _is_known(self, end: Inlet | Taker) -> bool:
         """It was told of, and is there still."""

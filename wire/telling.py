@@ -10,6 +10,7 @@ from addressing.link_log import Event, Kind
 from wire.ended import without_words
 from wire.endpoint import Endpoint
 from wire.link import IncomingLink
+from wire.receivers import Held, Receiver, Receivers
 from wire.records import Recorder
 from wire.untold import Untold
 
@@ -29,6 +30,8 @@ class Thirsty(Protocol):
     @property
     def link(self) -> IncomingLink: ...
     @property
+    def record_level(self) -> int: ...
+    @property
     def starves(self) -> bool: ...
     def take_starved_us(self) -> int: ...
 
@@ -41,6 +44,9 @@ class Teller:
         self._untold = Untold()
         self._starving: dict[int, Any] = {}
         """By number of the link: senders have no credit, or had none. To be told of in turn."""
+        self._with_credit: set[int] = set()
+        """Numbers of links of which it was told how much they have."""
+        self._receivers = Receivers(self._tell_held)
         self.is_on = recorder.capacity > 0
 
     def tell(self, kind: Kind, event: Event | None, **columns: Any) -> None:
@@ -72,12 +78,18 @@ class Teller:
         """It is gone, and with it those of its links that still were there."""
         cause = without_words(reason)
         for link in links:
-            self.tell(Kind.LINK, Event.CLOSED, link=link, connection=connection, cause=cause)
+            self.tell_detached(link, connection, cause)
         self.tell(Kind.CONNECTION, Event.CLOSED, connection=connection, cause=cause)
 
-    # Credit
+    # Links
+    def tell_detached(self, link: int, connection: int, cause: str | None) -> None:
+        self._with_credit.discard(link)
+        self._receivers.forget(link)
+        self.tell(Kind.LINK, Event.CLOSED, link=link, connection=connection, cause=cause)
+
+    # Credit of incoming links
     def is_starving(self, link: int, end: Thirsty) -> None:
-        """Perhaps not any more: it is told of when the second is over."""
+        """It is new, or has no credit, perhaps not any more: it is told of when the second is over."""
         self._starving[link] = end
 
     def tell_starving(self, cause_of: Callable[[int, Any], str | None]) -> None:
@@ -86,15 +98,36 @@ class Teller:
             end = self._starving.pop(link)
             cause = cause_of(link, end)
             if cause is not None:
-                self.tell_credit(link, end, cause)
+                self._tell_first(link, end, cause)
                 if end.starves:
                     self._starving[link] = end
 
-    def tell_credit(self, link: int, end: Thirsty, cause: str) -> None:
+    def _tell_first(self, link: int, end: Thirsty, cause: str) -> None:
+        """Of a new one its credit is told in any case, or a list of what is there would lack it."""
+        if not self.tell_credit(link, end, cause) and link not in self._with_credit and end.record_level:
+            self.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=max(0, end.link.credit))
+        self._with_credit.add(link)
+
+    def tell_credit(self, link: int, end: Thirsty, cause: str) -> bool:
+        """Whether there was anything to be told: it had none for some time."""
         starved_us = end.take_starved_us()
-        if starved_us >= LEAST_STARVED_US:
-            said = {"credit": max(0, end.link.credit), "starved_us": starved_us, "cause": cause}
-            self.tell(Kind.CREDIT, Event.CHANGED, link=link, **said)
+        if starved_us < LEAST_STARVED_US:
+            return False
+        said = {"credit": max(0, end.link.credit), "starved_us": starved_us, "cause": cause}
+        self.tell(Kind.CREDIT, Event.CHANGED, link=link, **said)
+        return True
+
+    # Credit of outgoing links
+    def is_moving(self, link: int, end: Receiver) -> None:
+        """It is new, or something of it may have changed: it is looked at when the second is over."""
+        self._receivers.on_move(link, end)
+
+    def tell_receivers(self, now: float) -> None:
+        self._receivers.look(now, AT_ONCE)
+
+    def _tell_held(self, link: int, held: Held) -> None:
+        said = {"credit": held.credit, "unsettled_count": held.unsettled}
+        self.tell(Kind.CREDIT, Event.CHANGED, link=link, **said)
 
     # Time
     def end_second(self) -> None:

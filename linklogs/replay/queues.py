@@ -60,9 +60,7 @@ def _with_ages(depths: DataFrame, said: DataFrame) -> DataFrame:
     """A broker tells of a queue when something changes in it: where nothing does, what lies there gets older."""
     told = said.where((F.col("kind") == Kind.QUEUE.value) & F.col("depth_count").isNotNull())
     state = F.struct("depth_count", "oldest_us", "at_us")
-    # What a file opens with is what was told before.
-    changed_us = F.when(F.col("event") != Event.LIVE.value, F.col("at_us"))
-    last = told.groupBy(*KEYS).agg(F.coalesce(F.max_by(state, changed_us), F.min_by(state, "at_us")).alias("last"))
+    last = told.groupBy(*KEYS).agg(F.max_by(state, "at_us").alias("last"))
     ended = endings(said).select("node", "run", "ended_us")
     waited_us = F.greatest(F.lit(0), F.col("ended_us") - F.col("last.at_us"))
     age_us = F.when(F.col("last.depth_count") > 0, F.col("last.oldest_us") + waited_us)

@@ -9,18 +9,19 @@ import numpy
 
 from addressing.link_log_ring import KINDS
 from linklogs.writer.redacting import Redactor
-from linklogs.writer.rows import Row, format_row, parse
-from linklogs.writer.slots import SLOT_TYPE, Slots, Span, records, text_of, text_slots
+from linklogs.writer.rows import Row, format_row, rows_in
+from linklogs.writer.slots import SLOT_TYPE, Slots, Span, records, text_slots
 
 _KNOWN: Final = numpy.isin(numpy.arange(256), list(KINDS))
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """``rows`` of the text among ``slots``, in order; ``refused``: records that made no sense."""
+    """``rows`` of the text among ``slots``, in order, each with when it was told, of the monotonic clock; ``refused``:
+    records that made no sense."""
 
     slots: Slots
-    rows: list[Row]
+    rows: list[tuple[Row, int]]
     refused: int
 
 
@@ -30,12 +31,12 @@ def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> Admitted:
     unknown = int(numpy.count_nonzero(keep & ~_KNOWN[slots["kind"]]))
     if unknown:
         keep &= _KNOWN[slots["kind"]]
-    read = [parse(text_of(slots, span)) for span in spans]
-    rows = [redactor.row(row) for row in read if row is not None]
+    rows = [(redactor.row(row), head) for row, head in rows_in(slots, spans)]
     refused = unknown + len(spans) - len(rows)
+    told = [(row, int(slots["start_us"][head])) for row, head in rows]
     if not refused and not redactor.is_active:
-        return Admitted(slots, rows, 0)
-    return Admitted(_rebuilt(slots, spans, keep, read, redactor), rows, refused)
+        return Admitted(slots, told, 0)
+    return Admitted(_rebuilt(slots, spans, keep, {head: row for row, head in rows}), told, refused)
 
 
 def text_record(at_us: int, row: Row) -> Slots:
@@ -44,15 +45,15 @@ def text_record(at_us: int, row: Row) -> Slots:
 
 
 def _rebuilt(
-    slots: Slots, spans: list[Span], keep: numpy.ndarray[tuple[int], numpy.dtype[numpy.bool_]],
-    read: list[Row | None], redactor: Redactor,
-) -> Slots:  # fmt: skip
+    slots: Slots, spans: list[Span], keep: numpy.ndarray[tuple[int], numpy.dtype[numpy.bool_]], rows: dict[int, Row]
+) -> Slots:
+    """``rows``: of the text that stays, as it may be read, by the slot that begins it."""
     pieces = [numpy.empty(0, SLOT_TYPE)]
     begin = 0
-    for (head, end), row in zip(spans, read, strict=True):
+    for head, end in spans:
         pieces.append(slots[begin:head][keep[begin:head]])
-        if row is not None:
-            pieces.append(text_record(int(slots["start_us"][head]), redactor.row(row)))
+        if head in rows:
+            pieces.append(text_record(int(slots["start_us"][head]), rows[head]))
         begin = end
     pieces.append(slots[begin:][keep[begin:]])
     return numpy.concatenate(pieces)

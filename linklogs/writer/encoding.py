@@ -11,8 +11,9 @@ import pyarrow
 from addressing.link_log import DROPPED_KEY, Kind
 from addressing.link_log_ring import DELIVERY, KINDS, OUTCOMES, PARTS, TRAFFIC
 from linklogs.parquet import TOLD, batch, batch_of_rows, metadata, open_writer, same
-from linklogs.writer.rows import Row, parse
-from linklogs.writer.slots import Slots, Span, at_us, records, text_of, text_spans
+from linklogs.writer.live import as_of
+from linklogs.writer.rows import Row, rows_in
+from linklogs.writer.slots import Slots, at_us, records, text_spans
 from linklogs.writer.spool import Content, joined
 
 Numbers = numpy.ndarray[Any, Any]
@@ -38,19 +39,13 @@ def _groups(content: Content, redact: Callable[[Row], Row], began_us: int) -> It
     slots, clocks = joined(content.chunks)
     spans = text_spans(slots)
     times = at_us(slots, clocks)
-    live = [redact({**row, "at_us": began_us}) for row in content.head.live]
-    rows = live + [redact(row) for row in _text_rows(slots, times, spans)]
+    begin_us = int(at_us(slots[:1], 0)[0])
+    live = [redact({**as_of(row, begin_us), "at_us": began_us}) for row in content.head.live]
+    rows = live + [redact({**row, "at_us": int(times[head])}) for row, head in rows_in(slots, spans)]
     run = content.head.owner.run
     if told := [{**row, "run": run} for kind in TOLD for row in rows if row["kind"] == kind]:
         yield batch_of_rows(told)
     yield from _slot_groups(slots, times, records(slots, spans), run)
-
-
-def _text_rows(slots: Slots, times: Numbers, spans: list[Span]) -> Iterator[Row]:
-    for span in spans:
-        row = parse(text_of(slots, span))
-        if row is not None:
-            yield {**row, "at_us": int(times[span[0]])}
 
 
 def _slot_groups(slots: Slots, times: Numbers, mask: Numbers, run: int) -> Iterator[pyarrow.RecordBatch]:

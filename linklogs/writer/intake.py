@@ -22,10 +22,10 @@ from linklogs.writer.hourly import hour_ends_us, in_the_hour
 from linklogs.writer.live import Live
 from linklogs.writer.redacting import Redactor
 from linklogs.writer.ring import Counts, Ring, RingDamaged
-from linklogs.writer.rows import Row, parse
+from linklogs.writer.rows import Row, rows_in
 from linklogs.writer.sealed import Sealed, beyond_damaged
 from linklogs.writer.settings import Settings
-from linklogs.writer.slots import SLOT_TYPE, Slots, Span, first_of, text_of, text_spans, whole
+from linklogs.writer.slots import SLOT_TYPE, Slots, Span, first_of, text_spans, whole
 from linklogs.writer.storing import store
 
 AT_ONCE_SLOTS: Final = 1 << 16
@@ -154,9 +154,10 @@ class Intake:
     def _go_on(self, ring: Ring, counts: Counts, path: Path, content: spool.Content) -> None:
         redact = (lambda row: row) if content.head.is_redacted else self._means.redactor.row
         for row in content.head.live:
-            self._live.on_row(redact(row))
-        for row in _rows(content):
-            self._live.on_row(redact(row))
+            self._live.on_row(redact(row), 0)
+        slots, _ = spool.joined(content.chunks)
+        for row, head in rows_in(slots, text_spans(slots)):
+            self._live.on_row(redact(row), int(slots["start_us"][head]))
         self._spool = found = spool.Spool(path, content)
         self._clock_us = found.clock_us
         if found.ring > counts.written:
@@ -199,8 +200,9 @@ class Intake:
         if abs(counts.clock_us - self._clock_us) > CLOCK_SET_US:
             notes.append({"kind": Kind.NODE, "event": Event.CHANGED, "clock_us": counts.clock_us})
         if notes:
-            said = [text_record(now.utc_us - counts.clock_us, note) for note in notes]
-            self._append(gap, counts, Admitted(numpy.concatenate(said), notes, 0), now)
+            at_us = now.utc_us - counts.clock_us
+            said = numpy.concatenate([text_record(at_us, note) for note in notes])
+            self._append(gap, counts, Admitted(said, [(note, at_us) for note in notes], 0), now)
         self._clock_us = counts.clock_us
 
     def _next(self, ring: Ring, written: int) -> tuple[Slots, list[Span]]:
@@ -232,8 +234,8 @@ class Intake:
     def _append(self, ring_count: int, counts: Counts, admitted: Admitted, now: Now) -> None:
         self._current.append(ring_count, counts.clock_us, max(counts.dropped, self._current.dropped), admitted.slots)
         self._means.passing(Failpoint.SPOOLED)
-        for row in admitted.rows:
-            self._live.on_row(row)
+        for row, at_us in admitted.rows:
+            self._live.on_row(row, at_us)
         if self._filled_s is None and len(admitted.slots):
             self._filled_s = now.s
 
@@ -267,9 +269,3 @@ class Intake:
         self._spool = new
         self._filled_s = None
         self._means.passing(Failpoint.SPOOL_BEGUN)
-
-
-def _rows(content: spool.Content) -> list[Row]:
-    slots, _ = spool.joined(content.chunks)
-    read = [parse(text_of(slots, span)) for span in text_spans(slots)]
-    return [row for row in read if row is not None]

@@ -1,4 +1,7 @@
-"""What is there now, of one node? What each file opens with. Sans-IO: feed it the rows of text records, in order."""
+"""What is there now, of one node? What each file opens with. Sans-IO: feed it the rows of text records, in order.
+
+In the list a queue has no age, which would be wrong once the list is read, but CAME_US: `as_of` says how old that is.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ _KEYS: Final = {
 }
 """In the order of the list, which begins with the node."""
 
+CAME_US: Final = "came_us"
+"""No column of a record: when the oldest message came, us of the monotonic clock."""
+_LONGEST_US: Final = 2**63 - 1
 _OF_THE_MOMENT: Final = ("starved_us", "count")
 """Of what lies between two records: in the list, it would count again."""
 
@@ -31,13 +37,14 @@ class Live:
         self._node: Row = {**node, "kind": Kind.NODE, "event": Event.LIVE}
         self._rows: dict[Kind, dict[str | int, Row]] = {kind: {} for kind in _KEYS}
 
-    def on_row(self, row: Row) -> None:
+    def on_row(self, row: Row, at_us: int) -> None:
+        """``at_us``: when it was told, of the monotonic clock; of rows of such a list it does not matter."""
         kind = Kind(str(row["kind"]))
         if kind is Kind.NODE:
             # That it ended is the last that is heard of it.
             self._node |= _lasting(row) if row.get("event") != Event.CLOSED else {}
         elif kind in _KEYS and (key := row.get(_KEYS[kind])) is not None:
-            self._on_thing(kind, key, row)
+            self._on_thing(kind, key, _with_time(row, at_us))
 
     def rows(self, clock_us: int, dropped: int) -> list[Row]:
         """``clock_us``: what UTC is ahead of the monotonic clock. ``dropped``: records ever, for want of room."""
@@ -51,7 +58,11 @@ class Live:
             case Event.OPENED | Event.LIVE:
                 self._rows[kind][key] = _lasting(row)
             case Event.CHANGED:
-                self._rows[kind][key] = self._rows[kind].get(key, {}) | _lasting(row)
+                before = self._rows[kind].get(key, {})
+                if "depth_count" in row:
+                    # An empty queue has no age, and says none.
+                    before.pop(CAME_US, None)
+                self._rows[kind][key] = before | _lasting(row)
 
     def _close(self, kind: Kind, key: str | int) -> None:
         self._rows[kind].pop(key, None)
@@ -60,6 +71,21 @@ class Live:
         elif kind is Kind.CONNECTION:
             for link in [link for link, row in self._rows[Kind.LINK].items() if row.get("connection") == key]:
                 self._close(Kind.LINK, link)
+
+
+def as_of(row: Row, at_us: int) -> Row:
+    """A row of the list as it was at ``at_us`` of the monotonic clock."""
+    if CAME_US not in row:
+        return row
+    age_us = min(max(0, at_us - int(row[CAME_US])), _LONGEST_US)
+    return {name: value for name, value in row.items() if name != CAME_US} | {"oldest_us": age_us}
+
+
+def _with_time(row: Row, at_us: int) -> Row:
+    if "oldest_us" not in row:
+        return row
+    age_us = int(row["oldest_us"])
+    return {name: value for name, value in row.items() if name != "oldest_us"} | {CAME_US: at_us - age_us}
 
 
 def _lasting(row: Row) -> Row:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any, Final
 
 from addressing.link_log import COLUMNS, Kind
+from linklogs.writer.slots import Slots, Span, text_of
 
 Row = dict[str, str | int]
 
@@ -23,6 +25,14 @@ def parse(data: bytes) -> Row | None:
     if not isinstance(found, dict) or not _is_known(found.get("kind")):
         return None
     return {name: value for name, value in found.items() if _fits(value, _TYPES.get(name))}
+
+
+def rows_in(slots: Slots, spans: list[Span]) -> Iterator[tuple[Row, int]]:
+    """Of the text among ``slots``, each with the slot that begins it. What `parse` makes nothing of is left out."""
+    for span in spans:
+        row = parse(text_of(slots, span))
+        if row is not None:
+            yield row, span[0]
 
 
 def format_row(row: Row) -> bytes:

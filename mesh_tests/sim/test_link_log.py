@@ -40,6 +40,14 @@ def told(ring: Ring, kind: str) -> list[dict[str, Any]]:
     return [row for row in ring.take()[1] if row["kind"] == kind]
 
 
+def waits(ring: Ring) -> list[dict[str, Any]]:
+    return [row for row in told(ring, "credit") if "starved_us" in row]
+
+
+def drains(ring: Ring) -> list[dict[str, Any]]:
+    return [row for row in told(ring, "credit") if row["event"] == "drain"]
+
+
 def test_a_client_is_told_of_once_it_says_who_it_is_and_when_it_goes(ring: Ring):
     mesh = router(ring)
     client = mesh.client("r1")
@@ -189,7 +197,7 @@ def test_how_long_a_producer_had_no_credit_is_told_with_who_is_to_blame(ring: Ri
     receiver = mesh.client("r1").receiver("rpc")
     mesh.run_until(lambda: sender.link.credit > 0)
     mesh.tell_second("r1")
-    (lonely,) = told(ring, "credit")
+    (lonely,) = waits(ring)
     assert 450_000 <= lonely["starved_us"] <= 600_000
     assert lonely["credit"] > 0
     receiver.tops_up = False
@@ -204,7 +212,7 @@ def test_how_long_a_producer_had_no_credit_is_told_with_who_is_to_blame(ring: Ri
     mesh.flush()
     mesh.run_until(lambda: sender.link.credit > 0)
     mesh.tell_second("r1")
-    (starved,) = told(ring, "credit")
+    (starved,) = waits(ring)
     assert starved["cause"] == "takers"
     assert 900_000 <= starved["starved_us"] <= 1_200_000
 
@@ -217,9 +225,69 @@ def test_a_producer_without_a_consumer_starves_for_want_of_a_taker(ring: Ring):
     mesh.run(3.0)
     mesh.tell_second("r1")
     assert sender.link.credit == 0
-    (starved,) = told(ring, "credit")
+    (starved,) = waits(ring)
     assert (starved["credit"], starved["cause"]) == (0, "no_taker")
     assert 2_500_000 <= starved["starved_us"] <= 3_100_000
+
+
+def seconds(mesh: SimMesh, count: int) -> None:
+    for _ in range(count):
+        mesh.run(1.0)
+        mesh.tell_second("r1")
+
+
+def held(ring: Ring) -> list[tuple[int, int | None]]:
+    return [(row["credit"], row.get("unsettled_count")) for row in told(ring, "credit")]
+
+
+def test_what_each_new_link_has_of_credit_is_told_once_though_it_never_lacked_any(ring: Ring):
+    mesh = router(ring)
+    receiver = mesh.client("r1").receiver("rpc")
+    mesh.run(1.0)
+    mesh.tell_second("r1")
+    assert held(ring) == [(receiver.link.credit, 0)]
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(0.5)
+    ring.take()
+    mesh.tell_second("r1")
+    assert held(ring) == [(sender.link.credit, None)]
+    seconds(mesh, 20)
+    assert held(ring) == []
+
+
+def test_deliveries_that_a_consumer_keeps_without_an_outcome_are_told_until_it_goes_on(ring: Ring):
+    mesh = router(ring)
+    receiver = mesh.client("r1").receiver("rpc", credit=5)
+    receiver.tops_up = receiver.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(0.1)
+    mesh.tell_second("r1")
+    ring.take()
+    for _ in range(3):
+        mesh.send(sender, b"x")
+    seconds(mesh, 9)
+    assert held(ring) == []
+    seconds(mesh, 3)
+    assert held(ring) == [(2, 3)]
+    seconds(mesh, 30)
+    assert held(ring) == []
+    receiver.settle()
+    mesh.flush()
+    seconds(mesh, 1)
+    assert held(ring) == [(2, 0)]
+
+
+def test_a_consumer_that_is_at_work_is_not_told_of_again(ring: Ring):
+    mesh = router(ring)
+    mesh.client("r1").receiver("rpc")
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(0.5)
+    seconds(mesh, 1)
+    ring.take()
+    for _ in range(30):
+        mesh.send(sender, b"x")
+        seconds(mesh, 1)
+    assert [row for row in told(ring, "credit") if "unsettled_count" in row] == []
 
 
 def test_copies_that_a_consumer_without_credit_misses_are_told(ring: Ring):
@@ -255,17 +323,17 @@ def test_how_often_a_consumer_asked_for_a_drain_is_told(ring: Ring):
         mesh.flush()
     mesh.run(0.1)
     mesh.tell_second("r1")
-    (drain,) = told(ring, "credit")
+    (drain,) = drains(ring)
     assert (drain["event"], drain["count"], drain["credit"]) == ("drain", 3, 0)
     assert links[drain["link"]]["role"] == "consumer"
     other.link.request_drain(10)
     mesh.run(1.0)
     mesh.tell_second("r1")
-    (drain,) = told(ring, "credit")
+    (drain,) = drains(ring)
     assert drain["count"] == 1
     mesh.run(1.0)
     mesh.tell_second("r1")
-    assert told(ring, "credit") == []
+    assert drains(ring) == []
 
 
 def test_a_drain_of_a_consumer_that_leaves_in_the_same_second_is_told_before_it_goes(ring: Ring):
@@ -390,7 +458,7 @@ def live_after(rows: list[dict[str, Any]]) -> dict[str, set[Any]]:
     """What a reader takes to be there, by kind."""
     live = Live({})
     for row in rows:
-        live.on_row(row)
+        live.on_row(row, 0)
     found: dict[str, set[Any]] = {}
     for row in live.rows(0, 0)[1:]:
         found.setdefault(str(row["kind"]), set()).add(row[str(row["kind"])])

@@ -184,6 +184,8 @@ cdef class Taker(DeliveryOwner):
     cdef readonly unsigned long long copies_missed
     # Of those, what was recorded.
     cdef unsigned long long copies_told
+    # For records: to be looked at when the second is over.
+    cdef bint is_restless
     # Its receiver has asked for a drain; how often since that was recorded.
     cdef bint is_asked
     cdef unsigned int drains
@@ -202,6 +204,8 @@ cdef class Taker(DeliveryOwner):
     cdef bint _let_go(self, Carrier carrier) except -1
     cdef int _note_written_in_session(self) except -1
     cdef int miss(self) except -1
+    cdef int note_move(self) except -1
+    cdef int note_restless(self) except -1
     cdef int note_drain(self, bint has_more) except -1
     cdef int set_credit(self, int credit) except -1
     cdef int sync(self) except -1

@@ -540,6 +540,7 @@ cdef class Taker(DeliveryOwner):
         self.max_message_bytes = link.remote_max_message_bytes
         recorder.note(self, True, None)
         link.owner = self
+        self.note_move()
         self.note_drain(True)
 
     # Events
@@ -557,15 +558,29 @@ cdef class Taker(DeliveryOwner):
     cdef int on_flow_event(self) except -1:
         cdef int credit = self.credit_count
         self.sync()
+        self.note_move()
         self.note_drain(self.credit_count > credit)
         return self.group.on_credit(self)
+
+    cdef int note_move(self) except -1:
+        """What its receiver has may be other than a second ago."""
+        return self.note_restless() if self.group.record_level else 0
+
+    cdef int note_restless(self) except -1:
+        if not self.is_restless:
+            self.is_restless = True
+            recorder.note_restless(self)
+        return 0
+
+    def rest(self):
+        """It was looked at."""
+        self.is_restless = False
 
     cdef int note_drain(self, bint has_more) except -1:
         """Its receiver asked for what there is, and for the rest of its credit, perhaps. [2.6.7]"""
         cdef bint is_asked = self.credit_count > 0 and pn.link_get_drain(self.link.raw)
         if is_asked and (has_more or not self.is_asked):
-            if not self.drains:
-                recorder.note_restless(self)
+            self.note_restless()
             self.drains += 1
         self.is_asked = is_asked
         return 0
@@ -604,6 +619,7 @@ cdef class Taker(DeliveryOwner):
         self.newest = carrier
         self.unsettled_count += 1
         self.moving = carrier
+        self.note_move()
         return self.set_credit(self.credit_count - 1)
 
     cdef int drop(self, Carrier carrier) except -1:
@@ -621,6 +637,7 @@ cdef class Taker(DeliveryOwner):
         self.unsettled_count -= 1
         if self.moving is carrier:
             self.moving = None
+        self.note_move()
         return _end(carrier)
 
     def abandon(self):
@@ -687,8 +704,7 @@ cdef class Taker(DeliveryOwner):
 
     cdef int miss(self) except -1:
         """A copy goes out without it."""
-        if self.copies_missed == self.copies_told:
-            recorder.note_restless(self)
+        self.note_restless()
         self.copies_missed += 1
         return 0
 

@@ -15,7 +15,7 @@ from broker.link_log import ROUTER
 from mesh_tests.rings import Record, Ring
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Rig, topology_with
-from wire.delivery import ACCEPTED, rejected
+from wire.delivery import ACCEPTED, RELEASED, rejected
 from wire.endpoint import Peer
 from wire.records import record
 from wire.tls import Role
@@ -276,6 +276,10 @@ def credits_of(rig: Rig, ring: Ring) -> list[dict[str, Any]]:
     return [row for row in ring.take()[1] if row["kind"] == "credit"]
 
 
+def waits_of(rig: Rig, ring: Ring) -> list[dict[str, Any]]:
+    return [row for row in credits_of(rig, ring) if "starved_us" in row]
+
+
 def drops_of(rig: Rig, ring: Ring) -> list[tuple[int, str]]:
     rig.node.on_second(rig.now)
     return [(row["count"], row["cause"]) for row in ring.take()[1] if row["kind"] == "drop"]
@@ -312,6 +316,48 @@ def test_what_was_refused_and_is_not_told_yet_is_told_when_the_link_ends(small: 
     assert drops_of(small, ring) == [(2, "full_queue")]
 
 
+def test_what_each_new_link_has_of_credit_is_told_once_though_it_never_lacked_any(rig: Rig, ring: Ring):
+    producer = rig.client().producer("plain")
+    consumer = rig.client("other").consumer("plain", credit=7)
+    said = [(row["credit"], row.get("unsettled_count")) for row in credits_of(rig, ring)]
+    assert said == [(7, 0), (producer.link.credit, None)] or said == [(producer.link.credit, None), (7, 0)]
+    assert consumer.received == []
+    rig.advance(20.0)
+    assert credits_of(rig, ring) == []
+
+
+def seconds(rig: Rig, count: int) -> None:
+    for _ in range(count):
+        rig.advance(1.0)
+        rig.node.on_second(rig.now)
+
+
+def test_deliveries_that_a_consumer_keeps_are_told_of_its_link_and_of_the_queue(rig: Rig, ring: Ring):
+    producer = rig.client().producer("plain")
+    consumer = rig.client("other").consumer("plain", credit=5)
+    seconds(rig, 1)
+    ring.take()
+    for _ in range(8):
+        producer.send(b"x")
+    seconds(rig, 13)
+    rows = ring.take()[1]
+    assert [(row["credit"], row["unsettled_count"]) for row in rows if row["kind"] == "credit"] == [(0, 5)]
+    depths = [(row["depth_count"], row["acquired_count"]) for row in rows if row["kind"] == "queue"]
+    assert depths[-1] == (8, 5)
+    consumer.received[0].give(RELEASED)
+    seconds(rig, 1)
+    rows = ring.take()[1]
+    assert [(row["credit"], row["unsettled_count"]) for row in rows if row["kind"] == "credit"] == [(0, 0)]
+    depths = [(row["depth_count"], row["acquired_count"]) for row in rows if row["kind"] == "queue"]
+    assert depths == [(8, 4)]
+    consumer.link.grant(1)
+    seconds(rig, 1)
+    consumer.detach()
+    seconds(rig, 1)
+    depths = [(row["depth_count"], row["acquired_count"]) for row in ring.take()[1] if row["kind"] == "queue"]
+    assert depths == [(8, 5), (8, 0)]
+
+
 def test_a_producer_of_a_full_queue_waits_for_it_until_there_is_room(tmp_path: Path, ring: Ring):
     rig = Rig(
         tmp_path / "data", topology_with({"small": {"type": "queue", "max_messages": 4}}), record(ring.memory, "full")
@@ -321,7 +367,7 @@ def test_a_producer_of_a_full_queue_waits_for_it_until_there_is_room(tmp_path: P
         producer.send(b"x")
     credits_of(rig, ring)
     rig.advance(2.0)
-    (waits,) = credits_of(rig, ring)
+    (waits,) = waits_of(rig, ring)
     assert (waits["credit"], waits["cause"]) == (0, "full_queue")
     assert 1_900_000 <= waits["starved_us"] <= 2_100_000
     rig.advance(0.5)
@@ -329,12 +375,12 @@ def test_a_producer_of_a_full_queue_waits_for_it_until_there_is_room(tmp_path: P
         received.give(ACCEPTED)
     rig.run()
     rig.advance(0.5)
-    (over,) = credits_of(rig, ring)
+    (over,) = waits_of(rig, ring)
     assert over["cause"] == "full_queue"
     assert over["credit"] == producer.link.credit > 0
     assert 400_000 <= over["starved_us"] <= 700_000
     rig.advance(2.0)
-    assert credits_of(rig, ring) == []
+    assert waits_of(rig, ring) == []
     rig.store.close()
 
 
@@ -345,7 +391,7 @@ def test_a_producer_whose_messages_are_not_on_disk_yet_waits_for_the_disk(rig: R
         producer.send(b"x")
     credits_of(rig, ring)
     rig.now += 3.0
-    (waits,) = credits_of(rig, ring)
+    (waits,) = waits_of(rig, ring)
     assert waits["cause"] == "disk"
     assert 2_900_000 <= waits["starved_us"] <= 3_100_000
     rig.is_disk_held = False

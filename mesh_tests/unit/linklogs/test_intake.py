@@ -267,6 +267,33 @@ def test_every_file_opens_with_what_is_live(host: Host) -> None:
     assert [row["kind"] for row in third if row.get("event") == "live"] == ["node"]
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_file_opens_with_the_age_that_messages_in_a_queue_have_then(host: Host, is_killed: bool) -> None:
+    node = host.node()
+    node.text(START, kind="queue", event="opened", queue=1, address="orders")
+    node.text(START + 7, kind="queue", event="changed", queue=1, depth_count=3, depth_bytes=9, oldest_us=2)
+    host.step()
+    # Ages are by a clock that nobody sets.
+    node.set_clock(CLOCK - 50_000_000)
+    host.step()
+    if is_killed:
+        host.stop()
+        host.step()
+    host.step(after_s=61)
+    for seconds in (100, 4000):
+        node.delivery(1, START + seconds * 1_000_000, took_us=5)
+        host.step()
+        host.step(after_s=61)
+    host.finish()
+    first, *rest = ([row for row in rows_of(path) if row["kind"] == "queue"] for path in host.files())
+    assert [row["event"] for row in first] == ["opened", "changed"]
+    queue = {"kind": "queue", "event": "live", "run": RUN, "queue": 1, "address": "orders", "depth_count": 3}
+    assert rest == [
+        [queue | {"depth_bytes": 9, "at_us": RUN + 50_000_005, "oldest_us": 100_000_000}],
+        [queue | {"depth_bytes": 9, "at_us": RUN + 3_950_000_005, "oldest_us": 4_000_000_000}],
+    ]
+
+
 def test_what_is_live_outlives_the_writer(host: Host) -> None:
     node = host.node()
     node.text(**LINK)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from linklogs.writer.live import Live
+import pytest
+
+from linklogs.writer.live import Live, as_of
 from linklogs.writer.rows import Row
 
 
@@ -10,15 +12,15 @@ def live_after(*rows: Row) -> list[Row]:
     """Without the node."""
     live = Live({"role": "router"})
     for row in rows:
-        live.on_row(row)
+        live.on_row(row, 0)
     return live.rows(5, 0)[1:]
 
 
 def test_the_node_comes_first_with_its_clock_and_what_it_lost() -> None:
     live = Live({"role": "router", "version": "1"})
-    live.on_row({"kind": "link", "event": "opened", "link": 1})
-    live.on_row({"kind": "node", "event": "opened", "topology": "abc"})
-    live.on_row({"kind": "node", "event": "lost", "count": 7})
+    live.on_row({"kind": "link", "event": "opened", "link": 1}, 0)
+    live.on_row({"kind": "node", "event": "opened", "topology": "abc"}, 0)
+    live.on_row({"kind": "node", "event": "lost", "count": 7}, 0)
     assert live.rows(5, 9)[0] == {
         "kind": "node", "event": "live", "role": "router", "version": "1", "topology": "abc", "clock_us": 5, "count": 9,
     }  # fmt: skip
@@ -44,6 +46,31 @@ def test_a_change_keeps_the_columns_that_it_does_not_name() -> None:
     queue: Row = {"kind": "queue", "event": "opened", "queue": 1, "address": "orders", "depth_count": 0}
     deeper: Row = {"kind": "queue", "event": "changed", "queue": 1, "depth_count": 9}
     assert live_after(queue, deeper) == [queue | {"event": "live", "depth_count": 9}]
+
+
+def test_what_waits_in_a_queue_gets_older_though_nobody_tells_so() -> None:
+    live = Live({})
+    live.on_row({"kind": "queue", "event": "opened", "queue": 1, "address": "orders"}, 50)
+    live.on_row({"kind": "queue", "event": "changed", "queue": 1, "depth_count": 2, "oldest_us": 30}, 100)
+    _, queue = live.rows(0, 0)
+    assert as_of(queue, 170)["oldest_us"] == 100
+    heard_again = Live({})
+    heard_again.on_row(queue, 0)
+    assert as_of(heard_again.rows(0, 0)[1], 270)["oldest_us"] == 200
+
+
+def test_a_queue_that_is_empty_again_has_no_age() -> None:
+    live = Live({})
+    live.on_row({"kind": "queue", "event": "changed", "queue": 1, "depth_count": 2, "oldest_us": 30}, 100)
+    live.on_row({"kind": "queue", "event": "changed", "queue": 1, "depth_count": 0}, 120)
+    assert as_of(live.rows(0, 0)[1], 170) == {"kind": "queue", "event": "live", "queue": 1, "depth_count": 0}
+
+
+@pytest.mark.parametrize(("came_us", "at_us"), [(2**64, 0), (0, -(2**63)), (-(2**63), 2**63 - 1)])
+def test_an_age_that_cannot_be_still_fits_its_column(came_us: int, at_us: int) -> None:
+    live = Live({})
+    live.on_row({"kind": "queue", "event": "changed", "queue": 1, "depth_count": 1, "oldest_us": 0}, came_us)
+    assert 0 <= int(as_of(live.rows(0, 0)[1], at_us)["oldest_us"]) < 2**63
 
 
 def test_what_opens_again_has_nothing_of_before() -> None:
@@ -79,9 +106,9 @@ def test_rows_without_the_number_of_what_they_tell_of_change_nothing() -> None:
 
 def test_a_list_that_is_heard_again_is_the_same_list() -> None:
     first = Live({"role": "router"})
-    first.on_row({"kind": "link", "event": "opened", "link": 1, "address": "a"})
-    first.on_row({"kind": "credit", "event": "changed", "link": 1, "credit": 1})
+    first.on_row({"kind": "link", "event": "opened", "link": 1, "address": "a"}, 0)
+    first.on_row({"kind": "credit", "event": "changed", "link": 1, "credit": 1}, 0)
     second = Live({})
     for row in first.rows(5, 9):
-        second.on_row(row)
+        second.on_row(row, 0)
     assert second.rows(5, 9) == first.rows(5, 9)

@@ -226,7 +226,7 @@ def test_however_often_there_is_no_room_its_reader_knows_in_the_end_what_is_ther
         found = ring.take()[1]
         told.extend(found)
         for each in found:
-            reader.on_row(each)
+            reader.on_row(each, 0)
 
     for _ in range(600):
         node.step()
