@@ -10,6 +10,18 @@ from typing import BinaryIO
 
 FILE_MODE = 0o640
 DIRECTORY_MODE = 0o750
+OTHERS = 0o027
+"""What nobody but owner and group may."""
+
+
+@contextmanager
+def kept_private() -> Iterator[None]:
+    """What this process makes meanwhile, by whatever library, is so; what was there stays as it is."""
+    before = os.umask(OTHERS)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def make_directories(path: Path) -> None:

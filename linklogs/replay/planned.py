@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from linklogs.moments import Span
-from linklogs.replay import credit, endings, neighbors, paths, queues, runs, sharing, traffic
+from linklogs.replay import credit, endings, neighbors, paths, queues, runs, sharing, traffic, unsettled
 from linklogs.replay.columns import like, touches, within
 from linklogs.replay.levels import LEVELS
 from linklogs.replay.presence import WAS_THERE, marked
@@ -84,6 +84,7 @@ class Shared:
             "credit_by_window": lambda: credit.starved_by_window(
                 self._of_links(), self._wanted_links(), self.window_us
             ),
+            "unsettled": lambda: unsettled.unsettled(self.said, self._wanted_links(), self.span),
             "queues": lambda: queues.in_all(
                 self._until(), traffic.flows(self.in_all), self._queues(), self.span.from_us
             ),

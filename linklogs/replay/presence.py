@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from linklogs.moments import Span
 from linklogs.replay.columns import touches
+from linklogs.replay.endings import CRASHED, endings
 
 WAS_THERE = "was_there"
 
 
 def marked(things: DataFrame, said: DataFrame, span: Span) -> DataFrame:
-    """With WAS_THERE. Nobody told of the end of what a crashed node had: it ends when that node is there again."""
+    """With WAS_THERE. Of the end of what its node had when that ended nobody told: it ended with a node that says so,
+    with one that crashed when that is there again."""
     if span.is_all:
         return things.withColumn(WAS_THERE, F.lit(True))
-    ends = F.coalesce("closed_us", "next_us")
+    ends = F.coalesce("closed_us", "over_us")
     begins = F.coalesce("opened_us", F.lit(0))
-    known = things.join(F.broadcast(_next(said)), ["node", "run"], "left")
-    return known.withColumn(WAS_THERE, touches(begins, ends, span)).drop("next_us")
+    known = things.join(F.broadcast(_over(said)), ["node", "run"], "left")
+    return known.withColumn(WAS_THERE, touches(begins, ends, span)).drop("over_us")
 
 
-def _next(said: DataFrame) -> DataFrame:
-    """Of each run when the next one of the node began."""
-    begun = said.groupBy("node", "run").agg(F.min("at_us").alias("begun_us"))
-    next_us = F.lead("begun_us").over(Window.partitionBy("node").orderBy("run"))
-    return begun.select("node", "run", next_us.alias("next_us"))
+def _over(said: DataFrame) -> DataFrame:
+    """Of each run when it was over for certain; null of the last one of a node that said nothing of its end."""
+    told_us = F.when(F.col("ending") != CRASHED, F.col("ended_us"))
+    return endings(said).select("node", "run", F.coalesce(told_us, "next_us").alias("over_us"))

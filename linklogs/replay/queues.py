@@ -51,6 +51,8 @@ def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
         F.max("depth_count").alias("most_messages"),
         F.max_by("depth_count", "at_us").alias("last_messages"),
         F.max("depth_bytes").alias("most_bytes"),
+        F.max("acquired_count").alias("most_acquired"),
+        F.max_by("acquired_count", "at_us").alias("last_acquired"),
         F.max("oldest_us").alias("oldest_us"),
         F.max_by("oldest_us", "at_us").alias("last_oldest_us"),
     )

@@ -1,4 +1,4 @@
-"""`amqpmesh linklogs write|compact|pack|generate`"""
+"""`amqpmesh linklogs write|compact|pack|hash|generate`"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from addressing.link_log import PERSONAL_COLUMNS
 from mesh.options import output_options, topology_option
 from mesh.output import Output
 from mesh.units import COUNT, DURATION
@@ -69,6 +70,28 @@ def pack(directory: Path, out: Output) -> None:
     from mesh.link_logs.packed import pack_and_tell
 
     pack_and_tell(directory, out)
+
+
+@command.command("hash", context_settings={"show_default": True})
+@topology_option
+@click.option("--column", type=click.Choice(PERSONAL_COLUMNS), default="address", help="What the values are.")
+@click.argument("values", metavar="VALUE...", nargs=-1, required=True)
+@output_options
+def hash_them(topology_path: Path | None, column: str, values: tuple[str, ...], out: Output) -> None:
+    """Print what link logs with `redact` have in place of each VALUE: one hash a line.
+
+    So whoever has the key finds an address or a user in a report of such logs, and nobody else does.
+
+    \b
+    Examples:
+      amqpmesh linklogs hash orders
+      amqpmesh linklogs hash --column user alice bob
+      amqpmesh report linklogs --out report --address "$(amqpmesh linklogs hash orders)"
+    """
+    from mesh.link_logs.hashed import hash_and_tell
+    from mesh.topology_file import load_topology
+
+    hash_and_tell(load_topology(topology_path), column, values, out)
 
 
 @command.command("generate", context_settings={"show_default": True})

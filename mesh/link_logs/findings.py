@@ -135,6 +135,20 @@ def starved(summary: Summary) -> Iterator[Finding]:
         )
 
 
+def unsettled(summary: Summary) -> Iterator[Finding]:
+    rows = [row for row in summary.rows("unsettled") if row["role"] == "consumer" and not _is_of_mesh(row)]
+    for row in sorted(rows, key=lambda row: -row["held_us"])[:EACH]:
+        if row["longest_us"] < LEAST_HELD_S * US_PER_S:
+            continue
+        yield Finding(
+            0.38,
+            f"{_who(row)} at {row['node']} kept {row['most_unsettled']:,} deliveries of {row['address']} without an "
+            f"outcome for {words.duration(row['longest_us'])}; {row['last_unsettled']:,} at last",
+            "See whether it still works: what it keeps goes to others once its connection ends. "
+            "One that takes long for a message needs no more credit than it works on at once.",
+        )
+
+
 def aging(summary: Summary) -> Iterator[Finding]:
     for row in sorted(summary.rows("queues"), key=lambda row: -(row["oldest_us"] or 0))[:EACH]:
         if (row["oldest_us"] or 0) < OLD_S * US_PER_S or not row["most_messages"]:
@@ -250,6 +264,7 @@ CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
     outages,
     refused,
     starved,
+    unsettled,
     aging,
     uneven,
     detours,
@@ -266,6 +281,7 @@ RIGHT_US = 50_000
 """By less no clock is corrected."""
 LEAST_SHARE = 0.001
 LEAST_WAIT_S = 1
+LEAST_HELD_S = 60
 OLD_S = 60
 UNEVEN = 1.5
 TAIL = 20

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from linklogs.moments import Span
+from linklogs.private_files import kept_private
 from linklogs.result import NoTables, Result, read_result, read_table
 from linklogs.writing import ordered, write
 from mesh.failure import CommandFailed
@@ -25,10 +26,11 @@ def run(directory: Path, folder: Path, tz: ZoneInfo, out: Output) -> int:
         tables = {name: ordered(read_table(directory, name)) for name in result.tables}
     except NoTables as error:
         raise CommandFailed(str(error), fix="docs/how-to/cluster.md says how to make them") from None
-    prepare(folder)
-    for name, table in tables.items():
-        write(table, folder / "tables", name, tz)
-    done = made(_summary(result, tables, folder, tz))
+    with kept_private():
+        prepare(folder)
+        for name, table in tables.items():
+            write(table, folder / "tables", name, tz)
+        done = made(_summary(result, tables, folder, tz))
     tell(done.summary, done.findings, out)
     return 0
 

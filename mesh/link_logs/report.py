@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from linklogs.finding import NoLogs
 from linklogs.holding import held
+from linklogs.private_files import kept_private
 from linklogs.writing import ordered, write
 from mesh.failure import CommandFailed
 from mesh.link_logs.java import require_spark
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from linklogs.reading import Logs
     from linklogs.replay.run import Tables
 
-STEPS = 34
+STEPS = 35
 """To look, to start Spark, to read, a table each, and the page."""
 
 
@@ -46,7 +47,8 @@ def make(order: Order, out: Output) -> Made:
     """In the folder of ``order``. Raise CommandFailed where nothing can be read, or Spark cannot be had."""
     require_spark()
     try:
-        with progress(out, STEPS) as step, held(order.logs):
+        # Pages and tables name users and addresses, as the logs do.
+        with progress(out, STEPS) as step, held(order.logs), kept_private():
             summary = _report(order, step, out)
             step("write the page")
             return made(summary)

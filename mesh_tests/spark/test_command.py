@@ -3,12 +3,14 @@
 import csv
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from linklogs.private_files import DIRECTORY_MODE, FILE_MODE
 from mesh.exit_codes import ExitCode
 from mesh_tests.installed import require
 from mesh_tests.link_logs import line
@@ -41,6 +43,8 @@ def test_a_report_has_a_page_a_summary_and_tables(tmp_path: Path) -> None:
     with (out / "tables" / "mesh.csv").open(newline="") as file:
         assert [(row["side"], row["messages"]) for row in csv.DictReader(file)] == [("in", "60"), ("out", "60")]
     assert {path.stem for path in (out / "tables").glob("*.parquet")} == set(told["tables"])
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in out.rglob("*")}
+    assert {oct(mode) for mode in modes} == {oct(FILE_MODE), oct(DIRECTORY_MODE)}
 
 
 @pytest.mark.timeout(300)

@@ -72,6 +72,19 @@ def test_what_a_crashed_node_had_is_gone_when_it_is_there_again(
     assert rows(tables["takers"], "run", "link") == links
 
 
+@pytest.mark.parametrize("cause", ["stopped", "failed"])
+def test_what_a_node_had_that_told_of_its_end_is_gone_with_it(spark: SparkSession, tmp_path: Path, cause: str) -> None:
+    end = at({"kind": "node", "event": "closed", "cause": cause}, 50)
+    queue = at({"kind": "queue", "event": "opened", "queue": 7, "address": "a"}, 0)
+    depth = at({**queue, "event": "changed", "depth_count": 3, "depth_bytes": 3, "oldest_us": 0}, 1)
+    write(tmp_path, "b1", [node("broker"), connection(1, "client"), taker(1), queue, depth, end])
+    write(tmp_path, "r1", [node(), connection(1, "client"), taker(1), delivery(150, 0, 1)])
+    tables = of_time(spark, tmp_path).by_name
+    for name in ("links", "connections"):
+        assert rows(tables[name], "node") == {("r1",)}, name
+    assert tables["queues"].count() == 0
+
+
 def test_connections_and_peers_are_those_of_the_time(spark: SparkSession, tmp_path: Path) -> None:
     each = [connection(number, "client", container="app") for number in (1, 2, 3)]
     write(tmp_path, "r1", [node(), *each, closed(each[0], 50), closed(each[1], 150), closed(each[2], 250)])

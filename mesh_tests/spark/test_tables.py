@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from linklogs.replay import planned
 from linklogs.writing import ordered
 from mesh_tests.link_logs import RUN, START_US, S, connection, delivery, link, node, write
 from mesh_tests.spark.reports import only, report, rows
@@ -52,8 +53,10 @@ def test_a_queue_has_its_depth_its_age_and_what_went_through_it(spark: SparkSess
         [
             node("broker"),
             at(0, "queue", event="opened", queue=7, address="work"),
-            at(3, "queue", event="changed", queue=7, depth_count=5, depth_bytes=500, oldest_us=2 * S),
-            at(12, "queue", event="changed", queue=7, depth_count=2, depth_bytes=200, oldest_us=9 * S),
+            at(3, "queue", event="changed", queue=7, depth_count=5, depth_bytes=500, oldest_us=2 * S, acquired_count=4),
+            at(
+                12, "queue", event="changed", queue=7, depth_count=2, depth_bytes=200, oldest_us=9 * S, acquired_count=1
+            ),
             at(2, "message", event="enqueued", queue=7, count=6, size_bytes=600, took_us=0),
             at(11, "message", event="dequeued", queue=7, count=3, size_bytes=300, took_us=8 * S),
             at(12, "message", event="expired", queue=7, count=1, size_bytes=100, took_us=10 * S),
@@ -63,6 +66,7 @@ def test_a_queue_has_its_depth_its_age_and_what_went_through_it(spark: SparkSess
     tables = report(spark, tmp_path).by_name
     row = only(tables["queues"])
     assert (row.address, row.most_messages, row.last_messages, row.oldest_us) == ("work", 5, 2, 9 * S)
+    assert (row.most_acquired, row.last_acquired) == (4, 1)
     assert (row.enqueued, row.dequeued, row.expired, row.dead_lettered, row.removed) == (6, 3, 1, 0, 2)
     assert row.longest_wait_us == 8 * S
     over_time = {(row.window.second, row.most_messages, row.dequeued) for row in tables["queues_by_window"].collect()}
@@ -197,6 +201,25 @@ def test_cheapest_paths_may_be_handed_in_and_another_of_the_same_cost_is_no_deto
     assert (row.cheapest, row.is_detour) == ("r1>r3", is_detour)
 
 
+def test_a_circuit_is_told_once_though_each_router_on_its_way_has_a_link_of_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    facts = {"address": "a", "ingress": "r1", "egress": "r3", "path": "r1>r2>r3", "connection": 2}
+    for name, way in (("r1", "outgoing"), ("r2", "outgoing"), ("r3", "incoming")):
+        moved = (delivery(second, 1, 2) if way == "outgoing" else delivery(second, 2, 1) for second in range(3))
+        told = [connection(2, "router"), link(2, "circuit", way, **facts), *moved]
+        write(tmp_path, name, [*PRODUCER, *told])
+    assert rows(report(spark, tmp_path).by_name["circuits"], "node", "messages") == {("r1", 3)}
+
+
+def test_the_cheapest_path_of_a_circuit_is_the_last_that_there_was(spark: SparkSession, tmp_path: Path) -> None:
+    circuit_logs(tmp_path, "r1>r3", "r1>r2>r3")
+    over = at(9, "path", event="closed", egress="r3")
+    write(tmp_path, "r1", [node(), over], name="1-1")
+    row = only(report(spark, tmp_path).by_name["circuits"])
+    assert (row.cheapest, row.cheapest_cost) == ("r1>r2>r3", 2)
+
+
 def test_an_edge_has_its_cost_and_what_went_that_way(spark: SparkSession, tmp_path: Path) -> None:
     circuit_logs(tmp_path, "r1>r2>r3", "r1>r2>r3")
     table = report(spark, tmp_path).by_name["edges"]
@@ -256,6 +279,28 @@ def test_drains_are_told_by_link(spark: SparkSession, tmp_path: Path) -> None:
     assert [(row.first_at.second, row.last_at.second) for row in drained.collect()] == [(3, 9)]
 
 
+def kept(second: float, count: int, number: int = 2, event: str = "changed") -> dict[str, Any]:
+    return at(second, "credit", event=event, link=number, credit=5, unsettled_count=count)
+
+
+def test_deliveries_that_a_receiver_kept_have_how_many_and_for_how_long(spark: SparkSession, tmp_path: Path) -> None:
+    consumers = [link(number, "consumer", "outgoing", address="a", user="bob") for number in (2, 3, 4)]
+    told = [
+        *(kept(*each) for each in ((1, 0), (10, 3), (20, 5), (30, 0), (50, 2))),
+        kept(25, 5, event="live"),
+        *(kept(second, 1, 3) for second in (40,)),
+        at(45, "link", event="closed", link=3),
+        kept(1, 0, 4),
+    ]
+    write(tmp_path, "r1", [*PRODUCER, *consumers, *told, delivery(59, 1, 0)])
+    names = ("link", "user", "most_unsettled", "last_unsettled", "held_us", "longest_us", "times")
+    whole = report(spark, tmp_path).by_name["unsettled"]
+    # Of what happened at 50 s nothing was told since.
+    assert rows(whole, *names) == {(2, "bob", 5, 2, 20 * S, 20 * S, 2), (3, "bob", 1, 1, 5 * S, 5 * S, 1)}
+    part = report(spark, tmp_path, from_us=START_US + 15 * S, to_us=START_US + 28 * S).by_name["unsettled"]
+    assert rows(part, *names) == {(2, "bob", 5, 5, 13 * S, 13 * S, 1)}
+
+
 def test_drops_are_told_by_link_and_cause(spark: SparkSession, tmp_path: Path) -> None:
     dropped = [at(1, "drop", link=1, count=4, cause="full"), at(2, "drop", link=1, count=1, cause="full")]
     write(tmp_path, "r1", [*PRODUCER, *dropped])
@@ -272,6 +317,16 @@ def test_noteworthy_deliveries_say_where_they_came_from(spark: SparkSession, tmp
         ("a", 2, "rejected", 2),
         ("a", 2, "aborted", 1),
     }
+
+
+def test_of_noteworthy_deliveries_the_latest_are_told(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planned, "MOST_NOTEWORTHY", 2)
+    odd = [delivery(second, 1, 2, outcome="rejected") for second in (1, 11, 11, 21)]
+    write(tmp_path, "r1", [*PRODUCER, *odd])
+    table = report(spark, tmp_path).by_name["noteworthy"]
+    assert {(row.window.second, row.messages) for row in table.collect()} == {(10, 2), (20, 1)}
 
 
 @pytest.mark.parametrize("port", ["", "4f1c88a01b2e390"])
@@ -348,12 +403,13 @@ def test_what_was_told_before_and_after_the_time_of_a_report_is_not_in_its_sums(
 
 
 def test_what_nobody_touches_gets_older(spark: SparkSession, tmp_path: Path) -> None:
-    """A broker tells of a change only, and each file opens with what was told before it."""
+    """A broker tells of a change only; the file after it opens with what is so then."""
     for queue, (count, oldest_us) in {7: (100, S), 8: (0, None)}.items():
         opened = at(0, "queue", event="opened", queue=queue, address=f"a{queue}")
         state = {"queue": queue, "depth_count": count, "depth_bytes": count, "oldest_us": oldest_us}
         write(tmp_path, "b1", [node("broker"), opened, at(3, "queue", event="changed", **state)], name=f"1-{queue}")
-        live = [node("broker", at_us=START_US + 60 * S), at(60, "queue", event="live", **state)]
+        later = state | {"oldest_us": oldest_us and oldest_us + 57 * S}
+        live = [node("broker", at_us=START_US + 60 * S), at(60, "queue", event="live", **later)]
         write(tmp_path, "b1", live, name=f"2-{queue}")
     write(tmp_path, "b1", [at(90, "node", event="closed", cause="stopped")], name="3-0")
     write(tmp_path, "b1", [at(900, "node", event="lost", count=1)], name="4-0")

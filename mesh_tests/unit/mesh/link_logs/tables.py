@@ -21,6 +21,7 @@ NAMES = (
     "mesh_by_window",
     "links_by_window",
     "credit",
+    "unsettled",
     "queues",
     "takers",
     "outages",

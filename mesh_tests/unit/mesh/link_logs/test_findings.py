@@ -108,6 +108,16 @@ def test_probes_of_the_mesh_itself_that_wait_are_not_told() -> None:
     assert len(texts(credit=[{**row, "address": "_topo/0/r1/temp.x"}, {**row, "address": None}])) == 2
 
 
+def test_a_consumer_that_keeps_what_it_got_is_told_of() -> None:
+    held = {"most_unsettled": 12, "last_unsettled": 3, "held_us": 200 * S, "longest_us": 90 * S}
+    row = {**LINK, "role": "consumer", "direction": "outgoing", "user": None, **held}
+    assert texts(unsettled=[row]) == [
+        "consumer app at r1 kept 12 deliveries of orders without an outcome for 90 s; 3 at last"
+    ]
+    assert texts(unsettled=[{**row, "longest_us": 50 * S}]) == []
+    assert texts(unsettled=[{**row, "role": "circuit"}]) == []
+
+
 def test_a_circuit_that_waited_is_not_told() -> None:
     row = {**LINK, "direction": "incoming", "user": None, "cause": "no_taker", "starved_us": 50 * S, "share": 0.9}
     assert texts(credit=[{**row, "role": "circuit"}]) == []

@@ -1,0 +1,64 @@
+"""Which receivers kept deliveries without an outcome, how many, and for how long?
+
+Nodes tell it of links that stand still for a while (`wire.receivers`), and again when they go on.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from addressing.link_log import Kind
+from linklogs.moments import Span
+from linklogs.replay.columns import touches
+from linklogs.replay.credit import FACTS
+from linklogs.replay.endings import endings
+
+KEYS = ("node", "run", "link")
+
+
+def unsettled(said: DataFrame, links: DataFrame, span: Span) -> DataFrame:
+    """By link, of those that had any in the time of the report; ``said`` is of all time. What was told last was so
+    until the link closed, or its node told nothing more."""
+    lasting = _clipped(_lasting(said, links), span)
+    waits = _waits(lasting)
+    by_link = waits.groupBy(*KEYS).agg(
+        F.max("most").alias("most_unsettled"),
+        F.sum("held_us").alias("held_us"),
+        F.max("held_us").alias("longest_us"),
+        F.count("*").alias("times"),
+    )
+    last = lasting.groupBy(*KEYS).agg(F.max_by("unsettled_count", "from_us").alias("last_unsettled"))
+    return by_link.join(last, list(KEYS)).join(F.broadcast(links.select(*KEYS, *FACTS)), list(KEYS))
+
+
+def _lasting(said: DataFrame, links: DataFrame) -> DataFrame:
+    """What was told, with until when it was so."""
+    told = said.where((F.col("kind") == Kind.CREDIT.value) & F.col("unsettled_count").isNotNull())
+    ends = endings(said).select("node", "run", F.col("ended_us").alias("end_us"))
+    known = told.join(F.broadcast(links.select(*KEYS, "closed_us")), list(KEYS)).join(
+        F.broadcast(ends), ["node", "run"]
+    )
+    next_us = F.lead("at_us").over(Window.partitionBy(*KEYS).orderBy("at_us"))
+    until_us = F.coalesce(next_us, "closed_us", "end_us")
+    return known.select(*KEYS, "unsettled_count", F.col("at_us").alias("from_us"), until_us.alias("until_us"))
+
+
+def _clipped(lasting: DataFrame, span: Span) -> DataFrame:
+    there = lasting.where(touches(F.col("from_us"), F.col("until_us"), span))
+    from_us = F.col("from_us") if span.from_us is None else F.greatest("from_us", F.lit(span.from_us))
+    until_us = F.col("until_us") if span.to_us is None else F.least("until_us", F.lit(span.to_us))
+    return there.withColumn("from_us", from_us).withColumn("until_us", F.greatest(from_us, until_us))
+
+
+def _waits(lasting: DataFrame) -> DataFrame:
+    """One row for each time that a link had some, however often, and with whatever count, it was told of."""
+    in_time = Window.partitionBy(*KEYS).orderBy("from_us")
+    has_some = F.col("unsettled_count") > 0
+    is_new = has_some & ~F.coalesce(F.lag("unsettled_count").over(in_time) > 0, F.lit(False))
+    numbered = lasting.withColumn("is_new", is_new.cast("int")).withColumn("wait", F.sum("is_new").over(in_time))
+    return (
+        numbered.where(has_some)
+        .groupBy(*KEYS, "wait")
+        .agg(F.max("unsettled_count").alias("most"), F.sum(F.col("until_us") - F.col("from_us")).alias("held_us"))
+    )
