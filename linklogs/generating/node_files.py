@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy
 import pyarrow
-from pyarrow import compute, parquet
+from pyarrow import parquet
 
 from addressing.link_log import Event, Kind
 from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns, Depths
@@ -143,7 +143,7 @@ class NodeFiles:
         self._told.append(batch_of_rows([self._itself(at_us)]))
         is_live = (self._rows_us < at_us) & (self._life.until_us > at_us)
         live = self._life.rows.take(pyarrow.array(numpy.flatnonzero(is_live)))
-        self._tell(_replaced(live, event=Event.LIVE, at_us=at_us, starved_us=0))
+        self._tell(_replaced(live, event=Event.LIVE, at_us=at_us))
         if len(self._queues):
             now = numpy.full(len(self._queues), at_us)
             found = Depths(self._queues, now, *depths[:, self._queues])
@@ -213,10 +213,9 @@ def _as_one(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
     return pyarrow.Table.from_batches(batches, SCHEMA).cast(_WITH_TEXT).combine_chunks().cast(SCHEMA)
 
 
-def _replaced(rows: pyarrow.RecordBatch, *, event: str, at_us: int, starved_us: int) -> pyarrow.RecordBatch:
+def _replaced(rows: pyarrow.RecordBatch, *, event: str, at_us: int) -> pyarrow.RecordBatch:
+    """What lies between two records is in neither."""
     count, names = len(rows), SCHEMA.names
-    is_starved = compute.is_valid(rows.column("starved_us"))
-    starved = compute.if_else(is_starved, starved_us, pyarrow.scalar(None, pyarrow.int64()))
     rows = rows.set_column(names.index("event"), SCHEMA.field("event"), same(event, count))
     rows = rows.set_column(names.index("at_us"), "at_us", pyarrow.array(numpy.full(count, at_us)))
-    return rows.set_column(names.index("starved_us"), "starved_us", starved)
+    return rows.set_column(names.index("starved_us"), "starved_us", pyarrow.nulls(count, pyarrow.int64()))

@@ -31,12 +31,13 @@ class Lives:
         self._registry = registry
 
     def make(self, trunks: Trunks, starved: Iterable[tuple[Entry, Sequence[Span]]]) -> tuple[Life, ...]:
-        """``starved``: links with all times when they had no credit."""
+        """``starved``: links with all times when they had no credit; the others always had some."""
         told = self._registry.told()
         for place, each in telling.neighbors(self._topology, trunks):
             told[place].append(each)
-        for link, spans in starved:
-            told[link.run.place] += telling.credit(link, sorted(spans, key=lambda span: span.from_us))
+        without = {link.place: sorted(spans, key=lambda span: span.from_us) for link, spans in starved}
+        for link in self._registry.links:
+            told[link.run.place] += telling.credit(link, without.get(link.place, ()), self._times.ends_us)
         return tuple(self._life(i, told[i]) for i in range(len(self._registry.runs)) if self._is_recorded(i))
 
     def _life(self, place: int, told: list[Told]) -> Life:

@@ -148,7 +148,7 @@ class Planner:
             mesh=self._topology.mesh,
             begins_us=times.begins_us,
             ends_us=times.ends_us,
-            lives=lives.make(trunks, [(self._links[each], starved) for each, starved in self._hungry.items()]),
+            lives=lives.make(trunks, self._without_credit()),
             links=link_table(self._registry, self._spoken),
             traffic=traffic_table(self._spoken),
             routes=table.to_routes(),
@@ -161,6 +161,13 @@ class Planner:
             rate_factor=1.0,
             file_us=int(profile.file_every * 1e6),
         )
+
+    def _without_credit(self) -> Iterator[tuple[Entry, Sequence[Span]]]:
+        stalled: dict[Session, list[Span]] = defaultdict(list)
+        for span in self._stalled:
+            stalled[span.session].append(span)
+        for session, spans in (*self._hungry.items(), *stalled.items()):
+            yield self._links[session], spans
 
 
 def make_plan(topology: Topology, profile: Profile, times: Times, seed: int, records: int | None) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from addressing.link_log import STOPPED, Event, Kind
@@ -11,8 +12,11 @@ from mesh.link_logs.epochs import Epochs
 from mesh.link_logs.hops import Trunks
 from mesh.link_logs.registry import Entry, Row, Run, Told
 from mesh.link_logs.starving import Span
+from wire.receivers import STILL_S
 
 CREDIT = 250
+INCOMING = "incoming"
+SECOND_US = 1_000_000
 OLD_US = 60_000_000
 
 
@@ -61,18 +65,63 @@ def _path(epochs: Epochs, run: Run, target: str) -> Iterator[Told]:
         last = path
 
 
-def credit(entry: Entry, spans: Sequence[Span]) -> Iterator[Told]:
-    """Of one producer's link: ``spans`` without credit, in order."""
-    # The end of one and the beginning of the next may be one moment: its two records are then one after the other.
-    changes: list[tuple[int, int, int, str | None]] = [(entry.opens_us, CREDIT, 0, None)]
-    for span in spans:
-        changes.append((span.from_us, 0, 0, span.cause))
-        changes.append((span.to_us, CREDIT, span.to_us - span.from_us, span.cause))
-    for change, following in pairwise([*changes, (entry.closes_us, 0, 0, None)]):
-        at_us, has, starved_us, cause = change
-        row: Row = {"kind": Kind.CREDIT.value, "event": Event.CHANGED.value, "at_us": at_us, "link": entry.number,
-               "credit": has, "starved_us": starved_us, "cause": cause}  # fmt: skip
-        yield Told(row, following[0])
+def credit(entry: Entry, spans: Sequence[Span], ends_us: int) -> Iterator[Told]:
+    """Of a link: what it has when its first second is over, then as nodes tell of ``spans`` without, in order."""
+    tell = _wait if entry.columns["direction"] == INCOMING else _standstill
+    # What is over in its link's last second is told as that closes.
+    last_us = min(entry.closes_us, ends_us) - 1
+    waits = [replace(each, at_us=min(each.at_us, last_us)) for span in spans for each in tell(span)]
+    first = _Change(_second_after(entry.opens_us), CREDIT)
+    has_first = first.at_us <= last_us and all(each.at_us > first.at_us for each in waits)
+    changes = _at_once([first, *waits] if has_first else waits)
+    for change, following in pairwise([*changes, _Change(entry.closes_us, 0)]):
+        yield Told(change.row(entry), following.at_us)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    at_us: int
+    credit: int
+    starved_us: int = 0
+    cause: str | None = None
+
+    def row(self, entry: Entry) -> Row:
+        told = {"starved_us": self.starved_us or None, "cause": self.cause}
+        if entry.columns["direction"] != INCOMING:
+            told = {"unsettled_count": 0}
+        return {"kind": Kind.CREDIT.value, "event": Event.CHANGED.value, "at_us": self.at_us, "link": entry.number,
+                "credit": self.credit, **told}  # fmt: skip
+
+
+def _wait(span: Span) -> Iterator[_Change]:
+    """Each second of it, and the one in which it is over."""
+    since_us = span.from_us
+    for at_us in range(_second_after(span.from_us), span.to_us, SECOND_US):
+        yield _Change(at_us, 0, at_us - since_us, span.cause)
+        since_us = at_us
+    yield _Change(_second_after(span.to_us - 1), CREDIT, span.to_us - since_us, span.cause)
+
+
+def _standstill(span: Span) -> Iterator[_Change]:
+    """Of a receiver that gives none, once it has stood still for a while."""
+    still_us = _second_after(span.from_us + round(STILL_S * SECOND_US))
+    if still_us < span.to_us:
+        yield _Change(still_us, 0)
+        yield _Change(_second_after(span.to_us - 1), CREDIT)
+
+
+def _second_after(at_us: int) -> int:
+    return (at_us // SECOND_US + 1) * SECOND_US
+
+
+def _at_once(changes: Sequence[_Change]) -> list[_Change]:
+    """What is told at one moment for one cause is one record."""
+    found: dict[tuple[int, str | None], _Change] = {}
+    for each in changes:
+        same = found.get((each.at_us, each.cause))
+        starved_us = each.starved_us + (same.starved_us if same is not None else 0)
+        found[each.at_us, each.cause] = replace(each, starved_us=starved_us)
+    return list(found.values())
 
 
 def clock_set(steps: Sequence[tuple[int, int]], clock_us: int) -> Iterator[Told]:

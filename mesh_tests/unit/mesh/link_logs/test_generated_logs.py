@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -269,10 +269,29 @@ def test_time_without_credit_adds_up_to_the_truth(make: Make) -> None:
     made = make()
     starved_us: Counter[tuple[str, int, int]] = Counter()
     for row in made.rows("credit"):
-        starved_us[row["node"], row["run"], row["link"]] += row["starved_us"]
+        starved_us[row["node"], row["run"], row["link"]] += row["starved_us"] or 0
     truth = {(each["node"], each["run"], each["link"]): each["starved_us"] for each in made.truth["links"]}
     assert +starved_us == {key: value for key, value in truth.items() if value}
     assert starved_us.total() > 0
+
+
+def test_a_wait_for_credit_is_told_each_second_and_what_a_link_has_in_its_first(make: Make) -> None:
+    made = make()
+    by_link: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in made.rows("credit"):
+        by_link[row["node"], row["run"], row["link"]].append(row)
+    waits = [row for rows in by_link.values() for row in rows if row["starved_us"]]
+    assert max(row["starved_us"] for row in waits) <= 1_000_000
+    assert {row["credit"] for row in waits} == {0, 250}
+    links = {(row["node"], row["run"], row["link"]): row for row in made.rows("link") if row["event"] != "closed"}
+    ends_us = {(row["node"], row["run"], row["link"]): row["at_us"] for row in made.rows("link")}
+    last_us = max(ends_us.values())
+    for key, row in links.items():
+        if key not in by_link:
+            ended_us = ends_us[key] if ends_us[key] > row["at_us"] else last_us
+            assert ended_us - row["at_us"] <= 1_000_000, row
+    for key, rows in by_link.items():
+        assert all((row["unsettled_count"] is None) == (links[key]["direction"] == "incoming") for row in rows)
 
 
 def test_each_file_begins_with_all_links_of_its_deliveries(make: Make) -> None:
