@@ -122,6 +122,9 @@ STOPPED: Final = "stopped"
 """The cause of a node's end: it was asked to. FAILED: it could not go on, but ended in order."""
 FAILED: Final = "failed"
 
+STILL_S: Final = 10
+"""A link on which nothing moves for so long stands still. From then on Dispatch has deliveries for stuck, too."""
+
 _MOVED = (Kind.DELIVERY, Kind.TRAFFIC)
 _COUNTED = (*_MOVED, Kind.MESSAGE)
 
@@ -161,8 +164,8 @@ COLUMNS: Final = (
     Column("cause", "string", "why it closed (a node: `stopped`, or `failed`), dropped, or had no credit (`no_taker`, "
            "`takers`; at a broker `full_queue`, `disk`, `memory`)",
            (Kind.NODE, Kind.CONNECTION, Kind.LINK, Kind.NEIGHBOR, Kind.CREDIT, Kind.DROP)),
-    Column("unsettled_count", "int64", "of an outgoing link that has stood still for 10 s: deliveries that wait for an "
-           "outcome; 0 of one that moves", (Kind.CREDIT,)),
+    Column("unsettled_count", "int64", f"of an outgoing link that stood still for {STILL_S} s: deliveries that wait "
+           "for an outcome; 0 of one that moves", (Kind.CREDIT,)),
     Column("depth_count", "int64", "messages in the queue", (Kind.QUEUE,)),
     Column("depth_bytes", "int64", "of all messages in the queue", (Kind.QUEUE,)),
     Column("acquired_count", "int64", "of the messages in the queue, those that consumers have without an outcome",

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, Protocol
+from typing import Protocol
 
-STILL_S: Final = 10.0
-"""From then on Dispatch has deliveries for stuck, too."""
+from addressing.link_log import STILL_S
 
 
 class Receiver(Protocol):

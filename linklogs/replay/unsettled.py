@@ -1,6 +1,6 @@
 """Which receivers kept deliveries without an outcome, how many, and for how long?
 
-Nodes tell it of links that stand still for a while (`wire.receivers`), and again when they go on.
+Nodes tell it of links that stand still, once that has lasted for STILL_S, and again when they go on.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import Kind
+from addressing.link_log import STILL_S, Event, Kind
 from linklogs.moments import Span
-from linklogs.replay.columns import touches
+from linklogs.replay.columns import US_PER_S, touches
 from linklogs.replay.credit import FACTS
 from linklogs.replay.endings import endings
 
@@ -39,9 +39,11 @@ def _lasting(said: DataFrame, links: DataFrame) -> DataFrame:
     known = told.join(F.broadcast(links.select(*KEYS, "closed_us")), list(KEYS)).join(
         F.broadcast(ends), ["node", "run"]
     )
-    next_us = F.lead("at_us").over(Window.partitionBy(*KEYS).orderBy("at_us"))
-    until_us = F.coalesce(next_us, "closed_us", "end_us")
-    return known.select(*KEYS, "unsettled_count", F.col("at_us").alias("from_us"), until_us.alias("until_us"))
+    in_time = Window.partitionBy(*KEYS).orderBy("at_us")
+    until_us = F.coalesce(F.lead("at_us").over(in_time), "closed_us", "end_us")
+    is_news = (F.col("event") == Event.CHANGED.value) & (F.lag("unsettled_count").over(in_time) == 0)
+    since_us = F.col("at_us") - F.when(is_news & (F.col("unsettled_count") > 0), STILL_S * US_PER_S).otherwise(0)
+    return known.select(*KEYS, "unsettled_count", since_us.alias("from_us"), until_us.alias("until_us"))
 
 
 def _clipped(lasting: DataFrame, span: Span) -> DataFrame:

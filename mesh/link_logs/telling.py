@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from addressing.link_log import STOPPED, Event, Kind
+from addressing.link_log import STILL_S, STOPPED, Event, Kind
 from addressing.topology import Topology
 from mesh.link_logs.epochs import Epochs
 from mesh.link_logs.hops import Trunks
 from mesh.link_logs.registry import Entry, Row, Run, Told
 from mesh.link_logs.starving import Span
-from wire.receivers import STILL_S
 
 CREDIT = 250
 INCOMING = "incoming"
@@ -104,7 +103,7 @@ def _wait(span: Span) -> Iterator[_Change]:
 
 def _standstill(span: Span) -> Iterator[_Change]:
     """Of a receiver that gives none, once it has stood still for a while."""
-    still_us = _second_after(span.from_us + round(STILL_S * SECOND_US))
+    still_us = _second_after(span.from_us + STILL_S * SECOND_US)
     if still_us < span.to_us:
         yield _Change(still_us, 0)
         yield _Change(_second_after(span.to_us - 1), CREDIT)
