@@ -39,6 +39,11 @@ OF_LOGS = {
 @click.option("-t", "--topology", envvar="AMQPMESH_TOPOLOGY", show_envvar=True, metavar="FILE|DIR",
               type=click.Path(path_type=Path),
               help="Tell detours against the cheapest paths of this. [default: those that routers told]")  # fmt: skip
+@click.option(
+    "--nickname",
+    is_flag=True,
+    help="Short names for long ones, on the page and here; the table of nicknames has whose they are.",
+)
 @click.option("--tables", metavar="DIR", type=click.Path(path_type=Path),
               help="Instead of LOGS: what a job under spark-submit wrote. Needs no Spark.")  # fmt: skip
 @output_options
@@ -80,7 +85,7 @@ def _of_tables(options: dict[str, Any], out: Output) -> int:
             raise click.UsageError(f"{option} is for LOGS: what the tables are of was said when they were made")
     with _meant():
         tz = zone_of(options["tz"])
-    return run(options["tables"], options["directory"], tz, out)
+    return run(options["tables"], options["directory"], tz, out, has_nicknames=options["nickname"])
 
 
 @contextmanager

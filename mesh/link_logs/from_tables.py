@@ -19,7 +19,7 @@ from mesh.link_logs.terminal import tell
 from mesh.output import Output
 
 
-def run(directory: Path, folder: Path, tz: ZoneInfo, out: Output) -> int:
+def run(directory: Path, folder: Path, tz: ZoneInfo, out: Output, *, has_nicknames: bool = False) -> int:
     """Into ``folder``. Raise CommandFailed where ``directory`` has no tables of a job."""
     try:
         result = read_result(directory)
@@ -30,13 +30,14 @@ def run(directory: Path, folder: Path, tz: ZoneInfo, out: Output) -> int:
         prepare(folder)
         for name, table in tables.items():
             write(table, folder / "tables", name, tz)
-        done = made(_summary(result, tables, folder, tz))
+        done = made(_summary(result, tables, folder, tz, has_nicknames))
     tell(done.summary, done.findings, out)
     return 0
 
 
-def _summary(result: Result, tables: dict[str, pa.Table], folder: Path, tz: ZoneInfo) -> Summary:
-    order = Order(result.logs, folder, Span(), result.window_us, tz, result.address, None, ())
+def _summary(result: Result, tables: dict[str, pa.Table], folder: Path, tz: ZoneInfo, has_nicknames: bool) -> Summary:
+    what = (result.logs, folder, Span(), result.window_us, tz, result.address, None, ())
+    order = Order(*what, has_nicknames=has_nicknames)
     time = (result.from_us, result.to_us, result.seconds)
     read = (result.records, result.size_bytes, tuple(result.left_out))
     return Summary(order, *read, *time, tables, dict(result.wider_us), tuple(result.near))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from linklogs.writing import write
 from mesh.link_logs.findings import Finding, findings
+from mesh.link_logs.nicknames import NICKNAMES, nicknamed
 from mesh.link_logs.page import page
 from mesh.link_logs.summary import Summary
 
@@ -18,6 +20,9 @@ class Made:
 
 def made(summary: Summary) -> Made:
     """Written into the folder of its order, which is there."""
+    if summary.order.has_nicknames:
+        summary = nicknamed(summary)
+        write(summary.tables[NICKNAMES], summary.order.out / "tables", NICKNAMES, summary.order.tz)
     found = findings(summary)
     told = {**summary.to_map(), "findings": [finding.to_map() for finding in found]}
     document = json.dumps(told, indent=1, ensure_ascii=False, default=str)

@@ -31,6 +31,8 @@ class Order:
     conf: tuple[tuple[str, str], ...]
     topology: Topology | None = None
     """Against whose cheapest paths detours are told; None: those that routers told."""
+    has_nicknames: bool = False
+    """Long names are short on the page, and on the terminal."""
 
 
 def order_of(options: Mapping[str, Any]) -> Order:
@@ -39,7 +41,7 @@ def order_of(options: Mapping[str, Any]) -> Order:
     span = span_of(options["since"], options["until"], tz)
     where = (options["logs"], options["directory"], span, window_us_of(options["window"]), tz)
     how = (options["address"], options["master"], settings(options["conf"]))
-    return Order(*where, *how, _topology_of(options["topology"]))
+    return Order(*where, *how, _topology_of(options["topology"]), options["nickname"])
 
 
 def _topology_of(path: Path | None) -> Topology | None:

@@ -26,6 +26,7 @@ def options(**more: Any) -> dict[str, Any]:
         "address": None,
         "tz": "UTC",
         "topology": None,
+        "nickname": False,
     }
     return {**given, "window": 10.0, "master": "local[*]", "conf": (), **more}
 
