@@ -159,7 +159,8 @@ COLUMNS: Final = (
     Column("path", "string", "routers from here on, with > between them", (Kind.LINK, Kind.PATH)),
     Column("cost", "int64", "of a neighbor or a path", (Kind.NEIGHBOR, Kind.PATH)),
     Column("neighbor", "string", "the router at the other end", (Kind.NEIGHBOR,)),
-    Column("credit", "int64", "what the link has now", (Kind.CREDIT,)),
+    Column("credit", "int64", "what the link has; told in its first second, when it stood still for 10 s, and when it "
+           "had none: of one that is at work it changes all the time", (Kind.CREDIT,)),
     Column("starved_us", "int64", "for how long it had none since the record before", (Kind.CREDIT,)),
     Column("cause", "string", "why it closed (a node: `stopped`, or `failed`), dropped, or had no credit (`no_taker`, "
            "`takers`; at a broker `full_queue`, `disk`, `memory`)",

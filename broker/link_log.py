@@ -16,7 +16,7 @@ from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.link import Link
 from wire.records import Recorder, set_now
-from wire.telling import Teller
+from wire.telling import AT_ONCE, Teller
 
 ROUTER = "amqpmesh.router"
 """The property of a router's OPEN, where no certificate says what it is."""
@@ -68,17 +68,6 @@ class LinkLog:
             treatment=treatment,
             name=link.name,
         )
-        self._note(worker)
-
-    def _note(self, worker: Receiving | Sending) -> None:
-        """To be looked at when the second is over."""
-        number = self._links.get(worker.link)
-        if number is None or not worker.record_level:
-            return
-        if isinstance(worker, Receiving):
-            self._teller.is_starving(number, worker)
-        else:
-            self._teller.is_moving(number, worker)
 
     def on_detached(self, link: Link, error: AmqpError | None) -> None:
         """Nothing of one that was never told of, or was lost with its connection."""
@@ -111,21 +100,29 @@ class LinkLog:
         set_now(now)
         self.settle()
         self._teller.end_second()
+        for worker in self._recorder.take_moved(AT_ONCE):
+            self._note(worker)
         for each in self._recorder.take_restless():
-            self._look(each, oldest_us)
+            if isinstance(each, Receiving):
+                self._note_producer(each)
+            else:
+                each.rest()
+                if not each.is_deleted:
+                    self._tell_depth(each, oldest_us(each))
         self._teller.tell_starving(self._cause_of)
-        self._teller.tell_receivers(now)
+        self._teller.tell_standing(now)
 
-    def _look(self, restless: Receiving | Sending | HeldQueue, oldest_us: Callable[[HeldQueue], int | None]) -> None:
-        if not isinstance(restless, Receiving):
-            restless.rest()
-        if isinstance(restless, HeldQueue):
-            if not restless.is_deleted:
-                self._tell_depth(restless, oldest_us(restless))
-            return
-        self._note(restless)
-        if isinstance(restless, Receiving) and restless.link in self._links:
-            self._tell_lost(self._links[restless.link], restless)
+    def _note(self, worker: Receiving | Sending) -> None:
+        worker.rest()
+        number = self._links.get(worker.link)
+        if number is not None:
+            self._teller.is_moving(number, worker)
+
+    def _note_producer(self, receiving: Receiving) -> None:
+        number = self._links.get(receiving.link)
+        if number is not None:
+            self._teller.is_starving(number, receiving)
+            self._tell_lost(number, receiving)
 
     def _cause_of(self, number: int, receiving: Receiving) -> str | None:
         return receiving.waits_for if self._links.get(receiving.link) == number else None

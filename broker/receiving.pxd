@@ -36,7 +36,7 @@ cdef class Receiving(Producer):
     cdef Stock stock
     cdef Commits commits
     cdef Gate gate
-    cdef long credit
+    cdef long credit_count
     cdef long room
     cdef bint is_over
     cdef bint is_for_disk
@@ -53,6 +53,7 @@ cdef class Receiving(Producer):
     cdef Drought drought
     cdef str waited_for
     cdef bint is_restless
+    cdef bint has_moved
     # How many that came settled were refused for each cause, since the second before; mostly None.
     cdef dict lost
 

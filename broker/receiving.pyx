@@ -109,7 +109,7 @@ cdef class _Written(Promise):
 
 
 cdef class Receiving(Producer):
-    """Always: ``credit + unsynced + room == LINK_CREDIT``, a delivery that is still arriving counted as credit.
+    """Always: ``credit_count + unsynced + room == LINK_CREDIT``, a delivery that is still arriving counted as credit.
 
     ``limited`` is the queue whose room limits the credit of this link.
     """
@@ -131,6 +131,7 @@ cdef class Receiving(Producer):
 
     def on_attached(self, double now):
         self.drought = Drought(True, recorder.now_us, 0)
+        self._note_credit()
         self._top_up()
 
     def end(self):
@@ -138,7 +139,7 @@ cdef class Receiving(Producer):
         self.is_over = True
         self.gate.forget(self)
         if self.limited is not None:
-            self.limited.promised -= self.credit
+            self.limited.promised -= self.credit_count
             self.limited.held_back.pop(self, None)
             self.stock.with_room[self.limited] = None
         self._drop_arriving()
@@ -167,7 +168,7 @@ cdef class Receiving(Producer):
             if self.gate.holds_back(self):
                 # What is not read stays in the session's window, which closes.
                 return self._note_credit()
-            if not self.credit:
+            if not self.credit_count:
                 what = f"{self.link.excess} deliveries beyond the credit"
                 self.fail(self.link, LinkError("amqp:link:transfer-limit-exceeded", what), self.stock.now)
                 return 0
@@ -302,7 +303,7 @@ cdef class Receiving(Producer):
 
     cdef int _spend(self) except -1:
         """A delivery is here: its credit is used."""
-        self.credit -= 1
+        self.credit_count -= 1
         if self.limited is not None:
             self.limited.promised -= 1
         return 0
@@ -381,7 +382,7 @@ cdef class Receiving(Producer):
         granted = self.room if self.limited is None else self._grantable()
         if granted:
             self.link.grant_now(granted)
-            self.credit += granted
+            self.credit_count += granted
             self.room -= granted
         return 0
 
@@ -390,16 +391,16 @@ cdef class Receiving(Producer):
         cdef HeldQueue held = self.limited
         cdef long long room = held.room()
         cdef long granted = <long>max(<long long>0, min(<long long>self.room, (room - held.promised) // 2))
-        if granted == 0 and self.credit == 0 and room > 0:
+        if granted == 0 and self.credit_count == 0 and room > 0:
             granted = 1
         if granted == 0:
             held.held_back[self] = None
-            if self.credit == 0:
+            if self.credit_count == 0:
                 self.waiting_since_s = min(self.waiting_since_s, self.stock.now)
             return 0
         self.waiting_since_s = INFINITY
         # A frame for each message would be many; what is left of the credit brings this about again.
-        if granted < self.credit:
+        if granted < self.credit_count:
             return 0
         held.promised += granted
         return granted
@@ -409,6 +410,9 @@ cdef class Receiving(Producer):
         """Its sender has some now, or none any more, perhaps."""
         if not self.record_level or self.is_over or self.link.is_gone:
             return 0
+        if not self.has_moved:
+            self.has_moved = True
+            recorder.note_moved(self)
         if not turn(&self.drought, self.link.credit_now() <= 0, recorder.now_us):
             return 0
         if self.drought.is_on:
@@ -438,6 +442,25 @@ cdef class Receiving(Producer):
         if self.limited is not None and self in self.limited.held_back:
             return "full_queue"
         return "memory" if self.gate.is_short_of_memory_now() else "disk"
+
+    def rest(self):
+        """It was looked at: what moves from now on is news."""
+        self.has_moved = False
+
+    @property
+    def credit(self):
+        """Deliveries that its sender may still start."""
+        return self.link.credit_now()
+
+    @property
+    def kept_count(self):
+        """Of these queues tell."""
+        return None
+
+    @property
+    def moved_count(self):
+        """Each delivery takes of the credit, or brings more about."""
+        return 0
 
     @property
     def starves(self):

@@ -37,10 +37,10 @@ cdef class Sending(Taker):
     cdef dict unsettled
     cdef dict unconfirmed
     cdef unsigned long long next_tag
-    # For records: how much there is of it, and whether it is to be looked at when the second is over.
+    # For records: how much there is of it, how many deliveries went out, and whether any since it was looked at.
     cdef readonly unsigned char record_level
-    cdef readonly unsigned long long deliveries_out
-    cdef bint is_restless
+    cdef readonly unsigned long long moved_count
+    cdef bint has_moved
 
     cdef bint _write_next(self, double now) except -1
     cdef int _write_chunk(self, Parcel parcel) except -1

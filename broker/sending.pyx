@@ -122,6 +122,7 @@ cdef class Sending(Taker):
         else:
             self.held.queue.attach(self.consumer_id)
         self.is_attached = True
+        self._note_move()
         self.pump(now)
 
     def end(self, double now):
@@ -198,14 +199,14 @@ cdef class Sending(Taker):
     # For the link log
     cdef int _note_move(self) except -1:
         """What its consumer has may be other than a second ago."""
-        if self.record_level and not self.is_restless:
-            self.is_restless = True
-            recorder.note_restless(self)
+        if self.record_level and not self.has_moved:
+            self.has_moved = True
+            recorder.note_moved(self)
         return 0
 
     def rest(self):
-        """It was looked at."""
-        self.is_restless = False
+        """It was looked at: what moves from now on is news."""
+        self.has_moved = False
 
     @property
     def credit(self):
@@ -213,14 +214,9 @@ cdef class Sending(Taker):
         return self.credit_count
 
     @property
-    def unsettled_count(self):
-        """Deliveries that are complete, and have no outcome."""
-        return len(self.unsettled)
-
-    @property
-    def is_moving(self):
-        """A delivery is half written."""
-        return self.current is not None
+    def kept_count(self):
+        """Complete deliveries of which its consumer has given no outcome. A browser keeps nothing from anybody."""
+        return 0 if self.is_browser else len(self.unsettled)
 
     # Writing
     cdef bint _write_next(self, double now) except -1:
@@ -270,7 +266,7 @@ cdef class Sending(Taker):
         cdef Entry entry = self.current.entry
         self.link.finish_now()
         self.credit_count -= 1
-        self.deliveries_out += 1
+        self.moved_count += 1
         self._note_move()
         self.current = None
         self.stock.release(entry.message)

@@ -53,13 +53,13 @@ class _Walk:
     """A sentence for each node that has files, but none of the time."""
 
     def root(self, directory: str) -> None:
-        for entry in _visible(directory):
+        for entry in self._entries(directory):
             if self._is_directory(entry, NODE):
                 self._node(entry.path, entry.name.removeprefix(NODE))
 
     def _node(self, directory: str, node: str) -> None:
         known, self.hours = len(self.files), []
-        for entry in _visible(directory):
+        for entry in self._entries(directory):
             if self._is_directory(entry, HOUR) and self._is_wanted(entry):
                 self._hour(entry.path, node)
         if self.hours and len(self.files) == known:
@@ -69,13 +69,28 @@ class _Walk:
             )
 
     def _hour(self, directory: str, node: str) -> None:
-        for entry in _visible(directory):
+        for entry in self._entries(directory):
             if not entry.name.endswith(SUFFIX) or not entry.is_file():
                 self._leave_out(f"{entry.path} is not of a link log: expected a file that ends in {SUFFIX}")
                 continue
             # Whoever writes logs may take away what is too old, at any time.
             with suppress(FileNotFoundError):
                 self.files.append(LogFile(node, entry.path, entry.stat().st_size))
+
+    def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
+        """Those with names that are text. Of a directory that is gone by now there are none."""
+        try:
+            entries = list(_visible(directory))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._leave_out(f"{directory} cannot be read: {error.strerror}")
+            return
+        for entry in entries:
+            if _is_text(entry.name):
+                yield entry
+            else:
+                self._leave_out(f"{entry.path} has a name that is no text: expected UTF-8")
 
     def _is_directory(self, entry: os.DirEntry[str], prefix: str) -> bool:
         if entry.name.startswith(prefix) and entry.is_dir():
@@ -95,7 +110,8 @@ class _Walk:
         return False
 
     def _leave_out(self, notice: str) -> None:
-        self.notices.append(notice)
+        # Names are whatever octets somebody gave them.
+        self.notices.append(notice.encode("utf-8", "backslashreplace").decode())
 
 
 def find(root: str, span: Span) -> Found:
@@ -113,6 +129,14 @@ def _visible(directory: str) -> Iterator[os.DirEntry[str]]:
     """In order; without what is still being written, and what readers of such directories leave alone."""
     with os.scandir(directory) as entries:
         yield from sorted((each for each in entries if each.name[0] not in "._"), key=lambda each: each.name)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _nothing(root: str, notices: Sequence[str], span: Span) -> str:

@@ -10,14 +10,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from linklogs.asked import span_of, window_us_of, zone_of
 from linklogs.failures import FAILURES, sentence
 from linklogs.finding import NoLogs
-from linklogs.holding import held
+from linklogs.holding import held, is_local, local_path
 from linklogs.on_cluster import is_cluster, settings, submitted_session
+from linklogs.private_files import OTHERS, make_private
 from linklogs.reading import look
 from linklogs.replay.run import Params, Tables, run
 from linklogs.result import NAME, Result
@@ -50,6 +53,8 @@ def _write(asked: argparse.Namespace) -> None:
     spark = _session(asked.master)
     # Else they are of a type of Spark alone, which has no time zone.
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    # Tables name users and addresses, as the logs do. This is for HDFS.
+    spark.conf.set("fs.permissions.umask-mode", f"{OTHERS:03o}")
     params = Params(logs, asked.window_us, asked.address)
     tables = run(spark, params)
     for notice in tables.read.notices:
@@ -59,6 +64,8 @@ def _write(asked: argparse.Namespace) -> None:
     # Last, as it says which others there are.
     _write_table(spark.createDataFrame(_result(asked.logs, params, tables).to_table()), asked.out, NAME)
     tables.release()
+    for name in (*tables.by_name, NAME):
+        _make_private(asked.out, name)
 
 
 def _session(master: str | None) -> SparkSession:
@@ -69,6 +76,14 @@ def _session(master: str | None) -> SparkSession:
 
 def _write_table(table: DataFrame, out: str, name: str) -> None:
     table.write.mode("overwrite").parquet(f"{out.rstrip('/')}/{name}")
+
+
+def _make_private(out: str, name: str) -> None:
+    """On this machine Spark leaves it to the umask of its Java. What workers made that are other users is theirs."""
+    directory = Path(local_path(out), name) if is_local(out) else None
+    if directory is not None and directory.is_dir():
+        with suppress(PermissionError):
+            make_private(directory)
 
 
 def _result(path: str, params: Params, tables: Tables) -> Result:

@@ -24,6 +24,13 @@ def kept_private() -> Iterator[None]:
         os.umask(before)
 
 
+def make_private(directory: Path) -> None:
+    """All that is in it, whoever made it, and itself."""
+    directory.chmod(DIRECTORY_MODE)
+    for path in directory.rglob("*"):
+        path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE)
+
+
 def make_directories(path: Path) -> None:
     """Those that are missing, for good."""
     if path.is_dir():

@@ -19,7 +19,7 @@ from router.spec import CIRCUIT, CircuitSpec
 from wire.errors import AmqpError, LocalStateError
 from wire.link import IncomingLink, Link
 from wire.records import Recorder, level_of, set_now
-from wire.telling import Teller
+from wire.telling import AT_ONCE, Teller
 
 _ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
 _CLIENT, _BROKER = "client", "broker"
@@ -87,7 +87,7 @@ class LinkLog:
         spec = _spec_of(link) if connection.kind in _BETWEEN_ROUTERS else None
         address = _address_of(end, spec)
         policy = self._book.resolve(address) if address else None
-        if policy is not None and policy.link_log is not None and isinstance(end, Inlet):
+        if policy is not None and policy.link_log is not None:
             end.record_at(level_of(policy.link_log))
         self._tell(
             Kind.LINK,
@@ -122,15 +122,15 @@ class LinkLog:
         set_now(now)
         self.settle()
         self._teller.end_second()
+        for end in self._recorder.take_moved(AT_ONCE):
+            self._note(end)
         for end in self._recorder.take_restless():
             if isinstance(end, Taker):
-                end.rest()
                 self._tell_taker(end)
-                self._note_taker(end)
             else:
                 self._teller.is_starving(end.number, end)
         self._teller.tell_starving(self._cause_of)
-        self._teller.tell_receivers(now)
+        self._teller.tell_standing(now)
         if self._is_topology_new:
             self._is_topology_new = False
             self._compare()
@@ -144,9 +144,10 @@ class LinkLog:
         if drains:
             self._tell(Kind.CREDIT, Event.DRAIN, link=taker.number, count=drains, credit=max(0, taker.credit))
 
-    def _note_taker(self, taker: Taker) -> None:
-        if taker.group.record_level and self._is_known(taker):
-            self._teller.is_moving(taker.number, taker)
+    def _note(self, end: Inlet | Taker) -> None:
+        end.rest()
+        if end.record_level and self._is_known(end):
+            self._teller.is_moving(end.number, end)
 
     def _is_known(self, end: Inlet | Taker) -> bool:
         """It was told of, and is there still."""

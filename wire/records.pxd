@@ -54,6 +54,7 @@ cdef class Recorder:
     # Ends of links that came or went: (end, is there, error); those that have more to tell when the second is over.
     cdef list changes
     cdef list restless
+    cdef list moved
 
     cdef void write(
         self, unsigned char level, unsigned long long start_us, size_t size, unsigned int incoming,
@@ -73,6 +74,7 @@ cdef class Recorder:
     cdef void _publish(self) noexcept
     cdef void _put_traffic(self) noexcept
     cdef int note_restless(self, object end) except -1
+    cdef int note_moved(self, object end) except -1
     cdef int note(self, object end, bint is_there, object error) except -1
 
 

@@ -47,7 +47,7 @@ cdef class Recorder:
     """Writes to ``memory``, a ring with its header filled in; None: records nothing. ``level``: of what has none of its own."""
 
     def __cinit__(self, memory=None, unsigned char level=OFF):
-        self.changes, self.restless = [], []
+        self.changes, self.restless, self.moved = [], [], []
         if memory is None:
             return
         self.traffic = Traffic()
@@ -183,8 +183,20 @@ cdef class Recorder:
             self.restless.append(end)
         return 0
 
+    cdef int note_moved(self, object end) except -1:
+        """Once until it is asked for."""
+        if self.capacity:
+            self.moved.append(end)
+        return 0
+
+    def take_moved(self, Py_ssize_t most):
+        """Those on which something moved, at ``most`` so many of them: in each second nearly all do."""
+        found = self.moved[:most]
+        del self.moved[:most]
+        return found
+
     def take_restless(self):
-        """Those of which something changes all the time: credit, copies that somebody misses."""
+        """Those of which something else changes all the time: whether there is credit, copies that somebody misses."""
         found, self.restless = self.restless, []
         return found
 

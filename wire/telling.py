@@ -10,8 +10,8 @@ from addressing.link_log import Event, Kind
 from wire.ended import without_words
 from wire.endpoint import Endpoint
 from wire.link import IncomingLink
-from wire.receivers import Held, Receiver, Receivers
 from wire.records import Recorder
+from wire.standstill import Has, LinkEnd, Standstill
 from wire.untold import Untold
 
 AT_ONCE: Final = 1000
@@ -30,8 +30,6 @@ class Thirsty(Protocol):
     @property
     def link(self) -> IncomingLink: ...
     @property
-    def record_level(self) -> int: ...
-    @property
     def starves(self) -> bool: ...
     def take_starved_us(self) -> int: ...
 
@@ -44,9 +42,7 @@ class Teller:
         self._untold = Untold()
         self._starving: dict[int, Any] = {}
         """By number of the link: senders have no credit, or had none. To be told of in turn."""
-        self._with_credit: set[int] = set()
-        """Numbers of links of which it was told how much they have."""
-        self._receivers = Receivers(self._tell_held)
+        self.standstill = Standstill(self._tell_what_it_has)
         self.is_on = recorder.capacity > 0
 
     def tell(self, kind: Kind, event: Event | None, **columns: Any) -> None:
@@ -83,13 +79,20 @@ class Teller:
 
     # Links
     def tell_detached(self, link: int, connection: int, cause: str | None) -> None:
-        self._with_credit.discard(link)
-        self._receivers.forget(link)
+        self._starving.pop(link, None)
+        self.standstill.forget(link)
         self.tell(Kind.LINK, Event.CLOSED, link=link, connection=connection, cause=cause)
 
-    # Credit of incoming links
+    def is_moving(self, link: int, end: LinkEnd) -> None:
+        """It is new, or something of it may have changed: it is looked at when the second is over."""
+        self.standstill.on_move(link, end)
+
+    def _tell_what_it_has(self, link: int, has: Has) -> None:
+        self.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=has.credit, unsettled_count=has.unsettled)
+
+    # Time without credit
     def is_starving(self, link: int, end: Thirsty) -> None:
-        """It is new, or has no credit, perhaps not any more: it is told of when the second is over."""
+        """Perhaps not any more: it is told of when the second is over."""
         self._starving[link] = end
 
     def tell_starving(self, cause_of: Callable[[int, Any], str | None]) -> None:
@@ -98,42 +101,26 @@ class Teller:
             end = self._starving.pop(link)
             cause = cause_of(link, end)
             if cause is not None:
-                self._tell_first(link, end, cause)
+                self.tell_credit(link, end, cause)
                 if end.starves:
                     self._starving[link] = end
 
-    def _tell_first(self, link: int, end: Thirsty, cause: str) -> None:
-        """Of a new one its credit is told in any case, or a list of what is there would lack it."""
-        if not self.tell_credit(link, end, cause) and link not in self._with_credit and end.record_level:
-            self.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=max(0, end.link.credit))
-        self._with_credit.add(link)
-
-    def tell_credit(self, link: int, end: Thirsty, cause: str) -> bool:
-        """Whether there was anything to be told: it had none for some time."""
+    def tell_credit(self, link: int, end: Thirsty, cause: str) -> None:
         starved_us = end.take_starved_us()
-        if starved_us < LEAST_STARVED_US:
-            return False
-        said = {"credit": max(0, end.link.credit), "starved_us": starved_us, "cause": cause}
-        self.tell(Kind.CREDIT, Event.CHANGED, link=link, **said)
-        return True
-
-    # Credit of outgoing links
-    def is_moving(self, link: int, end: Receiver) -> None:
-        """It is new, or something of it may have changed: it is looked at when the second is over."""
-        self._receivers.on_move(link, end)
-
-    def tell_receivers(self, now: float) -> None:
-        self._receivers.look(now, AT_ONCE)
-
-    def _tell_held(self, link: int, held: Held) -> None:
-        said = {"credit": held.credit, "unsettled_count": held.unsettled}
-        self.tell(Kind.CREDIT, Event.CHANGED, link=link, **said)
+        if starved_us >= LEAST_STARVED_US:
+            credit = max(0, end.link.credit)
+            self.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=credit, starved_us=starved_us, cause=cause)
+            self.standstill.on_told(link, credit)
 
     # Time
     def end_second(self) -> None:
         """What was counted in it goes to the ring, and some of what is late."""
         self._recorder.end_second()
         self._tell_late(AT_ONCE)
+
+    def tell_standing(self, now: float) -> None:
+        """After all else that is told of the second."""
+        self.standstill.look(now, AT_ONCE)
 
     def _tell_late(self, most: int) -> None:
         for _ in range(min(most, len(self._untold))):

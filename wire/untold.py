@@ -13,7 +13,7 @@ from typing import Any, Final
 from addressing.link_log import Event, Kind
 
 Row = dict[str, Any]
-_Thing = tuple[Kind, object]
+_Thing = tuple[str, object]
 
 _NAMED_BY: Final = {
     Kind.CONNECTION: "connection",
@@ -72,14 +72,16 @@ class Untold:
         if before is None or before.is_heard_of:
             # Behind what is to be told of its credit.
             self._late[thing] = _Late(row, is_heard_of=True)
-        elif thing[0] is Kind.LINK:
-            for kind in (Kind.CREDIT, Kind.DROP):
-                self._late.pop((kind, thing[1]), None)
+        elif thing[0] == Kind.LINK:
+            for what in (Kind.CREDIT, Event.DRAIN, Kind.DROP):
+                self._late.pop((what, thing[1]), None)
 
 
 def _thing_of(row: Row) -> _Thing | None:
+    """How often a receiver asked for a drain is another thing than what its link has."""
     kind = Kind(row["kind"])
-    return (kind, row[_NAMED_BY[kind]]) if kind in _NAMED_BY else None
+    what = Event.DRAIN if row.get("event") == Event.DRAIN else kind
+    return (what, row[_NAMED_BY[kind]]) if kind in _NAMED_BY else None
 
 
 def _both(before: Row, after: Row) -> Row:

@@ -30,6 +30,7 @@ LIMIT: Final = 1 << 63
 MOST_DIGITS: Final = 20
 WORDS: Final = ("kind", "event", "outcome", "part")
 """Columns of few words, which stay numbers of them."""
+ARROW: Final = {"string": pyarrow.string(), "int64": pyarrow.int64()}
 KINDS: Final = frozenset(kind.value for kind in Kind)
 FILLED: Final = {
     column.name: frozenset(kind.value for kind in column.kinds) if column.kinds else KINDS for column in COLUMNS
@@ -104,10 +105,12 @@ class File:
 
 
 def _plain(table: pyarrow.Table) -> pyarrow.Table:
-    """Text as text: whoever wrote the file may have had it otherwise, and Arrow keeps that. WORDS stay as they are."""
+    """Columns of the types of ours: whoever wrote the file may have had another in Arrow, which keeps that. WORDS stay
+    as they are."""
     for place, field in enumerate(table.schema):
-        if field.name not in WORDS and TYPES.get(field.name) == "string" and field.type != pyarrow.string():
-            table = table.set_column(place, field.name, table[field.name].cast(pyarrow.string()))
+        wanted = ARROW.get(TYPES.get(field.name, ""))
+        if field.name not in WORDS and wanted is not None and field.type != wanted:
+            table = table.set_column(place, field.name, table[field.name].cast(wanted))
     return table
 
 
@@ -131,7 +134,8 @@ def _opened(node: str, path: str, size_bytes: int, content: pyarrow.BinaryScalar
     try:
         source = pyarrow.BufferReader(content.as_buffer()) if content.is_valid else _source(path)
     except OSError as error:
-        return BadFile(node, f"{shown(path)} cannot be read: {os.strerror(error.errno or 0)}")
+        why = os.strerror(error.errno) if error.errno else first_line(error)
+        return BadFile(node, f"{shown(path)} cannot be read: {why}")
     try:
         found = _parquet(source)
         reason = wrong(found.metadata)

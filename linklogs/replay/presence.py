@@ -10,17 +10,16 @@ from linklogs.replay.columns import touches
 from linklogs.replay.endings import CRASHED, endings
 
 WAS_THERE = "was_there"
+ENDED_US = "ended_us"
 
 
 def marked(things: DataFrame, said: DataFrame, span: Span) -> DataFrame:
-    """With WAS_THERE. Of the end of what its node had when that ended nobody told: it ended with a node that says so,
-    with one that crashed when that is there again."""
-    if span.is_all:
-        return things.withColumn(WAS_THERE, F.lit(True))
-    ends = F.coalesce("closed_us", "over_us")
-    begins = F.coalesce("opened_us", F.lit(0))
+    """With WAS_THERE, and ENDED_US: null of what may be there still. Of the end of what its node had when that ended
+    nobody told: it ended with a node that says so, with one that crashed when that is there again."""
     known = things.join(F.broadcast(_over(said)), ["node", "run"], "left")
-    return known.withColumn(WAS_THERE, touches(begins, ends, span)).drop("over_us")
+    ended = known.withColumn(ENDED_US, F.coalesce("closed_us", "over_us")).drop("over_us")
+    begins = F.coalesce("opened_us", F.lit(0))
+    return ended.withColumn(WAS_THERE, touches(begins, F.col(ENDED_US), span))
 
 
 def _over(said: DataFrame) -> DataFrame:

@@ -23,7 +23,7 @@ def things(said: DataFrame, address: str | None) -> DataFrame:
 def in_all(said: DataFrame, flows: DataFrame, queues: DataFrame, from_us: int | None) -> DataFrame:
     """``flows``: of the whole time. Depths are the largest, and the last that was told; what was told last before
     ``from_us`` was so then. Ages are those at the end of ``said``, too."""
-    depths = _with_ages(_depths(_since(said, from_us), KEYS), said)
+    depths = _with_ages(_depths(_since(said, from_us), KEYS), said, queues)
     both = depths.join(_moved(flows, KEYS), list(KEYS), "full")
     # Of one that went before, what was told last is its depth no more.
     return _named(both, queues).where(F.col(WAS_THERE) | F.col(Event.ENQUEUED.value).isNotNull()).drop(WAS_THERE)
@@ -58,15 +58,26 @@ def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
     )
 
 
-def _with_ages(depths: DataFrame, said: DataFrame) -> DataFrame:
-    """A broker tells of a queue when something changes in it: where nothing does, what lies there gets older."""
+def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFrame:
+    """A broker tells of a queue when something changes in it: where nothing does, what lies there gets older, until the
+    queue is deleted, or its broker ends."""
     told = said.where((F.col("kind") == Kind.QUEUE.value) & F.col("depth_count").isNotNull())
-    state = F.struct("depth_count", "oldest_us", "at_us")
-    last = told.groupBy(*KEYS).agg(F.max_by(state, "at_us").alias("last"))
-    ended = endings(said).select("node", "run", "ended_us")
-    waited_us = F.greatest(F.lit(0), F.col("ended_us") - F.col("last.at_us"))
-    age_us = F.when(F.col("last.depth_count") > 0, F.col("last.oldest_us") + waited_us)
-    ages = last.join(ended, ["node", "run"]).select(*KEYS, age_us.alias("age_us"))
+    of_queue = Window.partitionBy(*KEYS)
+    changed_us = F.max(F.when(F.col("event") != Event.LIVE.value, F.col("at_us"))).over(of_queue)
+    since = told.withColumn("changed_us", F.coalesce(changed_us, F.lit(0)))
+    # What files of a first version open with has the age that was told before.
+    last = (
+        since.where(F.col("at_us") >= F.col("changed_us"))
+        .groupBy(*KEYS)
+        .agg(
+            F.max_by("depth_count", "at_us").alias("count"), F.min(F.col("at_us") - F.col("oldest_us")).alias("came_us")
+        )
+    )
+    ended = endings(said).select("node", "run", F.col("ended_us").alias("end_us"))
+    closed = last.join(F.broadcast(queues.select(*KEYS, "closed_us")), list(KEYS), "left")
+    until_us = F.least("closed_us", "end_us")
+    age_us = F.when(F.col("count") > 0, F.greatest(F.lit(0), until_us - F.col("came_us")))
+    ages = closed.join(F.broadcast(ended), ["node", "run"]).select(*KEYS, age_us.alias("age_us"))
     aged = depths.join(ages, list(KEYS), "left")
     # Of nulls the greatest is the other.
     for name in ("oldest_us", "last_oldest_us"):

@@ -1,7 +1,7 @@
 """What files repeat: each opens with all that there was then, and most of that was there in the file before, too.
 
 Rows that say the same of a connection, a link or a path are one. It is of the last time, and says how many it stands
-for. Of neighbors each stays: when one had a cost first is history.
+for. Of neighbors each stays: when one had a cost first is history. So is for how long deliveries are kept.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def _periods(at_us: pyarrow.ChunkedArray, span: Span) -> pyarrow.ChunkedArray:
 
 
 def _is_repeated(table: pyarrow.Table) -> pyarrow.ChunkedArray:
-    """True of what was there already, but for time without credit: that adds up."""
+    """True of what was there already, but for time without credit, which adds up, and what lasts."""
     is_live = compute.and_kleene(compute.equal(table["event"], Event.LIVE.value), compute.is_in(table["kind"], _KINDS))
     adds_nothing = compute.equal(compute.fill_null(table["starved_us"], 0), 0)
-    return compute.fill_null(compute.and_kleene(is_live, adds_nothing), False)
+    lasts = compute.greater(compute.fill_null(table["unsettled_count"], 0), 0)
+    is_same = compute.and_kleene(adds_nothing, compute.invert(lasts))
+    return compute.fill_null(compute.and_kleene(is_live, is_same), False)

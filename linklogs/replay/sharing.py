@@ -9,7 +9,7 @@ from addressing.link_log import Outcome
 from linklogs.moments import Span
 from linklogs.replay.columns import US_PER_S, is_of_mesh, within
 from linklogs.replay.facts import CLIENT
-from linklogs.replay.presence import WAS_THERE
+from linklogs.replay.presence import ENDED_US, WAS_THERE
 
 MOST_TALKERS = 100
 
@@ -50,7 +50,7 @@ def _there_s(from_us: int | None, to_us: int | None) -> Column:
     if from_us is None or to_us is None:
         return F.lit(1.0)
     begins = F.greatest(F.coalesce("opened_us", F.lit(from_us)), F.lit(from_us))
-    ends = F.least(F.coalesce("closed_us", F.lit(to_us)), F.lit(to_us))
+    ends = F.least(F.coalesce(ENDED_US, F.lit(to_us)), F.lit(to_us))
     return F.greatest(F.lit(1.0), (ends - begins) / US_PER_S)
 
 

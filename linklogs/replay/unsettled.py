@@ -15,35 +15,41 @@ from linklogs.replay.credit import FACTS
 from linklogs.replay.endings import endings
 
 KEYS = ("node", "run", "link")
+IN_TIME = ("at_us", "is_news")
+"""What a file opens with may be of the very time of its first record, which is news."""
 
 
 def unsettled(said: DataFrame, links: DataFrame, span: Span) -> DataFrame:
     """By link, of those that had any in the time of the report; ``said`` is of all time. What was told last was so
     until the link closed, or its node told nothing more."""
     lasting = _clipped(_lasting(said, links), span)
-    waits = _waits(lasting)
-    by_link = waits.groupBy(*KEYS).agg(
-        F.max("most").alias("most_unsettled"),
-        F.sum("held_us").alias("held_us"),
-        F.max("held_us").alias("longest_us"),
-        F.count("*").alias("times"),
+    by_link = (
+        _waits(lasting)
+        .groupBy(*KEYS)
+        .agg(
+            F.max("most").alias("most_unsettled"),
+            F.sum("held_us").alias("held_us"),
+            F.max("held_us").alias("longest_us"),
+            F.count("*").alias("times"),
+        )
     )
-    last = lasting.groupBy(*KEYS).agg(F.max_by("unsettled_count", "from_us").alias("last_unsettled"))
+    latest = F.max_by("unsettled_count", F.struct(*IN_TIME)).alias("last_unsettled")
+    last = lasting.groupBy(*KEYS).agg(latest)
     return by_link.join(last, list(KEYS)).join(F.broadcast(links.select(*KEYS, *FACTS)), list(KEYS))
 
 
 def _lasting(said: DataFrame, links: DataFrame) -> DataFrame:
-    """What was told, with until when it was so."""
+    """What was told, with from when until when it was so."""
     told = said.where((F.col("kind") == Kind.CREDIT.value) & F.col("unsettled_count").isNotNull())
     ends = endings(said).select("node", "run", F.col("ended_us").alias("end_us"))
-    known = told.join(F.broadcast(links.select(*KEYS, "closed_us")), list(KEYS)).join(
-        F.broadcast(ends), ["node", "run"]
-    )
-    in_time = Window.partitionBy(*KEYS).orderBy("at_us")
+    of_links = told.join(F.broadcast(links.select(*KEYS, "closed_us")), list(KEYS))
+    known = of_links.join(F.broadcast(ends), ["node", "run"])
+    known = known.withColumn("is_news", F.col("event") != Event.LIVE.value)
+    in_time = Window.partitionBy(*KEYS).orderBy(*IN_TIME)
     until_us = F.coalesce(F.lead("at_us").over(in_time), "closed_us", "end_us")
-    is_news = (F.col("event") == Event.CHANGED.value) & (F.lag("unsettled_count").over(in_time) == 0)
-    since_us = F.col("at_us") - F.when(is_news & (F.col("unsettled_count") > 0), STILL_S * US_PER_S).otherwise(0)
-    return known.select(*KEYS, "unsettled_count", since_us.alias("from_us"), until_us.alias("until_us"))
+    begins = F.col("is_news") & (F.col("unsettled_count") > 0) & (F.lag("unsettled_count").over(in_time) == 0)
+    from_us = F.col("at_us") - F.when(begins, STILL_S * US_PER_S).otherwise(0)
+    return known.select(*KEYS, *IN_TIME, "unsettled_count", from_us.alias("from_us"), until_us.alias("until_us"))
 
 
 def _clipped(lasting: DataFrame, span: Span) -> DataFrame:
@@ -55,12 +61,11 @@ def _clipped(lasting: DataFrame, span: Span) -> DataFrame:
 
 def _waits(lasting: DataFrame) -> DataFrame:
     """One row for each time that a link had some, however often, and with whatever count, it was told of."""
-    in_time = Window.partitionBy(*KEYS).orderBy("from_us")
+    in_time = Window.partitionBy(*KEYS).orderBy(*IN_TIME)
     has_some = F.col("unsettled_count") > 0
     is_new = has_some & ~F.coalesce(F.lag("unsettled_count").over(in_time) > 0, F.lit(False))
     numbered = lasting.withColumn("is_new", is_new.cast("int")).withColumn("wait", F.sum("is_new").over(in_time))
-    return (
-        numbered.where(has_some)
-        .groupBy(*KEYS, "wait")
-        .agg(F.max("unsettled_count").alias("most"), F.sum(F.col("until_us") - F.col("from_us")).alias("held_us"))
+    by_wait = numbered.where(has_some).groupBy(*KEYS, "wait")
+    return by_wait.agg(
+        F.max("unsettled_count").alias("most"), F.sum(F.col("until_us") - F.col("from_us")).alias("held_us")
     )

@@ -153,8 +153,7 @@ class Intake:
 
     def _go_on(self, ring: Ring, counts: Counts, path: Path, content: spool.Content) -> None:
         redact = (lambda row: row) if content.head.is_redacted else self._means.redactor.row
-        for row in content.head.live:
-            self._live.on_row(redact(row), 0)
+        self._live.on_list(redact(row) for row in content.head.live)
         slots, _ = spool.joined(content.chunks)
         for row, head in rows_in(slots, text_spans(slots)):
             self._live.on_row(redact(row), int(slots["start_us"][head]))

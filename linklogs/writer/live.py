@@ -5,6 +5,7 @@ In the list a queue has no age, which would be wrong once the list is read, but 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from addressing.link_log import Event, Kind
@@ -38,13 +39,18 @@ class Live:
         self._rows: dict[Kind, dict[str | int, Row]] = {kind: {} for kind in _KEYS}
 
     def on_row(self, row: Row, at_us: int) -> None:
-        """``at_us``: when it was told, of the monotonic clock; of rows of such a list it does not matter."""
+        """``at_us``: when it was told, of the monotonic clock."""
         kind = Kind(str(row["kind"]))
         if kind is Kind.NODE:
             # That it ended is the last that is heard of it.
             self._node |= _lasting(row) if row.get("event") != Event.CLOSED else {}
         elif kind in _KEYS and (key := row.get(_KEYS[kind])) is not None:
             self._on_thing(kind, key, _with_time(row, at_us))
+
+    def on_list(self, rows: Iterable[Row]) -> None:
+        """What `rows` gave. Where a version before gave it, nobody knows of when its ages are."""
+        for row in rows:
+            self.on_row({name: value for name, value in row.items() if name != "oldest_us"}, 0)
 
     def rows(self, clock_us: int, dropped: int) -> list[Row]:
         """``clock_us``: what UTC is ahead of the monotonic clock. ``dropped``: records ever, for want of room."""
@@ -58,10 +64,9 @@ class Live:
             case Event.OPENED | Event.LIVE:
                 self._rows[kind][key] = _lasting(row)
             case Event.CHANGED:
-                before = self._rows[kind].get(key, {})
-                if "depth_count" in row:
-                    # An empty queue has no age, and says none.
-                    before.pop(CAME_US, None)
+                # An empty queue has no age, and says none.
+                past = CAME_US if "depth_count" in row else None
+                before = {name: value for name, value in self._rows[kind].get(key, {}).items() if name != past}
                 self._rows[kind][key] = before | _lasting(row)
 
     def _close(self, kind: Kind, key: str | int) -> None:

@@ -136,10 +136,9 @@ def starved(summary: Summary) -> Iterator[Finding]:
 
 
 def unsettled(summary: Summary) -> Iterator[Finding]:
-    rows = [row for row in summary.rows("unsettled") if row["role"] == "consumer" and not _is_of_mesh(row)]
-    for row in sorted(rows, key=lambda row: -row["held_us"])[:EACH]:
-        if row["longest_us"] < LEAST_HELD_S * US_PER_S:
-            continue
+    of_clients = [row for row in summary.rows("unsettled") if row["role"] == "consumer" and not _is_of_mesh(row)]
+    rows = [row for row in of_clients if row["longest_us"] >= LEAST_HELD_S * US_PER_S]
+    for row in sorted(rows, key=lambda row: -row["longest_us"])[:EACH]:
         yield Finding(
             0.38,
             f"{_who(row)} at {row['node']} kept {row['most_unsettled']:,} deliveries of {row['address']} without an "

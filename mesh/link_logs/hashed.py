@@ -15,8 +15,8 @@ def hash_and_tell(topology: Topology, column: str, values: tuple[str, ...], out:
     if out.is_json:
         out.document({"column": column, "hashes": found})
     else:
-        for hashed in found.values():
-            out.data(hashed)
+        for value in values:
+            out.data(found[value])
 
 
 def hash_of(topology: Topology, column: str, value: str) -> str:

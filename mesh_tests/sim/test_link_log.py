@@ -237,7 +237,13 @@ def seconds(mesh: SimMesh, count: int) -> None:
 
 
 def held(ring: Ring) -> list[tuple[int, int | None]]:
-    return [(row["credit"], row.get("unsettled_count")) for row in told(ring, "credit")]
+    """Of outgoing links."""
+    return [(row["credit"], row["unsettled_count"]) for row in told(ring, "credit") if "unsettled_count" in row]
+
+
+def given(ring: Ring) -> list[int]:
+    """Of incoming links: what their senders have."""
+    return [row["credit"] for row in told(ring, "credit") if "unsettled_count" not in row]
 
 
 def test_what_each_new_link_has_of_credit_is_told_once_though_it_never_lacked_any(ring: Ring):
@@ -250,9 +256,45 @@ def test_what_each_new_link_has_of_credit_is_told_once_though_it_never_lacked_an
     mesh.run(0.5)
     ring.take()
     mesh.tell_second("r1")
-    assert held(ring) == [(sender.link.credit, None)]
+    assert given(ring) == [sender.link.credit]
     seconds(mesh, 20)
-    assert held(ring) == []
+    assert told(ring, "credit") == []
+
+
+def test_what_a_sender_has_is_told_when_it_stands_still_with_less(ring: Ring):
+    mesh = router(ring)
+    mesh.client("r1").receiver("rpc", credit=10).tops_up = False
+    sender = mesh.client("r1").sender("rpc")
+    seconds(mesh, 2)
+    ring.take()
+    for _ in range(7):
+        mesh.send(sender, b"x")
+    seconds(mesh, 30)
+    assert given(ring) == [sender.link.credit] == [3]
+
+
+@pytest.mark.parametrize(("level", "own", "count"), [("full", "off", 0), ("off", "full", 4), ("full", "full", 4)])
+@pytest.mark.parametrize("who", ["r1", "r2", "r3"])
+def test_links_of_an_address_are_told_of_at_its_own_level_at_each_router(
+    ring: Ring, level: str, own: str, count: int, who: str
+):
+    model = {"mesh": "line", "node_tls": False, "addresses": {"rpc": {"type": "anycast", "link_log": own}}}
+    line = {"r1": {"connect": ["r2"]}, "r2": {"connect": ["r3"]}, "r3": {}}
+    mesh = SimMesh({**model, "routers": line}, recorder=record(ring.memory, level))
+    mesh.converge()
+    receiver = mesh.client("r3").receiver("rpc", credit=10)
+    receiver.accepts = receiver.tops_up = False
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(3.0)
+    for _ in range(4):
+        mesh.send(sender, b"x")
+    for _ in range(14):
+        mesh.run(1.0)
+        mesh.tell_second(who)
+    rows = [row for row in told(ring, "credit") if "unsettled_count" in row]
+    assert max((row["unsettled_count"] for row in rows), default=0) == count
+    if own == "off":
+        assert rows == []
 
 
 def test_deliveries_that_a_consumer_keeps_without_an_outcome_are_told_until_it_goes_on(ring: Ring):

@@ -1,5 +1,7 @@
 """The tables without the command: what runs under spark-submit."""
 
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from linklogs.job import main
+from linklogs.private_files import DIRECTORY_MODE, FILE_MODE
 from mesh_tests.link_logs import line
 from mesh_tests.spark.test_command import command
 
@@ -18,6 +21,18 @@ def test_the_job_writes_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert {row.messages for row in spark.read.parquet(str(tmp_path / "out" / "mesh")).collect()} == {20}
     windows = spark.read.parquet(str(tmp_path / "out" / "mesh_by_window")).select("window").distinct().collect()
     assert sorted(row.window.second for row in windows) == [0, 5, 10, 15]
+
+
+def test_only_owner_and_group_may_read_what_the_job_writes(tmp_path: Path) -> None:
+    """Whatever others may of other files of this process."""
+    line(tmp_path / "logs", 20)
+    before = os.umask(0o022)
+    try:
+        assert main([str(tmp_path / "logs"), str(tmp_path / "out")]) == 0
+    finally:
+        os.umask(before)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "out").rglob("*") if path.name[0] != "."}
+    assert {oct(mode) for mode in modes} == {oct(FILE_MODE), oct(DIRECTORY_MODE)}
 
 
 def test_where_no_address_matches_the_page_made_elsewhere_names_those_that_are_closest(tmp_path: Path) -> None:

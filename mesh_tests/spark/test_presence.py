@@ -74,6 +74,8 @@ def test_what_a_crashed_node_had_is_gone_when_it_is_there_again(
 
 @pytest.mark.parametrize("cause", ["stopped", "failed"])
 def test_what_a_node_had_that_told_of_its_end_is_gone_with_it(spark: SparkSession, tmp_path: Path, cause: str) -> None:
+    """Though it is there again only when the time of the report has begun."""
+    write(tmp_path, "b1", [at(node("broker"), 150, AGAIN)], name="2-0")
     end = at({"kind": "node", "event": "closed", "cause": cause}, 50)
     queue = at({"kind": "queue", "event": "opened", "queue": 7, "address": "a"}, 0)
     depth = at({**queue, "event": "changed", "depth_count": 3, "depth_bytes": 3, "oldest_us": 0}, 1)

@@ -161,6 +161,32 @@ def test_link_state_history_has_changes_and_no_repetitions(spark: SparkSession, 
     assert rows(table, "event", "cost") == {("opened", 1), ("changed", 5), ("closed", None)}
 
 
+def half_the_time(root: Path) -> list[Any]:
+    """r2 was there for 200 s, and took one message in each second."""
+    consumer = link(2, "consumer", "outgoing", address="a", treatment="balanced")
+    write(root, "r2", [*PRODUCER, consumer, *(delivery(second, 1, 2) for second in range(200))])
+    return [*PRODUCER, consumer, *(delivery(second, 1, 2) for second in range(50))]
+
+
+def test_a_taker_was_there_until_its_node_was_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    told = half_the_time(tmp_path)
+    write(tmp_path, "r1", [*told, at(50, "node", event="closed", cause="stopped")])
+    found = report(spark, tmp_path).by_name["takers"]
+    assert rows(found, "node", "there_s", "share", "times_even") == {("r1", 50, 0.2, 1.0), ("r2", 200, 0.8, 1.0)}
+
+
+def test_a_taker_was_there_until_its_node_that_crashed_was_there_again(spark: SparkSession, tmp_path: Path) -> None:
+    told = half_the_time(tmp_path)
+    again = [{**row, "run": 2, "at_us": row["at_us"] + 50 * S} for row in told if row["kind"] != "delivery"]
+    moved = [delivery(second, 1, 2, run=2) for second in range(50, 200)]
+    write(tmp_path, "r1", told)
+    write(tmp_path, "r1", [*again, *moved], name="2-0")
+    found = report(spark, tmp_path).by_name["takers"]
+    assert rows(found, "node", "run", "there_s", "times_even") == {
+        ("r1", 1, 50, 1.0), ("r1", 2, 150, 1.0), ("r2", 1, 200, 1.0),
+    }  # fmt: skip
+
+
 def circuit_logs(root: Path, path: str, cheapest: str) -> None:
     costs = (("r1", "r2", 1), ("r1", "r3", 4), ("r2", "r3", 1))
     for name in ("r1", "r2"):
@@ -301,6 +327,44 @@ def test_deliveries_that_a_receiver_kept_have_how_many_and_for_how_long(spark: S
     assert rows(part, *names) == {(2, "bob", 5, 5, 13 * S, 13 * S, 1)}
 
 
+HOLDER = [node(), connection(1, "client"), link(2, "consumer", "outgoing", address="a", user="bob")]
+
+
+def opens(second: float, count: int) -> list[Any]:
+    """What a file opens with."""
+    return [
+        *({**row, "event": "live", "at_us": START_US + round(second * S)} for row in HOLDER),
+        kept(second, count, event="live"),
+    ]
+
+
+def held(spark: SparkSession, root: Path) -> set[tuple[Any, ...]]:
+    return rows(report(spark, root).by_name["unsettled"], "most_unsettled", "last_unsettled", "held_us", "longest_us")
+
+
+def test_what_each_file_opens_with_tells_for_how_long_something_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    """The files of when it began are gone."""
+    for minute in range(30):
+        write(tmp_path, "r1", opens(60 * minute, 5), name=f"1-{minute:02}")
+    assert held(spark, tmp_path) == {(5, 5, 29 * 60 * S, 29 * 60 * S)}
+
+
+def test_what_a_file_opens_with_was_so_before_its_first_record_of_the_same_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path, "r1", [*HOLDER, kept(1, 0)], name="1-00")
+    write(tmp_path, "r1", [*opens(65, 0), kept(65, 5)], name="1-01")
+    for minute in range(2, 12):
+        write(tmp_path, "r1", opens(60 * minute + 5, 5), name=f"1-{minute:02}")
+    assert held(spark, tmp_path) == {(5, 5, 610 * S, 610 * S)}
+
+
+def test_what_is_kept_at_last_is_kept_until_its_node_tells_no_more(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, "r1", [*HOLDER, kept(20, 3), at(50, "node", event="closed", cause="stopped")])
+    write(tmp_path, "r2", [node(), at(500, "neighbor", event="opened", neighbor="r1", cost=1)])
+    assert held(spark, tmp_path) == {(3, 3, 30 * S, 30 * S)}
+
+
 def test_drops_are_told_by_link_and_cause(spark: SparkSession, tmp_path: Path) -> None:
     dropped = [at(1, "drop", link=1, count=4, cause="full"), at(2, "drop", link=1, count=1, cause="full")]
     write(tmp_path, "r1", [*PRODUCER, *dropped])
@@ -417,6 +481,30 @@ def test_what_nobody_touches_gets_older(spark: SparkSession, tmp_path: Path) -> 
     assert found == {("a7", 88 * S, 88 * S), ("a8", None, None)}
     until = report(spark, tmp_path, to_us=START_US + 70 * S).by_name["queues"]
     assert rows(until, "address", "last_oldest_us") == {("a7", 58 * S), ("a8", None)}
+
+
+def test_what_lies_in_a_queue_gets_older_until_that_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    state = {"depth_count": 2, "depth_bytes": 2, "oldest_us": S}
+    queue = [
+        at(0, "queue", event="opened", queue=7, address="a"),
+        at(3, "queue", event="changed", queue=7, **state),
+        at(5, "queue", event="closed", queue=7),
+    ]
+    write(tmp_path, "b1", [node("broker"), *queue, at(3600, "node", event="closed", cause="stopped")])
+    assert rows(report(spark, tmp_path).by_name["queues"], "oldest_us", "last_oldest_us") == {(3 * S, 3 * S)}
+
+
+def test_files_that_open_with_the_age_that_was_told_before_them_are_understood(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """So the first version wrote them."""
+    state = {"queue": 7, "depth_count": 2, "depth_bytes": 2, "oldest_us": S}
+    opened = at(0, "queue", event="opened", queue=7, address="a")
+    write(tmp_path, "b1", [node("broker"), opened, at(3, "queue", event="changed", **state)], name="1-0")
+    write(tmp_path, "b1", [node("broker"), at(3000, "queue", event="live", **state)], name="2-0")
+    write(tmp_path, "b1", [at(3060, "node", event="closed", cause="stopped")], name="3-0")
+    found = report(spark, tmp_path).by_name["queues"]
+    assert rows(found, "oldest_us", "last_oldest_us") == {(3058 * S, 3058 * S)}
 
 
 def test_what_lay_in_a_queue_when_the_time_of_a_report_began_counts_and_what_lay_in_it_before_does_not(

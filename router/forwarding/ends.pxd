@@ -102,6 +102,8 @@ cdef class Inlet(Head):
     # For records: its sender is without credit; to be told of when the second is over.
     cdef Drought drought
     cdef bint is_restless
+    # Likewise: something moved on it since it was looked at.
+    cdef bint has_moved
     # Credit sharing: deliveries_in when it was last looked at, and when its credit was taken back (-1: it was not).
     cdef long long seen_at
     cdef long long idle_at
@@ -184,8 +186,9 @@ cdef class Taker(DeliveryOwner):
     cdef readonly unsigned long long copies_missed
     # Of those, what was recorded.
     cdef unsigned long long copies_told
-    # For records: to be looked at when the second is over.
-    cdef bint is_restless
+    # For records: how much there is of it; something moved on it since it was looked at.
+    cdef readonly unsigned char record_level
+    cdef bint has_moved
     # Its receiver has asked for a drain; how often since that was recorded.
     cdef bint is_asked
     cdef unsigned int drains
@@ -205,7 +208,6 @@ cdef class Taker(DeliveryOwner):
     cdef int _note_written_in_session(self) except -1
     cdef int miss(self) except -1
     cdef int note_move(self) except -1
-    cdef int note_restless(self) except -1
     cdef int note_drain(self, bint has_more) except -1
     cdef int set_credit(self, int credit) except -1
     cdef int sync(self) except -1

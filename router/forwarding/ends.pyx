@@ -228,6 +228,7 @@ cdef class Inlet(Head):
         recorder.note(self, True, None)
         recorder.note_restless(self)
         link.owner = self
+        self.note_credit()
 
     # Events
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
@@ -433,6 +434,9 @@ cdef class Inlet(Head):
         """Its sender has some now, or none any more, perhaps."""
         if not self.record_level or self.link.is_gone:
             return 0
+        if not self.has_moved:
+            self.has_moved = True
+            recorder.note_moved(self)
         if turn(&self.drought, self.link.credit_now() <= 0, recorder.now_us) and not self.is_restless:
             self.is_restless = True
             recorder.note_restless(self)
@@ -445,6 +449,24 @@ cdef class Inlet(Head):
         if is_first:
             self.drought = Drought(False, 0, 0)
             self.note_credit()
+
+    def rest(self):
+        """It was looked at: what moves from now on is news."""
+        self.has_moved = False
+
+    @property
+    def credit(self):
+        """Deliveries that its sender may still start."""
+        return self.link.credit_now()
+
+    @property
+    def kept_count(self):
+        """It keeps what its takers keep, and their links tell."""
+        return None
+
+    @property
+    def moved_count(self):
+        return self.deliveries_in
 
     @property
     def starves(self):
@@ -538,6 +560,7 @@ cdef class Taker(DeliveryOwner):
         self.had_credit = self.credit_count > 0
         self.presettles = link.remote_settle_modes[0] == SEND_SETTLED and cost == 0
         self.max_message_bytes = link.remote_max_message_bytes
+        self.record_level = group.record_level
         recorder.note(self, True, None)
         link.owner = self
         self.note_move()
@@ -564,23 +587,35 @@ cdef class Taker(DeliveryOwner):
 
     cdef int note_move(self) except -1:
         """What its receiver has may be other than a second ago."""
-        return self.note_restless() if self.group.record_level else 0
-
-    cdef int note_restless(self) except -1:
-        if not self.is_restless:
-            self.is_restless = True
-            recorder.note_restless(self)
+        if self.record_level and not self.has_moved:
+            self.has_moved = True
+            recorder.note_moved(self)
         return 0
 
+    def record_at(self, unsigned char level):
+        """From now on so much of it is recorded."""
+        self.record_level = level
+        self.note_move()
+
     def rest(self):
-        """It was looked at."""
-        self.is_restless = False
+        """It was looked at: what moves from now on is news."""
+        self.has_moved = False
+
+    @property
+    def kept_count(self):
+        """Complete deliveries of which its receiver has given no outcome."""
+        return self.unsettled_count - (self.moving is not None)
+
+    @property
+    def moved_count(self):
+        return self.deliveries_out
 
     cdef int note_drain(self, bint has_more) except -1:
         """Its receiver asked for what there is, and for the rest of its credit, perhaps. [2.6.7]"""
         cdef bint is_asked = self.credit_count > 0 and pn.link_get_drain(self.link.raw)
         if is_asked and (has_more or not self.is_asked):
-            self.note_restless()
+            if not self.drains:
+                recorder.note_restless(self)
             self.drains += 1
         self.is_asked = is_asked
         return 0
@@ -704,7 +739,8 @@ cdef class Taker(DeliveryOwner):
 
     cdef int miss(self) except -1:
         """A copy goes out without it."""
-        self.note_restless()
+        if self.copies_missed == self.copies_told:
+            recorder.note_restless(self)
         self.copies_missed += 1
         return 0
 

@@ -18,6 +18,7 @@ from mesh_tests.unit.broker.rig import Rig, topology_with
 from wire.delivery import ACCEPTED, RELEASED, rejected
 from wire.endpoint import Peer
 from wire.records import record
+from wire.terminus import DistributionMode
 from wire.tls import Role
 
 REJECTED = rejected("amqp:decode-error", "no")
@@ -326,6 +327,11 @@ def test_what_each_new_link_has_of_credit_is_told_once_though_it_never_lacked_an
     assert credits_of(rig, ring) == []
 
 
+def kept_of(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Of outgoing links: their credit, and what is unsettled."""
+    return [(row["credit"], row["unsettled_count"]) for row in rows if "unsettled_count" in row]
+
+
 def seconds(rig: Rig, count: int) -> None:
     for _ in range(count):
         rig.advance(1.0)
@@ -341,13 +347,13 @@ def test_deliveries_that_a_consumer_keeps_are_told_of_its_link_and_of_the_queue(
         producer.send(b"x")
     seconds(rig, 13)
     rows = ring.take()[1]
-    assert [(row["credit"], row["unsettled_count"]) for row in rows if row["kind"] == "credit"] == [(0, 5)]
+    assert kept_of(rows) == [(0, 5)]
     depths = [(row["depth_count"], row["acquired_count"]) for row in rows if row["kind"] == "queue"]
     assert depths[-1] == (8, 5)
     consumer.received[0].give(RELEASED)
     seconds(rig, 1)
     rows = ring.take()[1]
-    assert [(row["credit"], row["unsettled_count"]) for row in rows if row["kind"] == "credit"] == [(0, 0)]
+    assert kept_of(rows) == [(0, 0)]
     depths = [(row["depth_count"], row["acquired_count"]) for row in rows if row["kind"] == "queue"]
     assert depths == [(8, 4)]
     consumer.link.grant(1)
@@ -356,6 +362,38 @@ def test_deliveries_that_a_consumer_keeps_are_told_of_its_link_and_of_the_queue(
     seconds(rig, 1)
     depths = [(row["depth_count"], row["acquired_count"]) for row in ring.take()[1] if row["kind"] == "queue"]
     assert depths == [(8, 5), (8, 0)]
+
+
+def test_a_message_that_is_half_sent_waits_for_no_outcome(rig: Rig, ring: Ring):
+    producer, client = rig.client().producer("plain"), rig.client("other")
+    consumer = client.consumer("plain", credit=5)
+    producer.send(b"x")
+    seconds(rig, 1)
+    ring.take()
+    read, times = client.exchange, iter(range(4))
+    # It stops reading in the middle of the large one.
+    client.exchange = lambda: next(times, None) is not None and read()  # type: ignore[method-assign]
+    producer.send(b"x" * 3_000_000)
+    seconds(rig, 14)
+    assert len(consumer.received) == 1
+    assert kept_of(ring.take()[1])[-1][1] == 1
+
+
+def test_who_looks_through_a_queue_keeps_nothing(rig: Rig, ring: Ring):
+    producer = rig.client().producer("plain")
+    for _ in range(3):
+        producer.send(b"x")
+    browser = rig.client("other").consumer("plain", credit=10, distribution_mode=DistributionMode.COPY)
+    seconds(rig, 14)
+    assert len(browser.received) == 3
+    assert {unsettled for _, unsettled in kept_of(ring.take()[1])} == {0}
+
+
+def test_of_a_queue_that_is_not_recorded_no_credit_is_told(rig: Rig, ring: Ring):
+    rig.client().producer("quiet")
+    rig.client("other").consumer("quiet")
+    seconds(rig, 14)
+    assert [row for row in ring.take()[1] if row["kind"] == "credit"] == []
 
 
 def test_a_producer_of_a_full_queue_waits_for_it_until_there_is_room(tmp_path: Path, ring: Ring):

@@ -126,6 +126,15 @@ def test_a_column_that_is_there_twice_is_said(tmp_path: Path) -> None:
     assert "the column at_us twice" in notice(path)
 
 
+def test_numbers_may_be_kept_as_times(tmp_path: Path) -> None:
+    ours, path = write(tmp_path, "r1", ROWS), tmp_path / "9.parquet"
+    columns = {"kind": ["credit"], "at_us": [1], "starved_us": pa.array([7], pa.duration("us"))}
+    parquet.write_table(pa.table(columns).replace_schema_metadata({VERSION_KEY: "1"}), path)
+    assert [row["notice"] for row in told(ours, path)] == [None, None]
+    said = [row for batch in Telling(Span())(iter([for_workers(ours, path)])) for row in batch.to_pylist()]
+    assert 7 in [row["starved_us"] for row in said]
+
+
 @pytest.mark.parametrize("text", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_text_may_be_kept_in_other_ways(tmp_path: Path, text: pa.DataType) -> None:
     ours, path = write(tmp_path, "r1", ROWS), tmp_path / "9.parquet"

@@ -1,6 +1,9 @@
 """Which files are read, and what is said of the others."""
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +52,54 @@ def test_what_is_hidden_is_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("half a file")
     found = find(str(tmp_path), ALL)
     assert (paths(found), found.notices) == ([str(good)], ())
+
+
+def test_names_that_are_no_text_are_named_as_far_as_they_are(tmp_path: Path) -> None:
+    first = written(tmp_path)
+    hour = os.fsencode(first.parent)
+    (Path(os.fsdecode(os.path.join(hour, b"\xff.parquet")))).touch()
+    os.mkdir(os.path.join(os.fsencode(tmp_path), b"node=\xfe"))
+    found = find(str(tmp_path), ALL)
+    assert paths(found) == [str(first)]
+    assert found.notices == (
+        f"{first.parent}/\\udcff.parquet has a name that is no text: expected UTF-8",
+        f"{tmp_path}/node=\\udcfe has a name that is no text: expected UTF-8",
+    )
+
+
+@pytest.mark.parametrize("level", ["node", "hour"])
+def test_a_directory_that_goes_while_it_is_looked_at_has_nothing_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    """As when what is too old is taken away."""
+    stays, goes = written(tmp_path, "r1"), written(tmp_path, "r2")
+    gone = goes.parent if level == "hour" else goes.parent.parent
+    scan = os.scandir
+
+    def scandir(path: str | int) -> Any:
+        if path == str(gone) and gone.exists():
+            gone.rename(tmp_path / ".gone")
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = find(str(tmp_path), ALL)
+    assert (paths(found), found.notices) == ([str(stays)], ())
+    assert not gone.exists()
+
+
+def test_a_directory_that_nobody_may_look_into_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stays, closed = written(tmp_path, "r1"), written(tmp_path, "r2").parent
+    scan = os.scandir
+
+    def scandir(path: str) -> Any:
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = find(str(tmp_path), ALL)
+    assert paths(found) == [str(stays)]
+    assert found.notices == (f"{closed} cannot be read: Permission denied",)
 
 
 def test_an_hour_that_is_none_is_named(tmp_path: Path) -> None:

@@ -55,8 +55,14 @@ def test_what_waits_in_a_queue_gets_older_though_nobody_tells_so() -> None:
     _, queue = live.rows(0, 0)
     assert as_of(queue, 170)["oldest_us"] == 100
     heard_again = Live({})
-    heard_again.on_row(queue, 0)
+    heard_again.on_list([queue])
     assert as_of(heard_again.rows(0, 0)[1], 270)["oldest_us"] == 200
+
+
+def test_a_list_of_a_version_before_has_ages_of_which_nobody_knows_when_they_were_told() -> None:
+    live = Live({})
+    live.on_list([{"kind": "queue", "event": "live", "queue": 1, "depth_count": 2, "oldest_us": 30}])
+    assert as_of(live.rows(0, 0)[1], 10**12) == {"kind": "queue", "event": "live", "queue": 1, "depth_count": 2}
 
 
 def test_a_queue_that_is_empty_again_has_no_age() -> None:
@@ -109,6 +115,5 @@ def test_a_list_that_is_heard_again_is_the_same_list() -> None:
     first.on_row({"kind": "link", "event": "opened", "link": 1, "address": "a"}, 0)
     first.on_row({"kind": "credit", "event": "changed", "link": 1, "credit": 1}, 0)
     second = Live({})
-    for row in first.rows(5, 9):
-        second.on_row(row, 0)
+    second.on_list(first.rows(5, 9))
     assert second.rows(5, 9) == first.rows(5, 9)

@@ -69,6 +69,31 @@ def test_time_without_credit_adds_up_and_the_last_that_was_said_of_it_counts():
     assert late(NO_CREDIT, SOME_CREDIT) == [SOME_CREDIT | {"starved_us": 5000}]
 
 
+HAS = row(Kind.CREDIT, Event.CHANGED, link=5, credit=3, unsettled_count=7)
+DRAINED = row(Kind.CREDIT, Event.DRAIN, link=5, count=2, credit=0)
+
+
+def test_drains_and_what_a_link_has_are_told_apart():
+    assert late(DRAINED, HAS, DRAINED) == [DRAINED | {"count": 4}, HAS]
+    assert late(OPENED, DRAINED, HAS, CLOSED) == []
+
+
+class End:
+    credit = 4
+    kept_count = 0
+    moved_count = 0
+
+
+def test_of_links_that_are_gone_nothing_is_kept():
+    teller = teller_on(Ring(1 << 12))
+    for number in range(4):
+        teller.is_moving(number, End())
+    teller.tell_standing(1.0)
+    teller.tell_detached(0, 1, None)
+    teller.tell_lost(1, [1, 2], "gone")
+    assert len(teller.standstill) == 1
+
+
 def test_copies_that_were_missed_add_up():
     missed = row(Kind.DROP, None, link=5, count=3, cause="stalled")
     assert late(missed, missed) == [missed | {"count": 6}]

@@ -116,6 +116,8 @@ def test_a_consumer_that_keeps_what_it_got_is_told_of() -> None:
     ]
     assert texts(unsettled=[{**row, "longest_us": 50 * S}]) == []
     assert texts(unsettled=[{**row, "role": "circuit"}]) == []
+    often = [{**row, "held_us": 5000 * S, "longest_us": 40 * S} for _ in range(5)]
+    assert len(texts(unsettled=[*often, row])) == 1
 
 
 def test_a_circuit_that_waited_is_not_told() -> None:

@@ -39,6 +39,12 @@ def test_hashes_are_those_that_the_writer_makes(tmp_path: Path) -> None:
     )
 
 
+def test_there_is_one_line_for_each_value(tmp_path: Path) -> None:
+    lines = hashes(mesh(tmp_path, {"redact": "key"}), "a", "a", "b").stdout.splitlines()
+    assert len(lines) == 3
+    assert lines[0] == lines[1] != lines[2]
+
+
 def test_programs_get_them_by_value(tmp_path: Path) -> None:
     told = json.loads(hashes(mesh(tmp_path, {"redact": "key"}), "--json", "a", "b").stdout)
     assert (told["schema"], told["column"], list(told["hashes"])) == ("amqpmesh.linklogs.hash/1", "address", ["a", "b"])
