@@ -14,6 +14,7 @@ import pytest
 
 from mesh.workdir import WRITER
 from mesh_tests.live.wire_client import WireClient, wait_with
+from mesh_tests.rings import read_ring
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.waiting import wait_until
 
@@ -106,6 +107,31 @@ def test_messages_of_a_queue_are_recorded_by_its_broker_as_they_come_and_go(mesh
         (row["direction"], row["role"], row["treatment"]) for row in found if row["kind"] == "link" and row["address"]
     }
     assert links >= {("incoming", "router", "queue"), ("outgoing", "router", "queue")}
+
+
+def told_kept(mesh: RunningMesh, node: str) -> list[int]:
+    """What the node has told so far of deliveries that receivers keep."""
+    rings = mesh.topology_file.parent / ".amqpmesh" / "recorded" / "rings"
+    (ring,) = rings.glob(f"{node}.*.ring")
+    return [row["unsettled_count"] for row in read_ring(ring) if row.get("unsettled_count")]
+
+
+def test_deliveries_that_a_consumer_keeps_are_told_by_its_router_and_by_the_broker(mesh: RunningMesh):
+    with WireClient(mesh.port("r3")) as consumer, WireClient(mesh.port("r1")) as producer:
+        consumer.receiver("orders", credit=3)
+        sender = producer.sender("orders")
+        for _ in range(5):
+            producer.send_when_due(sender, "x")
+        wait_with((consumer, producer), lambda: len(consumer.arrived) == 3, "3 deliveries")
+        wait_until(lambda: 3 in told_kept(mesh, "r3") and 3 in told_kept(mesh, "b1"), 30.0, "the nodes to tell of 3")
+    mesh.down()
+    found = rows(mesh)
+    for node in ("r3", "b1"):
+        (kept,) = [row for row in found[node] if row["event"] == "changed" and row["unsettled_count"]]
+        (link,) = [row for row in found[node] if row["event"] == "opened" and row["link"] == kept["link"]]
+        assert (kept["credit"], link["address"], link["direction"]) == (0, "orders", "outgoing"), node
+    depths = [(row["depth_count"], row["acquired_count"]) for row in found["b1"] if row["acquired_count"] is not None]
+    assert (5, 3) in depths
 
 
 def test_what_a_killed_router_had_recorded_is_written_whole(mesh: RunningMesh):
