@@ -261,6 +261,19 @@ def test_what_each_new_link_has_of_credit_is_told_once_though_it_never_lacked_an
     assert told(ring, "credit") == []
 
 
+def test_of_a_link_that_was_gone_within_a_second_it_is_not_told_what_it_had(ring: Ring):
+    mesh = router(ring)
+    receiver = mesh.client("r1").receiver("rpc")
+    mesh.run(0.1)
+    receiver.link.close()
+    mesh.flush()
+    mesh.run(0.1)
+    mesh.tell_second("r1")
+    rows = ring.take()[1]
+    assert [row["event"] for row in rows if row["kind"] == "link"] == ["opened", "closed"]
+    assert [row for row in rows if row["kind"] == "credit"] == []
+
+
 def test_what_a_sender_has_is_told_when_it_stands_still_with_less(ring: Ring):
     mesh = router(ring)
     mesh.client("r1").receiver("rpc", credit=10).tops_up = False

@@ -105,6 +105,18 @@ def test_it_is_told_that_what_was_held_up_moves_again():
     assert host.news() == [(1, Has(1, 1))]
 
 
+def test_it_is_told_that_what_kept_deliveries_beside_credit_moves_again():
+    host = Host()
+    end = host.link(credit=9)
+    end.take(2)
+    host.pass_s(30)
+    assert host.news()[-1] == (1, Has(7, 2))
+    end.settle()
+    host.standstill.on_move(1, end)
+    host.pass_s(1)
+    assert host.news() == [(1, Has(7, 0))]
+
+
 def test_one_delivery_for_each_that_is_settled_is_no_standstill():
     host = Host()
     end = host.link(credit=5, kept_count=3)
