@@ -190,7 +190,9 @@ cdef class Recorder:
         return 0
 
     def take_moved(self, Py_ssize_t most):
-        """Those on which something moved, at ``most`` so many of them: in each second nearly all do."""
+        """Those on which something moved, at ``most`` so many of them: in each second nearly all do. Of very many a
+        tenth, or links that come and go would be ever more."""
+        most = max(most, len(self.moved) // 10)
         found = self.moved[:most]
         del self.moved[:most]
         return found

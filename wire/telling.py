@@ -15,7 +15,7 @@ from wire.standstill import Has, LinkEnd, Standstill
 from wire.untold import Untold
 
 AT_ONCE: Final = 1000
-"""Rows that are told in one second beyond those of what happens in it: some 10 ms."""
+"""Rows that are told in one second beyond those of what happens in it, and links that are looked at: some 10 ms."""
 _BESIDE: Final = 4
 """Late rows that go with each that is to be told: where much happens, what is late must not become ever more."""
 

@@ -261,6 +261,19 @@ def test_what_each_new_link_has_of_credit_is_told_once_though_it_never_lacked_an
     assert told(ring, "credit") == []
 
 
+def test_of_very_many_links_each_is_looked_at_in_turn(ring: Ring, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("router.link_log.AT_ONCE", 2)
+    mesh = router(ring)
+    for _ in range(5):
+        mesh.client("r1").receiver("rpc")
+    mesh.run(0.1)
+    told_of = []
+    for _ in range(4):
+        mesh.tell_second("r1")
+        told_of.append(len(held(ring)))
+    assert told_of == [2, 2, 1, 0]
+
+
 def test_of_a_link_that_was_gone_within_a_second_it_is_not_told_what_it_had(ring: Ring):
     mesh = router(ring)
     receiver = mesh.client("r1").receiver("rpc")
