@@ -88,6 +88,9 @@ def _both(before: Row, after: Row) -> Row:
     if before.get("event") == Event.CLOSED or after.get("event") == Event.OPENED:
         # It is there again: what it was like then is past.
         return after | {"event": Event.LIVE}
+    if "depth_count" in after:
+        # An empty queue has no age, and says none.
+        before = {name: value for name, value in before.items() if name != "oldest_us"}
     added = {name: before[name] + after[name] for name in _ADDED_UP if name in before and name in after}
     event = {"event": before["event"]} if "event" in before else {}
     return before | after | added | event

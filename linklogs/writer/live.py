@@ -63,6 +63,9 @@ class Live:
                 self._close(kind, key)
             case Event.OPENED | Event.LIVE:
                 self._rows[kind][key] = _lasting(row)
+            case Event.CHANGED if kind is Kind.CREDIT:
+                # It says all that there is: who kept a link waiting is of that wait.
+                self._rows[kind][key] = _lasting(row)
             case Event.CHANGED:
                 # An empty queue has no age, and says none.
                 past = CAME_US if "depth_count" in row else None

@@ -106,6 +106,12 @@ def test_what_was_only_of_a_moment_is_not_told_again() -> None:
     assert live_after({"kind": "drop", "link": 5, "count": 3}) == []
 
 
+def test_who_kept_a_link_waiting_is_not_said_of_what_it_has_later() -> None:
+    starved: Row = {"kind": "credit", "event": "changed", "link": 5, "credit": 0, "starved_us": 100, "cause": "takers"}
+    still: Row = {"kind": "credit", "event": "changed", "link": 5, "credit": 7}
+    assert live_after(starved, still) == [{"kind": "credit", "event": "live", "link": 5, "credit": 7}]
+
+
 def test_rows_without_the_number_of_what_they_tell_of_change_nothing() -> None:
     assert live_after({"kind": "link", "event": "opened"}, {"kind": "link", "event": "closed"}) == []
 

@@ -111,6 +111,12 @@ def test_a_change_of_what_is_still_to_be_told_goes_with_it():
     assert late(depth, depth | {"depth_count": 2}) == [depth | {"depth_count": 2}]
 
 
+def test_a_queue_that_is_empty_by_then_has_no_age():
+    full = row(Kind.QUEUE, Event.CHANGED, queue=3, depth_count=9, oldest_us=5000)
+    empty = row(Kind.QUEUE, Event.CHANGED, queue=3, depth_count=0)
+    assert late(full, empty) == [empty]
+
+
 def test_what_has_no_room_is_told_once_there_is_some_and_only_once():
     ring = Ring(10)
     teller = teller_on(ring)
