@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from addressing.link_log import PERSONAL_COLUMNS
 from addressing.problem import Path, Problem, nearest
 from addressing.shapes import PARTS, part_at, problems_of, shape_of
 from addressing.topology import Topology
@@ -29,6 +30,7 @@ _TEXTS = (
     *("dead_letter", "expiry"),
     *("cert", "key", "ca", "password"),
 )
+_COLUMNS = ("link_logs", "redact", "columns")
 _NAMES = (("brokers", "*", "routers"), ("addresses", "*", "brokers"))
 # Nearer than for a suggestion, which an author may ignore.
 _LIKENESS = 0.7
@@ -168,8 +170,10 @@ class _Draft:
 def _stand_in(path: Path) -> Any:
     """Return something that can be read in place of what stands at ``path``, and is as much there."""
     shape, key = shape_of(path), path[-1]
-    if len(path) == 2:
+    if len(path) == 2 and path[0] in _SECTIONS:
         return {"type": "anycast"} if path[0] == "addresses" else {}
+    if shape[:-1] == _COLUMNS:
+        return PERSONAL_COLUMNS[0]
     if shape[-1] == "*":
         return {"connect": {"to": _STAND_IN}, "listeners": {}}.get(str(path[-2]), _STAND_IN)
     if key in _TEXTS:

@@ -38,8 +38,7 @@ PARTS: dict[Path, type[Part]] = {
     ("addresses", "*"): Address,
     ("users", "*"): User,
     ("link_logs",): LinkLogs,
-    # `redact`, the only mapping in there.
-    ("link_logs", "*"): Redaction,
+    ("link_logs", "redact"): Redaction,
 }
 
 _WANTED_TYPES = {
@@ -180,7 +179,9 @@ def part_at(path: Path) -> type[Part]:
 
 
 def shape_of(path: Path) -> Path:
-    """Return the path with names and numbers as *: every second step is one."""
+    """Return the path with names and numbers as *: every second step is one, but where all are keys."""
+    if path and path[0] not in _SINGULAR:
+        return path
     return tuple("*" if i % 2 else step for i, step in enumerate(path))
 
 
@@ -201,6 +202,8 @@ _SINGULAR = {"routers": "router", "brokers": "broker", "addresses": "address", "
 
 def _value_at(path: Path, data: Any) -> Any:
     for step in path:
+        if isinstance(data, str):
+            break
         try:
             data = data[step]
         except (KeyError, IndexError, TypeError):

@@ -12,9 +12,11 @@ HEAD = "mesh: m\nrouters:\n  r1:\n"
 
 
 def said(text: str) -> str:
+    """The one problem that there is."""
     with pytest.raises(TopologyErrors) as caught:
         parse_topology(HEAD + text)
-    return str(caught.value)
+    (problem,) = caught.value.errors
+    return str(problem)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +28,11 @@ def said(text: str) -> str:
         ("link_logs: {redact: {}}", "link_logs: redact: the key 'key' is missing"),
         ("link_logs: {redact: {kay: k, key: k}}", "link_logs: redact: unknown key 'kay'"),
         ("link_logs: {redact: {key: k, columns: [path]}}", "link_logs: redact: columns: expected"),
+        ("link_logs: {redact: {key: k, columns: path}}", "address' or 'name', got 'path'"),
+        ("link_logs: {redact: 5}", "link_logs: redact: expected a path, or a mapping with 'key', got 5"),
+        ("link_logs: {keep_s: 7d}", "link_logs: keep_s: expected a number, got '7d'"),
+        ("link_logs: {keep_bytes: 3}", "link_logs: keep_bytes: expected 1048576 or more, got 3"),
+        ("link_logs: {folder: [a]}", "link_logs: folder: expected a path, got a list"),
         ("link_logs: {ring_bytes: 5}", "link_logs: ring_bytes: expected"),
         ("link_logs: 5", "link_logs: expected off, summary, full, or a mapping, got 5"),
         ("addresses: {a: {type: anycast, link_log: loud}}", "address 'a': link_log: expected off, summary, full"),
