@@ -16,7 +16,8 @@ from router.forwarding.ends import Inlet, Taker
 from router.routing import actions
 from router.routing.snapshot import RoutingSnapshot
 from router.spec import CIRCUIT, CircuitSpec
-from wire.errors import AmqpError, LocalStateError
+from wire.ended import without_words
+from wire.errors import LocalStateError
 from wire.link import IncomingLink, Link
 from wire.records import Recorder, level_of, set_now
 from wire.telling import AT_ONCE, Teller
@@ -51,7 +52,8 @@ class LinkLog:
             self._arriving[connection.number] = connection
 
     def on_disconnected(self, connection: RouterConnection, reason: str) -> None:
-        self.settle()
+        # Its links have the error that others are told because of them.
+        self._settle(connection.number, reason)
         self._arriving.pop(connection.number, None)
         links = self._links.pop(connection.number, None)
         if links is not None:
@@ -68,14 +70,21 @@ class LinkLog:
     # Links
     def settle(self) -> None:
         """Tell of all that came and went since the last time."""
+        self._settle(None, "")
+
+    def _settle(self, lost: int | None, reason: str) -> None:
+        """``lost``: a connection that is gone, and why; its links went with it."""
         if self._arriving:
             self._meet()
         if self._recorder.has_changes:
             for end, is_there, error in self._recorder.take_changes():
                 if is_there:
                     self._on_link(end)
+                elif end.link.endpoint.owner.number == lost:
+                    self._on_link_left(end, without_words(reason))
                 else:
-                    self._on_link_left(end, error)
+                    # Not its description, which may have in it what is to be redacted.
+                    self._on_link_left(end, error.condition if error is not None else None)
 
     def _on_link(self, end: Inlet | Taker) -> None:
         link = end.link
@@ -104,7 +113,7 @@ class LinkLog:
             path=">".join(spec.path) if spec else None,
         )
 
-    def _on_link_left(self, end: Inlet | Taker, error: AmqpError | None) -> None:
+    def _on_link_left(self, end: Inlet | Taker, cause: str | None) -> None:
         number = end.link.endpoint.owner.number
         known = self._links.get(number)
         if known is not None and end.number in known:
@@ -113,8 +122,6 @@ class LinkLog:
             else:
                 self._tell_taker(end)
             del known[end.number]
-            # Not its description, which may have in it what is to be redacted.
-            cause = error.condition if error is not None else None
             self._teller.tell_detached(end.number, number, cause)
 
     def on_second(self, now: float) -> None:

@@ -87,6 +87,7 @@ ctypedef struct Proton:
     void *(*delivery_get_context)(pn_delivery_t *) noexcept
     void (*delivery_set_context)(pn_delivery_t *, void *) noexcept
     pn_link_t *(*delivery_link)(pn_delivery_t *) noexcept
+    pn_delivery_t *(*unsettled_next)(pn_delivery_t *) noexcept
     size_t (*delivery_pending)(pn_delivery_t *) noexcept
     cbool (*delivery_partial)(pn_delivery_t *) noexcept
     cbool (*delivery_aborted)(pn_delivery_t *) noexcept

@@ -68,6 +68,7 @@ cdef void *_need(name) except NULL:
 (<void **>&pn.delivery_get_context)[0] = _need(b"pn_delivery_get_context")
 (<void **>&pn.delivery_set_context)[0] = _need(b"pn_delivery_set_context")
 (<void **>&pn.delivery_link)[0] = _need(b"pn_delivery_link")
+(<void **>&pn.unsettled_next)[0] = _need(b"pn_unsettled_next")
 (<void **>&pn.delivery_pending)[0] = _need(b"pn_delivery_pending")
 (<void **>&pn.delivery_partial)[0] = _need(b"pn_delivery_partial")
 (<void **>&pn.delivery_aborted)[0] = _need(b"pn_delivery_aborted")

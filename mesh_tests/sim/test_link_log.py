@@ -109,6 +109,8 @@ def test_links_end_with_their_connection(ring: Ring):
     closed = [row for row in ring.take()[1] if row["kind"] in ("link", "connection")]
     assert [row["kind"] for row in closed] == ["link", "link", "connection"]
     assert {row["link"] for row in closed[:2]} == opened
+    # No path was lost: its links went because it did.
+    assert len({row["cause"] for row in closed}) == 1
 
 
 def test_each_address_that_a_sender_without_one_sends_to_counts_as_a_link(ring: Ring):

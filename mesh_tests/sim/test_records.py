@@ -12,6 +12,7 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import REFUSED
 from mesh_tests.rings import Record, Ring
 from mesh_tests.sim.line import line
+from router.forwarding.settings import ForwardingSettings
 from wire.delivery import ACCEPTED, RELEASED, Kind
 from wire.message import Message, encode
 from wire.records import record
@@ -19,6 +20,8 @@ from wire.records import record
 NONE, ABORTED, SENDER_LOST = 0, 1, 2
 WHOLE_WAY, MANY_COPIES, ONE_COPY = 0, 1, 2
 LARGE_BYTES = 200_000
+LEAVING_S = ForwardingSettings().path_wait_s + 0.1
+"""A router waits for a taker so long before it answers a detach."""
 
 
 @pytest.fixture
@@ -180,6 +183,35 @@ def test_what_nobody_took_leaves_a_record_without_a_taker(recorder: Ring):
     assert (taken.size_bytes, untaken.size_bytes) == (100, 100)
     assert taken.incoming == untaken.incoming
     assert (untaken.outgoing, untaken.took_us) == (0, 0)
+
+
+@pytest.mark.parametrize("leaves", ["detached", "cut"])
+@pytest.mark.parametrize("settled", [False, True], ids=["unsettled", "settled"])
+def test_what_waits_for_a_taker_when_its_sender_leaves_is_recorded_and_counted(
+    recorder: Ring, leaves: str, settled: bool
+):
+    mesh, receiver, client, sender = pair()
+    receiver.tops_up = False
+    receiver.link.set_credit(1)
+    mesh.flush()
+    mesh.send(sender, bytes(100), settled=settled)
+    mesh.run_until(lambda: bool(receiver.messages))
+    for size in (200, 300):
+        mesh.send(sender, bytes(size), settled=settled)
+    mesh.run(0.1)
+    if leaves == "cut":
+        mesh.cut(client.pipe)
+    else:
+        sender.link.close()
+        mesh.flush()
+    mesh.run(0.1 if leaves == "cut" else LEAVING_S)
+    first, *left = sorted(records(recorder), key=lambda each: each.size_bytes)
+    assert (first.size_bytes, first.outcome) == (100, NONE if settled else SENDER_LOST)
+    assert [(each.size_bytes, each.outgoing, each.outcome, each.part) for each in left] == [
+        (200, 0, SENDER_LOST, WHOLE_WAY),
+        (300, 0, SENDER_LOST, WHOLE_WAY),
+    ]
+    assert sum(each.deliveries_in for each in mesh.routers["r1"].snapshot().addresses) == 3
 
 
 def test_what_a_consumer_takes_no_more_of_is_recorded_with_all_that_came(recorder: Ring):
