@@ -66,6 +66,7 @@ def _write(asked: argparse.Namespace) -> None:
     tables.release()
     for name in (*tables.by_name, NAME):
         _make_private(asked.out, name)
+    sys.stdout.write(f"the tables are in {asked.out}\n")
 
 
 def _session(master: str | None) -> SparkSession:

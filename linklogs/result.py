@@ -79,4 +79,6 @@ def read_table(directory: Path, name: str) -> pa.Table:
         return parquet.read_table(path)
     except (OSError, pa.ArrowException) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise NoTables(f"{path} is no table of a report, which spark-submit writes: {reason}") from None
+        if not path.exists():
+            reason = f"expected a directory {name} in it"
+        raise NoTables(f"{directory} has no tables that spark-submit wrote: {reason}") from None

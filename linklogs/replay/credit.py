@@ -25,6 +25,7 @@ def starved(said: DataFrame, links: DataFrame, seconds: float) -> DataFrame:
         .agg(
             F.sum("starved_us").alias("starved_us"),
             F.max("starved_us").alias("longest_us"),
+            F.max_by("from_us", "starved_us").alias("since_us"),
             F.count("*").alias("times"),
         )
     )
@@ -55,7 +56,10 @@ def _whole(waits: DataFrame) -> DataFrame:
     is_next = F.col("at_us") - F.col("starved_us") <= F.lag("at_us").over(in_time) + NEXT_US
     begun = waits.withColumn("is_new", F.when(is_next, 0).otherwise(1))
     numbered = begun.withColumn("wait", F.sum("is_new").over(in_time))
-    return numbered.groupBy("node", "run", "link", "cause", "wait").agg(F.sum("starved_us").alias("starved_us"))
+    from_us = F.min(F.col("at_us") - F.col("starved_us")).alias("from_us")
+    return numbered.groupBy("node", "run", "link", "cause", "wait").agg(
+        F.sum("starved_us").alias("starved_us"), from_us
+    )
 
 
 def _with_facts(waits: DataFrame, links: DataFrame) -> DataFrame:

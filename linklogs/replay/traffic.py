@@ -15,7 +15,7 @@ from linklogs.replay.things import CONNECTION_FACTS, LINK_FACTS
 BY_WINDOW = "_by_window"
 TIMES = ("opened_us", "closed_us", "cause")
 _LEVELS = {level.name: level for level in LEVELS}
-SHOWN = ("opened_us", "closed_us", "at_us", "first_us", "last_us", "until_us")
+SHOWN = ("opened_us", "closed_us", "at_us", "first_us", "last_us", "since_us", "until_us")
 
 
 def in_all(rows: DataFrame, level: Level) -> DataFrame:

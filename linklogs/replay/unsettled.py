@@ -30,6 +30,7 @@ def unsettled(said: DataFrame, links: DataFrame, span: Span) -> DataFrame:
             F.max("most").alias("most_unsettled"),
             F.sum("held_us").alias("held_us"),
             F.max("held_us").alias("longest_us"),
+            F.max_by("begun_us", "held_us").alias("since_us"),
             F.count("*").alias("times"),
         )
     )
@@ -67,5 +68,7 @@ def _waits(lasting: DataFrame) -> DataFrame:
     numbered = lasting.withColumn("is_new", is_new.cast("int")).withColumn("wait", F.sum("is_new").over(in_time))
     by_wait = numbered.where(has_some).groupBy(*KEYS, "wait")
     return by_wait.agg(
-        F.max("unsettled_count").alias("most"), F.sum(F.col("until_us") - F.col("from_us")).alias("held_us")
+        F.max("unsettled_count").alias("most"),
+        F.sum(F.col("until_us") - F.col("from_us")).alias("held_us"),
+        F.min("from_us").alias("begun_us"),
     )

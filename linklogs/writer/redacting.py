@@ -14,7 +14,7 @@ from linklogs.writer.rows import Row
 REDACTABLE: Final = (*PERSONAL_COLUMNS, "ingress", "egress", "path", "neighbor", "cause")
 """The others say what a record is, or what its node is, and have no secrets."""
 
-NODES: Final = ("router", "edge")
+NODES: Final = ("router", "edge", "broker")
 """Roles of connections."""
 _DIGITS: Final = 16
 _REMEMBERED: Final = 1 << 16

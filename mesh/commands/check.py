@@ -44,6 +44,7 @@ def command(file: Path | None, topology_path: Path | None, quiet: bool, out: Out
         from addressing.drawing import draw_topology
 
         out.data(draw_topology(loaded.topology))
+        out.data(link_logs(loaded.topology))
         out.say(f"\n{path} is right")
 
 
@@ -55,4 +56,18 @@ def summary(topology: Topology) -> dict[str, Any]:
         "connections": [{"from": edge.dialer, "to": edge.to, "cost": edge.cost} for edge in topology.edges()],
         "addresses": {address: str(entry.type) for address, entry in topology.addresses.items()},
         "users": list(topology.users),
+        "link_logs": topology.link_logs.model_dump(mode="json") if topology.is_recorded else None,
     }
+
+
+def link_logs(topology: Topology) -> str:
+    """What nodes will record, for whom it concerns: they do unless they are told not to."""
+    if not topology.is_recorded:
+        return "link logs: none"
+    from mesh.link_logs import words
+
+    logs = topology.link_logs
+    folder = logs.folder or "linklogs of the work directory"
+    kept = f"for {words.duration(logs.keep_s * 1e6)}, up to {words.size(logs.keep_bytes)}"
+    hashed = f"; hashed with {logs.redact.key}: {', '.join(logs.redact.columns)}" if logs.redact else ""
+    return f"link logs: {logs.level}, in {folder}, {kept}{hashed}"

@@ -25,8 +25,8 @@ def command() -> None:
 def write(topology_path: Path | None, as_read: Path | None, out: Output) -> None:
     """Write what the nodes of a mesh record on this host to files, until SIGTERM or Ctrl-C.
 
-    This is what `up` starts beside the nodes when the topology has `link_logs`. Where nodes are started one by one,
-    start it once on each host. Its log is on stderr, one JSON object a line.
+    This is what `up` starts beside the nodes, unless the topology says `link_logs: "off"`. Where nodes are started
+    one by one, start it once on each host. Its log is on stderr, one JSON object a line.
 
     \b
     Example:

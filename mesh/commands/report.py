@@ -51,7 +51,7 @@ def command(out: Output, **options: Any) -> int:
     """Read link logs with Spark and say what to do about the mesh: findings, charts and tables.
 
     LOGS is the directory that has node=NAME/hour=YYYY-MM-DDTHH in it, or any path that Spark reads. In the folder of
-    the report are report.html, summary.json, and each table as Parquet and CSV. Needs `pip install 'amqpmesh[spark]'`
+    the report are report.html, summary.json, and each table as Parquet and CSV. Needs `pip install '.[spark]'`
     and Java 17.
 
     \b

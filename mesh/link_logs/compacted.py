@@ -17,6 +17,8 @@ def compact_and_tell(directory: Path, out: Output) -> None:
         report = compact(directory, datetime.now(UTC))
     except BlockingIOError:
         raise CommandFailed(f"link logs in {directory} are being compacted by another process") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise CommandFailed(f"{directory} is no directory: expected that of link logs") from None
     except OSError as error:
         raise CommandFailed(f"link logs in {directory}: {error.strerror or error}") from None
     if out.is_json:
@@ -30,6 +32,8 @@ def compact_and_tell(directory: Path, out: Output) -> None:
 
 
 def sentence(report: CompactReport) -> str:
+    if not report.hours and not report.files_before:
+        return f"nothing to do in {report.directory}: it has no files of an hour that is over in node=NAME/hour=TIME"
     if not report.hours:
         return f"nothing to do in {report.directory}: no hour that is over has more than one file of a node"
     return (

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from addressing.address import MESH_PREFIX
 from linklogs.moments import Span
 from mesh.link_logs import words
+from mesh.link_logs.finding import EACH, US_PER_S, Finding, shown, who
 from mesh.link_logs.lost import lacking
 from mesh.link_logs.summary import Summary, format_time
+from mesh.link_logs.waits import kept, waits
 from mesh.link_logs.words import not_accepted
-
-US_PER_S = 1_000_000
-EACH = 3
-"""So many of a kind are told in full."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """``weight``: from 0, good to know, to 1, messages are lost. ``helps`` may have commands in backticks."""
-
-    weight: float
-    text: str
-    helps: str
-
-    def to_map(self) -> dict[str, Any]:
-        return {"weight": round(self.weight, 3), "text": self.text, "helps": self.helps}
 
 
 def findings(summary: Summary) -> list[Finding]:
@@ -52,9 +37,8 @@ def unmatched(summary: Summary) -> Iterator[Finding]:
     if pattern is None or summary.tables["links"].num_rows or summary.tables["queues"].num_rows:
         return
     near = f"; the closest: {', '.join(summary.near)}" if summary.near else ""
-    yield Finding(
-        0.99, f"no address matches {pattern!r}{near}", "A pattern has `*`, `?` and `[...]`; it is of the whole address."
-    )
+    is_hashed = summary.near and all(HASH.fullmatch(address) for address in summary.near)
+    yield Finding(0.99, f"no address matches {pattern!r}{near}", HELPS_HASHED if is_hashed else HELPS_PATTERN)
 
 
 def missing(summary: Summary) -> Iterator[Finding]:
@@ -97,6 +81,7 @@ def outages(summary: Summary) -> Iterator[Finding]:
             f"{row['node']} lost its neighbor {row['neighbor']} {lasted} ({_why(row)}); "
             f"{row['failed']:,} messages were not accepted there meanwhile",
             "A second path lets messages go around: `amqpmesh drill` rehearses it.",
+            row.get("at"),
         )
     if len(rows) > EACH:
         yield Finding(0.55, f"{len(rows) - EACH:,} more outages of neighbors", "The table of outages has all of them.")
@@ -111,40 +96,7 @@ def refused(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             0.5 + share / 2,
             f"{words.share(share)} of the messages to {row['address']} from {row['peer']}s were not accepted ({parts})",
-            _help_for_refused(row),
-        )
-
-
-def starved(summary: Summary) -> Iterator[Finding]:
-    # A circuit stays for a while without a producer, and waits for nobody; where one waits, its link tells.
-    rows = [
-        row
-        for row in summary.rows("credit")
-        if row["direction"] != "outgoing" and row["role"] != "circuit" and not _is_of_mesh(row)
-    ]
-    rows = sorted(rows, key=lambda row: -row["starved_us"])
-    for row in rows[:EACH]:
-        if row["starved_us"] < LEAST_WAIT_S * US_PER_S:
-            continue
-        why = WAITS_FOR.get(row["cause"], row["cause"] or "cause unknown")
-        yield Finding(
-            0.35 + min(row["share"], 1) / 3,
-            f"{_who(row)} at {row['node']} waited {words.duration(row['starved_us'])} for credit to send to "
-            f"{row['address']}, {words.share(row['share'])} of the time: {why}",
-            HELPS_WAITING.get(row["cause"], "The table of credit has each link and cause."),
-        )
-
-
-def unsettled(summary: Summary) -> Iterator[Finding]:
-    of_clients = [row for row in summary.rows("unsettled") if row["role"] == "consumer" and not _is_of_mesh(row)]
-    rows = [row for row in of_clients if row["longest_us"] >= LEAST_HELD_S * US_PER_S]
-    for row in sorted(rows, key=lambda row: -row["longest_us"])[:EACH]:
-        yield Finding(
-            0.38,
-            f"{_who(row)} at {row['node']} kept {row['most_unsettled']:,} deliveries of {row['address']} without an "
-            f"outcome for {words.duration(row['longest_us'])}; {row['last_unsettled']:,} at last",
-            "See whether it still works: what it keeps goes to others once its connection ends. "
-            "One that takes long for a message needs no more credit than it works on at once.",
+            _help_for_refused(row, summary),
         )
 
 
@@ -169,7 +121,7 @@ def uneven(summary: Summary) -> Iterator[Finding]:
             continue
         yield Finding(
             0.25,
-            f"one of {row['takers']:,} takers of {row['address']} ({_who(row)} at {row['node']}) got "
+            f"one of {row['takers']:,} takers of {row['address']} ({who(row)} at {row['node']}) got "
             f"{words.share(row['share'])}: {row['times_even']:.1f} times its even share",
             "Takers that settle slowly get less: compare their latency in the table of links, and their credit.",
         )
@@ -189,9 +141,11 @@ def detours(summary: Summary) -> Iterator[Finding]:
 
 def restarts(summary: Summary) -> Iterator[Finding]:
     again: dict[str, Counter[str]] = {}
+    last: dict[str, datetime] = {}
     for before, after in pairwise(sorted(summary.rows("runs"), key=lambda row: (row["node"], row["restart"]))):
         if before["node"] == after["node"] and _is_in(summary.order.span, after["first_at"]):
             again.setdefault(after["node"], Counter())[before["ending"]] += 1
+            last[after["node"]] = after["first_at"]
     for node, ends in sorted(again.items(), key=lambda pair: (-pair[1]["crashed"], -pair[1].total())):
         told = [(WHY_LOST.get(ending, "its end is unknown"), count) for ending, count in sorted(ends.items())]
         if ends.total() == 1:
@@ -200,7 +154,9 @@ def restarts(summary: Summary) -> Iterator[Finding]:
             text = f"{node} started again {_times(ends.total())}: " + "; ".join(
                 f"{_times(count)} after {why}" for why, count in told
             )
-        yield Finding(0.5 if ends["crashed"] else 0.3, text, "Its log says why it ended.")
+        helps = "The end of its log says why it ended." if ends["crashed"] + ends["failed"] else "Somebody stopped it."
+        helps += " What it counted in its last second at level `summary` is in no table." if ends["crashed"] else ""
+        yield Finding(0.5 if ends["crashed"] else 0.3, text, helps, last[node])
 
 
 def dropped(summary: Summary) -> Iterator[Finding]:
@@ -219,7 +175,7 @@ def dropped(summary: Summary) -> Iterator[Finding]:
 def clocks(summary: Summary) -> Iterator[Finding]:
     rows = summary.rows("clocks")
     for row in sorted((row for row in rows if row["set_by_us"] is None), key=lambda row: -abs(row["ahead_us"])):
-        since = "is" if row["at"] is None else f"was from {_shown(summary, row['at'])} on"
+        since = "is" if row["at"] is None else f"was from {shown(row['at'], summary.order.tz)} on"
         yield Finding(0.32, f"the clock of {row['node']} {since} {_ahead(row)}; {CORRECTED}", HELPS_CLOCKS)
     steps = sorted((row for row in rows if row["set_by_us"] is not None), key=lambda row: -abs(row["set_by_us"]))
     for row in steps[:EACH]:
@@ -227,7 +183,7 @@ def clocks(summary: Summary) -> Iterator[Finding]:
         by = words.duration(abs(row["set_by_us"]))
         yield Finding(
             0.33,
-            f"the clock of {row['node']} was set {back}by {by} at {_shown(summary, row['at'])}, and was then "
+            f"the clock of {row['node']} was set {back}by {by} at {shown(row['at'], summary.order.tz)}, and was then "
             f"{_ahead(row)}; {CORRECTED}",
             HELPS_CLOCKS,
         )
@@ -262,8 +218,7 @@ CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
     untold,
     outages,
     refused,
-    starved,
-    unsettled,
+    waits,
     aging,
     uneven,
     detours,
@@ -274,13 +229,16 @@ CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
     left_out,
 )
 
+HASH = re.compile("[0-9a-f]{16}")
+HELPS_PATTERN = "A pattern has `*`, `?` and `[...]`; it is of the whole address."
+HELPS_HASHED = (
+    "These logs have hashes in place of addresses: `amqpmesh linklogs hash` tells who has the key that of one."
+)
 CORRECTED = "its times are corrected by that"
 HELPS_CLOCKS = "Let all hosts of a mesh have their time from one place."
 RIGHT_US = 50_000
 """By less no clock is corrected."""
 LEAST_SHARE = 0.001
-LEAST_WAIT_S = 1
-LEAST_HELD_S = 60
 OLD_S = 60
 UNEVEN = 1.5
 TAIL = 20
@@ -289,20 +247,6 @@ WHY_LOST = {
     "stopped": "it was stopped",
     "failed": "it ended by itself",
     "crashed": "it was killed, or its host failed",
-}
-WAITS_FOR = {
-    "no_taker": "nobody was there who wanted it",
-    "takers": "those who took it gave no credit",
-    "full_queue": "the queue was full",
-    "disk": "the broker waited for its disk",
-    "memory": "the broker was short of memory",
-}
-HELPS_WAITING = {
-    "no_taker": "Attach a consumer, or give the address a fallback or a queue.",
-    "takers": "Add consumers, or let those that are there give more credit.",
-    "full_queue": "Add consumers, or give the queue more room.",
-    "disk": "See the table of queues, and whether the broker's disk is slow or full.",
-    "memory": "Let consumers keep up: what is not fetched of temporary queues lies in memory.",
 }
 
 
@@ -319,8 +263,12 @@ def _why(row: dict[str, Any]) -> str:
     return WHY_LOST.get(row["why"], row["cause"] or "cause unknown")
 
 
-def _help_for_refused(row: dict[str, Any]) -> str:
+def _help_for_refused(row: dict[str, Any], summary: Summary) -> str:
     worst = max(words.NOT_ACCEPTED, key=lambda name: int(row[name] or 0))
+    if worst == "modified" and row["address"] in kept(summary):
+        return "Consumers that kept them without an outcome went, or were lost: the table unsettled has who they were."
+    if worst == "modified" and not summary.tables["outages"].num_rows:
+        return "A consumer was lost that had them, or gave them back: the table noteworthy names links and times."
     return {
         "rejected": "Consumers refuse them as invalid, or a queue is full: the table noteworthy names links and times.",
         "released": "Nobody took them: attach consumers, or give the address a fallback or a queue.",
@@ -335,25 +283,11 @@ def _worst(summary: Summary, table: str, by: Callable[[dict[str, Any]], int], **
     return sorted(rows, key=lambda row: -by(row))
 
 
-def _who(row: dict[str, Any]) -> str:
-    name = row["container"] or row["user"]
-    return f"{row['role'] or 'a link'} {name}" if name else f"{row['role'] or 'link'} {row['link']}"
-
-
-def _is_of_mesh(row: dict[str, Any]) -> bool:
-    """A probe of `up` waits for nobody long after it went through. Reply addresses are of clients, and told."""
-    return (row["address"] or "").startswith(MESH_PREFIX)
-
-
 def _ahead(row: dict[str, Any]) -> str:
     if abs(row["ahead_us"]) <= RIGHT_US:
         return "as the others were"
     way = "ahead of" if row["ahead_us"] > 0 else "behind"
     return f"{words.duration(abs(row['ahead_us']))} {way} the others"
-
-
-def _shown(summary: Summary, at: datetime) -> str:
-    return at.astimezone(summary.order.tz).isoformat(sep=" ", timespec="seconds")
 
 
 def _queue(row: dict[str, Any]) -> str:

@@ -20,7 +20,9 @@ from mesh.link_logs.times import Times
 from mesh.output import Output, is_terminal
 
 LEAST_S: Final = 1
-NOTHING: Final = "nothing would be sent: expected at least one address with producers, and consumers or a broker"
+NOTHING: Final = (
+    "nothing would be sent: expected at least one address with producers, and consumers or a broker, that is recorded"
+)
 
 
 def run(
@@ -61,9 +63,10 @@ def _tell(directory: Path, truth: dict[str, Any], took_s: float, out: Output) ->
             "records": truth["records"], "files": len(files), "size_bytes": sum(files), "took_s": round(took_s, 3),
         })  # fmt: skip
         return
+    written = f"{len(files):,} files of {sum(files):,} bytes, in {took_s:.1f} s"
     out.say(
-        f"{truth['records']:,} records of {len(truth['nodes'])} nodes in {len(files):,} files of {sum(files):,} bytes, "
-        f"in {took_s:.1f} s; what they have to add up to is in {directory / TRUTH_NAME}"
+        f"{truth['records']:,} records of what moved, of {len(truth['nodes'])} nodes, in {written}; "
+        f"what they have to add up to is in {directory / TRUTH_NAME}"
     )
 
 

@@ -18,13 +18,11 @@ def require_spark() -> None:
     """Raise CommandFailed with the command that installs what is missing."""
     missing = [name for name in SPARK if importlib.util.find_spec(name) is None]
     if missing:
-        raise CommandFailed(
-            f"a report needs Spark, and {missing[0]} is not installed", fix="pip install 'amqpmesh[spark]'"
-        )
+        raise CommandFailed(f"a report needs Spark, and {missing[0]} is not installed", fix="pip install '.[spark]'")
     found = java_version()
     if found is None:
         raise CommandFailed(
-            f"a report needs Java {OLDEST_JAVA} or newer, and there is no java in JAVA_HOME or PATH",
+            f"a report needs Java {OLDEST_JAVA} or newer, and {_nowhere()}",
             fix="apt install default-jre-headless",
         )
     if found < OLDEST_JAVA:
@@ -32,6 +30,11 @@ def require_spark() -> None:
             f"{java_path()} is Java {found}: a report needs Java {OLDEST_JAVA} or newer",
             fix="apt install default-jre-headless, or set JAVA_HOME to where a newer one is",
         )
+
+
+def _nowhere() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return f"JAVA_HOME is {home}, where there is no bin/java that runs" if home else "there is no java in PATH"
 
 
 def java_path() -> str | None:

@@ -9,7 +9,7 @@ from mesh.finding import Finding
 from mesh.link_logs.java import OLDEST_JAVA, SPARK, java_path, java_version
 
 JAVA_FIX = "for reports of link logs, Qpid JMS and Artemis in the interop tests: apt install default-jre-headless"
-SPARK_FIX = "for reports of link logs: pip install 'amqpmesh[spark]'"
+SPARK_FIX = "for reports of link logs: pip install '.[spark]'"
 
 
 def java() -> Finding:

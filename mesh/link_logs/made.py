@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 
 from linklogs.writing import write
-from mesh.link_logs.findings import Finding, findings
+from mesh.link_logs.finding import Finding
+from mesh.link_logs.findings import findings
 from mesh.link_logs.nicknames import NICKNAMES, nicknamed
 from mesh.link_logs.page import page
 from mesh.link_logs.summary import Summary
@@ -24,7 +25,7 @@ def made(summary: Summary) -> Made:
         summary = nicknamed(summary)
         write(summary.tables[NICKNAMES], summary.order.out / "tables", NICKNAMES, summary.order.tz)
     found = findings(summary)
-    told = {**summary.to_map(), "findings": [finding.to_map() for finding in found]}
+    told = {**summary.to_map(), "findings": [finding.to_map(summary.order.tz) for finding in found]}
     document = json.dumps(told, indent=1, ensure_ascii=False, default=str)
     (summary.order.out / "summary.json").write_text(document + "\n", "utf-8")
     (summary.order.out / "report.html").write_text(page(summary, found), "utf-8")

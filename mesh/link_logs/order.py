@@ -62,7 +62,13 @@ def settings(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 def prepare(directory: Path) -> None:
     """Make the directory of a report. Raise CommandFailed for one that has something else in it."""
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise CommandFailed(
+            f"--out {directory} cannot be made: {why}; expected a directory, or where one can be made"
+        ) from None
     others = sorted(each.name for each in directory.iterdir() if each.name not in OURS)
     if others:
         raise CommandFailed(f"{directory} has {others[0]} in it, which is of no report: expected an empty directory")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from jinja2 import Environment
 
 from addressing.link_log import BUCKET_ERROR
 from mesh.link_logs import drawings, words
-from mesh.link_logs.findings import Finding
+from mesh.link_logs.finding import Finding, shown
 from mesh.link_logs.lost import lacking
 from mesh.link_logs.series import series
 from mesh.link_logs.summary import Summary, format_time
@@ -27,7 +29,7 @@ BY_WINDOW = "_by_window"
 
 def page(summary: Summary, found: list[Finding]) -> str:
     return (
-        _environment()
+        _environment(summary.order.tz)
         .get_template("report.html")
         .render(
             summary=summary,
@@ -88,7 +90,7 @@ def _cell(column: str, value: Any, summary: Summary) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime):
-        return value.astimezone(summary.order.tz).isoformat(sep=" ", timespec="seconds")
+        return shown(value, summary.order.tz)
     if column.endswith("_us"):
         return words.duration(value)
     if column.endswith("_bytes"):
@@ -104,7 +106,7 @@ NUMBERS = ("run", "connection", "link", "incoming", "outgoing", "queue", "rank")
 """Columns that name things by number: no thousands in them."""
 
 
-def _environment() -> Environment:
+def _environment(tz: ZoneInfo) -> Environment:
     made = environment(HERE)
     made.filters.update(
         us=or_dash(words.duration),
@@ -113,5 +115,6 @@ def _environment() -> Environment:
         rate=or_dash(words.rate),
         share=or_dash(words.share),
         code=code,
+        at=partial(shown, tz=tz),
     )
     return made

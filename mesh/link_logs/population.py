@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from numpy.random import Generator
 
 from addressing.book import AddressBook, AddressKind, AddressPolicy
+from addressing.link_log import Level
 from addressing.topology import Topology
 from mesh.link_logs.profile import Churn, Profile, Traffic
 
@@ -80,11 +81,15 @@ def _policies(book: AddressBook, pattern: str, count: int) -> Iterator[AddressPo
     for i in range(10 * count if is_pattern else 1):
         word = WORDS[i % len(WORDS)] + (str(i // len(WORDS) + 1) if i >= len(WORDS) else "")
         policy = book.resolve(_WILDCARD.sub(word, pattern))
-        if policy is not None and policy.pattern == pattern and policy.kind is not AddressKind.UNAVAILABLE:
+        if policy is not None and policy.pattern == pattern and _is_told(policy):
             yield policy
             made += 1
         if made == count:
             return
+
+
+def _is_told(policy: AddressPolicy) -> bool:
+    return policy.kind is not AddressKind.UNAVAILABLE and policy.link_log is not Level.OFF
 
 
 def clients(topology: Topology, profile: Profile, spoken: Sequence[Spoken], random: Generator) -> list[Client]:

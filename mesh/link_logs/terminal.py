@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mesh.link_logs import words
-from mesh.link_logs.findings import Finding
+from mesh.link_logs.finding import Finding, shown
 from mesh.link_logs.summary import Summary, format_time
 from mesh.output import Output, one_line
 
@@ -18,11 +18,12 @@ MOST_FINDINGS = 8
 
 def tell(summary: Summary, found: Sequence[Finding], out: Output) -> None:
     if out.is_json:
-        out.document({**summary.to_map(), "findings": [finding.to_map() for finding in found]})
+        out.document({**summary.to_map(), "findings": [finding.to_map(summary.order.tz) for finding in found]})
         return
     out.data(headline(summary))
     for finding in found[:MOST_FINDINGS]:
-        out.data(f"- {one_line(finding.text)}")
+        since = f" ({shown(finding.since, summary.order.tz)})" if finding.since is not None else ""
+        out.data(f"- {one_line(finding.text)}{since}")
     if len(found) > MOST_FINDINGS:
         out.data(f"- {len(found) - MOST_FINDINGS:,} more findings: {summary.order.out / 'report.html'} has all of them")
     out.data("")

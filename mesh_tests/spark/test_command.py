@@ -89,4 +89,4 @@ def test_tables_can_only_be_shown(tmp_path: Path) -> None:
         assert command(*wrong, *out).returncode == ExitCode.USAGE, wrong
     done = command("--tables", str(tmp_path), *out)
     assert done.returncode == ExitCode.FAILED
-    assert f"error: {tmp_path}/report is no table of a report, which spark-submit writes: " in done.stderr
+    assert f"error: {tmp_path} has no tables that spark-submit wrote: expected a directory report in it" in done.stderr

@@ -42,8 +42,11 @@ def test_a_wait_that_is_told_of_each_second_is_one(spark: SparkSession, tmp_path
     waits = [at(second, "credit", link=1, starved_us=S, cause="takers") for second in (3, 4, 5, 9)]
     begun = at(6, "credit", link=2, starved_us=700_000, cause="takers")
     write(tmp_path, "r1", [*PRODUCER, link(2, "producer", "incoming", address="b"), *waits, begun])
-    found = rows(report(spark, tmp_path).by_name["credit"], "address", "starved_us", "longest_us", "times")
+    credit = report(spark, tmp_path).by_name["credit"]
+    found = rows(credit, "address", "starved_us", "longest_us", "times")
     assert found == {("a", 4 * S, 3 * S, 2), ("b", 700_000, 700_000, 1)}
+    began = {row.address: row.since_at.second + row.since_at.microsecond / S for row in credit.collect()}
+    assert began == {"a": 2, "b": 5.3}
 
 
 def test_a_queue_has_its_depth_its_age_and_what_went_through_it(spark: SparkSession, tmp_path: Path) -> None:
@@ -323,6 +326,7 @@ def test_deliveries_that_a_receiver_kept_have_how_many_and_for_how_long(spark: S
     whole = report(spark, tmp_path).by_name["unsettled"]
     # Told when it had lasted for 10 s. What a file opens with has no beginning; after 50 s nothing was told.
     assert rows(whole, *names) == {(2, "bob", 5, 2, 38 * S, 28 * S, 2), (3, "bob", 1, 1, 5 * S, 5 * S, 1)}
+    assert {row.link: row.since_at.second for row in whole.collect()} == {2: 2, 3: 40}
     part = report(spark, tmp_path, from_us=START_US + 15 * S, to_us=START_US + 28 * S).by_name["unsettled"]
     assert rows(part, *names) == {(2, "bob", 5, 5, 13 * S, 13 * S, 1)}
 

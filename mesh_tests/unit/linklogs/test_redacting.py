@@ -111,7 +111,7 @@ def test_which_columns_are_personal_is_for_the_settings(redacting: Host) -> None
     assert [name for name in PERSONAL_COLUMNS if row[name] != SECRETS[name]] == ["user"]
 
 
-@pytest.mark.parametrize(("role", "is_node"), [("router", True), ("edge", True), ("client", False), ("broker", False)])
+@pytest.mark.parametrize(("role", "is_node"), [("router", True), ("edge", True), ("broker", True), ("client", False)])
 def test_a_connection_names_a_node_as_records_of_its_neighbors_do(role: str, is_node: bool) -> None:
     row = Redactor(KEY).row({"kind": "connection", "event": "opened", "role": role, "container": "r2", "user": "r2"})
     assert (row["container"] == "r2", row["user"] == "r2") == (is_node, False)

@@ -157,6 +157,25 @@ def test_check_draws_on_stdout(topology: str) -> None:
     assert run("check", "-q", topology).stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("", "link logs: summary, in linklogs of the work directory, for 7 d, up to 10.7 GB"),
+        ("link_logs: off", "link logs: none"),
+        (
+            "link_logs: {level: full, folder: /logs, keep_s: 3600, redact: {key: /the/key, columns: user}}",
+            "link logs: full, in /logs, for 60 min, up to 10.7 GB; hashed with /the/key: user",
+        ),
+    ],
+)
+def test_check_says_what_nodes_will_record(tmp_path: Path, settings: str, said: str) -> None:
+    path = tmp_path / "m.yml"
+    path.write_text(f"mesh: m\nrouters: {{r1: }}\n{settings}\n")
+    assert said in run("check", str(path)).stdout.splitlines()
+    told = json.loads(run("check", "--json", str(path)).stdout)["topology"]["link_logs"]
+    assert (told is None) == (said == "link logs: none")
+
+
 def test_the_topology_may_be_named_by_the_environment_or_its_folder(topology: str) -> None:
     for arguments in (["-t", str(Path(topology).parent)], []):
         result = run("check", "--json", *arguments, env={"AMQPMESH_TOPOLOGY": topology})
@@ -280,7 +299,7 @@ def test_doctor_says_what_reports_of_link_logs_lack(tmp_path: Path, monkeypatch:
     assert findings["java"]["detail"] == f"Java 11 at {program}: reports of link logs need 17 or newer"
     assert "set JAVA_HOME to where Java 17 is" in findings["java"]["fix"]
     assert findings["spark"]["state"] == "absent"
-    assert findings["spark"]["fix"].endswith("pip install 'amqpmesh[spark]'")
+    assert findings["spark"]["fix"].endswith("pip install '.[spark]'")
     program.unlink()
     assert lacking.java().state == "absent"
 

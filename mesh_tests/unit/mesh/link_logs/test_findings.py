@@ -10,7 +10,8 @@ import pytest
 
 from linklogs.moments import Span
 from mesh.cli import cli
-from mesh.link_logs import findings as module
+from mesh.link_logs import findings as told
+from mesh.link_logs import waits
 from mesh.link_logs.findings import findings
 from mesh_tests.link_logs import START_US
 from mesh_tests.unit.mesh.link_logs.tables import LINK, MOVED, at, summary
@@ -87,47 +88,9 @@ def test_a_few_messages_among_thousands_are_not_worth_a_word() -> None:
     assert texts(addresses=[{**MOVED, "address": "a", "messages": 10_000, "released": 9}]) == []
 
 
-@pytest.mark.parametrize(
-    ("cause", "why"), [("no_taker", "nobody was there who wanted it"), ("takers", "those who took it gave no credit")]
-)
-def test_a_producer_that_waited_is_told_with_who_kept_it_waiting(cause: str, why: str) -> None:
-    row = {**LINK, "direction": "incoming", "user": None, "cause": cause, "starved_us": 5 * S, "share": 0.25}
-    assert texts(credit=[row]) == [
-        f"producer app at r1 waited 5 s for credit to send to orders, 25 % of the time: {why}"
-    ]
-
-
-def test_a_wait_of_less_than_a_second_is_not_told() -> None:
-    row = {**LINK, "direction": "incoming", "user": None, "cause": "takers", "starved_us": S - 1, "share": 0.1}
-    assert texts(credit=[row]) == []
-
-
-def test_probes_of_the_mesh_itself_that_wait_are_not_told() -> None:
-    row = {**LINK, "direction": "incoming", "user": None, "cause": "no_taker", "starved_us": 10 * S, "share": 0.2}
-    assert texts(credit=[{**row, "address": "_amqpmesh/probe/f44839ba-r1"}]) == []
-    assert len(texts(credit=[{**row, "address": "_topo/0/r1/temp.x"}, {**row, "address": None}])) == 2
-
-
-def test_a_consumer_that_keeps_what_it_got_is_told_of() -> None:
-    held = {"most_unsettled": 12, "last_unsettled": 3, "held_us": 200 * S, "longest_us": 90 * S}
-    row = {**LINK, "role": "consumer", "direction": "outgoing", "user": None, **held}
-    assert texts(unsettled=[row]) == [
-        "consumer app at r1 kept 12 deliveries of orders without an outcome for 90 s; 3 at last"
-    ]
-    assert texts(unsettled=[{**row, "longest_us": 50 * S}]) == []
-    assert texts(unsettled=[{**row, "role": "circuit"}]) == []
-    often = [{**row, "held_us": 5000 * S, "longest_us": 40 * S} for _ in range(5)]
-    assert len(texts(unsettled=[*often, row])) == 1
-
-
-def test_a_circuit_that_waited_is_not_told() -> None:
-    row = {**LINK, "direction": "incoming", "user": None, "cause": "no_taker", "starved_us": 50 * S, "share": 0.9}
-    assert texts(credit=[{**row, "role": "circuit"}]) == []
-
-
 def test_what_is_said_to_help_names_commands_that_there_are() -> None:
-    assert module.__file__
-    named = re.findall(r"`amqpmesh ([^`]+)`", Path(module.__file__).read_text())
+    sources = "".join(Path(module.__file__ or "").read_text() for module in (told, waits))
+    named = re.findall(r"`amqpmesh ([^`]+)`", sources)
     assert named
     for line in named:
         command: click.Command = cli
@@ -211,7 +174,7 @@ def test_one_restart_is_told_with_what_was_before_it_and_only_a_crash_weighs_mor
     ending: str, said: str, weight: float
 ) -> None:
     [finding] = findings(summary(runs=[run(0, ending), run(1, None)]))
-    assert (finding.text, finding.weight) == (f"r1 started again after {said}", weight)
+    assert (finding.text, finding.weight, finding.since) == (f"r1 started again after {said}", weight, at(10))
 
 
 @pytest.mark.parametrize(("from_s", "to_s", "count"), [(5, 15, 1), (10, 11, 1), (0, 10, 0), (11, 20, 0)])
@@ -281,3 +244,9 @@ def test_a_pattern_that_no_address_matches_is_told_with_what_there_is(near: tupl
     order = replace(made.order, address="nope.*")
     [finding] = findings(replace(made, order=order, near=near))
     assert finding.text == f"no address matches 'nope.*'{said}"
+
+
+def test_who_asks_logs_with_hashes_for_an_address_is_told_how_to_get_its_hash() -> None:
+    made = replace(summary(), near=("b23334e3a10f781c", "0123456789abcdef"))
+    [finding] = findings(replace(made, order=replace(made.order, address="orders")))
+    assert "`amqpmesh linklogs hash`" in finding.helps

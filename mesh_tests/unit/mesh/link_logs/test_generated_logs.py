@@ -108,6 +108,16 @@ def test_one_seed_makes_the_same_bytes_and_another_others(make: Make) -> None:
         assert set(first.digest.values()).isdisjoint(other.digest.values())
 
 
+def test_an_address_that_nodes_do_not_record_is_not_made_up(make: Make) -> None:
+    topology = (
+        "mesh: m\nrouters: {r1: {listeners: [{authentication: none}]}}\n"
+        "addresses: {rpc: anycast, gossip: {type: anycast, link_log: off}}"
+    )
+    made = make("duration: 1m", records=1000, topology=topology)
+    assert set(made.truth["addresses"]) == {"rpc"}
+    assert {row["address"] for row in made.rows("link")} == {"rpc"}
+
+
 def test_both_levels_of_a_seed_have_the_same_truth(make: Make) -> None:
     full, summary = (make(level=level, name=level).truth for level in ("full", "summary"))
     assert full.pop("level") != summary.pop("level")

@@ -18,6 +18,11 @@ MESH = "mesh: m\nrouters: {r1: {listeners: [{authentication: none}]}}\n"
         ("addresses: {a: anycast}", "0s", "a duration of 0 s: expected at least 1 s"),
         ("addresses: {a: anycast}", "300ms", "a duration of 0.3 s: expected at least 1 s"),
         ("addresses: {}", "1m", "nothing would be sent: expected at least one address"),
+        (
+            "addresses: {a: {type: anycast, link_log: off}}",
+            "1m",
+            "nothing would be sent: expected at least one address",
+        ),
     ],
 )
 def test_where_nothing_would_be_sent_that_is_said(tmp_path: Path, addresses: str, duration: str, said: str) -> None:

@@ -98,7 +98,7 @@ def test_an_old_java_is_said_with_the_command_that_helps(tmp_path: Path, monkeyp
 
 def test_no_java_is_said_with_the_command_that_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(CommandFailed, match="there is no java in JAVA_HOME or PATH") as failed:
+    with pytest.raises(CommandFailed, match=f"JAVA_HOME is {tmp_path}, where there is no bin/java") as failed:
         java.require_spark()
     assert failed.value.fix == "apt install default-jre-headless"
 
@@ -107,7 +107,7 @@ def test_no_pyspark_is_said_with_the_command_that_helps(monkeypatch: pytest.Monk
     monkeypatch.setattr(java, "SPARK", ("pyspark_that_is_not_there",))
     with pytest.raises(CommandFailed, match="pyspark_that_is_not_there is not installed") as failed:
         java.require_spark()
-    assert failed.value.fix == "pip install 'amqpmesh[spark]'"
+    assert failed.value.fix == "pip install '.[spark]'"
 
 
 def fake_java(directory: Path, said: str) -> Path:

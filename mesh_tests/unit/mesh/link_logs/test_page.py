@@ -6,18 +6,18 @@ from base64 import b64encode
 from configparser import ConfigParser
 
 from mesh.link_logs import drawings, page
-from mesh.link_logs.findings import Finding
+from mesh.link_logs.finding import Finding
 from mesh.link_logs.series import series
-from mesh_tests.unit.mesh.link_logs.tables import busy, summary
+from mesh_tests.unit.mesh.link_logs.tables import at, busy, summary
 
-FOUND = [Finding(0.9, "r1 lost <b>r2</b>", "Run `amqpmesh drill`.")]
+FOUND = [Finding(0.9, "r1 lost <b>r2</b>", "Run `amqpmesh drill`.", at(9))]
 
 
 def test_what_clients_named_is_shown_as_text() -> None:
     html = page.page(busy(), FOUND)
     assert "<script>alert(1)</script>" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
-    assert "r1 lost &lt;b&gt;r2&lt;/b&gt;." in html
+    assert 'r1 lost &lt;b&gt;r2&lt;/b&gt;. <time class="note">2026-11-24 00:00:09+00:00</time>' in html
     assert "Run <code>amqpmesh drill</code>." in html
 
 

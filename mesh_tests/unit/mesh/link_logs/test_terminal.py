@@ -1,11 +1,15 @@
 """What a report tells on the terminal, and where the rest of it is."""
 
+import json
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
 import pytest
 
-from mesh.link_logs.findings import Finding
+from mesh.link_logs.finding import Finding
 from mesh.link_logs.terminal import MOST_FINDINGS, MOST_ROWS, tell
 from mesh.output import Output
-from mesh_tests.unit.mesh.link_logs.tables import MOVED, summary
+from mesh_tests.unit.mesh.link_logs.tables import MOVED, at, summary
 
 
 @pytest.mark.parametrize("more", [0, 12])
@@ -17,6 +21,17 @@ def test_what_is_left_out_on_the_terminal_is_counted_and_where_it_is_is_told(
     told = capsys.readouterr().out
     assert ("12 more findings: out/report.html has all of them" in told) == bool(more)
     assert ("12 more rows: out/tables/addresses.csv has all of them" in told) == bool(more)
+
+
+def test_a_finding_has_the_time_since_when_it_is_so_where_the_reader_is(capsys: pytest.CaptureFixture[str]) -> None:
+    made = summary(mesh=[MOVED])
+    made = replace(made, order=replace(made.order, tz=ZoneInfo("Europe/Vienna")))
+    found = [Finding(0.5, "r1 lost r2", "y", at(9)), Finding(0.5, "more", "y")]
+    tell(made, found, Output("report"))
+    assert capsys.readouterr().out.splitlines()[1:3] == ["- r1 lost r2 (2026-11-24 01:00:09+01:00)", "- more"]
+    tell(made, found, Output("report", is_json=True))
+    told = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["since"] for each in told] == ["2026-11-24 01:00:09+01:00", None]
 
 
 def test_what_clients_named_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:

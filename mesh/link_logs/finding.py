@@ -1,0 +1,46 @@
+"""One thing that is wrong with a mesh, in words: how much it weighs, what helps, since when it is so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from addressing.address import MESH_PREFIX
+
+US_PER_S = 1_000_000
+EACH = 3
+"""So many of a kind are told in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``weight``: from 0, good to know, to 1, messages are lost. ``helps`` may have commands in backticks.
+
+    ``since``: when it began, None of what is of the whole time, or has a time in its text.
+    """
+
+    weight: float
+    text: str
+    helps: str
+    since: datetime | None = None
+
+    def to_map(self, tz: ZoneInfo) -> dict[str, Any]:
+        since = None if self.since is None else shown(self.since, tz)
+        return {"weight": round(self.weight, 3), "since": since, "text": self.text, "helps": self.helps}
+
+
+def shown(at: datetime, tz: ZoneInfo) -> str:
+    return at.astimezone(tz).isoformat(sep=" ", timespec="seconds")
+
+
+def who(row: dict[str, Any]) -> str:
+    """Of a row with a link."""
+    name = row["container"] or row["user"]
+    return f"{row['role'] or 'a link'} {name}" if name else f"{row['role'] or 'link'} {row['link']}"
+
+
+def is_of_mesh(row: dict[str, Any]) -> bool:
+    """A probe of `up` waits for nobody long after it went through. Reply addresses are of clients, and told."""
+    return (row["address"] or "").startswith(MESH_PREFIX)
