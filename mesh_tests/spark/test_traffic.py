@@ -163,6 +163,14 @@ def test_an_address_pattern_cuts_the_report(spark: SparkSession, tmp_path: Path,
     assert sum(row.messages for row in table.collect()) == messages
 
 
+def test_rates_are_over_the_time_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    line(tmp_path, 90)
+    tables = report(spark, tmp_path, from_us=START_US + 8 * S, to_us=START_US + 12 * S)
+    assert (tables.time.from_us, tables.time.to_us) == (START_US + 8 * S, START_US + 12 * S)
+    found = only(tables.by_name["mesh"], side="in")
+    assert (found.messages, found.messages_per_s) == (12, 3.0)
+
+
 def test_only_records_of_the_time_count(spark: SparkSession, tmp_path: Path) -> None:
     line(tmp_path, 30)
     table = report(spark, tmp_path, from_us=START_US + 10 * S, to_us=START_US + 20 * S).by_name["mesh"]
