@@ -41,7 +41,10 @@ Passing = Callable[[Failpoint], None]
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """``hours`` for which there is a new file. ``findings``: what was left as it is, and why; a sentence each."""
+    """``hours`` for which there is a new file. ``findings``: what was left as it is, and why; a sentence each.
+
+    ``put_off``: files that are merged, and that the next run deletes, as somebody reads them now.
+    """
 
     directory: Path
     hours: int
@@ -50,6 +53,7 @@ class CompactReport:
     bytes_before: int
     bytes_after: int
     findings: tuple[str, ...]
+    put_off: int = 0
 
 
 def compact(directory: Path, now: datetime, passing: Passing = lambda _: None) -> CompactReport:
@@ -62,9 +66,13 @@ def compact(directory: Path, now: datetime, passing: Passing = lambda _: None) -
         closed = [hour for began_us, hour in hours(directory) if began_us + HOUR_US + SETTLED_US <= now_us]
         before = _sizes(closed)
         findings: list[str] = []
-        merged = sum(_compact_hour(directory, hour, findings, passing) for hour in closed)
+        merged = put_off = 0
+        for hour in closed:
+            merged += _compact_hour(hour, findings, passing)
+            put_off += _delete_replaced(directory, hour)
         after = _sizes(closed)
-    return CompactReport(directory, merged, len(before), len(after), sum(before), sum(after), tuple(findings))
+    sizes = len(before), len(after), sum(before), sum(after)
+    return CompactReport(directory, merged, *sizes, tuple(findings), put_off)
 
 
 @contextmanager
@@ -86,7 +94,7 @@ def reading(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _compact_hour(directory: Path, hour: Path, findings: list[str], passing: Passing) -> bool:
+def _compact_hour(hour: Path, findings: list[str], passing: Passing) -> bool:
     """Whether there is a new file."""
     for draft in hour.glob(f"{UNREAD}*{DRAFT}"):
         draft.unlink()
@@ -95,7 +103,6 @@ def _compact_hour(directory: Path, hour: Path, findings: list[str], passing: Pas
         if len(sources) > 1 and _merge(hour, sources, findings):
             is_merged = True
             passing(Failpoint.MERGED)
-    _delete_replaced(directory, hour, findings)
     return is_merged
 
 
@@ -131,21 +138,27 @@ def _merge(hour: Path, sources: list[Source], findings: list[str]) -> bool:
     except Unreadable as error:
         findings.append(f"{error}; its hour is left as it is")
         return False
+    except FileNotFoundError:
+        # Retention may take a whole hour away meanwhile.
+        if hour.exists():
+            raise
+        return False
     return True
 
 
-def _delete_replaced(directory: Path, hour: Path, findings: list[str]) -> None:
+def _delete_replaced(directory: Path, hour: Path) -> int:
+    """How many are there still, as somebody reads."""
     # A file may say anything: nothing but files of its own hour goes because of it.
     replaced = replaced_in(hour)
     there = [path for path in files_in(hour) if path.name in replaced]
     if not there:
-        return
+        return 0
     with _nobody_reading(directory) as is_so:
         if not is_so:
-            findings.append(f"{hour}: {len(there)} files that are merged are being read; the next run deletes them")
-            return
+            return len(there)
         for path in there:
             path.unlink(missing_ok=True)
+    return 0
 
 
 @contextmanager

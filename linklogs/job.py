@@ -102,6 +102,8 @@ def _result(path: str, params: Params, tables: Tables) -> Result:
         tables=list(tables.by_name),
         wider_us=list(tables.wider_us(params.window_us).items()),
         near=list(tables.near),
+        since_us=params.logs.span.from_us,
+        until_us=params.logs.span.to_us,
     )
 
 

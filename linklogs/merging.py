@@ -1,7 +1,7 @@
 """Several files of the link log become one, in bounded memory, with the row groups of any other.
 
-Of the snapshots of a run, which each file opens with, the first is kept, and of the others the record of the node: what
-was live at any later time follows from the records between.
+Of the snapshots of a run, which each file opens with, the first is kept, and of the others what is news: the record of
+the node, and what no file told of before. What was live at any later time follows from the records between.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Final
 import pyarrow
 from pyarrow import compute, parquet
 
-from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY, Event, Kind
+from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY, Kind
+from linklogs.known import Known
 from linklogs.live_files import MERGED, replaced_by
 from linklogs.naming import SUFFIX, UNREAD
 from linklogs.parquet import MOVED, SCHEMA, TOLD, open_writer
@@ -132,29 +133,21 @@ def _stated_kinds(group: parquet.RowGroupMetaData) -> tuple[str, str] | None:
 
 
 def _of_kinds(sources: Sequence[Source], kinds: Kinds) -> Iterator[pyarrow.Table]:
-    runs: set[int] = set()
+    known = Known()
     for source in sources:
         if groups := source.groups_of(kinds):
-            begun: set[int] = set()
+            begun: dict[int, int] = {}
             with source.opened() as file:
                 for group in groups:
-                    found = _rows(file, group, kinds, runs)
-                    begun |= _begun(found) if kinds == TOLD else set()
-                    yield found
-            runs |= begun
+                    found = _rows(file, group, kinds)
+                    yield known.news_of(found, begun) if kinds == TOLD else found
 
 
-def _rows(file: parquet.ParquetFile, group: int, kinds: Kinds, runs: set[int]) -> pyarrow.Table:
-    """Without what is live of ``runs``, which have a snapshot already."""
+def _rows(file: parquet.ParquetFile, group: int, kinds: Kinds) -> pyarrow.Table:
     found = file.read_row_group(group, _columns_of(file, kinds))
     stated = _stated_kinds(file.metadata.row_group(group))
     if stated is None or stated[0] != stated[1] or stated[0] not in kinds:
         found = found.filter(compute.is_in(found["kind"], pyarrow.array(kinds, pyarrow.string())))
-    if runs and {"event", "run"} <= set(found.column_names):
-        is_live = compute.fill_null(compute.equal(found["event"], Event.LIVE), False)
-        is_known = compute.is_in(found["run"], pyarrow.array(sorted(runs), pyarrow.int64()))
-        is_node = compute.equal(found["kind"], Kind.NODE)
-        found = found.filter(compute.or_(is_node, compute.invert(compute.and_(is_live, is_known))))
     return _in_schema(found)
 
 
@@ -164,12 +157,6 @@ def _columns_of(file: parquet.ParquetFile, kinds: Kinds) -> list[str] | None:
         return None
     return [column.name for column in COLUMNS if (set(kinds) & set(column.kinds) or not column.kinds)
             and column.name in file.schema_arrow.names]  # fmt: skip
-
-
-def _begun(told: pyarrow.Table) -> set[int]:
-    """Runs of which a snapshot is there."""
-    is_snapshot = compute.and_(compute.equal(told["kind"], Kind.NODE), compute.equal(told["event"], Event.LIVE))
-    return set(told["run"].filter(is_snapshot).to_pylist())
 
 
 def _in_schema(found: pyarrow.Table) -> pyarrow.Table:

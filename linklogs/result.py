@@ -29,6 +29,8 @@ SCHEMA = pa.schema(
         ("tables", pa.list_(pa.string())),
         ("wider_us", pa.map_(pa.string(), pa.int64())),
         ("near", pa.list_(pa.string())),
+        ("since_us", pa.int64()),
+        ("until_us", pa.int64()),
     ]
 )
 
@@ -56,6 +58,9 @@ class Result:
     """By table, windows that are wider than was asked for."""
     near: list[str] = field(default_factory=list)
     """Addresses that there are, where none matches ``address``."""
+    since_us: int | None = None
+    until_us: int | None = None
+    """Of what was asked for."""
     version: int = VERSION
 
     def to_table(self) -> pa.Table:

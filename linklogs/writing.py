@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
-FORMULA = r"^([=+\-@\t\r\n])"
+FORMULA = r"^(\s*[=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
+"""The wide ones are those of East Asian keyboards, which some take for the same; some pass over spaces before it."""
 
 
 def write(table: pa.Table, directory: Path, name: str, tz: ZoneInfo) -> None:

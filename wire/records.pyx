@@ -69,8 +69,9 @@ cdef class Recorder:
     ) noexcept:  # fmt: skip
         cdef unsigned int took_us = <unsigned int>min(self.now_us - start_us, LARGEST)
         cdef unsigned int size_bytes = <unsigned int>min(size, LARGEST)
+        # It was over now, also where a slot has no room for how long ago it began.
         self._write(level, Slot(
-            start_us, took_us, size_bytes, incoming, outgoing, 1, DELIVERY, <unsigned char>outcome, part, 0
+            self.now_us - took_us, took_us, size_bytes, incoming, outgoing, 1, DELIVERY, <unsigned char>outcome, part, 0
         ))  # fmt: skip
 
     cdef void write_message(

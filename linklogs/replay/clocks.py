@@ -22,10 +22,12 @@ from pyspark.sql import functions as F
 from addressing.link_log import Event, Kind
 from linklogs.replay.ahead import Clock
 from linklogs.replay.steps import Steps
-from linklogs.replay.ties import Difference, Run, Seen, Ties, seen_differences
+from linklogs.replay.ties import NEAR_US, Difference, Run, Seen, Ties, seen_differences
 
 SMALL_US: Final = 50_000
 MOST_SAMPLES: Final = 20_000
+OF_CLIENTS: Final = ("producer", "consumer")
+"""Roles of links."""
 COLUMNS: Final = pa.schema(
     [
         ("node", pa.string()),
@@ -101,19 +103,26 @@ def table(spark: SparkSession, rows: Sequence[Since]) -> DataFrame:
 
 
 def _of_links(said: DataFrame) -> list[Difference]:
-    """The median of each pair of runs, of a sample of links."""
+    """The median of each pair of runs, of a sample of links between nodes."""
     is_event = F.col("event").isin(Event.OPENED.value, Event.CLOSED.value)
-    told = said.where((F.col("kind") == Kind.LINK.value) & is_event & F.col("name").isNotNull())
+    # A client may attach a link of the same name again, at another node, at any time.
+    is_between_nodes = ~F.col("role").isin(*OF_CLIENTS)
+    told = said.where((F.col("kind") == Kind.LINK.value) & is_event & F.col("name").isNotNull() & is_between_nodes)
     end = F.struct("node", "run", "at_us")
     ends = told.groupBy("name", "event").agg(
         F.min_by(end, "node").alias("one"), F.max_by(end, "node").alias("other"), F.count("*").alias("times")
     )
     both = ends.where((F.col("times") == 2) & (F.col("one.node") != F.col("other.node"))).limit(MOST_SAMPLES)
-    difference = F.median(F.col("other.at_us") - F.col("one.at_us"))
+    differences = F.percentile(F.col("other.at_us") - F.col("one.at_us"), F.array(*map(F.lit, (0.25, 0.5, 0.75))))
     by_pair = both.groupBy(F.struct("one.node", "one.run"), F.struct("other.node", "other.run")).agg(
-        difference, F.count("*")
+        differences, F.count("*")
     )
-    return [Difference(tuple(one), tuple(other), us, samples) for one, other, us, samples in by_pair.collect()]
+    # Where half of them do not agree, they are of something else than clocks.
+    return [
+        Difference(tuple(one), tuple(other), middle, samples)
+        for one, other, (low, middle, high), samples in by_pair.collect()
+        if high - low <= NEAR_US
+    ]
 
 
 def _seen(said: DataFrame) -> list[Seen]:

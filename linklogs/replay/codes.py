@@ -38,6 +38,8 @@ SIDES: Final = ("in", "out", "queue", "pair", "all")
 
 END_US: Final = 1 << 53
 """The year 2255: beyond it dividing by a window is not exact any more, and some way further no table has times."""
+LARGEST: Final = 1 << 50
+"""What a record says of sums: more than any does, and still so little that adding up many cannot overflow."""
 _NONE: Final = -1
 
 

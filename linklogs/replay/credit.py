@@ -18,7 +18,7 @@ FACTS = ("address", "role", "direction", "container", "user")
 
 
 def starved(said: DataFrame, links: DataFrame, seconds: float) -> DataFrame:
-    """By link and cause; ``share`` of the time of the report."""
+    """By link and cause; ``share`` of ``seconds``."""
     by_link = (
         _whole(_waits(said))
         .groupBy("node", "run", "link", "cause")
@@ -29,7 +29,8 @@ def starved(said: DataFrame, links: DataFrame, seconds: float) -> DataFrame:
             F.count("*").alias("times"),
         )
     )
-    return _with_facts(by_link, links).withColumn("share", F.round(F.col("starved_us") / F.lit(seconds * US_PER_S), 6))
+    share = F.round(F.col("starved_us") / F.lit(seconds * US_PER_S), 6)
+    return _with_facts(by_link, links).withColumn("share", F.least(F.lit(1.0), share))
 
 
 def starved_by_window(said: DataFrame, links: DataFrame, window_us: int) -> DataFrame:

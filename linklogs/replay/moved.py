@@ -11,14 +11,12 @@ import pyarrow
 
 from addressing.link_log import Kind
 from linklogs.moments import Span
-from linklogs.replay.codes import END_US, MOVED, OTHER, PARTS, QUEUE_PART, WHATS, Numbers, numbers, words
+from linklogs.replay.codes import END_US, LARGEST, MOVED, OTHER, PARTS, QUEUE_PART, WHATS, Numbers, numbers, words
 
 _TRAFFIC: Final = MOVED.index(Kind.TRAFFIC)
 _MESSAGE: Final = MOVED.index(Kind.MESSAGE)
 _NONE: Final = -1
 _MOST: Final = (1 << 32) - 1
-_LARGEST: Final = 1 << 50
-"""What a record says of sums: more than any does, and still so little that adding up many cannot overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +58,8 @@ class Moved:
             # What is told at the end of a second is of that second.
             at_us=at_us - (kind == _TRAFFIC),
             messages=numpy.clip(numbers(table, "count", 1), 1, _MOST),
-            size_bytes=numpy.clip(numbers(table, "size_bytes"), 0, _LARGEST),
-            took_us=numpy.clip(numbers(table, "took_us"), 0, _LARGEST),
+            size_bytes=numpy.clip(numbers(table, "size_bytes"), 0, LARGEST),
+            took_us=numpy.clip(numbers(table, "took_us"), 0, LARGEST),
         )
 
     def within(self, span: Span) -> Moved:

@@ -39,11 +39,13 @@ class Planned(Mapping[str, DataFrame]):
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """Of the report; None, and one window, where nothing moved."""
+    """Of the report; None, and one window, where nothing moved. ``recorded_s``: with what there are records of, at
+    times when nothing moved, as where all wait."""
 
     from_us: int | None
     to_us: int | None
     seconds: float
+    recorded_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Shared:
 
     def _others(self) -> dict[str, Maker]:
         return {
-            "credit": lambda: credit.starved(self._of_links(), self._wanted_links(), self.time.seconds),
+            "credit": lambda: credit.starved(self._of_links(), self._wanted_links(), self.time.recorded_s),
             "credit_by_window": lambda: credit.starved_by_window(
                 self._of_links(), self._wanted_links(), self.window_us
             ),

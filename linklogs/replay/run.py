@@ -90,7 +90,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
     parts, widest_us, off = _parts(spark, read), max(windows_us.values()), clocks.by_node(steps, ahead_us)
     adding = Adding(params.window_us, widest_us, parts, params.logs.span, facts.by_node(), off)
     over_time = _kept(_over_time(_moved(of_files, rows), adding, OverTime(facts, windows_us)))
-    time, notices = _time_and_notices(over_time, params.window_us, params.logs.span)
+    time, notices = _time_and_notices(over_time, params.window_us, params.logs.span, read)
     read = replace(read, notices=_all_of(read.notices, notices))
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
     in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
@@ -114,16 +114,17 @@ def _is_in_time() -> Column:
     return F.col("at_us").between(0, END_US - 1)
 
 
-def _time_and_notices(over_time: DataFrame, window_us: int, span: Span) -> tuple[Time, list[str]]:
+def _time_and_notices(over_time: DataFrame, window_us: int, span: Span, read: Read) -> tuple[Time, list[str]]:
     """From the first window with traffic to the last, as far as they are asked for; and what could not be read."""
     notice = F.when(F.col("level") == NOTICE, F.col("what"))
     rows = over_time.where(F.col("level").isin(TIME, NOTICE))
     [(first, last, notices)] = rows.agg(F.min("window"), F.max("other"), F.collect_set(notice)).collect()
     if first is None:
-        return Time(None, None, window_us / US_PER_S), notices
+        return Time(None, None, window_us / US_PER_S, max(window_us, read.span_us(span)) / US_PER_S), notices
     from_us = first if span.from_us is None else max(first, span.from_us)
     to_us = last + window_us if span.to_us is None else min(last + window_us, span.to_us)
-    return Time(from_us, to_us, (to_us - from_us) / US_PER_S), notices
+    recorded_us = max(to_us - from_us, read.span_us(span))
+    return Time(from_us, to_us, (to_us - from_us) / US_PER_S, recorded_us / US_PER_S), notices
 
 
 def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pyarrow import compute
 from addressing.link_log import COLUMNS
 from linklogs.moments import Span
 from linklogs.replay.ahead import Clock, ahead_of, times_us
-from linklogs.replay.codes import END_US, TOLD, Numbers
+from linklogs.replay.codes import END_US, LARGEST, TOLD, Numbers
 from linklogs.replay.files import WORDS, BadFile, File, damaged, files
 from linklogs.replay.pieces import SMALL_BYTES, Piece, packed, pieces
 from linklogs.replay.repeated import TIMES, merged
@@ -22,6 +22,9 @@ FILE: Final = "file"
 CARRIED: Final = "carried"
 """Neither has any this one: what was moved in small files, for who adds it up."""
 REST: Final = "what lies before that counts"
+
+_SUMS: Final = ("count", "starved_us", "size_bytes", "took_us", "credit", "cost", "oldest_us", "unsettled_count",
+                "depth_count", "depth_bytes", "acquired_count")  # fmt: skip
 
 FILES_AT_ONCE: Final = 200
 """To fill in what each lacks takes as long for a few rows as for many."""
@@ -141,8 +144,17 @@ def _conforming(told: Sequence[pyarrow.Table], span: Span) -> pyarrow.Table:
     """Null where a table has no such column."""
     tables = [_SCHEMA.empty_table()]
     if told:
-        tables.append(_texts(pyarrow.concat_tables(told, promote_options="default").combine_chunks()))
+        tables.append(_sensible(_texts(pyarrow.concat_tables(told, promote_options="default").combine_chunks())))
     return merged(pyarrow.concat_tables(tables, promote_options="default"), span)
+
+
+def _sensible(table: pyarrow.Table) -> pyarrow.Table:
+    """With sums cut to what can be: others would be too much for a number when they are added up."""
+    for place, name in enumerate(table.column_names):
+        if name in _SUMS:
+            least = compute.min_element_wise(table[name], LARGEST, skip_nulls=False)
+            table = table.set_column(place, name, compute.max_element_wise(least, 0, skip_nulls=False))
+    return table
 
 
 def _carried(moved: Sequence[Piece]) -> pyarrow.Table:

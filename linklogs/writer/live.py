@@ -37,6 +37,7 @@ class Live:
     def __init__(self, node: Row) -> None:
         self._node: Row = {**node, "kind": Kind.NODE, "event": Event.LIVE}
         self._rows: dict[Kind, dict[str | int, Row]] = {kind: {} for kind in _KEYS}
+        self._links_of: dict[object, dict[str | int, None]] = {}
 
     def on_row(self, row: Row, at_us: int) -> None:
         """``at_us``: when it was told, of the monotonic clock."""
@@ -63,6 +64,8 @@ class Live:
                 self._close(kind, key)
             case Event.OPENED | Event.LIVE:
                 self._rows[kind][key] = _lasting(row)
+                if kind is Kind.LINK:
+                    self._links_of.setdefault(row.get("connection"), {})[key] = None
             case Event.CHANGED if kind is Kind.CREDIT:
                 # It says all that there is: who kept a link waiting is of that wait.
                 self._rows[kind][key] = _lasting(row)
@@ -73,11 +76,12 @@ class Live:
                 self._rows[kind][key] = before | _lasting(row)
 
     def _close(self, kind: Kind, key: str | int) -> None:
-        self._rows[kind].pop(key, None)
+        row = self._rows[kind].pop(key, {})
         if kind is Kind.LINK:
             self._rows[Kind.CREDIT].pop(key, None)
+            self._links_of.get(row.get("connection"), {}).pop(key, None)
         elif kind is Kind.CONNECTION:
-            for link in [link for link, row in self._rows[Kind.LINK].items() if row.get("connection") == key]:
+            for link in self._links_of.pop(key, {}).copy():
                 self._close(Kind.LINK, link)
 
 

@@ -16,6 +16,8 @@ REDACTABLE: Final = (*PERSONAL_COLUMNS, "ingress", "egress", "path", "neighbor",
 
 NODES: Final = ("router", "edge", "broker")
 """Roles of connections."""
+_OURS: Final = ("amqp:", "amqpmesh:")
+"""Beginnings of conditions."""
 _DIGITS: Final = 16
 _REMEMBERED: Final = 1 << 16
 
@@ -42,8 +44,15 @@ class Redactor:
         plain = None if "neighbor" in self._columns else _node_in(row)
         return {
             name: self._redacted(name, str(value)) if name in self._columns and name != plain else value
-            for name, value in row.items()
+            for name, value in self._with_our_words(row).items()
         }
+
+    def _with_our_words(self, row: Row) -> Row:
+        """A peer may call its conditions what it likes: those of others become hashes in a cause."""
+        how, colon, condition = str(row.get("cause") or "").rpartition(": ")
+        if ":" not in condition or condition.startswith(_OURS):
+            return row
+        return row | {"cause": how + colon + self._hashed(condition)}
 
     def _redacted(self, name: str, value: str) -> str:
         """Of an address of a host its port apart, or each connection would be of another host; of an address on which

@@ -25,6 +25,8 @@ def compact_and_tell(directory: Path, out: Output) -> None:
         out.document({**asdict(report), "directory": str(report.directory), "findings": list(report.findings)})
     else:
         out.say(sentence(report))
+        if report.put_off:
+            out.say(f"{report.put_off:,} files that are merged now are being read: the next run deletes them")
         for finding in report.findings:
             out.say(f"left as it is: {finding}")
     if report.findings:

@@ -36,7 +36,8 @@ def run(directory: Path, folder: Path, tz: ZoneInfo, out: Output, *, has_nicknam
 
 
 def _summary(result: Result, tables: dict[str, pa.Table], folder: Path, tz: ZoneInfo, has_nicknames: bool) -> Summary:
-    what = (result.logs, folder, Span(), result.window_us, tz, result.address, None, ())
+    span = Span(result.since_us, result.until_us)
+    what = (result.logs, folder, span, result.window_us, tz, result.address, None, ())
     order = Order(*what, has_nicknames=has_nicknames)
     time = (result.from_us, result.to_us, result.seconds)
     read = (result.records, result.size_bytes, tuple(result.left_out))

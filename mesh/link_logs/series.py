@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from statistics import median_low
 from typing import Any
 
+from pyarrow import compute
+
 from mesh.link_logs.summary import Summary
-from mesh.link_logs.words import not_accepted
+from mesh.link_logs.words import NOT_ACCEPTED, not_accepted
+
+Row = dict[str, Any]
 
 NAMES = {
     ("in", "client"): "from clients",
@@ -23,9 +29,11 @@ MOST_POINTS = 20_000
 def series(summary: Summary) -> dict[str, Any]:
     """Times and the window in s, rates a second, latency in ms. Where nothing moved the rate is 0, with no latency."""
     rows = summary.tables["mesh_by_window"].to_pylist()
-    window_s = summary.window_us("mesh_by_window") / 1e6
+    window_s = charted_s(summary)
     if not rows:
         return {"window_s": window_s, "throughput": None, "latency": None}
+    if window_s > summary.window_us("mesh_by_window") / 1e6:
+        rows = _wider(rows, window_s)
     at = _times(rows, window_s)
     by_time: dict[float, dict[tuple[str, str], Mapping[str, Any]]] = {}
     for row in rows:
@@ -48,12 +56,38 @@ def series(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _times(rows: list[dict[str, Any]], window_s: float) -> list[float]:
-    """Every window from the first to the last; of very many only those in which something moved."""
+def charted_s(summary: Summary) -> float:
+    """So many windows of the tables become one of the charts that these have no more than MOST_POINTS."""
+    window_s = summary.window_us("mesh_by_window") / 1e6
+    times = summary.tables["mesh_by_window"]["window"]
+    if not len(times):
+        return window_s
+    bounds = compute.min_max(times).as_py()
+    count: int = round((bounds["max"] - bounds["min"]).total_seconds() / window_s) + 1
+    return window_s * -(-count // MOST_POINTS)
+
+
+def _wider(rows: list[Row], window_s: float) -> list[Row]:
+    """Sums add up; of medians the middle one stands for all, of the other latencies the longest."""
+    groups: dict[tuple[datetime, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        begins = datetime.fromtimestamp(_seconds(row["window"]) // window_s * window_s, UTC)
+        groups[begins, row["side"], row["peer"]].append(row)
+    return [_one(begins, group) for (begins, _, _), group in groups.items()]
+
+
+def _one(begins: datetime, rows: list[Row]) -> Row:
+    added = {name: sum(row[name] or 0 for row in rows) for name in ("messages", *NOT_ACCEPTED)}
+    known = {name: [row[name] for row in rows if row[name] is not None] for name in LATENCIES}
+    worst = {name: max(known[name], default=None) for name in LATENCIES[1:]}
+    middle = median_low(known["p50_us"]) if known["p50_us"] else None
+    return {**rows[0], **added, **worst, "p50_us": middle, "window": begins}
+
+
+def _times(rows: list[Row], window_s: float) -> list[float]:
+    """Every window from the first to the last."""
     known = sorted({_seconds(row["window"]) for row in rows})
     count = round((known[-1] - known[0]) / window_s) + 1
-    if count > MOST_POINTS:
-        return known[:MOST_POINTS]
     return [round(known[0] + i * window_s, 6) for i in range(count)]
 
 

@@ -57,6 +57,22 @@ def test_a_small_difference_is_left_alone(spark: SparkSession, tmp_path: Path, a
     assert report(spark, tmp_path).by_name["clocks"].collect() == []
 
 
+def test_clients_that_move_to_another_router_do_not_make_its_clock_wrong(spark: SparkSession, tmp_path: Path) -> None:
+    for me, since_s in (("r1", 0), ("r2", 600)):
+        clients = [connection(1, "client"), *(
+            link(number, "consumer", "outgoing", name=f"subscriber-{number}", address="a") for number in range(1, 9)
+        )]  # fmt: skip
+        moved = [{**row, "at_us": START_US + since_s * S} for row in clients]
+        write(tmp_path, me, [node(), *moved, delivery(since_s + 5, 0, 1)])
+    # Nor do links of nodes whose ends have nothing to do with each other.
+    for me, apart_s in (("r1", 0), ("r2", 30)):
+        circuits = [link(20 + i, "circuit", "outgoing", name=f"x{i}", address="a") for i in range(4)]
+        write(
+            tmp_path, me, [{**row, "at_us": START_US + i * apart_s * S} for i, row in enumerate(circuits)], name="1-1"
+        )
+    assert report(spark, tmp_path).by_name["clocks"].collect() == []
+
+
 def neighbors(me: str, other: str, ahead_us: int, *told: tuple[str, float]) -> list[Row]:
     common = {"kind": "neighbor", "run": RUN, "neighbor": other, "cost": 1}
     return [{**common, "event": event, "at_us": START_US + round(at * S) + ahead_us} for event, at in told]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from linklogs import compacting, private_files
 from linklogs import live_files as finding
 from linklogs.compacting import CompactReport, Failpoint, compact, reading
 from linklogs.live_files import live_files
+from linklogs.merging import merge
 from linklogs.naming import files_in
 from linklogs.parquet import batch_of_rows, metadata, open_writer
 from linklogs.writer.failpoints import Failpoint as Writing
@@ -77,6 +79,27 @@ def test_the_first_snapshot_is_kept_and_of_the_others_the_node(logs: Path) -> No
     merged = next(path for path in live_files(logs) if "node=r1" in str(path))
     live = [(row["kind"], row["at_us"]) for row in rows_of(merged) if row.get("event") == "live"]
     assert live == [("node", RUN), *(("node", RUN + 1000 * number + 5) for number in range(1, 5))]
+
+
+def test_what_was_told_late_as_live_is_kept(host: Host) -> None:
+    node = host.node()
+    for number in range(3):
+        node.delivery(number)
+        if number == 1:
+            node.text(**LINK | {"event": "live", "link": 9}, at_us=START + 500)
+            node.text(kind="neighbor", event="live", neighbor="r2", cost=3, at_us=START + 500)
+        host.step(after_s=61)
+        host.step(after_s=61)
+    host.stop()
+    before = told_of(host.out)
+    assert {("link", 9, None), ("neighbor", None, "r2")} <= before
+    assert compact(host.out, LATER).hours == 1
+    assert told_of(host.out) == before
+
+
+def told_of(directory: Path) -> set[tuple[Any, ...]]:
+    rows = [row for path in live_files(directory) for row in rows_of(path)]
+    return {(row["kind"], row.get("link"), row.get("neighbor")) for row in rows if row.get("event") == "live"}
 
 
 def test_a_snapshot_of_each_run_is_kept_and_no_other(host: Host) -> None:
@@ -143,7 +166,7 @@ def test_who_reads_keeps_the_files_that_were_found(logs: Path) -> None:
     with reading(logs):
         found = live_files(logs)
         report = compact(logs, LATER)
-        assert "5 files that are merged are being read" in report.findings[0]
+        assert (report.put_off, report.findings) == (5, ())
         assert sum(len(rows_of(path)) for path in found) > 0
     compact(logs, LATER)
     assert len(all_files(logs)) == 2
@@ -250,6 +273,16 @@ def test_a_merge_while_files_are_listed_doubles_nothing(logs: Path, monkeypatch:
     monkeypatch.setattr(finding, "files_in", listed)
     assert what_happened(logs) == before
     assert len(all_files(logs)) == 7
+
+
+def test_an_hour_that_is_too_old_by_now_stops_nothing(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(hour: Path, sources: object) -> None:
+        shutil.rmtree(hour)
+        merge(hour, sources)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compacting, "merge", gone)
+    assert compact(logs, LATER).findings == ()
+    assert [path for path in all_files(logs) if "node=r2" in str(path)]
 
 
 def test_a_full_disk_leaves_all_as_it_was(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,13 @@ import re
 from base64 import b64encode
 from configparser import ConfigParser
 
+import pytest
+
 from mesh.link_logs import drawings, page
+from mesh.link_logs import series as module
 from mesh.link_logs.finding import Finding
 from mesh.link_logs.series import series
-from mesh_tests.unit.mesh.link_logs.tables import at, busy, summary
+from mesh_tests.unit.mesh.link_logs.tables import MOVED, at, busy, summary
 
 FOUND = [Finding(0.9, "r1 lost <b>r2</b>", "Run `amqpmesh drill`.", at(9))]
 
@@ -77,3 +80,19 @@ def test_a_bar_lies_where_its_bucket_is_on_the_axis() -> None:
     [bar] = drawn.bars
     assert [tick.text for tick in drawn.ticks] == ["1 ms", "10 ms"]
     assert (bar.x, round(bar.x + bar.width), bar.height) == (10.3, 37, 180)
+
+
+def test_of_very_many_windows_several_are_one_point_and_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_POINTS", 3)
+    rows = [
+        {**MOVED, "window": at(10 * i), "released": i, "p50_us": 1000.0 * i, "p99_us": 5000.0 * i} for i in range(6)
+    ]
+    made = summary(mesh=[MOVED], mesh_by_window=rows)
+    found = module.series(made)
+    assert found["window_s"] == 20
+    throughput, latency = found["throughput"], found["latency"]
+    assert [time - throughput["at"][0] for time in throughput["at"]] == [0, 20, 40]
+    assert throughput["lines"] == [{"label": "from clients", "values": [10.0, 10.0, 10.0]}]
+    assert throughput["failed"] == [1 / 20, 5 / 20, 9 / 20]
+    assert (latency["p50"], latency["p99"]) == ([0, 2, 4], [5, 15, 25])
+    assert "A point is of 20 s: with windows of 10 s there would be too many" in page.page(made, []).replace("\xa0", " ")
