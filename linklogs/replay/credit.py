@@ -6,22 +6,23 @@ address; `takers`, those who do give no credit.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
+from linklogs.moments import Span
 from linklogs.replay.columns import US_PER_S, window
+from linklogs.replay.waiting import NEXT_US
 
-NEXT_US = 100_000
-"""A node tells once a second of a wait that goes on: what begins so soon after the one before goes on with it."""
 FACTS = ("address", "role", "direction", "container", "user")
+KEYS = ("node", "run", "link", "cause")
 
 
-def starved(said: DataFrame, links: DataFrame, seconds: float) -> DataFrame:
-    """By link and cause; ``share`` of ``seconds``."""
+def starved(said: DataFrame, links: DataFrame, span: Span, seconds: float) -> DataFrame:
+    """By link and cause, of waits in the time of the report; ``share`` of ``seconds``."""
     by_link = (
-        _whole(_waits(said))
-        .groupBy("node", "run", "link", "cause")
+        _whole(_waits(said, span))
+        .groupBy(*KEYS)
         .agg(
             F.sum("starved_us").alias("starved_us"),
             F.max("starved_us").alias("longest_us"),
@@ -33,10 +34,15 @@ def starved(said: DataFrame, links: DataFrame, seconds: float) -> DataFrame:
     return _with_facts(by_link, links).withColumn("share", F.least(F.lit(1.0), share))
 
 
-def starved_by_window(said: DataFrame, links: DataFrame, window_us: int) -> DataFrame:
-    """Of the window in which the wait ended, or was last told of."""
-    waits = _waits(said).withColumn("window", F.timestamp_micros(window(F.col("at_us"), window_us)))
-    by_link = waits.groupBy("window", "node", "run", "link", "cause").agg(F.sum("starved_us").alias("starved_us"))
+def starved_by_window(said: DataFrame, links: DataFrame, span: Span, window_us: int) -> DataFrame:
+    """Each window has what of a wait is in it."""
+    wide = F.lit(window_us)
+    begins = F.sequence(window(F.col("from_us"), window_us), window(F.col("until_us") - 1, window_us), wide)
+    parts = _waits(said, span).withColumn("window", F.explode(begins))
+    until_us = F.least("until_us", F.col("window") + wide)
+    waits = _clipped(parts, F.greatest("from_us", "window"), until_us)
+    waits = waits.withColumn("window", F.timestamp_micros("window"))
+    by_link = waits.groupBy("window", *KEYS).agg(F.sum("starved_us").alias("starved_us"))
     return _with_facts(by_link, links)
 
 
@@ -47,20 +53,32 @@ def drains(said: DataFrame, links: DataFrame) -> DataFrame:
     return _with_facts(told.groupBy("node", "run", "link").agg(*times), links)
 
 
-def _waits(said: DataFrame) -> DataFrame:
-    return said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("starved_us") > 0))
+def _waits(said: DataFrame, span: Span) -> DataFrame:
+    """With from when until when. What was told of second by second may be one row: linklogs/replay/waiting.py."""
+    told = said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("starved_us") > 0))
+    began_us = F.col("at_us") - F.greatest("took_us", "starved_us")
+    lasting = told.select(*KEYS, "starved_us", began_us.alias("from_us"), F.col("at_us").alias("until_us"))
+    from_us = F.col("from_us") if span.from_us is None else F.greatest("from_us", F.lit(span.from_us))
+    until_us = F.col("until_us") if span.to_us is None else F.least("until_us", F.lit(span.to_us))
+    return _clipped(lasting, from_us, until_us)
+
+
+def _clipped(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
+    """What lies between these times, which may be all of it."""
+    lasted_us = F.col("until_us") - F.col("from_us")
+    part_us = F.round(F.col("starved_us") * ((until_us - from_us) / lasted_us)).cast("long")
+    kept = waits.withColumns({"starved_us": part_us, "from_us": from_us, "until_us": until_us})
+    return kept.where(F.col("until_us") > F.col("from_us"))
 
 
 def _whole(waits: DataFrame) -> DataFrame:
     """One row for each wait, however often it was told of."""
-    in_time = Window.partitionBy("node", "run", "link", "cause").orderBy("at_us")
-    is_next = F.col("at_us") - F.col("starved_us") <= F.lag("at_us").over(in_time) + NEXT_US
+    in_time = Window.partitionBy(*KEYS).orderBy("until_us")
+    is_next = F.col("from_us") <= F.lag("until_us").over(in_time) + NEXT_US
     begun = waits.withColumn("is_new", F.when(is_next, 0).otherwise(1))
     numbered = begun.withColumn("wait", F.sum("is_new").over(in_time))
-    from_us = F.min(F.col("at_us") - F.col("starved_us")).alias("from_us")
-    return numbered.groupBy("node", "run", "link", "cause", "wait").agg(
-        F.sum("starved_us").alias("starved_us"), from_us
-    )
+    by_wait = numbered.groupBy(*KEYS, "wait")
+    return by_wait.agg(F.sum("starved_us").alias("starved_us"), F.min("from_us").alias("from_us"))
 
 
 def _with_facts(waits: DataFrame, links: DataFrame) -> DataFrame:

@@ -82,10 +82,8 @@ class Shared:
 
     def _others(self) -> dict[str, Maker]:
         return {
-            "credit": lambda: credit.starved(self._of_links(), self._wanted_links(), self.time.recorded_s),
-            "credit_by_window": lambda: credit.starved_by_window(
-                self._of_links(), self._wanted_links(), self.window_us
-            ),
+            "credit": lambda: credit.starved(*self._credit(), self.time.recorded_s),
+            "credit_by_window": lambda: credit.starved_by_window(*self._credit(), self.window_us),
             "unsettled": lambda: unsettled.unsettled(self.said, self._wanted_links(), self.span),
             "queues": lambda: queues.in_all(
                 self._until(), traffic.flows(self.in_all), self._queues(), self.span.from_us
@@ -123,6 +121,10 @@ class Shared:
         cheapest = self.cheapest if self.cheapest is not None else paths.told_paths(self.said)
         flows = traffic.flows(self.in_all)
         return paths.circuits(flows, self._wanted_links(), cheapest, paths.costs(self.said))
+
+    def _credit(self) -> tuple[DataFrame, DataFrame, Span]:
+        """Waits that were told of later may have been in the time."""
+        return self._of_wanted(self.said), self._wanted_links(), self.span
 
     def _queues(self) -> DataFrame:
         return marked(queues.things(self.said, self.address), self.said, self.span)

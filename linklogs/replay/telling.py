@@ -16,6 +16,7 @@ from linklogs.replay.codes import END_US, LARGEST, TOLD, Numbers
 from linklogs.replay.files import WORDS, BadFile, File, damaged, files
 from linklogs.replay.pieces import SMALL_BYTES, Piece, packed, pieces
 from linklogs.replay.repeated import TIMES, merged
+from linklogs.replay.waiting import joined
 
 FILE: Final = "file"
 """A kind that no record has: of files themselves."""
@@ -28,6 +29,7 @@ _SUMS: Final = ("count", "starved_us", "size_bytes", "took_us", "credit", "cost"
 
 FILES_AT_ONCE: Final = 200
 """To fill in what each lacks takes as long for a few rows as for many."""
+ROWS_AT_ONCE: Final = 500_000
 
 BETWEEN: Final = "\n"
 
@@ -70,8 +72,8 @@ class Telling:
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         heard = _Heard()
         for file in files(batches):
-            heard.hear(file, self.clocks.get(file.node, {}))
-            if len(heard.of_files) >= FILES_AT_ONCE:
+            heard.hear(file, self.clocks.get(file.node, {}), self.span)
+            if heard.is_enough:
                 yield from heard.rows(self.span)
                 heard = _Heard()
         if heard.of_files:
@@ -86,21 +88,28 @@ class _Heard:
     told: list[pyarrow.Table] = field(default_factory=list)
     moved: list[Piece] = field(default_factory=list)
 
-    def hear(self, file: File | BadFile, clocks: Mapping[int, Clock]) -> None:
+    @property
+    def is_enough(self) -> bool:
+        return len(self.of_files) >= FILES_AT_ONCE or sum(map(len, self.told)) >= ROWS_AT_ONCE
+
+    def hear(self, file: File | BadFile, clocks: Mapping[int, Clock], span: Span) -> None:
         if isinstance(file, BadFile):
             self.of_files.append({"node": file.node, "notice": file.notice})
             return
-        notice = self._told(file, clocks)
+        notice = self._told(file, clocks, span)
         if file.size_bytes <= SMALL_BYTES:
             notice = self._moved(file, clocks, notice)
         if notice is not None:
             self.of_files.append({"node": file.node, "notice": notice})
 
-    def _told(self, file: File, clocks: Mapping[int, Clock]) -> str | None:
+    def _told(self, file: File, clocks: Mapping[int, Clock], span: Span) -> str | None:
         """Why not all is told."""
         try:
             ahead = ahead_of(file, TOLD, clocks)
-            told = [_of_node(_right(table, ahead.of(table)), file.node) for table in file.pieces(TOLD, _NAMES)]
+            told = [
+                _of_node(joined(_right(table, ahead.of(table)), span, TIMES), file.node)
+                for table in file.pieces(TOLD, _NAMES)
+            ]
             self.of_files.append(_counted(file, clocks))
             self.told += told
         except (pyarrow.ArrowException, OSError) as error:

@@ -95,4 +95,6 @@ def test_of_very_many_windows_several_are_one_point_and_none_is_left_out(monkeyp
     assert throughput["lines"] == [{"label": "from clients", "values": [10.0, 10.0, 10.0]}]
     assert throughput["failed"] == [1 / 20, 5 / 20, 9 / 20]
     assert (latency["p50"], latency["p99"]) == ([0, 2, 4], [5, 15, 25])
-    assert "A point is of 20 s: with windows of 10 s there would be too many" in page.page(made, []).replace("\xa0", " ")
+    assert "A point is of 20 s: with windows of 10 s there would be too many" in page.page(made, []).replace(
+        "\xa0", " "
+    )

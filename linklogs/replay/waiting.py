@@ -1,0 +1,76 @@
+"""A node tells of a wait for credit once a second, for as long as it lasts: what goes on without a gap is one row.
+
+Producers without a taker wait for days; a row for each of their seconds would be more than all that is moved.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy
+import pyarrow
+from pyarrow import compute
+
+from addressing.link_log import Kind
+from linklogs.moments import Span
+from linklogs.replay.codes import Numbers
+
+NEXT_US: Final = 100_000
+"""What begins so soon after the one before goes on with it."""
+
+
+def joined(table: pyarrow.Table, span: Span, times: str) -> pyarrow.Table:
+    """Of the last time, with how long it had none in all; ``took_us`` is from when the first of them began, and
+    ``times`` how many there were. Rows of one node; none goes over an end of the time that is asked for."""
+    if not {"kind", "run", "link", "starved_us", "at_us"} <= set(table.column_names):
+        return table
+    is_wait = compute.and_(
+        compute.equal(table["kind"], Kind.CREDIT.value), compute.greater(compute.fill_null(table["starved_us"], 0), 0)
+    )
+    is_wait = compute.fill_null(compute.and_(is_wait, compute.is_valid(table["at_us"])), False)
+    waits = table.filter(is_wait).combine_chunks()
+    if len(waits) < 2:
+        return table
+    rest = table.filter(compute.invert(is_wait))
+    return pyarrow.concat_tables([rest, _as_few(waits, span, times)], promote_options="default")
+
+
+def _as_few(waits: pyarrow.Table, span: Span, times: str) -> pyarrow.Table:
+    keys = [_codes(waits[name]) for name in ("cause", "link", "run") if name in waits.column_names]
+    at_us, starved_us = _numbers(waits["at_us"]), _numbers(waits["starved_us"])
+    order = numpy.lexsort((at_us, *keys))
+    at_us, starved_us = at_us[order], starved_us[order]
+    begins = numpy.ones(len(order), bool)
+    begins[1:] = at_us[1:] - starved_us[1:] > at_us[:-1] + NEXT_US
+    for key in (*(key[order] for key in keys), *_periods(at_us, span)):
+        begins[1:] |= key[1:] != key[:-1]
+    first = numpy.flatnonzero(begins)
+    last = numpy.append(first[1:], len(order)) - 1
+    found = waits.take(pyarrow.array(order[last]))
+    columns = {
+        "starved_us": numpy.add.reduceat(starved_us, first),
+        "took_us": at_us[last] - at_us[first] + starved_us[first],
+        times: last - first + 1,
+    }
+    for name, values in columns.items():
+        column = pyarrow.array(values, pyarrow.int64())
+        place = found.schema.get_field_index(name)
+        found = found.append_column(name, column) if place < 0 else found.set_column(place, name, column)
+    return found
+
+
+def _periods(at_us: Numbers, span: Span) -> list[Numbers]:
+    return [at_us >= end_us for end_us in (span.from_us, span.to_us) if end_us is not None]
+
+
+def _codes(column: pyarrow.ChunkedArray) -> Numbers:
+    """Numbers that are alike where values are."""
+    plain = column.cast(column.type.value_type) if pyarrow.types.is_dictionary(column.type) else column
+    encoded = pyarrow.concat_arrays(plain.chunks).dictionary_encode(null_encoding="encode")
+    codes: Numbers = encoded.indices.to_numpy(zero_copy_only=False)
+    return codes
+
+
+def _numbers(column: pyarrow.ChunkedArray) -> Numbers:
+    values: Numbers = column.to_numpy()
+    return values
