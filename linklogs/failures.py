@@ -41,8 +41,13 @@ def sentence(error: Exception) -> str:
     found = _FILE.search(text + "\n")
     if found is not None:
         return f"{found[1]} is torn, or no Parquet file: take it away, and the others can be read"
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("\tat ")]
-    return f"Spark failed: {_said(lines)}"
+    return f"Spark failed: {said(error)}"
+
+
+def said(error: Exception) -> str:
+    """Without stack traces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
+    return _said(lines)
 
 
 def _said(lines: list[str]) -> str:

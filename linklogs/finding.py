@@ -16,6 +16,9 @@ from linklogs.moments import Span, parse_hour_us
 NODE = "node="
 HOUR = "hour="
 SUFFIX = ".parquet"
+UNSEEN = "._"
+"""Names that begin so are of what is being written, or of nobody's business."""
+EXPECTED = f"{NODE}NAME/{HOUR}YYYY-MM-DDTHH/*{SUFFIX}"
 
 
 class NoLogs(Exception):
@@ -95,16 +98,15 @@ class _Walk:
     def _is_directory(self, entry: os.DirEntry[str], prefix: str) -> bool:
         if entry.name.startswith(prefix) and entry.is_dir():
             return True
-        self._leave_out(f"{entry.path} is not of a link log: expected a directory {prefix}...")
+        self._leave_out(not_a_directory(entry.path, prefix))
         return False
 
     def _is_wanted(self, entry: os.DirEntry[str]) -> bool:
-        try:
-            hour_us = parse_hour_us(entry.name.removeprefix(HOUR))
-        except ValueError:
-            self._leave_out(f"{entry.path} is not of a link log: expected an hour such as {HOUR}2026-11-24T00")
+        hour = entry.name.removeprefix(HOUR)
+        if not is_hour(hour):
+            self._leave_out(no_hour(entry.path))
             return False
-        if self.span.may_hold(hour_us):
+        if self.span.may_hold(parse_hour_us(hour)):
             return True
         self.hours.append(entry.name.removeprefix(HOUR))
         return False
@@ -114,10 +116,25 @@ class _Walk:
         self.notices.append(notice.encode("utf-8", "backslashreplace").decode())
 
 
+def is_hour(text: str) -> bool:
+    try:
+        return bool(parse_hour_us(text))
+    except ValueError:
+        return False
+
+
+def not_a_directory(path: str, prefix: str) -> str:
+    return f"{path} is not of a link log: expected a directory {prefix}..."
+
+
+def no_hour(path: str) -> str:
+    return f"{path} is not of a link log: expected an hour such as {HOUR}2026-11-24T00"
+
+
 def find(root: str, span: Span) -> Found:
     """By names alone: what is in the files is for who reads them to say. Raise NoLogs where there is none."""
     if not os.path.isdir(root):
-        raise NoLogs(f"{root} is no directory: expected one with link logs, node=NAME/hour=YYYY-MM-DDTHH/*{SUFFIX}")
+        raise NoLogs(f"{root} is no directory: expected one with link logs, {EXPECTED}")
     walk = _Walk(span)
     walk.root(root)
     if not walk.files:
@@ -128,7 +145,7 @@ def find(root: str, span: Span) -> Found:
 def _visible(directory: str) -> Iterator[os.DirEntry[str]]:
     """In order; without what is still being written, and what readers of such directories leave alone."""
     with os.scandir(directory) as entries:
-        yield from sorted((each for each in entries if each.name[0] not in "._"), key=lambda each: each.name)
+        yield from sorted((each for each in entries if each.name[0] not in UNSEEN), key=lambda each: each.name)
 
 
 def _is_text(name: str) -> bool:
@@ -148,7 +165,7 @@ def _nothing(root: str, notices: Sequence[str], span: Span) -> str:
     of_time = "" if span.is_all else " of that time"
     if os.path.isdir(os.path.join(root, "_spool")):
         return f"no link logs{of_time} in {root} yet: what nodes record becomes a file within a minute, or as they stop"
-    return f"no link logs{of_time} in {root}: expected node=NAME/hour=YYYY-MM-DDTHH/*{SUFFIX}"
+    return f"no link logs{of_time} in {root}: expected {EXPECTED}"
 
 
 def _root_below(root: str) -> str | None:

@@ -6,23 +6,40 @@ takes as long as to read them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy
 import pyarrow
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from linklogs.finding import SUFFIX, Found, LogFile, NoLogs, find
+from linklogs.failures import said
+from linklogs.finding import (
+    EXPECTED,
+    HOUR,
+    NODE,
+    SUFFIX,
+    UNSEEN,
+    Found,
+    LogFile,
+    NoLogs,
+    find,
+    is_hour,
+    no_hour,
+    not_a_directory,
+)
 from linklogs.holding import is_local, local_path
 from linklogs.moments import Span
 
 TASK_BYTES: Final = 128 << 20
 OPENED_BYTES: Final = 256 << 10
 """To open a file takes as long as to read so much of it."""
+MOST_LOOKED_AT: Final = 100
+"""Directories of nodes: each is a question to a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +89,57 @@ def _named(spark: SparkSession, found: Sequence[LogFile]) -> DataFrame:
 
 
 def _by_spark(spark: SparkSession, logs: Logs) -> DataFrame:
-    """What lies elsewhere only Spark can open, so it hands over the octets."""
+    """What lies elsewhere only Spark can open, so it hands over the octets.
+
+    It is told where to look: of a tree that has anything else in it, it would read nothing.
+    """
+    where = f"{logs.path.rstrip('/')}/{NODE}*/{HOUR}*"
     reader = spark.read.format("binaryFile").option("basePath", logs.path).option("pathGlobFilter", f"*{SUFFIX}")
     try:
-        found = reader.load(logs.path).where(_hours(logs.span))
-        return found.select("node", "path", F.col("length").alias("size_bytes"), "content")
-    except AnalysisException as error:
-        raise NoLogs(f"{logs.path} cannot be read: {str(error).splitlines()[0]}") from None
+        if not any(name.startswith(NODE) for name in names_in(spark, logs.path)):
+            raise NoLogs(f"no link logs in {logs.path}: expected {EXPECTED}")
+        found = reader.load(where)
+        if not {"node", "hour"} <= set(found.columns):
+            raise NoLogs(f"no link logs in {logs.path}: expected {EXPECTED}")
+        return found.where(_hours(logs.span)).select("node", "path", F.col("length").alias("size_bytes"), "content")
+    except (PySparkException, Py4JJavaError) as error:
+        raise NoLogs(f"{logs.path} cannot be read: {said(error)}") from None
+
+
+def foreign(spark: SparkSession, logs: Logs) -> Iterator[str]:
+    """A sentence for each thing that is left out where only Spark can look; of files, whoever reads them says it."""
+    if logs.found is not None:
+        return
+    nodes = []
+    for name in _seen(names_in(spark, logs.path)):
+        if name.startswith(NODE):
+            nodes.append(f"{logs.path.rstrip('/')}/{name}")
+        else:
+            yield not_a_directory(f"{logs.path.rstrip('/')}/{name}", NODE)
+    for node in nodes[:MOST_LOOKED_AT]:
+        for name in _seen(names_in(spark, node)):
+            if not name.startswith(HOUR):
+                yield not_a_directory(f"{node}/{name}", HOUR)
+            elif not is_hour(name.removeprefix(HOUR)):
+                yield no_hour(f"{node}/{name}")
+
+
+def _seen(names: list[str]) -> list[str]:
+    return [name for name in names if name[0] not in UNSEEN]
+
+
+def names_in(spark: SparkSession, path: str) -> list[str]:
+    """What lies directly in a directory, by Hadoop. Raise what Java does where it cannot be listed."""
+    java: Any = spark.sparkContext._jvm
+    hadoop_path = java.org.apache.hadoop.fs.Path(path)
+    settings: Any = spark._jsparkSession.sessionState().newHadoopConf()
+    files = hadoop_path.getFileSystem(settings)
+    return sorted(status.getPath().getName() for status in files.listStatus(hadoop_path))
 
 
 def _hours(span: Span) -> Column:
-    """True for directories that may hold records of the time; Spark prunes by it."""
-    began = F.unix_micros(F.to_timestamp(F.col("hour"), "yyyy-MM-dd'T'HH"))
+    """True for directories that may hold records of the time, not for those that are of no hour; Spark prunes by it."""
+    began = F.unix_micros(F.try_to_timestamp(F.col("hour"), F.lit("yyyy-MM-dd'T'HH")))
     is_late_enough = F.lit(True) if span.from_us is None else began + 2 * 3_600_000_000 > span.from_us
-    return is_late_enough if span.to_us is None else is_late_enough & (began < span.to_us)
+    is_in_time = is_late_enough if span.to_us is None else is_late_enough & (began < span.to_us)
+    return began.isNotNull() & is_in_time

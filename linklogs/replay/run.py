@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from addressing.address import is_internal
 from linklogs.finding import NoLogs
 from linklogs.moments import Span
-from linklogs.reading import Logs, files
+from linklogs.reading import Logs, files, foreign
 from linklogs.replay import clocks
 from linklogs.replay.adding import Adding
 from linklogs.replay.codes import END_US
@@ -91,7 +91,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
     adding = Adding(params.window_us, widest_us, parts, params.logs.span, facts.by_node(), off)
     over_time = _kept(_over_time(_moved(of_files, rows), adding, OverTime(facts, windows_us)))
     time, notices = _time_and_notices(over_time, params.window_us, params.logs.span, read)
-    read = replace(read, notices=_all_of(read.notices, notices))
+    read = replace(read, notices=_all_of((*read.notices, *foreign(spark, params.logs)), notices))
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
     in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
     asked = params.address, params.logs.span, params.window_us

@@ -64,6 +64,31 @@ def test_hours_of_another_time_are_not_read_and_a_torn_file_is_left_out(spark: S
     assert notice.startswith(f"{path}/node=r2/hour=2026-11-23T20/1-0.parquet is torn, or no Parquet file")
 
 
+def test_what_is_of_something_else_is_named_and_the_rest_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    line(tmp_path, 30)
+    told = (tmp_path / "node=r2" / "hour=2026-11-24T00" / "1-0.parquet").read_bytes()
+    strange = ("other/x.parquet", "node=r2/x.parquet", "node=r2/hour=bogus/x.parquet", "node=r2/x=1/x.parquet", "a.txt")
+    for name in (*strange, "_truth.json", "node=r2/hour=2026-11-24T00/deeper/x.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(told)
+    path = mounted(spark, tmp_path)
+    for span in ({}, {"from_us": START_US}):
+        tables = elsewhere(spark, path, **span)
+        assert only(tables.by_name["mesh"], side="in").messages == 30
+        assert {notice.partition(" is not of a link log: ")[0] for notice in tables.read.notices} == {
+            f"{path}/{name}" for name in ("other", "a.txt", "node=r2/x.parquet", "node=r2/hour=bogus", "node=r2/x=1")
+        }
+
+
+def test_a_directory_without_logs_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    path = mounted(spark, tmp_path)
+    with pytest.raises(NoLogs, match=f"no link logs in {path}: expected node=NAME/hour="):
+        elsewhere(spark, path)
+    (tmp_path / "node=r1").mkdir()
+    with pytest.raises(NoLogs, match=path):
+        elsewhere(spark, path)
+
+
 def test_a_path_where_nothing_is_is_said(spark: SparkSession, tmp_path: Path) -> None:
     path = mounted(spark, tmp_path)
     with pytest.raises(NoLogs, match=f"{path}/none cannot be read: "):
