@@ -57,6 +57,8 @@ cdef class Recorder:
         self.header = <unsigned char *>self.buffer.buf
         self.slots = <Slot *>(self.header + HEADER_BYTES)
         self.capacity = (self.buffer.len - HEADER_BYTES) // sizeof(Slot)
+        # Those of earlier runs whose rings had to make way.
+        self.dropped = load_now(self.header + DROPPED_AT)
 
     def __dealloc__(self):
         if self.has_buffer:

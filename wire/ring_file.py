@@ -26,7 +26,7 @@ class RingFile:
     def __init__(self, folder: Path, node: str, run_us: int, size_bytes: int, about: Mapping[str, str]) -> None:
         """Raises OSError when there is no room for ``size_bytes``, or the folder cannot be written to."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _forget_old(folder, node)
+        lost = _forget_old(folder, node)
         path = folder / f"{node}.{run_us}.ring"
         unfinished = path.with_suffix(".new")
         self._handle = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -34,7 +34,7 @@ class RingFile:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.posix_fallocate(self._handle, 0, size_bytes)
             self.memory = mmap.mmap(self._handle, size_bytes)
-            self.memory[: ring.HEADER_BYTES] = header(size_bytes, run_us, about)
+            self.memory[: ring.HEADER_BYTES] = header(size_bytes, run_us, about, lost)
             # The writer never sees one that is half made.
             unfinished.rename(path)
         except OSError:
@@ -49,13 +49,34 @@ class RingFile:
         os.close(self._handle)
 
 
-def _forget_old(folder: Path, node: str) -> None:
-    """Where nobody writes files of them, rings of runs that are over would fill the disk, one for each."""
+def _forget_old(folder: Path, node: str) -> int:
+    """Where nobody writes files of them, rings of runs that are over would fill the disk, one for each.
+
+    How many slots nobody had taken of those that go.
+    """
+    lost = 0
     found = sorted((path for path in folder.glob("*.ring") if path.name.rsplit(".", 2)[0] == node), key=_run_of)
     unfinished = [path for path in folder.glob("*.new") if path.name.rsplit(".", 2)[0] == node]
     for path in (*found[:-KEPT], *unfinished):
         if _is_left(path):
+            lost += _untaken(path)
             path.unlink(missing_ok=True)
+    return lost
+
+
+def _untaken(path: Path) -> int:
+    """And what had no room in it, of which nobody heard."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(ring.HEADER_BYTES)
+    except OSError:
+        return 0
+    if len(found) < ring.HEADER_BYTES or not found.startswith(ring.MAGIC):
+        return 0
+    written, taken, dropped = (
+        struct.unpack_from("<Q", found, at)[0] for at in (ring.WRITTEN_AT, ring.TAKEN_AT, ring.DROPPED_AT)
+    )
+    return int(max(0, written - taken) + (dropped if taken == 0 else 0))
 
 
 def _run_of(path: Path) -> int:
@@ -77,13 +98,14 @@ def _is_left(path: Path) -> bool:
     return True
 
 
-def header(size_bytes: int, run_us: int, about: Mapping[str, str]) -> bytes:
-    """Of a ring of ``size_bytes`` in all."""
+def header(size_bytes: int, run_us: int, about: Mapping[str, str], dropped: int = 0) -> bytes:
+    """Of a ring of ``size_bytes`` in all. ``dropped``: records of earlier runs that nobody will have."""
     found = bytearray(ring.HEADER_BYTES)
     said = json.dumps(dict(about)).encode()
     capacity = (size_bytes - ring.HEADER_BYTES) // ring.SLOT_BYTES
     found[: len(ring.MAGIC)] = ring.MAGIC
     struct.pack_into("<Q", found, ring.CAPACITY_AT, capacity)
     struct.pack_into("<Q", found, ring.RUN_AT, run_us)
+    struct.pack_into("<Q", found, ring.DROPPED_AT, dropped)
     found[ring.NODE_AT : ring.NODE_AT + len(said)] = said
     return bytes(found)

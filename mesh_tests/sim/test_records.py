@@ -20,6 +20,7 @@ from wire.records import record
 NONE, ABORTED, SENDER_LOST = 0, 1, 2
 WHOLE_WAY, MANY_COPIES, ONE_COPY = 0, 1, 2
 LARGE_BYTES = 200_000
+S = 1_000_000
 LEAVING_S = ForwardingSettings().path_wait_s + 0.1
 """A router waits for a taker so long before it answers a detach."""
 
@@ -59,6 +60,20 @@ def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(record
     assert all(1_000 <= each.took_us <= 5_000 for each in found)
     assert len({(each.incoming, each.outgoing) for each in found}) == 1
     assert records(recorder) == []
+
+
+def test_what_was_kept_for_longer_than_a_slot_can_tell_is_told_when_it_was_settled(recorder: Ring):
+    mesh, receiver, _, sender = pair()
+    mesh.send(sender, bytes(100))
+    mesh.run_until(lambda: bool(receiver.held))
+    for _ in range(45):
+        mesh.run(100)
+    receiver.settle(ACCEPTED)
+    mesh.flush()
+    mesh.run_until(lambda: bool(sender.outcomes))
+    (found,) = records(recorder)
+    assert found.took_us == 2**32 - 1
+    assert abs(found.start_us + found.took_us - mesh.now * S) < S
 
 
 def test_records_that_have_no_room_are_dropped_and_counted(recorder: Ring):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
 from pathlib import Path
 
 import pytest
 
 from addressing import link_log_ring as ring
 from wire import ring_file
+from wire.records import record
 from wire.ring_file import KEPT, RingFile
 
 SIZE = 1 << 20
@@ -53,6 +55,23 @@ def test_of_earlier_runs_the_last_few_wait_for_the_writer_and_no_more(tmp_path: 
         RingFile(tmp_path, "r1", run, SIZE, {}).close()
     newest = 8 + KEPT + 2
     assert names(tmp_path) == sorted(f"r1.{run}.ring" for run in range(newest - KEPT, newest + 1))
+
+
+def test_what_nobody_had_taken_of_rings_that_make_way_is_counted_as_dropped(tmp_path: Path):
+    for run, (written, taken, dropped) in enumerate([(10, 4, 3), (7, 0, 2), *[(0, 0, 0)] * (KEPT - 1)]):
+        made = RingFile(tmp_path, "r1", run, SIZE, {})
+        counts = {ring.WRITTEN_AT: written, ring.TAKEN_AT: taken, ring.DROPPED_AT: dropped}
+        for at, count in counts.items():
+            struct.pack_into("<Q", made.memory, at, count)
+        made.close()
+    # The oldest makes way: three of its records that had no room were told.
+    sixth = RingFile(tmp_path, "r1", 90, SIZE, {})
+    assert record(sixth.memory, "full").dropped == 6
+    record(None)
+    sixth.close()
+    seventh = RingFile(tmp_path, "r1", 91, SIZE, {})
+    assert struct.unpack_from("<Q", seventh.memory, ring.DROPPED_AT) == (9,)
+    seventh.close()
 
 
 def test_rings_of_others_and_those_in_use_stay(tmp_path: Path):
