@@ -29,6 +29,9 @@ class Span:
         return is_late_enough and (self.to_us is None or hour_us < self.to_us)
 
 
+ALWAYS = Span()
+
+
 def parse_hour_us(text: str) -> int:
     """Raise ValueError for what is no hour such as `2026-11-24T00`."""
     return int(datetime.strptime(text, HOUR_FORMAT).replace(tzinfo=UTC).timestamp()) * 1_000_000

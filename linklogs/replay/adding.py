@@ -71,7 +71,7 @@ class Adding:
                 notices.append(file.notice)
                 continue
             try:
-                yield from pieces(file, self.clocks.get(file.node, {}))
+                yield from pieces(file, self.clocks.get(file.node, {}), self.span)
             except (pyarrow.ArrowException, OSError) as error:
                 notices.append(f"{damaged(file.path, error)}; {REST}")
 

@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from addressing.link_log import COLUMNS, RUN_KEY, Kind
 from linklogs.footers import NO_LINK_LOG, TYPES, first_line, replaces, times, wrong
+from linklogs.moments import ALWAYS, Span
 
 DAMAGED: Final = "is damaged"
 """Of a file, behind its name."""
@@ -76,16 +77,30 @@ class File:
         beside = self.path.rpartition("/")[0]
         return tuple(f"{beside}/{name}" for name in replaces(self.parquet.metadata))
 
-    def pieces(self, kinds: Sequence[str], columns: Sequence[str]) -> Iterator[pyarrow.Table]:
-        """Records of these kinds; columns that the file lacks are missing. Raises ArrowException for damage."""
+    def pieces(self, kinds: Sequence[str], columns: Sequence[str], span: Span = ALWAYS) -> Iterator[pyarrow.Table]:
+        """Records of these kinds, those out of ``span`` in part; columns that the file lacks are missing. Raises
+        ArrowException for damage."""
         names = self.parquet.metadata.schema.names
         columns = [name for name in columns if name in names and not FILLED[name].isdisjoint(kinds)]
         for group, found in enumerate(self._kinds(names.index("kind"))):
+            if not self._touches(group, span):
+                continue
             if len(found) == 1 and found <= KINDS:
                 if not found.isdisjoint(kinds):
                     yield from self._of_group(group, [name for name in columns if not FILLED[name].isdisjoint(found)])
             elif not found.isdisjoint(kinds) or self._has_any(group, kinds):
                 yield from (_of_kinds(table, kinds) for table in self._of_group(group, columns))
+
+    def _touches(self, group: int, span: Span) -> bool:
+        """False where the file says that all records of these rows are of another time."""
+        if span.is_all:
+            return True
+        metadata = self.parquet.metadata
+        at_us = metadata.row_group(group).column(metadata.schema.names.index("at_us"))
+        if not at_us.is_stats_set or not at_us.statistics.has_min_max:
+            return True
+        is_late_enough = span.from_us is None or at_us.statistics.max >= span.from_us
+        return is_late_enough and (span.to_us is None or at_us.statistics.min <= span.to_us)
 
     def _has_any(self, group: int, kinds: Sequence[str]) -> bool:
         """One column tells it: the others need not be read where it has none."""

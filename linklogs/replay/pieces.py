@@ -13,6 +13,7 @@ import numpy
 import pyarrow
 import pyarrow.ipc
 
+from linklogs.moments import ALWAYS, Span
 from linklogs.replay.ahead import Ahead, Clock, ahead_of
 from linklogs.replay.codes import MOVED, Numbers
 from linklogs.replay.files import File
@@ -44,10 +45,12 @@ class Piece(NamedTuple):
     ahead_us: Numbers | int
 
 
-def pieces(file: File, clocks: Mapping[int, Clock]) -> Iterator[Piece]:
-    """``clocks``: by run of the node. Raises ArrowException or OSError for damage."""
+def pieces(file: File, clocks: Mapping[int, Clock], span: Span = ALWAYS) -> Iterator[Piece]:
+    """``clocks``: by run of the node; ``span``: what is out of it may be left out. Raises ArrowException or OSError for
+    damage."""
     ahead = ahead_of(file, MOVED, clocks)
-    for table in file.pieces(MOVED, COLUMNS):
+    # Of a clock that is off, what rows say of their times is as well, and which was set shows in the order of all.
+    for table in file.pieces(MOVED, COLUMNS, ALWAYS if clocks else span):
         yield Piece(file.node, table, ahead.of(table))
 
 

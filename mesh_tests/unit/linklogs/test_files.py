@@ -12,8 +12,10 @@ from pyarrow import parquet
 from addressing.link_log import REPLACES_KEY, RUN_KEY, VERSION_KEY
 from linklogs.moments import Span
 from linklogs.replay import files
+from linklogs.replay.ahead import Clock
+from linklogs.replay.pieces import pieces
 from linklogs.replay.telling import FILE, Telling
-from mesh_tests.link_logs import RUN, START_US, delivery, for_workers, node, write
+from mesh_tests.link_logs import RUN, START_US, S, delivery, for_workers, node, write
 
 ROWS = [node(), delivery(1, 1, 2), delivery(7, 1, 2)]
 
@@ -175,3 +177,26 @@ def test_what_a_file_says_of_itself_in_no_way_that_is_understood_is_nothing(
 ) -> None:
     [row] = told(write(tmp_path, "r1", ROWS, more=more))
     assert (row["notice"], row["replaces"], row["count"]) == (None, None, 3)
+
+
+def test_rows_of_another_time_are_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path, "r1", [delivery(second, 1, 2) for second in range(100)])
+    table = parquet.read_table(path, partitioning=None)
+    described = parquet.read_schema(path).metadata
+    with parquet.ParquetWriter(path, table.schema.with_metadata(described)) as writer:
+        for begin in range(0, 100, 10):
+            writer.write_table(table.slice(begin, 10))
+    [file] = files.files([for_workers(path)])
+    assert isinstance(file, files.File)
+
+    def read(*span_s: int | None, clocks: dict[int, Clock] | None = None) -> list[int]:
+        span = Span(*(each if each is None else START_US + each * S for each in span_s))
+        return [len(each.table) for each in pieces(file, clocks or {}, span)]
+
+    assert sum(read(None, None)) == 100
+    assert read(15, 35) == [10, 10, 10]
+    assert read(95, None) == [10]
+    assert read(None, 5) == [10]
+    assert read(200, None) == []
+    # Of a clock that is off nobody knows of which time they are before they are read.
+    assert sum(read(15, 35, clocks={RUN: Clock(60 * S)})) == 100
