@@ -2,43 +2,74 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
+from linklogs.replay.codes import END_US
 from linklogs.replay.columns import per_s
-from linklogs.replay.presence import WAS_THERE
+from linklogs.replay.presence import ENDED_US, WAS_THERE
+
+CIRCUIT = ("node", "run", "link")
 
 
-def told_paths(said: DataFrame) -> DataFrame:
-    """The cheapest paths as routers last told them: from node to egress, routers with > between them, and the cost."""
-    told = said.where((F.col("kind") == Kind.PATH.value) & (F.col("event") != Event.CLOSED.value))
-    return told.groupBy("node", "egress").agg(
-        F.max_by("path", "at_us").alias("cheapest"), F.max_by("cost", "at_us").alias("cheapest_cost")
-    )
+def circuits(flows: DataFrame, links: DataFrame, said: DataFrame, cheapest: DataFrame | None) -> DataFrame:
+    """Of each circuit, where it begins: its path, the cheapest one, and what went over it.
 
-
-def circuits(flows: DataFrame, links: DataFrame, cheapest: DataFrame, costs: DataFrame) -> DataFrame:
-    """Of each circuit, where it begins: its path, the cheapest one, and what went over it."""
+    Costs and cheapest paths are those of when it ended, or of now; of ``cheapest``, where that is given: from node to
+    egress, routers with > between them, and the cost.
+    """
     begun = links.where((F.col("role") == "circuit") & (F.col("direction") == "outgoing") & F.col("path").isNotNull())
     begun = begun.where((F.col("ingress") == F.col("node")) | F.col("ingress").isNull())
-    known = begun.select("node", "run", "link", "address", "egress", "path", "opened_us", "closed_us", WAS_THERE)
-    moved = _went(flows).groupBy("node", "run", "link")
+    known = begun.select(*CIRCUIT, "address", "egress", "path", "opened_us", "closed_us", ENDED_US, WAS_THERE)
+    moved = _went(flows).groupBy(*CIRCUIT)
     carried = moved.agg(F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes"))
-    loaded = known.join(carried, ["node", "run", "link"], "left")
+    loaded = known.join(carried, list(CIRCUIT), "left")
     there = loaded.where(F.col(WAS_THERE) | F.col("messages").isNotNull()).drop(WAS_THERE)
-    joined = there.join(cheapest, ["node", "egress"], "left")
-    priced = joined.join(_priced(joined, costs), ["node", "path"], "left")
+    until = there.withColumn(ENDED_US, F.coalesce(ENDED_US, F.lit(END_US)))
+    joined = until.join(cheapest, ["node", "egress"], "left") if cheapest is not None else _with_told(until, said)
+    priced = joined.join(_priced(joined, _changes(_told_costs(said), "cost")), list(CIRCUIT), "left").drop(ENDED_US)
     is_other = F.col("path") != F.col("cheapest")
     # Where both cost the same, the way is another, but no detour.
     costs_more = F.coalesce(F.col("cost") > F.col("cheapest_cost"), F.lit(True))
     return priced.withColumn("is_detour", F.coalesce(is_other & costs_more, F.lit(False)))
 
 
+def _with_told(circuits: DataFrame, said: DataFrame) -> DataFrame:
+    """The cheapest path as its router told it then."""
+    told = said.where((F.col("kind") == Kind.PATH.value) & (F.col("event") != Event.CLOSED.value))
+    paths = told.select("node", "egress", "at_us", F.struct("path", "cost").alias("way"))
+    asked = circuits.select(*CIRCUIT, "egress", ENDED_US)
+    then = _as_of(asked, _changes(paths, "way"), ["node", "egress"], "way").select(
+        *CIRCUIT, F.col("way.path").alias("cheapest"), F.col("way.cost").alias("cheapest_cost")
+    )
+    return circuits.join(then, list(CIRCUIT), "left")
+
+
+def _changes(told: DataFrame, name: str) -> DataFrame:
+    """What each file tells again is no news."""
+    of_one = Window.partitionBy(*(each for each in told.columns if each not in ("at_us", name))).orderBy("at_us")
+    is_same = F.col(name).eqNullSafe(F.lag(name).over(of_one)) & (F.row_number().over(of_one) > 1)
+    return told.withColumn("is_same", is_same).where(~F.col("is_same")).drop("is_same")
+
+
+def _as_of(asked: DataFrame, told: DataFrame, on: Sequence[str], name: str) -> DataFrame:
+    """What was told last until then; if nothing was, what was told first: it was so before there were records."""
+    before = F.when(F.col("at_us") <= F.col(ENDED_US), F.col("at_us"))
+    found = F.coalesce(F.max_by(name, before), F.min_by(name, "at_us")).alias(name)
+    return asked.join(told, list(on), "left").groupBy(*asked.columns).agg(found)
+
+
 def costs(said: DataFrame) -> DataFrame:
     """What each way between two neighbors cost, as last told."""
+    return _told_costs(said).groupBy("node", "neighbor").agg(F.max_by("cost", "at_us").alias("cost"))
+
+
+def _told_costs(said: DataFrame) -> DataFrame:
     told = said.where((F.col("kind") == Kind.NEIGHBOR.value) & F.col("cost").isNotNull())
-    return told.groupBy("node", "neighbor").agg(F.max_by("cost", "at_us").alias("cost"))
+    return told.select("node", "neighbor", "at_us", "cost")
 
 
 def edges(flows: DataFrame, links: DataFrame, costs: DataFrame, seconds: float) -> DataFrame:
@@ -60,17 +91,18 @@ def _went(flows: DataFrame) -> DataFrame:
 
 
 def _priced(circuits: DataFrame, costs: DataFrame) -> DataFrame:
-    """The cost of each path: null where that of a step is not known."""
+    """The cost of the path of each: null where that of a step is not known."""
     routers = F.split(F.col("path"), ">")
     whole = F.when(routers[0] == F.col("node"), routers).otherwise(F.concat(F.array("node"), routers))
-    paths = circuits.select("node", "path").distinct().withColumn("routers", whole)
     # A path that begins and ends here has no steps.
-    steps = paths.where(F.size("routers") > 1).select(
-        F.col("node").alias("from"),
-        "path",
-        F.explode(F.arrays_zip(F.slice("routers", 1, F.size("routers") - 1).alias("one"),
-                               F.slice("routers", 2, F.size("routers")).alias("other"))).alias("step"),
-    )  # fmt: skip
-    known = steps.join(costs, (F.col("step.one") == costs["node"]) & (F.col("step.other") == costs["neighbor"]), "left")
-    summed = known.groupBy("from", "path").agg(F.when(F.count("cost") == F.count("*"), F.sum("cost")).alias("cost"))
-    return summed.withColumnRenamed("from", "node")
+    ways = circuits.select(*CIRCUIT, ENDED_US, whole.alias("routers")).where(F.size("routers") > 1)
+    pairs = F.arrays_zip(
+        F.slice("routers", 1, F.size("routers") - 1).alias("one"),
+        F.slice("routers", 2, F.size("routers")).alias("neighbor"),
+    )
+    steps = ways.select(*CIRCUIT, ENDED_US, F.posexplode(pairs).alias("step", "pair"))
+    steps = steps.select(
+        *CIRCUIT, ENDED_US, "step", F.col("pair.one").alias("one"), F.col("pair.neighbor").alias("neighbor")
+    )
+    known = _as_of(steps, costs.withColumnRenamed("node", "one"), ["one", "neighbor"], "cost")
+    return known.groupBy(*CIRCUIT).agg(F.when(F.count("cost") == F.count("*"), F.sum("cost")).alias("cost"))

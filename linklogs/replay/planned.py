@@ -53,7 +53,7 @@ class Shared:
     """What tables are made of: what was said, rows of traffic by window and of the whole time, and facts.
 
     ``address``, ``span``, ``window_us``: what is asked for; ``time``: what there is of it. ``cheapest``: paths, with
-    the columns of paths.told_paths; None: those that routers told.
+    columns node, egress, cheapest and cheapest_cost; None: those that routers told.
     """
 
     said: DataFrame
@@ -118,9 +118,7 @@ class Shared:
         return endings.explained(outages, self.said)
 
     def _circuits(self) -> DataFrame:
-        cheapest = self.cheapest if self.cheapest is not None else paths.told_paths(self.said)
-        flows = traffic.flows(self.in_all)
-        return paths.circuits(flows, self._wanted_links(), cheapest, paths.costs(self.said))
+        return paths.circuits(traffic.flows(self.in_all), self._wanted_links(), self.said, self.cheapest)
 
     def _credit(self) -> tuple[DataFrame, DataFrame, Span]:
         """Waits that were told of later may have been in the time."""

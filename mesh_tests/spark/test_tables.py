@@ -249,6 +249,30 @@ def test_the_cheapest_path_of_a_circuit_is_the_last_that_there_was(spark: SparkS
     assert (row.cheapest, row.cheapest_cost) == ("r1>r2>r3", 2)
 
 
+def test_what_a_circuit_costs_and_what_was_cheapest_is_that_of_its_time(spark: SparkSession, tmp_path: Path) -> None:
+    facts = {"address": "a", "egress": "r3", "connection": 2}
+    told = [
+        *(at(second, "neighbor", event=event, neighbor="r3", cost=cost)
+          for second, event, cost in ((0, "opened", 1), (50, "live", 1), (60, "changed", 9), (90, "live", 9))),
+        *(at(0, "neighbor", event="opened", neighbor="r2", cost=1),),
+        *(at(second, "path", event=event, egress="r3", path=path, cost=cost)
+          for second, event, path, cost in ((0, "opened", "r1>r3", 1), (60, "changed", "r1>r2>r3", 2))),
+        link(2, "circuit", "outgoing", path="r1>r3", **facts),
+        at(40, "link", event="closed", link=2),
+        {**link(3, "circuit", "outgoing", path="r1>r3", **facts), "at_us": START_US + 45 * S},
+        {**link(4, "circuit", "outgoing", path="r1>r2>r3", **facts), "at_us": START_US + 61 * S},
+    ]  # fmt: skip
+    beyond = [node(), at(0, "neighbor", event="opened", neighbor="r3", cost=1)]
+    write(tmp_path, "r1", [*PRODUCER, *told, *(delivery(second, 1, 2) for second in (1, 100))])
+    write(tmp_path, "r2", beyond)
+    found = rows(report(spark, tmp_path).by_name["circuits"], "link", "cost", "cheapest", "cheapest_cost", "is_detour")
+    assert found == {
+        (2, 1, "r1>r3", 1, False),
+        (3, 9, "r1>r2>r3", 2, True),
+        (4, 2, "r1>r2>r3", 2, False),
+    }
+
+
 def test_an_edge_has_its_cost_and_what_went_that_way(spark: SparkSession, tmp_path: Path) -> None:
     circuit_logs(tmp_path, "r1>r2>r3", "r1>r2>r3")
     table = report(spark, tmp_path).by_name["edges"]
