@@ -73,6 +73,9 @@ class _Walk:
 
     def _hour(self, directory: str, node: str) -> None:
         for entry in self._entries(directory):
+            if entry.is_symlink() and not os.path.exists(entry.path):
+                self._leave_out(f"{entry.path} leads to {os.readlink(entry.path)}, which is not there")
+                continue
             if not entry.name.endswith(SUFFIX) or not entry.is_file():
                 self._leave_out(f"{entry.path} is not of a link log: expected a file that ends in {SUFFIX}")
                 continue
@@ -157,15 +160,23 @@ def _is_text(name: str) -> bool:
 
 
 def _nothing(root: str, notices: Sequence[str], span: Span) -> str:
-    below = _root_below(root)
-    if below is not None:
-        return f"no link logs in {root}: did you mean {below}?"
+    meant = _root_above(root) or _root_below(root)
+    if meant is not None:
+        return f"no link logs in {root}: did you mean {meant}?"
     if notices:
         return f"nothing in {root} can be read; the first reason of {len(notices):,}: {notices[0]}"
     of_time = "" if span.is_all else " of that time"
     if os.path.isdir(os.path.join(root, "_spool")):
         return f"no link logs{of_time} in {root} yet: what nodes record becomes a file within a minute, or as they stop"
     return f"no link logs{of_time} in {root}: expected {EXPECTED}"
+
+
+def _root_above(root: str) -> str | None:
+    """Of a directory of a node, or of an hour of one, that which has the nodes."""
+    path = os.path.abspath(root)
+    if os.path.basename(path).startswith(HOUR):
+        path = os.path.dirname(path)
+    return os.path.dirname(path) if os.path.basename(path).startswith(NODE) else None
 
 
 def _root_below(root: str) -> str | None:

@@ -153,6 +153,21 @@ def test_paths_that_only_spark_reads_are_not_of_this_machine(path: str) -> None:
     assert not is_local(path)
 
 
+@pytest.mark.parametrize("below", ["node=r1", f"node=r1/hour={HOUR}"])
+def test_who_asks_for_a_node_or_an_hour_is_told_where_the_logs_are(tmp_path: Path, below: str) -> None:
+    written(tmp_path)
+    with pytest.raises(NoLogs, match=f"did you mean {tmp_path}\\?"):
+        find(str(tmp_path / below), ALL)
+
+
+def test_a_link_that_leads_nowhere_is_named_with_where(tmp_path: Path) -> None:
+    good = written(tmp_path)
+    (good.parent / "1-9.parquet").symlink_to("nowhere")
+    found = find(str(tmp_path), ALL)
+    assert paths(found) == [str(good)]
+    assert found.notices == (f"{good.parent}/1-9.parquet leads to nowhere, which is not there",)
+
+
 def test_where_logs_lie_one_directory_further_down_that_is_named(tmp_path: Path) -> None:
     written(tmp_path / "linklogs")
     (tmp_path / "control").mkdir()
