@@ -171,7 +171,8 @@ COLUMNS: Final = (
     Column("depth_bytes", "int64", "of all messages in the queue", (Kind.QUEUE,)),
     Column("acquired_count", "int64", "of the messages in the queue, those that consumers have without an outcome",
            (Kind.QUEUE,)),
-    Column("oldest_us", "int64", "how long the oldest message has been there", (Kind.QUEUE,)),
+    Column("oldest_us", "int64", "how long ago the oldest message came to the broker, also where it was moved since, "
+           "as dead letters are", (Kind.QUEUE,)),
     Column("clock_us", "int64", "what the wall clock is ahead of the monotonic one", (Kind.NODE,)),
     Column("topology", "string", "sha256 of the topology file", (Kind.NODE,)),
     Column("version", "string", "of amqpmesh", (Kind.NODE,)),
