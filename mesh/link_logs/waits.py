@@ -49,9 +49,8 @@ def waits(summary: Summary) -> Iterator[Finding]:
     found = [(cause, rows) for (cause, _), rows in _by_matter(_at_cause(_of_producers(summary))).items()]
     found = [(cause, rows) for cause, rows in found if rows[0]["starved_us"] >= LEAST_WAIT_S * US_PER_S]
     blamed = {rows[0]["address"]: rows[0] for cause, rows in found if cause == TAKERS and rows[0]["address"] in keepers}
-    for address, row in sorted(keepers.items(), key=lambda pair: -pair[1]["longest_us"]):
-        if address in blamed:
-            yield _kept_from_others(row, blamed[address])
+    for address in [*blamed][:EACH]:
+        yield _kept_from_others(keepers[address], blamed[address])
     yield from _worst(found, blamed)
     quiet = [row for address, row in keepers.items() if address not in blamed]
     yield from _kept(row for row in quiet if row["longest_us"] >= LEAST_HELD_S * US_PER_S)
@@ -66,7 +65,7 @@ def kept(summary: Summary) -> dict[str, Row]:
 def _of_producers(summary: Summary) -> list[Row]:
     # A circuit stays for a while without a producer, and waits for nobody; where one waits, its link tells.
     rows = [row for row in summary.rows("credit") if row["direction"] != "outgoing" and row["role"] != "circuit"]
-    return sorted((row for row in rows if not is_of_mesh(row)), key=lambda row: -row["starved_us"])
+    return sorted((row for row in rows if not is_of_mesh(row)), key=_starved)
 
 
 def _at_cause(rows: Sequence[Row]) -> list[Row]:
@@ -75,14 +74,18 @@ def _at_cause(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         if row["cause"] in OF_BROKER:
             of_broker.setdefault(row["address"], row)
-    found, explained = [], set()
+    found, of_brokers, explained = [], [], set()
     for row in rows:
         known = of_broker.get(row["address"])
-        if known is not None and row["cause"] == TAKERS and known["starved_us"] >= SAME * row["starved_us"]:
+        if row["cause"] in OF_BROKER:
+            of_brokers.append(row)
+        elif known is not None and row["cause"] == TAKERS and known["starved_us"] >= SAME * row["starved_us"]:
             explained.add(row["address"])
-            row = {**row, "cause": known["cause"]}
-        found.append(row)
-    return [row for row in found if row not in of_broker.values() or row["address"] not in explained]
+            found.append({**row, "cause": known["cause"]})
+        else:
+            found.append(row)
+    found += [row for row in of_brokers if row["address"] not in explained]
+    return sorted(found, key=_starved)
 
 
 def _by_matter(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
@@ -94,12 +97,12 @@ def _by_matter(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
 
 
 def _worst(found: Sequence[tuple[str, list[Row]]], told: Mapping[str, Row]) -> Iterator[Finding]:
-    """Of each cause some; of the others how many there are."""
+    """Of each cause some; of the others how many there are, of what consumers were ``told`` to keep, too."""
     by_cause: dict[str, list[list[Row]]] = defaultdict(list)
     for cause, rows in found:
         if cause != TAKERS or rows[0]["address"] not in told:
             by_cause[cause].append(rows)
-    more = 0
+    more = max(0, len(told) - EACH)
     for cause, matters in by_cause.items():
         for rows in matters[:EACH]:
             yield _waited(cause, rows)
@@ -142,6 +145,11 @@ def _keeps(row: Row) -> str:
         f"{who(row)} at {row['node']} kept {row['most_unsettled']:,} deliveries of {row['address']} without an "
         f"outcome for {words.duration(row['longest_us'])}"
     )
+
+
+def _starved(row: Row) -> int:
+    """Who waited longest first."""
+    return -int(row["starved_us"])
 
 
 def _weight(row: Row) -> float:

@@ -101,6 +101,14 @@ def test_a_consumer_that_keeps_what_it_got_is_why_producers_wait() -> None:
     assert "no more credit than it works on" in finding.helps
 
 
+def test_of_many_addresses_whose_consumers_keep_what_they_got_some_are_told_and_the_others_counted() -> None:
+    names = [f"a{number}" for number in range(5)]
+    credit = [waited(50 - number, "takers", address=name) for number, name in enumerate(names)]
+    found = texts(credit=credit, unsettled=[keeps(100, address=name) for name in names])
+    assert [text.split(" of ")[1].split()[0] for text in found[:3]] == names[:3]
+    assert found[3:] == ["producers of 2 more addresses waited for credit"]
+
+
 def helps_with_modified(**tables: list[dict[str, Any]]) -> str:
     row = {**MOVED, "address": "orders", "accepted": 93, "modified": 7}
     found: list[Finding] = findings(summary(addresses=[row], **tables))
