@@ -14,7 +14,7 @@ from addressing.link_log import BUCKET_ERROR
 from mesh.link_logs import drawings, words
 from mesh.link_logs.finding import Finding, shown
 from mesh.link_logs.lost import lacking
-from mesh.link_logs.series import charted_s, series
+from mesh.link_logs.series import charted_s, series, shaded
 from mesh.link_logs.summary import Summary, format_time
 from mesh.link_logs.terminal import headline
 from mesh.page.embedding import code, environment, or_dash, parts
@@ -42,9 +42,10 @@ def page(summary: Summary, found: list[Finding]) -> str:
             tables=[_shown(name, summary) for name in summary.tables if not name.endswith(BY_WINDOW)],
             error=BUCKET_ERROR,
             charted_us=charted_s(summary) * 1e6,
+            outages=shaded(summary)["outages"],
             version=read_version(),
             began=format_time(summary.began_us, summary.order.tz),
-            **parts(SCRIPTS, STYLES, {"tz": summary.order.tz.key, **series(summary)}),
+            **parts(SCRIPTS, STYLES, {"tz": summary.order.tz.key, **series(summary), **shaded(summary)}),
         )
     )
 

@@ -24,6 +24,7 @@ NAMES = {
 LATENCIES = ("p50_us", "p99_us", "max_us")
 MOST_POINTS = 20_000
 """More windows than that make no page that anybody can open."""
+MOST_SHADED = 50
 
 
 def series(summary: Summary) -> dict[str, Any]:
@@ -54,6 +55,23 @@ def series(summary: Summary) -> dict[str, Any]:
             **{name[:-3]: [_latency(by_time.get(time, {}), name) for time in at] for name in LATENCIES},
         },
     }
+
+
+def shaded(summary: Summary) -> dict[str, Any]:
+    """The longest outages, to be seen behind the charts; times in s."""
+    ends_s = (summary.ended_us or 0) / 1e6
+    rows = [row for row in summary.rows("outages") if row["why"] != "itself" and row["at"] is not None]
+    rows = sorted(rows, key=lambda row: -(row["lasted_s"] or summary.seconds))[:MOST_SHADED]
+    outages = [
+        {
+            "at_s": _seconds(row["at"]),
+            "healed_s": None if row["lasted_s"] is None else _seconds(row["at"]) + row["lasted_s"],
+            "id": row["node"],
+            "label": f"lost {row['neighbor']}",
+        }
+        for row in sorted(rows, key=lambda row: row["at"])
+    ]
+    return {"ends_s": ends_s, "outages": outages}
 
 
 def charted_s(summary: Summary) -> float:

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 HERE = Path(__file__).parent
-CHARTS = (HERE / "uPlot.iife.min.js",)
+CHARTS = (HERE / "uPlot.iife.min.js", HERE / "windows.js")
 LOOK = (HERE / "uPlot.min.css", HERE / "page.css")
 DATA_BEGINS = '<script type="application/json" id="report">'
 DATA_ENDS = "</script>"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 
 from mesh.link_logs.page import page
@@ -75,6 +76,18 @@ def test_windows_with_nothing_on_either_side_can_be_seen(show: Show) -> None:
 def test_a_single_window_is_in_the_middle_of_its_chart(show: Show) -> None:
     tab = show(page(moved(0), [])).tab
     assert tab.eval_on_selector_all(".uplot", MIDDLES) == pytest.approx([0.5, 0.5], abs=0.01)
+
+
+def test_an_outage_is_shaded_where_it_was_and_says_what_was_lost(show: Show) -> None:
+    made = moved(*range(0, 200, 10))
+    lost = {"node": "r1", "neighbor": "r2", "at": at(50), "lasted_s": 50.0, "why": "crashed", "cause": "c", "failed": 0}
+    shown = show(page(replace(made, tables={**made.tables, "outages": pa.Table.from_pylist([lost])}), []))
+    wide = shown.tab.eval_on_selector_all(
+        ".uplot", "charts => charts.map(each => ['.window', '.u-under'].map(c => each.querySelector(c).clientWidth))"
+    )
+    assert [own / whole for own, whole in wide] == pytest.approx([50 / 190] * 2, abs=0.03)
+    assert shown.tab.locator(".window-name").first.text_content() == "r1 lost r2"
+    assert shown.wrongs == []
 
 
 def test_times_are_told_as_everywhere_else_on_the_page(show: Show) -> None:

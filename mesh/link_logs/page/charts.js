@@ -40,6 +40,7 @@
       height,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), data.tz),
       cursor: { y: false, sync: { key: "report", scales: ["x", null] } },
+      plugins: [shadedWindows(data.outages, data.ends_s)],
       axes: [{ ...shared, space: 90, values: TIMES }, { ...shared, size: 64, values, ...filter }],
     };
   }

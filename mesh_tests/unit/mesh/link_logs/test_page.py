@@ -4,6 +4,7 @@ import hashlib
 import re
 from base64 import b64encode
 from configparser import ConfigParser
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from mesh.link_logs import drawings, page
 from mesh.link_logs import series as module
 from mesh.link_logs.finding import Finding
 from mesh.link_logs.series import series
+from mesh_tests.link_logs import S
 from mesh_tests.unit.mesh.link_logs.tables import MOVED, at, busy, summary
 
 FOUND = [Finding(0.9, "r1 lost <b>r2</b>", "Run `amqpmesh drill`.", at(9))]
@@ -98,3 +100,28 @@ def test_of_very_many_windows_several_are_one_point_and_none_is_left_out(monkeyp
     assert "A point is of 20 s: with windows of 10 s there would be too many" in page.page(made, []).replace(
         "\xa0", " "
     )
+
+
+def outage(second: float, lasted_s: float | None, why: str = "crashed") -> dict[str, Any]:
+    return {
+        "node": "r1",
+        "neighbor": "r2",
+        "at": at(second),
+        "lasted_s": lasted_s,
+        "why": why,
+        "cause": "c",
+        "failed": 0,
+    }
+
+
+def test_outages_can_be_seen_behind_the_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SHADED", 2)
+    made = summary(outages=[outage(1, 0.5), outage(9, 3), outage(12, None), outage(2, 9, why="itself")])
+    found = module.shaded(made)
+    assert found["ends_s"] == made.ended_us / S
+    began_s = made.began_us / S
+    assert [(each["at_s"] - began_s, each["healed_s"] and each["healed_s"] - began_s) for each in found["outages"]] == [
+        (9, 12),
+        (12, None),
+    ]
+    assert {(each["id"], each["label"]) for each in found["outages"]} == {("r1", "lost r2")}
