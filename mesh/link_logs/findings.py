@@ -146,6 +146,13 @@ def restarts(summary: Summary) -> Iterator[Finding]:
         if before["node"] == after["node"] and _is_in(summary.order.span, after["first_at"]):
             again.setdefault(after["node"], Counter())[before["ending"]] += 1
             last[after["node"]] = after["first_at"]
+    stopped = sorted(node for node, ends in again.items() if ends.total() == ends["stopped"])
+    if len(stopped) > EACH:
+        since = min(last[node] for node in stopped)
+        yield Finding(
+            0.3, f"{', '.join(stopped)} started again after they were stopped", "Somebody stopped them.", since
+        )
+        again = {node: ends for node, ends in again.items() if node not in stopped}
     for node, ends in sorted(again.items(), key=lambda pair: (-pair[1]["crashed"], -pair[1].total())):
         told = [(WHY_LOST.get(ending, "its end is unknown"), count) for ending, count in sorted(ends.items())]
         if ends.total() == 1:
@@ -206,7 +213,8 @@ def left_out(summary: Summary) -> Iterator[Finding]:
     if summary.notices:
         yield Finding(
             0.2,
-            f"{len(summary.notices):,} files or directories were left out; the first: {summary.notices[0]}",
+            f"{words.counted(len(summary.notices), 'file or directory', 'files or directories')} left out; the first: "
+            f"{summary.notices[0]}",
             "What is torn was not finished when its writer ended; move it away if it stays so.",
         )
 

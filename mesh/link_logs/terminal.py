@@ -44,7 +44,7 @@ def headline(summary: Summary) -> str:
     else:
         time = f"{format_time(summary.began_us, tz)} to {format_time(summary.ended_us, tz)}"
     size = f", {words.size(summary.size_bytes)}"
-    left_out = f"; {len(summary.notices):,} files left out" if summary.notices else ""
+    left_out = f"; {words.counted(len(summary.notices), 'file', 'files')} left out" if summary.notices else ""
     return f"{time}; {summary.records:,} records read{size}{left_out}{_wider(summary)}"
 
 

@@ -50,6 +50,10 @@ def count(value: float | None) -> str:
     return NONE if value is None else f"{value:,.0f}"
 
 
+def counted(value: int, one: str, many: str) -> str:
+    return f"{value:,} {one} was" if value == 1 else f"{value:,} {many} were"
+
+
 def rate(value_per_s: float | None) -> str:
     if value_per_s is None:
         return NONE

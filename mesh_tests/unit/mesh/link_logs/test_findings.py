@@ -177,6 +177,14 @@ def test_one_restart_is_told_with_what_was_before_it_and_only_a_crash_weighs_mor
     assert (finding.text, finding.weight, finding.since) == (f"r1 started again after {said}", weight, at(10))
 
 
+def test_nodes_that_were_all_stopped_are_one_matter() -> None:
+    names = ("b1", "r1", "r2", "r3")
+    runs = [{**run(number, ending), "node": name} for name in names for number, ending in ((0, "stopped"), (1, None))]
+    assert texts(runs=runs) == ["b1, r1, r2, r3 started again after they were stopped"]
+    crash = [{**run(number, ending), "node": "r4"} for number, ending in ((0, "crashed"), (1, None))]
+    assert len(texts(runs=[*runs, *crash])) == 2
+
+
 @pytest.mark.parametrize(("from_s", "to_s", "count"), [(5, 15, 1), (10, 11, 1), (0, 10, 0), (11, 20, 0)])
 def test_a_restart_out_of_the_time_of_a_report_is_not_told(from_s: int, to_s: int, count: int) -> None:
     made = summary(runs=[run(0, "crashed"), run(1, None)])
