@@ -20,7 +20,7 @@ from linklogs.replay.files import AT_ONCE, BadFile, damaged, files
 from linklogs.replay.grouping import Groups, changes, numbered
 from linklogs.replay.histograms import BUCKETS, bucket_of_each, pairs_of
 from linklogs.replay.moved import Moved
-from linklogs.replay.pieces import Piece, joined, pieces, unpacked
+from linklogs.replay.pieces import COLUMNS, COUNTED, Piece, joined, pieces, unpacked
 from linklogs.replay.sums import Sums, noticed, packed_by
 from linklogs.replay.telling import REST
 
@@ -36,7 +36,8 @@ class Adding:
 
     ``runs``: by node, then by number, the place of each, and by None that of all others;
     ``clocks``: by node and run, of those that are off;
-    ``widest_us``: windows as wide as that are whole in a part.
+    ``widest_us``: windows as wide as that are whole in a part;
+    ``nodes``: those that have to do with what is asked for, None: all. Of others nothing but records is counted.
     """
 
     window_us: int
@@ -45,6 +46,7 @@ class Adding:
     span: Span
     runs: Mapping[str, Mapping[int | None, int]]
     clocks: Mapping[str, Mapping[int, Clock]]
+    nodes: frozenset[str] | None = None
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         notices: list[str] = []
@@ -71,7 +73,8 @@ class Adding:
                 notices.append(file.notice)
                 continue
             try:
-                yield from pieces(file, self.clocks.get(file.node, {}), self.span)
+                is_wanted = self.nodes is None or file.node in self.nodes
+                yield from pieces(file, self.clocks.get(file.node, {}), self.span, COLUMNS if is_wanted else COUNTED)
             except (pyarrow.ArrowException, OSError) as error:
                 notices.append(f"{damaged(file.path, error)}; {REST}")
 

@@ -35,6 +35,8 @@ COLUMNS: Final = (
     "queue",
 )
 """Of what was moved."""
+COUNTED: Final = ("kind", "at_us", "run")
+"""Of a node that has nothing to do with what is asked for: how many records there are of its runs, and of when."""
 
 
 class Piece(NamedTuple):
@@ -45,12 +47,14 @@ class Piece(NamedTuple):
     ahead_us: Numbers | int
 
 
-def pieces(file: File, clocks: Mapping[int, Clock], span: Span = ALWAYS) -> Iterator[Piece]:
+def pieces(
+    file: File, clocks: Mapping[int, Clock], span: Span = ALWAYS, columns: Sequence[str] = COLUMNS
+) -> Iterator[Piece]:
     """``clocks``: by run of the node; ``span``: what is out of it may be left out. Raises ArrowException or OSError for
     damage."""
     ahead = ahead_of(file, MOVED, clocks)
     # Of a clock that is off, what rows say of their times is as well, and which was set shows in the order of all.
-    for table in file.pieces(MOVED, COLUMNS, ALWAYS if clocks else span):
+    for table in file.pieces(MOVED, columns, ALWAYS if clocks else span):
         yield Piece(file.node, table, ahead.of(table))
 
 

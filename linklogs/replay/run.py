@@ -17,7 +17,7 @@ from addressing.address import is_internal
 from linklogs.finding import NoLogs
 from linklogs.moments import Span
 from linklogs.reading import Logs, files, foreign
-from linklogs.replay import clocks
+from linklogs.replay import clocks, queues
 from linklogs.replay.adding import Adding
 from linklogs.replay.codes import END_US
 from linklogs.replay.columns import US_PER_S
@@ -88,7 +88,8 @@ def run(spark: SparkSession, params: Params) -> Tables:
     facts = Facts.of(wanted, read.runs, read.nodes, is_cut=params.address is not None)
     windows_us = widened(facts, read.span_us(params.logs.span), params.window_us)
     parts, widest_us, off = _parts(spark, read), max(windows_us.values()), clocks.by_node(steps, ahead_us)
-    adding = Adding(params.window_us, widest_us, parts, params.logs.span, facts.by_node(), off)
+    nodes_asked = _nodes(said, wanted, params.address)
+    adding = Adding(params.window_us, widest_us, parts, params.logs.span, facts.by_node(), off, nodes_asked)
     over_time = _kept(_over_time(_moved(of_files, rows), adding, OverTime(facts, windows_us)))
     time, notices = _time_and_notices(over_time, params.window_us, params.logs.span, read)
     read = replace(read, notices=_all_of((*read.notices, *foreign(spark, params.logs)), notices))
@@ -100,6 +101,15 @@ def run(spark: SparkSession, params: Params) -> Tables:
     planned = shared.planned(clocks=lambda: clocks.table(spark, since))
     near = _near(params.address, facts) if params.address is not None else ()
     return Tables(planned, time, windows_us, read, near, [rows, of_links, over_time, in_all])
+
+
+def _nodes(said: DataFrame, links: pyarrow.Table, address: str | None) -> frozenset[str] | None:
+    """Those with a link or a queue whose address matches; None without a pattern: all."""
+    if address is None:
+        return None
+    of_links = links.filter(links["is_wanted"])["node"].to_pylist()
+    of_queues = queues.things(said, address).select("node").distinct().collect()
+    return frozenset((*of_links, *(row.node for row in of_queues)))
 
 
 def _near(pattern: str, facts: Facts) -> tuple[str, ...]:

@@ -110,9 +110,16 @@ def random_logs(root: Path, seed: int, count: int) -> dict[str, list[Row]]:
     return rows
 
 
-def replayed(root: Path, known: Facts, windows_us: dict[str, int], parts: int, span: Span) -> list[dict[str, Any]]:
-    """All rows, by window and in all, as the workers of Spark make them."""
-    add = Adding(WINDOW_US, max(windows_us.values()), parts, span, known.by_node(), {})
+def replayed(
+    root: Path,
+    known: Facts,
+    windows_us: dict[str, int],
+    parts: int,
+    span: Span,
+    asked: frozenset[str] | None = None,
+) -> list[dict[str, Any]]:
+    """All rows, by window and in all, as the workers of Spark make them. ``asked``: nodes."""
+    add = Adding(WINDOW_US, max(windows_us.values()), parts, span, known.by_node(), {}, asked)
     sums = list(add(moved(root)))
     rows: list[dict[str, Any]] = []
     for part in range(parts):
@@ -235,6 +242,30 @@ def test_a_cut_report_has_wanted_links_only(tmp_path: Path) -> None:
     rows = replayed(tmp_path, known, {level.name: WINDOW_US for level in LEVELS}, 1, Span())
     assert {row["link"] for row in rows if row["level"] == "links"} == {2}
     assert {row["address"] for row in rows if row["level"] == "addresses"} == {"a2"}
+
+
+def test_of_nodes_that_have_nothing_to_do_with_what_is_asked_for_records_are_counted_and_no_more(
+    tmp_path: Path,
+) -> None:
+    random_logs(tmp_path, 4, 200)
+    known, windows_us = facts(wanted=(2,), is_cut=True), {level.name: WINDOW_US for level in LEVELS}
+    whole, cut = (replayed(tmp_path, known, windows_us, 1, Span(), asked) for asked in (None, frozenset(NODES[:1])))
+    for level in ("flows", TIME):
+        wanted, found = (
+            sorted(
+                (row["node"], row["window"], row["other"], row["messages"])
+                for row in rows
+                if row["level"] == level and row["side"] in ("all", None)
+            )
+            for rows in (whole, cut)
+        )
+        assert found == wanted != []
+    of_all, of_asked = ([row for row in rows if row["level"] == "links"] for rows in (whole, cut))
+    assert (
+        [row for row in of_all if row["node"] == NODES[0]] == [row for row in of_asked if row["node"] == NODES[0]] != []
+    )
+    # What was carried of a small file has all of it.
+    assert {row["node"] for row in of_asked} == set(NODES if pieces.SMALL_BYTES else NODES[:1])
 
 
 def test_only_records_of_the_time_are_added(tmp_path: Path) -> None:
