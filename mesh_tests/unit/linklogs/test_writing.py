@@ -20,12 +20,12 @@ def cells(table: pa.Table, directory: Path, tz: ZoneInfo = UTC_ZONE) -> list[lis
         return list(csv.reader(file))[1:]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@a", "\tx", "\rx", "\n=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@a", "\tx", "\rx", "\n=1", " =1+1", "\uff1d1+1", "\uff20a"])
 def test_what_begins_like_a_formula_gets_a_quote(tmp_path: Path, text: str) -> None:
     assert cells(pa.table({"user": [text]}), tmp_path) == [["'" + text]]
 
 
-@pytest.mark.parametrize("text", ["a=1", "orders-1", "", "'x", 'say "a, b"\nc'])
+@pytest.mark.parametrize("text", ["a=1", "orders-1", "", " a", "  ", "'x", 'say "a, b"\nc'])
 def test_other_text_stays_as_it_is(tmp_path: Path, text: str) -> None:
     assert cells(pa.table({"user": [text], "n": [1]}), tmp_path) == [[text, "1"]]
 
