@@ -8,6 +8,7 @@ with event `live` for all that there was then. Units: ``_us`` microseconds, ``_b
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -122,6 +123,12 @@ STOPPED: Final = "stopped"
 """The cause of a node's end: it was asked to. FAILED: it could not go on, but ended in order."""
 FAILED: Final = "failed"
 
+BY_PEER: Final = "by the peer: "
+"""In a cause what follows is a condition of the peer's own: it may call that what it likes."""
+
+KNOWN_CONDITION: Final = re.compile(r"amqp(mesh)?:[a-z:-]+")
+"""Of AMQP, and of amqpmesh."""
+
 STILL_S: Final = 10
 """A link on which nothing moves for so long stands still. From then on Dispatch has deliveries for stuck, too."""
 
@@ -163,7 +170,7 @@ COLUMNS: Final = (
            "had none: of one that is at work it changes all the time", (Kind.CREDIT,)),
     Column("starved_us", "int64", "for how long it had none since the record before", (Kind.CREDIT,)),
     Column("cause", "string", "why it closed (a node: `stopped`, or `failed`), dropped, or had no credit (`no_taker`, "
-           "`takers`; at a broker `full_queue`, `disk`, `memory`)",
+           "`takers`; at a broker `full_queue`, `disk`, `memory`); a condition of the peer's own is behind `by the peer: `",
            (Kind.NODE, Kind.CONNECTION, Kind.LINK, Kind.NEIGHBOR, Kind.CREDIT, Kind.DROP)),
     Column("unsettled_count", "int64", f"of an outgoing link that stood still for {STILL_S} s: deliveries that wait "
            "for an outcome; 0 of one that moves", (Kind.CREDIT,)),

@@ -12,6 +12,7 @@ from addressing.link_log import Event, Kind
 from broker.held_queue import HeldQueue
 from broker.receiving import Receiving
 from broker.sending import Sending
+from wire.ended import told
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.link import Link
@@ -73,9 +74,7 @@ class LinkLog:
         """Nothing of one that was never told of, or was lost with its connection."""
         if link in self._links:
             connection = self._connections[link.endpoint]
-            # Not its description, as with the links of a router.
-            cause = error.condition if error is not None else None
-            self._teller.tell_detached(self._forget(link), connection, cause)
+            self._teller.tell_detached(self._forget(link), connection, told(error))
 
     def _forget(self, link: Link) -> int:
         number = self._links.pop(link)

@@ -121,9 +121,10 @@ class _Walk:
 
 def is_hour(text: str) -> bool:
     try:
-        return bool(parse_hour_us(text))
+        parse_hour_us(text)
     except ValueError:
         return False
+    return True
 
 
 def not_a_directory(path: str, prefix: str) -> str:

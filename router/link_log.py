@@ -16,7 +16,7 @@ from router.forwarding.ends import Inlet, Taker
 from router.routing import actions
 from router.routing.snapshot import RoutingSnapshot
 from router.spec import CIRCUIT, CircuitSpec
-from wire.ended import without_words
+from wire import ended
 from wire.errors import LocalStateError
 from wire.link import IncomingLink, Link
 from wire.records import Recorder, level_of, set_now
@@ -81,10 +81,9 @@ class LinkLog:
                 if is_there:
                     self._on_link(end)
                 elif end.link.endpoint.owner.number == lost:
-                    self._on_link_left(end, without_words(reason))
+                    self._on_link_left(end, ended.without_words(reason))
                 else:
-                    # Not its description, which may have in it what is to be redacted.
-                    self._on_link_left(end, error.condition if error is not None else None)
+                    self._on_link_left(end, ended.told(error))
 
     def _on_link(self, end: Inlet | Taker) -> None:
         link = end.link

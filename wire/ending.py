@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from addressing.link_log import BY_PEER
 from wire import condition
 from wire.engine import Pointer, lib
 from wire.errors import ConnectionFault
@@ -22,7 +23,7 @@ def read(connection: Pointer, transport: Pointer) -> Ending:
     remote = condition.read(lib.pn_connection_remote_condition(connection))
     local = condition.read(lib.pn_connection_condition(connection))
     if remote is not None:
-        return Ending(True, f"closed by the peer: {remote}")
+        return Ending(True, f"closed {BY_PEER}{remote}")
     if local is not None:
         return Ending(True, f"closed by us: {local}")
     if fault is not None:

@@ -30,6 +30,12 @@ def touches(at_us: Column, until_us: Column, span: Span) -> Column:
     return began if span.from_us is None else began & F.coalesce(until_us > span.from_us, F.lit(True))
 
 
+def clipped(from_us: Column, until_us: Column, span: Span) -> tuple[Column, Column]:
+    """What of it lies in the span: it may end before it begins."""
+    begins = from_us if span.from_us is None else F.greatest(from_us, F.lit(span.from_us))
+    return begins, until_us if span.to_us is None else F.least(until_us, F.lit(span.to_us))
+
+
 def like(name: str, pattern: str | None) -> Column:
     """Whether the column matches a pattern with ``*``, ``?`` and ``[...]``; any does without one."""
     if pattern is None:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from addressing.link_log import Event, Kind
 from linklogs.moments import Span
-from linklogs.replay.columns import US_PER_S, window
+from linklogs.replay.columns import US_PER_S, clipped, window
 from linklogs.replay.waiting import NEXT_US
 
 FACTS = ("address", "role", "direction", "container", "user")
@@ -40,7 +40,7 @@ def starved_by_window(said: DataFrame, links: DataFrame, span: Span, window_us: 
     begins = F.sequence(window(F.col("from_us"), window_us), window(F.col("until_us") - 1, window_us), wide)
     parts = _waits(said, span).withColumn("window", F.explode(begins))
     until_us = F.least("until_us", F.col("window") + wide)
-    waits = _clipped(parts, F.greatest("from_us", "window"), until_us)
+    waits = _part(parts, F.greatest("from_us", "window"), until_us)
     waits = waits.withColumn("window", F.timestamp_micros("window"))
     by_link = waits.groupBy("window", *KEYS).agg(F.sum("starved_us").alias("starved_us"))
     return _with_facts(by_link, links)
@@ -58,12 +58,10 @@ def _waits(said: DataFrame, span: Span) -> DataFrame:
     told = said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("starved_us") > 0))
     began_us = F.col("at_us") - F.greatest("took_us", "starved_us")
     lasting = told.select(*KEYS, "starved_us", began_us.alias("from_us"), F.col("at_us").alias("until_us"))
-    from_us = F.col("from_us") if span.from_us is None else F.greatest("from_us", F.lit(span.from_us))
-    until_us = F.col("until_us") if span.to_us is None else F.least("until_us", F.lit(span.to_us))
-    return _clipped(lasting, from_us, until_us)
+    return _part(lasting, *clipped(F.col("from_us"), F.col("until_us"), span))
 
 
-def _clipped(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
+def _part(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
     """What lies between these times, which may be all of it."""
     lasted_us = F.col("until_us") - F.col("from_us")
     part_us = F.round(F.col("starved_us") * ((until_us - from_us) / lasted_us)).cast("long")

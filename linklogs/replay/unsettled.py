@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from addressing.link_log import STILL_S, Event, Kind
 from linklogs.moments import Span
-from linklogs.replay.columns import US_PER_S, touches
+from linklogs.replay.columns import US_PER_S, clipped, touches
 from linklogs.replay.credit import FACTS
 from linklogs.replay.endings import endings
 
@@ -55,8 +55,7 @@ def _lasting(said: DataFrame, links: DataFrame) -> DataFrame:
 
 def _clipped(lasting: DataFrame, span: Span) -> DataFrame:
     there = lasting.where(touches(F.col("from_us"), F.col("until_us"), span))
-    from_us = F.col("from_us") if span.from_us is None else F.greatest("from_us", F.lit(span.from_us))
-    until_us = F.col("until_us") if span.to_us is None else F.least("until_us", F.lit(span.to_us))
+    from_us, until_us = clipped(F.col("from_us"), F.col("until_us"), span)
     return there.withColumn("from_us", from_us).withColumn("until_us", F.greatest(from_us, until_us))
 
 

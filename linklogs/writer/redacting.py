@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from addressing.address import BROKER_PREFIX, MESH_PREFIX
-from addressing.link_log import PERSONAL_COLUMNS, Kind
+from addressing.link_log import BY_PEER, KNOWN_CONDITION, PERSONAL_COLUMNS, Kind
 from linklogs.writer.rows import Row
 
 REDACTABLE: Final = (*PERSONAL_COLUMNS, "ingress", "egress", "path", "neighbor", "cause")
@@ -16,8 +16,6 @@ REDACTABLE: Final = (*PERSONAL_COLUMNS, "ingress", "egress", "path", "neighbor",
 
 NODES: Final = ("router", "edge", "broker")
 """Roles of connections."""
-_OURS: Final = ("amqp:", "amqpmesh:")
-"""Beginnings of conditions."""
 _DIGITS: Final = 16
 _REMEMBERED: Final = 1 << 16
 
@@ -48,11 +46,11 @@ class Redactor:
         }
 
     def _with_our_words(self, row: Row) -> Row:
-        """A peer may call its conditions what it likes: those of others become hashes in a cause."""
-        how, colon, condition = str(row.get("cause") or "").rpartition(": ")
-        if ":" not in condition or condition.startswith(_OURS):
+        """Conditions that are a peer's own become hashes in a cause."""
+        how, by_peer, condition = str(row.get("cause") or "").partition(BY_PEER)
+        if not by_peer or KNOWN_CONDITION.fullmatch(condition):
             return row
-        return row | {"cause": how + colon + self._hashed(condition)}
+        return row | {"cause": how + by_peer + self._hashed(condition)}
 
     def _redacted(self, name: str, value: str) -> str:
         """Of an address of a host its port apart, or each connection would be of another host; of an address on which

@@ -14,7 +14,7 @@ from addressing.link_log import BUCKET_ERROR
 from mesh.link_logs import drawings, words
 from mesh.link_logs.finding import Finding, shown
 from mesh.link_logs.lost import lacking
-from mesh.link_logs.series import charted_s, series, shaded
+from mesh.link_logs.series import series, shaded
 from mesh.link_logs.summary import Summary, format_time
 from mesh.link_logs.terminal import headline
 from mesh.page.embedding import code, environment, or_dash, parts
@@ -28,6 +28,7 @@ BY_WINDOW = "_by_window"
 
 
 def page(summary: Summary, found: list[Finding]) -> str:
+    charts = {**series(summary), **shaded(summary)}
     return (
         _environment(summary.order.tz)
         .get_template("report.html")
@@ -41,11 +42,11 @@ def page(summary: Summary, found: list[Finding]) -> str:
             mesh=drawings.topology(summary),
             tables=[_shown(name, summary) for name in summary.tables if not name.endswith(BY_WINDOW)],
             error=BUCKET_ERROR,
-            charted_us=charted_s(summary) * 1e6,
-            outages=shaded(summary)["outages"],
+            charted_us=charts["window_s"] * 1e6,
+            outages=charts["outages"],
             version=read_version(),
             began=format_time(summary.began_us, summary.order.tz),
-            **parts(SCRIPTS, STYLES, {"tz": summary.order.tz.key, **series(summary), **shaded(summary)}),
+            **parts(SCRIPTS, STYLES, {"tz": summary.order.tz.key, **charts}),
         )
     )
 

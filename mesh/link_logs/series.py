@@ -30,7 +30,7 @@ MOST_SHADED = 50
 def series(summary: Summary) -> dict[str, Any]:
     """Times and the window in s, rates a second, latency in ms. Where nothing moved the rate is 0, with no latency."""
     rows = summary.tables["mesh_by_window"].to_pylist()
-    window_s = charted_s(summary)
+    window_s = _charted_s(summary)
     if not rows:
         return {"window_s": window_s, "throughput": None, "latency": None}
     if window_s > summary.window_us("mesh_by_window") / 1e6:
@@ -74,7 +74,7 @@ def shaded(summary: Summary) -> dict[str, Any]:
     return {"ends_s": ends_s, "outages": outages}
 
 
-def charted_s(summary: Summary) -> float:
+def _charted_s(summary: Summary) -> float:
     """So many windows of the tables become one of the charts that these have no more than MOST_POINTS."""
     window_s = summary.window_us("mesh_by_window") / 1e6
     times = summary.tables["mesh_by_window"]["window"]

@@ -10,6 +10,8 @@ import pytest
 from mesh.simulation.sim_broker import SimBroker
 from mesh_tests.egress import BETWEEN
 from mesh_tests.engines import free_engines
+from mesh_tests.rings import Ring
+from wire.records import record
 
 __all__ = ["egress", "free_engines"]
 
@@ -33,3 +35,10 @@ def _close_stores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(params=BETWEEN, ids=BETWEEN.values())
 def egress(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture
+def ring() -> Iterator[Ring]:
+    """For who records, in this process."""
+    yield Ring(4096)
+    record(None)

@@ -8,9 +8,15 @@ from pyspark.sql import DataFrame, SparkSession
 from linklogs.moments import Span
 from linklogs.reading import look
 from linklogs.replay.run import Params, Tables, run
-from mesh_tests.link_logs import S
+from mesh_tests.link_logs import RUN, START_US, S, connection, link, node
 
 WINDOW_US = 10 * S
+PRODUCER = [node(), connection(1, "client"), link(1, "producer", "incoming", address="a")]
+
+
+def at(seconds: float, kind: str, **more: Any) -> dict[str, Any]:
+    """A record of the usual run."""
+    return {"kind": kind, "at_us": START_US + round(seconds * S), "run": RUN, **more}
 
 
 def report(spark: SparkSession, root: Path, **more: Any) -> Tables:

@@ -118,8 +118,6 @@ cdef class Inlet(Head):
     # Fans that were begun: what comes back keeps its place.
     cdef unsigned long long begun_count
 
-    cdef int _record_left(self) except -1
-    cdef int _count_lost(self, pn_delivery_t *delivery, size_t size) except -1
     cdef int limit_now(self) noexcept
     cdef int weigh(self, size_t size) except -1
     cdef int hold(self, Carrier carrier) except -1

@@ -6,7 +6,6 @@ engine's deliveries know their carrier by a tie (`router.forwarding.ties`), so w
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
@@ -17,7 +16,7 @@ from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from wire.core cimport IncomingCore, LinkCore, OutgoingCore
 from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport RECEIVE_SECOND, pn
-from wire.records cimport ABORTED, SENDER_LOST, record_untaken, recorder
+from wire.records cimport recorder
 
 from wire.errors import LocalStateError
 from wire.link import SEND_SETTLED
@@ -258,7 +257,7 @@ cdef class Inlet(Head):
         """The link is going, by detach or with its connection: give up its deliveries, then tell the group."""
         recorder.note(self, False, error)
         if self.is_from_client():
-            self._record_left()
+            self.record_left()
         self.abandon()
         self.group.on_inlet_left(self, closed, error)
 
@@ -347,30 +346,6 @@ cdef class Inlet(Head):
             comes_again = is_here and not self.is_from_client() and not pn.delivery_settled(carrier.incoming)
             self.drop(carrier)
             carrier.on_inlet_lost(comes_again)
-
-    cdef int _record_left(self) except -1:
-        """What came, and nobody had yet."""
-        cdef pn_delivery_t *delivery
-        if self.link.is_gone or self.link.endpoint.is_freed:
-            return 0
-        for each in self.backlog or ():
-            self._count_lost(<pn_delivery_t *><size_t>each[0], PyBytes_GET_SIZE(each[1]))
-        delivery = self.link.current_now()
-        if delivery is not NULL and self.moving is not None:
-            delivery = pn.unsettled_next(delivery)
-        elif delivery is not NULL:
-            self._count_lost(delivery, self.link.read_bytes + pn.delivery_pending(delivery))
-            delivery = pn.unsettled_next(delivery)
-        while delivery is not NULL:
-            self._count_lost(delivery, pn.delivery_pending(delivery))
-            delivery = pn.unsettled_next(delivery)
-        return 0
-
-    cdef int _count_lost(self, pn_delivery_t *delivery, size_t size) except -1:
-        self.deliveries_in += 1
-        return record_untaken(
-            self.record_level, self.number, size, ABORTED if pn.delivery_aborted(delivery) else SENDER_LOST
-        )
 
     @property
     def has_more(self):

@@ -38,6 +38,8 @@ cdef class Head(DeliveryOwner):
     cdef bytes take_prefix(self)
     cdef int read_ahead(self, Copies budget, bint is_pressing) except -1
     cdef bytes _leave_backlog(self)
+    cdef int record_left(self) except -1
+    cdef int _record_lost(self, pn_delivery_t *delivery, size_t size) except -1
     cdef int leave_head(self) except -1
     cdef bint _has_unread(self) noexcept
     cdef bint _release_current(self) except -1

@@ -12,7 +12,7 @@ from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport MODIFIED_STATE, RELEASED_STATE, pn
-from wire.records cimport ABORTED, record_untaken
+from wire.records cimport ABORTED, SENDER_LOST, record_untaken
 
 from collections import deque
 
@@ -128,6 +128,29 @@ cdef class Head(DeliveryOwner):
         while self.backlog is not None:
             self._leave_backlog()
         return 0
+
+    cdef int record_left(self) except -1:
+        """The sender goes, and what it sent that nobody had yet."""
+        cdef pn_delivery_t *delivery
+        cdef size_t read = self.link.read_bytes
+        if self.link.is_gone or self.link.endpoint.is_freed:
+            return 0
+        for each in self.backlog or ():
+            self._record_lost(<pn_delivery_t *><size_t>each[0], PyBytes_GET_SIZE(each[1]))
+        delivery = self.link.current_now()
+        if delivery is not NULL and self.has_moving():
+            delivery = pn.unsettled_next(delivery)
+            read = 0
+        while delivery is not NULL:
+            self._record_lost(delivery, read + pending_now(delivery))
+            delivery = pn.unsettled_next(delivery)
+            read = 0
+        return 0
+
+    cdef int _record_lost(self, pn_delivery_t *delivery, size_t size) except -1:
+        cdef size_t outcome = ABORTED if pn.delivery_aborted(delivery) else SENDER_LOST
+        self.count_in()
+        return record_untaken(self.record_level, self.number, size, outcome)
 
     cdef int leave_head(self) except -1:
         """Go on to the next: there is nothing to read of this one, or it was read ahead."""
