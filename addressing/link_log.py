@@ -170,7 +170,7 @@ COLUMNS: Final = (
            "had none: of one that is at work it changes all the time", (Kind.CREDIT,)),
     Column("starved_us", "int64", "for how long it had none since the record before", (Kind.CREDIT,)),
     Column("cause", "string", "why it closed (a node: `stopped`, or `failed`), dropped, or had no credit (`no_taker`, "
-           "`takers`; at a broker `full_queue`, `disk`, `memory`); a condition of the peer's own is behind `by the peer: `",
+           "`takers`; at a broker `full_queue`, `disk`, `memory`); behind `by the peer: ` is a condition of its own",
            (Kind.NODE, Kind.CONNECTION, Kind.LINK, Kind.NEIGHBOR, Kind.CREDIT, Kind.DROP)),
     Column("unsettled_count", "int64", f"of an outgoing link that stood still for {STILL_S} s: deliveries that wait "
            "for an outcome; 0 of one that moves", (Kind.CREDIT,)),
