@@ -38,7 +38,9 @@ def unmatched(summary: Summary) -> Iterator[Finding]:
         return
     near = f"; the closest: {', '.join(summary.near)}" if summary.near else ""
     is_hashed = summary.near and all(HASH.fullmatch(address) for address in summary.near)
-    yield Finding(0.99, f"no address matches {pattern!r}{near}", HELPS_HASHED if is_hashed else HELPS_PATTERN)
+    hashed = ": these logs have hashes in place of addresses" if is_hashed else ""
+    helps = HELPS_HASHED if is_hashed else HELPS_PATTERN
+    yield Finding(0.99, f"no address matches {pattern!r}{hashed}{near}", helps)
 
 
 def missing(summary: Summary) -> Iterator[Finding]:
