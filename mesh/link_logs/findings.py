@@ -241,9 +241,7 @@ CHECKS: tuple[Callable[[Summary], Iterator[Finding]], ...] = (
 
 HASH = re.compile("[0-9a-f]{16}")
 HELPS_PATTERN = "A pattern has `*`, `?` and `[...]`; it is of the whole address."
-HELPS_HASHED = (
-    "These logs have hashes in place of addresses: `amqpmesh linklogs hash` tells who has the key that of one."
-)
+HELPS_HASHED = "`amqpmesh linklogs hash` tells who has the key the hash of an address."
 CORRECTED = "its times are corrected by that"
 HELPS_CLOCKS = "Let all hosts of a mesh have their time from one place."
 RIGHT_US = 50_000

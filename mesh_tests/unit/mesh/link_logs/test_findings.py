@@ -257,4 +257,5 @@ def test_a_pattern_that_no_address_matches_is_told_with_what_there_is(near: tupl
 def test_who_asks_logs_with_hashes_for_an_address_is_told_how_to_get_its_hash() -> None:
     made = replace(summary(), near=("b23334e3a10f781c", "0123456789abcdef"))
     [finding] = findings(replace(made, order=replace(made.order, address="orders")))
+    assert finding.text.startswith("no address matches 'orders': these logs have hashes in place of addresses; the")
     assert "`amqpmesh linklogs hash`" in finding.helps
