@@ -23,6 +23,21 @@ class Span:
     def is_all(self) -> bool:
         return self.from_us is None and self.to_us is None
 
+    @property
+    def length_us(self) -> int:
+        """Of one with both ends; 0 where it ends before it begins."""
+        return 0 if self.from_us is None or self.to_us is None else max(0, self.to_us - self.from_us)
+
+    def widened(self, by_us: int) -> Span:
+        from_us = None if self.from_us is None else self.from_us - by_us
+        return Span(from_us, None if self.to_us is None else self.to_us + by_us)
+
+    def within(self, other: Span) -> Span:
+        """What both have."""
+        begins = [each for each in (self.from_us, other.from_us) if each is not None]
+        ends = [each for each in (self.to_us, other.to_us) if each is not None]
+        return Span(max(begins, default=None), min(ends, default=None))
+
     def may_hold(self, hour_us: int) -> bool:
         """Whether a file that was begun in the hour may have records of this time: it may reach into the next hour."""
         is_late_enough = self.from_us is None or hour_us + 2 * HOUR_US > self.from_us

@@ -117,11 +117,20 @@ def foreign(spark: SparkSession, logs: Logs) -> Iterator[str]:
         else:
             yield not_a_directory(f"{logs.path.rstrip('/')}/{name}", NODE)
     for node in nodes[:MOST_LOOKED_AT]:
-        for name in _seen(names_in(spark, node)):
-            if not name.startswith(HOUR):
-                yield not_a_directory(f"{node}/{name}", HOUR)
-            elif not is_hour(name.removeprefix(HOUR)):
-                yield no_hour(f"{node}/{name}")
+        yield from _foreign_of(spark, node)
+
+
+def _foreign_of(spark: SparkSession, node: str) -> Iterator[str]:
+    try:
+        names = _seen(names_in(spark, node))
+    except Py4JJavaError as error:
+        yield f"{node} cannot be read: {said(error)}"
+        return
+    for name in names:
+        if not name.startswith(HOUR):
+            yield not_a_directory(f"{node}/{name}", HOUR)
+        elif not is_hour(name.removeprefix(HOUR)):
+            yield no_hour(f"{node}/{name}")
 
 
 def _seen(names: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from linklogs.moments import Span
 from linklogs.replay import credit, endings, neighbors, paths, queues, runs, sharing, traffic, unsettled
-from linklogs.replay.columns import like, touches, within
+from linklogs.replay.columns import US_PER_S, like, touches, within
 from linklogs.replay.levels import LEVELS
 from linklogs.replay.presence import WAS_THERE, marked
 from linklogs.replay.things import connections
@@ -39,21 +39,26 @@ class Planned(Mapping[str, DataFrame]):
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """Of the report; None, and one window, where nothing moved. ``recorded_s``: with what there are records of, at
-    times when nothing moved, as where all wait."""
+    """Of the report; None, and one window, where nothing moved. ``recorded``: of what was asked for that of which there
+    are records, with times when nothing moved, as where all wait."""
 
     from_us: int | None
     to_us: int | None
     seconds: float
-    recorded_s: float
+    recorded: Span
+
+    @property
+    def recorded_s(self) -> float:
+        return max(self.seconds, self.recorded.length_us / US_PER_S)
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
     """What tables are made of: what was said, rows of traffic by window and of the whole time, and facts.
 
-    ``address``, ``span``, ``window_us``: what is asked for; ``time``: what there is of it. ``cheapest``: paths, with
-    columns node, egress, cheapest and cheapest_cost; None: those that routers told.
+    ``address``, ``span``, ``window_us``: what is asked for; ``links_window_us``: of links, which may be many.
+    ``time``: what there is of it; ``off_us``: what clocks are off by, at most. ``cheapest``: paths, with columns node,
+    egress, cheapest and cheapest_cost; None: those that routers told.
     """
 
     said: DataFrame
@@ -64,7 +69,9 @@ class Shared:
     address: str | None
     span: Span
     window_us: int
+    links_window_us: int
     time: Time
+    off_us: int
     cheapest: DataFrame | None
 
     def planned(self, **more: Maker) -> Planned:
@@ -83,7 +90,7 @@ class Shared:
     def _others(self) -> dict[str, Maker]:
         return {
             "credit": lambda: credit.starved(*self._credit(), self.time.recorded_s),
-            "credit_by_window": lambda: credit.starved_by_window(*self._credit(), self.window_us),
+            "credit_by_window": lambda: credit.starved_by_window(*self._credit(), self.links_window_us),
             "unsettled": lambda: unsettled.unsettled(self.said, self._wanted_links(), self.span),
             "queues": lambda: queues.in_all(
                 self._until(), traffic.flows(self.in_all), self._queues(), self.span.from_us
@@ -121,8 +128,9 @@ class Shared:
         return paths.circuits(traffic.flows(self.in_all), self._wanted_links(), self.said, self.cheapest)
 
     def _credit(self) -> tuple[DataFrame, DataFrame, Span]:
-        """Waits that were told of later may have been in the time."""
-        return self._of_wanted(self.said), self._wanted_links(), self.span
+        """Waits that were told of later may have been in the time; none began before there were records."""
+        recorded = self.time.recorded.widened(self.off_us).within(self.span)
+        return self._of_wanted(self.said), self._wanted_links(), recorded
 
     def _queues(self) -> DataFrame:
         return marked(queues.things(self.said, self.address), self.said, self.span)

@@ -64,13 +64,11 @@ class Read:
             },
         )
 
-    def span_us(self, asked: Span) -> int:
-        """Of what was asked for and is there."""
+    def span(self, asked: Span) -> Span:
+        """Of what was asked for and is there: without ends where no file says."""
         if self.first_us is None or self.last_us is None:
-            return 0
-        begins = self.first_us if asked.from_us is None else max(self.first_us, asked.from_us)
-        ends = self.last_us if asked.to_us is None else min(self.last_us, asked.to_us)
-        return max(0, ends - begins)
+            return asked
+        return Span(self.first_us, self.last_us).within(asked)
 
 
 def _reading() -> Column:

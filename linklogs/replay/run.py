@@ -39,6 +39,9 @@ from linklogs.replay.windows import widened
 
 MOST_NEAR = 3
 RECORDS_OF_A_PART = 4_000_000
+LINKS = "links"
+CREDIT = "credit"
+"""Of tables over time: of as many things, with windows as wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Params:
     window_us: int
     address: str | None = None
     cheapest: DataFrame | None = None
-    """Cheapest paths, with the columns of paths.told_paths; None: those that routers told."""
+    """Cheapest paths, with columns node, egress, cheapest and cheapest_cost; None: those that routers told."""
 
 
 @dataclass(slots=True)
@@ -86,7 +89,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
     of_links, of_nodes = _kept(marked(links(said), said, params.logs.span)), nodes(said)
     wanted = known(of_links, of_nodes, params.address).toArrow()
     facts = Facts.of(wanted, read.runs, read.nodes, is_cut=params.address is not None)
-    windows_us = widened(facts, read.span_us(params.logs.span), params.window_us)
+    windows_us = widened(facts, read.span(params.logs.span).length_us, params.window_us)
     parts, widest_us, off = _parts(spark, read), max(windows_us.values()), clocks.by_node(steps, ahead_us)
     nodes_asked = _nodes(said, wanted, params.address)
     adding = Adding(params.window_us, widest_us, parts, params.logs.span, facts.by_node(), off, nodes_asked)
@@ -95,12 +98,14 @@ def run(spark: SparkSession, params: Params) -> Tables:
     read = replace(read, notices=_all_of((*read.notices, *foreign(spark, params.logs)), notices))
     whole = over_time.where(F.col("level") == WHOLE).select("sums").coalesce(1)
     in_all = _kept(whole.mapInArrow(InAll(facts, time.seconds).__call__, ROWS))
-    asked = params.address, params.logs.span, params.window_us
-    shared = Shared(said, over_time, in_all, of_links, of_nodes, *asked, time, params.cheapest)
+    asked = params.address, params.logs.span, params.window_us, windows_us[LINKS]
+    off_us = max(map(abs, ahead_us.values()), default=0)
+    shared = Shared(said, over_time, in_all, of_links, of_nodes, *asked, time, off_us, params.cheapest)
     since = list(clocks.history(read.runs, steps, ahead_us))
     planned = shared.planned(clocks=lambda: clocks.table(spark, since))
     near = _near(params.address, facts) if params.address is not None else ()
-    return Tables(planned, time, windows_us, read, near, [rows, of_links, over_time, in_all])
+    shown_us = {**windows_us, CREDIT: windows_us[LINKS]}
+    return Tables(planned, time, shown_us, read, near, [rows, of_links, over_time, in_all])
 
 
 def _nodes(said: DataFrame, links: pyarrow.Table, address: str | None) -> frozenset[str] | None:
@@ -130,11 +135,10 @@ def _time_and_notices(over_time: DataFrame, window_us: int, span: Span, read: Re
     rows = over_time.where(F.col("level").isin(TIME, NOTICE))
     [(first, last, notices)] = rows.agg(F.min("window"), F.max("other"), F.collect_set(notice)).collect()
     if first is None:
-        return Time(None, None, window_us / US_PER_S, max(window_us, read.span_us(span)) / US_PER_S), notices
+        return Time(None, None, window_us / US_PER_S, read.span(span)), notices
     from_us = first if span.from_us is None else max(first, span.from_us)
     to_us = last + window_us if span.to_us is None else min(last + window_us, span.to_us)
-    recorded_us = max(to_us - from_us, read.span_us(span))
-    return Time(from_us, to_us, (to_us - from_us) / US_PER_S, recorded_us / US_PER_S), notices
+    return Time(from_us, to_us, (to_us - from_us) / US_PER_S, read.span(span)), notices
 
 
 def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
+from linklogs.replay import windows
 from mesh_tests.link_logs import START_US, S, connection, delivery, link, node, write
 from mesh_tests.spark.reports import PRODUCER, at, report, rows
 
@@ -35,6 +37,29 @@ def test_a_wait_that_is_told_of_each_second_is_one(spark: SparkSession, tmp_path
     assert found == {("a", 4 * S, 3 * S, 2), ("b", 700_000, 700_000, 1)}
     began = {row.address: row.since_at.second + row.since_at.microsecond / S for row in credit.collect()}
     assert began == {"a": 2, "b": 5.3}
+
+
+def test_waits_that_cannot_be_are_cut_to_the_time_of_which_there_are_records(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    wild = [at(second, "credit", link=1, starved_us=starved_us, cause="takers", credit=1 << 62, count=1 << 62)
+            for second, starved_us in ((20, 1 << 62), (21, -(1 << 62)), (30, S))]  # fmt: skip
+    write(tmp_path, "r1", [*PRODUCER, *wild, delivery(0, 1, 0), delivery(39, 1, 0)])
+    tables = report(spark, tmp_path).by_name
+    assert rows(tables["credit"], "starved_us", "times", "share") == {(21 * S, 2, 0.525)}
+    by_window = sorted((row.window.second, row.starved_us) for row in tables["credit_by_window"].collect())
+    assert by_window == [(0, 10 * S), (10, 10 * S), (20, S)]
+
+
+def test_windows_of_waits_are_as_wide_as_those_of_links(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "MOST_ROWS", 1)
+    told = [at(second, "credit", link=1, starved_us=S, cause="takers") for second in range(1, 40)]
+    write(tmp_path, "r1", [*PRODUCER, *told, delivery(0, 1, 0), delivery(39, 1, 0)])
+    tables = report(spark, tmp_path)
+    assert [row.starved_us for row in tables.by_name["credit_by_window"].collect()] == [39 * S]
+    assert tables.wider_us(10 * S)["credit_by_window"] == tables.wider_us(10 * S)["links_by_window"]
 
 
 def test_drains_are_told_by_link(spark: SparkSession, tmp_path: Path) -> None:

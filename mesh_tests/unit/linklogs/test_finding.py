@@ -206,3 +206,11 @@ def test_a_node_that_has_files_but_none_of_the_time_is_named(tmp_path: Path) -> 
     assert find(str(tmp_path), ALL).notices == ()
     with pytest.raises(NoLogs, match="no link logs of that time"):
         find(str(tmp_path), Span(START_US + 5 * HOUR_US))
+
+
+def test_what_two_times_have_in_common_ends_where_the_first_of_both_ends() -> None:
+    assert Span(5, 20).within(Span(10, None)) == Span(10, 20)
+    assert Span(None, 20).within(Span(None, 15)) == Span(None, 15)
+    assert Span(5, 20).widened(3) == Span(2, 23)
+    assert Span(None, 20).widened(3) == Span(None, 23)
+    assert [each.length_us for each in (Span(5, 20), Span(20, 5), Span(5), ALL)] == [15, 0, 0, 0]
