@@ -30,6 +30,8 @@ _SUMS: Final = ("count", "starved_us", "size_bytes", "took_us", "credit", "cost"
 FILES_AT_ONCE: Final = 200
 """To fill in what each lacks takes as long for a few rows as for many."""
 ROWS_AT_ONCE: Final = 500_000
+FEW_ROWS: Final = 2_000
+"""Of a file: to make fewer of them alone takes longer than with those of others."""
 
 BETWEEN: Final = "\n"
 
@@ -106,11 +108,9 @@ class _Heard:
         """Why not all is told."""
         try:
             ahead = ahead_of(file, TOLD, clocks)
-            told = [
-                _of_node(joined(_right(table, ahead.of(table)), span, TIMES), file.node)
-                for table in file.pieces(TOLD, _NAMES)
-            ]
+            told = [_of_node(_right(table, ahead.of(table)), file.node) for table in file.pieces(TOLD, _NAMES)]
             self.of_files.append(_counted(file, clocks))
+            told = [joined(table, span, TIMES) if len(table) > FEW_ROWS else table for table in told]
             self.told += told
         except (pyarrow.ArrowException, OSError) as error:
             return damaged(file.path, error)
@@ -154,7 +154,7 @@ def _conforming(told: Sequence[pyarrow.Table], span: Span) -> pyarrow.Table:
     tables = [_SCHEMA.empty_table()]
     if told:
         tables.append(_sensible(_texts(pyarrow.concat_tables(told, promote_options="default").combine_chunks())))
-    return merged(pyarrow.concat_tables(tables, promote_options="default"), span)
+    return merged(joined(pyarrow.concat_tables(tables, promote_options="default"), span, TIMES), span)
 
 
 def _sensible(table: pyarrow.Table) -> pyarrow.Table:

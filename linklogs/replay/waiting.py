@@ -13,7 +13,7 @@ from pyarrow import compute
 
 from addressing.link_log import Kind
 from linklogs.moments import Span
-from linklogs.replay.codes import Numbers
+from linklogs.replay.codes import LARGEST, Numbers, numbers
 
 NEXT_US: Final = 100_000
 """What begins so soon after the one before goes on with it."""
@@ -21,7 +21,7 @@ NEXT_US: Final = 100_000
 
 def joined(table: pyarrow.Table, span: Span, times: str) -> pyarrow.Table:
     """Of the last time, with how long it had none in all; ``took_us`` is from when the first of them began, and
-    ``times`` how many there were. Rows of one node; none goes over an end of the time that is asked for."""
+    ``times`` how many there were. None goes over an end of the time that is asked for."""
     if not {"kind", "run", "link", "starved_us", "at_us"} <= set(table.column_names):
         return table
     is_wait = compute.and_(
@@ -36,12 +36,14 @@ def joined(table: pyarrow.Table, span: Span, times: str) -> pyarrow.Table:
 
 
 def _as_few(waits: pyarrow.Table, span: Span, times: str) -> pyarrow.Table:
-    keys = [_codes(waits[name]) for name in ("cause", "link", "run") if name in waits.column_names]
-    at_us, starved_us = _numbers(waits["at_us"]), _numbers(waits["starved_us"])
+    keys = [_codes(waits[name]) for name in ("cause", "link", "run", "node") if name in waits.column_names]
+    at_us, starved_us = numbers(waits, "at_us"), numpy.clip(numbers(waits, "starved_us"), 0, LARGEST)
     order = numpy.lexsort((at_us, *keys))
-    at_us, starved_us = at_us[order], starved_us[order]
+    at_us, starved_us, count = at_us[order], starved_us[order], numbers(waits, times, 1)[order]
+    # Some may be several already.
+    from_us = at_us - numpy.maximum(starved_us, numbers(waits, "took_us")[order])
     begins = numpy.ones(len(order), bool)
-    begins[1:] = at_us[1:] - starved_us[1:] > at_us[:-1] + NEXT_US
+    begins[1:] = from_us[1:] > at_us[:-1] + NEXT_US
     for key in (*(key[order] for key in keys), *_periods(at_us, span)):
         begins[1:] |= key[1:] != key[:-1]
     first = numpy.flatnonzero(begins)
@@ -49,8 +51,8 @@ def _as_few(waits: pyarrow.Table, span: Span, times: str) -> pyarrow.Table:
     found = waits.take(pyarrow.array(order[last]))
     columns = {
         "starved_us": numpy.add.reduceat(starved_us, first),
-        "took_us": at_us[last] - at_us[first] + starved_us[first],
-        times: last - first + 1,
+        "took_us": at_us[last] - from_us[first],
+        times: numpy.add.reduceat(count, first),
     }
     for name, values in columns.items():
         column = pyarrow.array(values, pyarrow.int64())
@@ -69,8 +71,3 @@ def _codes(column: pyarrow.ChunkedArray) -> Numbers:
     encoded = pyarrow.concat_arrays(plain.chunks).dictionary_encode(null_encoding="encode")
     codes: Numbers = encoded.indices.to_numpy(zero_copy_only=False)
     return codes
-
-
-def _numbers(column: pyarrow.ChunkedArray) -> Numbers:
-    values: Numbers = column.to_numpy()
-    return values

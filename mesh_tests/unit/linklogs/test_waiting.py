@@ -35,6 +35,21 @@ def test_what_goes_on_without_a_gap_is_one_row() -> None:
     assert few(rows) == [(7, "no_taker", 62, 60, 60, 60)]
 
 
+def test_what_is_one_row_already_goes_on_with_others() -> None:
+    rows = [*(wait(second) for second in range(3, 63)), wait(63.05)]
+    half = pyarrow.Table.from_batches([batch_of_rows(rows[:40])])
+    whole = pyarrow.Table.from_batches([batch_of_rows(rows[40:])])
+    one = pyarrow.concat_tables([joined(half, ALL, "times"), whole], promote_options="default")
+    [row] = joined(one, ALL, "times").to_pylist()
+    assert (row["starved_us"], row["took_us"], row["times"]) == (61 * S, round(61.05 * S), 61)
+
+
+def test_rows_of_nodes_stay_apart() -> None:
+    table = pyarrow.Table.from_batches([batch_of_rows([wait(1), wait(2)])])
+    named = table.append_column("node", pyarrow.array(["r1", "r2"]))
+    assert len(joined(named, ALL, "times")) == 2
+
+
 def test_small_gaps_are_no_time_without_credit() -> None:
     assert few([wait(10), wait(11.05), wait(12.1)]) == [(7, "no_taker", 12.1, 3, 3.1, 3)]
 
