@@ -11,6 +11,7 @@ node it meant to reach, so a node that moves to another host needs no new certif
 from __future__ import annotations
 
 import ssl
+import time
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -77,6 +78,22 @@ def peer_identity(connection: ssl.SSLObject | ssl.SSLSocket) -> PeerIdentity | N
     return PeerIdentity(_common_name(certificate), _mesh_identity(certificate))
 
 
+def stale_certificate(connection: ssl.SSLObject | ssl.SSLSocket) -> str | None:
+    """Why the peer's certificate is not valid any more, or None. OpenSSL itself looks in full handshakes only.
+
+    A resumed session brings the peer's certificate back as it was verified when the session began.
+    """
+    certificate = connection.getpeercert()
+    if not certificate:
+        return None
+    now_s = time.time()
+    if "notAfter" in certificate and ssl.cert_time_to_seconds(str(certificate["notAfter"])) < now_s:
+        return f"certificate has expired on {certificate['notAfter']}"
+    if "notBefore" in certificate and ssl.cert_time_to_seconds(str(certificate["notBefore"])) > now_s:
+        return f"certificate is not yet valid, but from {certificate['notBefore']} on"
+    return None
+
+
 def _common_name(certificate: dict[str, Any]) -> str | None:
     for group in certificate.get("subject", ()):
         for key, value in group:
@@ -94,11 +111,17 @@ def _mesh_identity(certificate: dict[str, Any]) -> MeshIdentity | None:
 def listener_context(
     certificate: Path, key: Path, ca: Path | None = None, *, is_required: bool = False
 ) -> ssl.SSLContext:
-    """For clients. With ``ca``, a client may show a certificate that it signed (and must, when ``is_required``)."""
+    """For clients. With ``ca``, a client may show a certificate that it signed (and must, when ``is_required``).
+
+    Where certificates say who a client is, there are no tickets: each login verifies the certificate anew. Sessions of
+    TLS 1.2 can still be resumed by their id; `TlsSession` judges the certificate of those.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load_certificate(context, certificate, key)
     if ca is not None:
         _load_ca(context, ca)
+        context.num_tickets = 0
+        context.options |= ssl.OP_NO_TICKET
         context.verify_mode = ssl.CERT_REQUIRED if is_required else ssl.CERT_OPTIONAL
     return context
 

@@ -11,7 +11,7 @@ import re
 import ssl
 
 from wire.sasl.headers import name_of
-from wire.tls import PeerIdentity, peer_identity
+from wire.tls import PeerIdentity, peer_identity, stale_certificate
 
 _CHUNK_BYTES = 65536
 _ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
@@ -67,11 +67,18 @@ class TlsSession:
     def _handshake(self) -> None:
         try:
             self._tls.do_handshake()
+            self._judge_resumed()
             self.is_ready = True
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:
             raise TlsFault(self._why(error)) from None
+
+    def _judge_resumed(self) -> None:
+        """The certificate of a session that is resumed was verified when the session began, which may be hours ago."""
+        fault = stale_certificate(self._tls) if self._tls.session_reused else None
+        if fault is not None:
+            raise TlsFault(f"certificate not trusted: {fault}")
 
     def _read(self) -> bytes:
         pieces = []
