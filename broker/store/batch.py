@@ -22,13 +22,19 @@ class QueueKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A durable queue, or a durable subscription: then ``address`` is its filter."""
+    """A durable queue, or a durable subscription: then ``address`` is its filter.
+
+    ``owner`` is the user who made it, None when the store does not know; ``used_at_s`` is when a link last came or went
+    (Unix time, rounded down by the broker), 0 when the store does not know.
+    """
 
     queue_id: int
     kind: QueueKind
     address: str
     container_id: str = ""
     link_name: str = ""
+    owner: str | None = None
+    used_at_s: int = 0
 
 
 MessageRow = tuple[int, int, int, int | None, bytes | None]
@@ -49,6 +55,7 @@ class WriteBatch:
     """What is written, and synced, together. Deletes only ever name what an earlier batch wrote."""
 
     queues: list[QueueRow] = field(default_factory=list)
+    """New ones, and those whose row changed: the last row of an id counts."""
     messages: list[MessageRow] = field(default_factory=list)
     entries: list[EntryRow] = field(default_factory=list)
     counts: dict[tuple[int, int], int] = field(default_factory=dict)

@@ -10,16 +10,26 @@ from typing import Any
 from broker.cause import Cause, Reason
 from broker.store.batch import QueueKind, QueueRow
 
-QUEUE_COLUMNS = "queue_id, " + ", ".join(
-    f"CAST({name} AS BLOB)" for name in ("kind", "address", "container_id", "link_name")
+QUEUE_COLUMNS = (
+    "queue_id, "
+    + ", ".join(f"CAST({name} AS BLOB)" for name in ("kind", "address", "container_id", "link_name", "owner"))
+    + ", used_at_s"
 )
 CAUSE_COLUMNS = "queue_id, message_id, CAST(reason AS BLOB), CAST(origin AS BLOB), delivery_count, at_ms"
 
 
 def queue_of(row: tuple[Any, ...]) -> QueueRow:
     """Raises ValueError for what no queue has."""
-    queue_id, kind, *names = row
-    return QueueRow(queue_id, QueueKind(_text(kind)), *map(_text, names))
+    queue_id, kind, address, container_id, link_name, owner, used_at_s = row
+    return QueueRow(
+        queue_id,
+        QueueKind(_text(kind)),
+        _text(address),
+        _text(container_id),
+        _text(link_name),
+        None if owner is None else _text(owner),
+        _number(used_at_s),
+    )
 
 
 def cause_of(row: tuple[Any, ...]) -> Cause:

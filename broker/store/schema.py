@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.store.batch import CauseRow, QueueRow
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 APPLICATION_ID = int.from_bytes(b"AMQm", "big")
 
 QUEUE = """
@@ -13,7 +13,9 @@ CREATE TABLE queue (
     kind         TEXT    NOT NULL,
     address      TEXT    NOT NULL,
     container_id TEXT    NOT NULL,
-    link_name    TEXT    NOT NULL
+    link_name    TEXT    NOT NULL,
+    owner        TEXT,
+    used_at_s    INTEGER NOT NULL DEFAULT 0
 ) STRICT
 """
 MARK = """
@@ -54,15 +56,15 @@ CREATE TABLE holding (
 TABLES = (QUEUE, MARK, CAUSE, SEGMENT, HOLDING)
 TABLES_OF_QUEUES = ("holding", "mark", "cause", "queue")
 
-PUT_QUEUE = "INSERT INTO queue (queue_id, kind, address, container_id, link_name)"
+PUT_QUEUE = "REPLACE INTO queue (queue_id, kind, address, container_id, link_name, owner, used_at_s)"
 PUT_MARK = "REPLACE INTO mark (queue_id, priority, seen_mark)"
 PUT_CAUSE = "REPLACE INTO cause (queue_id, message_id, reason, origin, delivery_count, at_ms)"
 PUT_SEGMENT = "INSERT INTO segment (segment_id, message_index, bodies)"
 PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts, checksum)"
 
 
-def queue_values(row: QueueRow) -> tuple[int, str, str, str, str]:
-    return row.queue_id, row.kind.value, row.address, row.container_id, row.link_name
+def queue_values(row: QueueRow) -> tuple[int, str, str, str, str, str | None, int]:
+    return row.queue_id, row.kind.value, row.address, row.container_id, row.link_name, row.owner, row.used_at_s
 
 
 def cause_values(row: CauseRow) -> tuple[int, int, str, str, int, int]:

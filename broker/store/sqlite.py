@@ -47,7 +47,7 @@ from broker.store.schema import (
 from broker.store.segment_reader import SegmentReader
 from broker.store.segments import Rows, Segments
 from broker.store.statements import Statements
-from broker.store.upgrade import add_sums_of_holdings, marks_by_priority, rows_to_segments
+from broker.store.upgrade import add_owners_of_queues, add_sums_of_holdings, marks_by_priority, rows_to_segments
 
 REQUIRED_SQLITE = (3, 37, 0)
 """STRICT tables. FORMAT.md says which bugs of later ones do not matter here."""
@@ -216,8 +216,9 @@ class SqliteStore:
             if version < 3:
                 self._make(MARK, CAUSE)
                 marks_by_priority(self._writer)
-            if version > 1:
+            if 1 < version < 4:
                 add_sums_of_holdings(self._writer)
+            add_owners_of_queues(self._writer)
             self._writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
             self._passing(Failpoint.UPGRADE_WRITTEN)
 

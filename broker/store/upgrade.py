@@ -39,6 +39,12 @@ def marks_by_priority(writer: sqlite3.Connection) -> None:
     writer.execute("ALTER TABLE queue DROP COLUMN seen_mark")
 
 
+def add_owners_of_queues(writer: sqlite3.Connection) -> None:
+    """From format 4, which did not say whose a queue or subscription was, nor when it was last used."""
+    writer.execute("ALTER TABLE queue ADD COLUMN owner TEXT")
+    writer.execute("ALTER TABLE queue ADD COLUMN used_at_s INTEGER NOT NULL DEFAULT 0")
+
+
 def add_sums_of_holdings(writer: sqlite3.Connection) -> None:
     """From format 3, whose counts and indexes had no checksums: what is there stays without."""
     writer.execute("ALTER TABLE holding ADD COLUMN checksum INTEGER")

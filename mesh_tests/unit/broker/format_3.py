@@ -3,6 +3,8 @@
 import sqlite3
 from pathlib import Path
 
+from mesh_tests.unit.broker.format_4 import as_format_4
+
 BACK_TO_3 = """
 ALTER TABLE holding DROP COLUMN checksum;
 PRAGMA user_version = 3;
@@ -10,6 +12,7 @@ PRAGMA user_version = 3;
 
 
 def as_format_3(directory: Path) -> None:
+    as_format_4(directory)
     database = sqlite3.connect(directory / "store.db")
     for segment_id, index in database.execute("SELECT segment_id, message_index FROM segment").fetchall():
         unsealed = index[:20] + bytes(4) + index[24:]

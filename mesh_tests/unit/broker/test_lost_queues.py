@@ -73,11 +73,11 @@ def test_check_says_which_queues_are_lost_before_and_after_a_start(rig: Rig) -> 
     assert any("queue_damaged_1" in finding for finding in findings_of(rig))
 
 
-QUEUES = 500
+QUEUES = 590
 
 
 def with_many_queues(directory: Path) -> None:
-    """Each with a message, all of those in two segments."""
+    """Each with a message, all of those in three segments."""
     store = SqliteStore(directory)
     store.load()
     ids = range(1, QUEUES + 1)

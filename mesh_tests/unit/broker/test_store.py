@@ -3,6 +3,7 @@ import shutil
 import sqlite3
 import stat
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.format_1 import store_of_format_1
 from mesh_tests.unit.broker.format_2 import as_format_2
 from mesh_tests.unit.broker.format_3 import as_format_3
+from mesh_tests.unit.broker.format_4 import as_format_4
 
 ORDERS = QueueRow(1, QueueKind.QUEUE, "orders")
 
@@ -186,6 +188,20 @@ def test_a_store_of_format_3_goes_on_with_checksums_for_what_is_new(tmp_path: Pa
     assert sums == [False, True]
     assert database.execute("SELECT checksum IS NULL FROM holding").fetchall() == [(1,), (0,)]
     database.close()
+
+
+def test_a_store_of_format_4_has_queues_without_owners(tmp_path: Path) -> None:
+    _with_one_message(tmp_path).close()
+    as_format_4(tmp_path)
+    store = SqliteStore(tmp_path)
+    assert [(row.owner, row.used_at_s) for row in held_by(store.load()).queues] == [(None, 0)]
+    store.commit(WriteBatch(queues=[replace(ORDERS, owner="alice", used_at_s=1_700_000_000)]))
+    store.close()
+    store = SqliteStore(tmp_path)
+    inventory = held_by(store.load())
+    assert inventory.queues == [replace(ORDERS, owner="alice", used_at_s=1_700_000_000)]
+    assert inventory.entries == [(1, 7, 0)]
+    store.close()
 
 
 def test_a_cause_is_there_until_its_message_goes(tmp_path: Path) -> None:

@@ -171,7 +171,10 @@ def sql(*statements: str) -> Callable[[Path], None]:
         (sql("DELETE FROM segment WHERE segment_id = 1"), r"queue 2: segment 1, which it has messages in, is lost"),
         (sql("DELETE FROM segment WHERE segment_id = 257"), r"queue 1: segment 257, which it has .* is lost"),
         (
-            sql("INSERT INTO queue SELECT 9, kind, address, container_id, link_name FROM queue WHERE queue_id = 2"),
+            sql(
+                "INSERT INTO queue SELECT 9, kind, address, container_id, link_name, owner, used_at_s FROM queue "
+                "WHERE queue_id = 2"
+            ),
             r"queue 9: there is another subscription 'news.#' like it",
         ),
         (
@@ -207,7 +210,7 @@ def test_of_very_much_that_is_wrong_the_rest_is_counted(tmp_path: Path) -> None:
     ids = range(1, MOST_FINDINGS + 50)
     store.commit(WriteBatch(messages=[(number, 2, 4, None, b"no") for number in ids], entries=[(1, n, 0) for n in ids]))
     store.close()
-    query(tmp_path, "INSERT INTO queue VALUES (1, 'queue', 'orders', '', '')")
+    query(tmp_path, "INSERT INTO queue VALUES (1, 'queue', 'orders', '', '', NULL, 0)")
     report = check(tmp_path)
     assert len(report.findings) == MOST_FINDINGS
     assert report.findings_left_out == len(ids) - MOST_FINDINGS

@@ -1,0 +1,16 @@
+"""A store as the fourth format had it: queues without owners, and without times of use."""
+
+import sqlite3
+from pathlib import Path
+
+BACK_TO_4 = """
+ALTER TABLE queue DROP COLUMN owner;
+ALTER TABLE queue DROP COLUMN used_at_s;
+PRAGMA user_version = 4;
+"""
+
+
+def as_format_4(directory: Path) -> None:
+    database = sqlite3.connect(directory / "store.db")
+    database.executescript(BACK_TO_4)
+    database.close()
