@@ -35,7 +35,10 @@ class ConfigError(Exception):
     fix: str = ""
     suggestion: str | None = None
     source_line: str = ""
+    """The line at fault as it may be shown, without secrets."""
     caret_width: int = 1
+    caret_col: int = 0
+    """Where the place stands in ``source_line``, if masked secrets before it have moved it; 0: at ``col``."""
     severity: Severity = "error"
 
     def __str__(self) -> str:
@@ -68,7 +71,8 @@ class ConfigError(Exception):
     def _excerpt(self) -> list[str]:
         if not self.line:
             return [f"      | {self.hint}"] if self.hint else []
-        before, after = visible(self.source_line[: self.col - 1]), visible(self.source_line[self.col - 1 :])
+        column = (self.caret_col or self.col) - 1
+        before, after = visible(self.source_line[:column]), visible(self.source_line[column:])
         before = before if len(before) <= SHOWN_BEFORE else CUT + before[len(CUT) - SHOWN_BEFORE :]
         after = after if len(after) <= SHOWN_AFTER else after[: SHOWN_AFTER - len(CUT)] + CUT
         # Tabs stay tabs, so that the caret stands under the same column as the terminal shows above it.

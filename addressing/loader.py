@@ -16,7 +16,8 @@ from addressing.comments import swallowed
 from addressing.declared import Declared
 from addressing.document import Document, parse_document
 from addressing.errors import ConfigError, TopologyErrors
-from addressing.problem import Path, Problem
+from addressing.problem import Path, Problem, Span
+from addressing.redaction import MASK, mask, masked_column, secret_parts, without_quotations
 from addressing.repair import repair
 from addressing.split_topics import check_split_topics
 from addressing.topology import Topology
@@ -140,8 +141,23 @@ def locate(problem: Problem, document: Document, lines: list[str], file: str) ->
     error.severity = problem.severity
     if span and span.line < len(lines):
         error.line, error.col = span.line + 1, span.col + 1
-        error.source_line, error.caret_width = lines[span.line], span.width
+        _quote(error, lines, span)
     return error
+
+
+def _quote(error: ConfigError, lines: list[str], span: Span) -> None:
+    """Show the line of the error, and keep secrets out of the line and of what is said about it."""
+    line, parts = lines[span.line], secret_parts(lines)[span.line]
+    error.source_line, error.caret_width = mask(line, parts), span.width
+    error.caret_col = masked_column(span.col, parts) + 1
+    if any(start <= span.col < stop for start, stop in parts):
+        error.caret_width = len(MASK)
+    secrets = [line[start:stop] for start, stop in parts]
+    error.message, error.hint, error.fix = (
+        without_quotations(text, secrets) for text in (error.message, error.hint, error.fix)
+    )
+    if error.suggestion is not None:
+        error.suggestion = without_quotations(error.suggestion, secrets)
 
 
 def _file_error(path: pathlib.Path, code: str, message: str, *, hint: str = "", fix: str = "") -> TopologyErrors:
@@ -151,11 +167,11 @@ def _file_error(path: pathlib.Path, code: str, message: str, *, hint: str = "", 
 def _encoding_error(file: pathlib.Path, content: bytes, error: UnicodeDecodeError) -> ConfigError:
     before = content[: error.start]
     line_start = before.rfind(b"\n") + 1
-    line = content[line_start:].split(b"\n", 1)[0].decode("utf-8", "replace")
     col = len(content[line_start : error.start].decode("utf-8", "replace")) + 1
     message = f"the byte 0x{content[error.start]:02x} is not UTF-8"
     place = ConfigError(str(file), before.count(b"\n") + 1, col, "AM003", message, fix=CODES["AM003"].fix)
-    place.source_line = line.rstrip("\r")
+    lines = content.decode("utf-8", "replace").split("\n")
+    _quote(place, [text.rstrip("\r") for text in lines], Span(place.line - 1, col - 1, 1))
     return place
 
 

@@ -154,6 +154,10 @@ def report_failure(failed: CommandFailed, *, as_json: bool) -> int:
 
 
 def report_usage(wrong: click.ClickException, *, as_json: bool) -> int:
+    from addressing.redaction import redact
+
+    # The message repeats arguments, among which are URLs with a password.
+    wrong.message = redact(wrong.message)
     if as_json:
         echo_error({"message": wrong.format_message(), "exit_code": int(ExitCode.USAGE)})
     else:

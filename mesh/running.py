@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from addressing.redaction import redact
 from addressing.topology import Topology
 from mesh.pid_file import PidFile
 from mesh.workdir import SUPERVISOR, WRITER, WorkDir
@@ -138,8 +139,13 @@ def other_meshes(topology: Topology) -> list[str]:
 
 
 def topology_changes(workdir: WorkDir, topology_file: Path) -> list[str]:
-    """Lines that differ between the topology that runs and the file as it is now."""
+    """Lines that differ between the topology that runs and the file as it is now, with a mask for each secret."""
     running = workdir.running_topology.read_text().splitlines()
     now = topology_file.read_text().splitlines()
-    changes = difflib.unified_diff(running, now, lineterm="", n=0)
-    return [line for line in changes if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+    shown_running, shown_now = redact("\n".join(running)).split("\n"), redact("\n".join(now)).split("\n")
+    changes: list[str] = []
+    for kind, i, j, k, n in difflib.SequenceMatcher(None, running, now, autojunk=False).get_opcodes():
+        if kind != "equal":
+            changes += [f"-{line}" for line in shown_running[i:j]]
+            changes += [f"+{line}" for line in shown_now[k:n]]
+    return changes

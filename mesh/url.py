@@ -42,7 +42,13 @@ def parse_url(text: str, *, needs_address: bool = True) -> AmqpUrl:
         raise ValueError(f"{_masked(authority)!r} has no address: expected //host/address")
     login, _, where = authority.rpartition("@")
     user, colon, password = login.partition(":")
-    host, port = _split_port(where)
+    try:
+        host, port = _split_port(where)
+    except ValueError:
+        if "@" not in address:
+            raise
+        # A password with a '/' ends the host there: the first half of the password must not be shown as a port.
+        raise ValueError("an '@' stands behind the '/' that ends the host: write a '/' in a password as %2F") from None
     return AmqpUrl(
         _unquote(address, "address"),
         scheme,

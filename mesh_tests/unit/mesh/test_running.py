@@ -11,7 +11,7 @@ import pytest
 
 from addressing.loader import load_topology
 from mesh.pid_file import PidFile
-from mesh.running import change_note, other_meshes, started_from
+from mesh.running import change_note, other_meshes, started_from, topology_changes
 from mesh.workdir import SUPERVISOR, WorkDir
 
 TEXT = "mesh: m\nrouters: {r1: }\n"
@@ -51,6 +51,18 @@ def test_a_file_that_was_changed_after_up_is_told_of(file: Path) -> None:
         "warning: the m that runs was started from another version of amqpmesh.yml (1 line): "
         "`amqpmesh up` shows the difference, `down` and `up` apply it"
     )
+
+
+def test_a_changed_password_is_a_change_that_does_not_show_the_password(file: Path, workdir: WorkDir) -> None:
+    users = 'users: {{a: {{password: "SCRAM-SHA-256$15000:{0}$a:b"}}}}\nbrokers: {{b: {{url: "amqp://u:{0}@h"}}}}\n'
+    workdir.running_topology.write_text(TEXT + users.format("old"))
+    file.write_text(TEXT + users.format("new"))
+    assert topology_changes(workdir, file) == [
+        "-users: {a: {password: ***}}",
+        '-brokers: {b: {url: "amqp://u:***@h"}}',
+        "+users: {a: {password: ***}}",
+        '+brokers: {b: {url: "amqp://u:***@h"}}',
+    ]
 
 
 def test_a_mesh_that_does_not_run_has_no_other_version(file: Path, supervisor: PidFile) -> None:

@@ -61,3 +61,16 @@ def test_a_password_is_never_shown() -> None:
     with pytest.raises(ValueError, match="no address") as refused:
         parse_url("amqp://u:secret@h")
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["amqp://u:sec/ret@h/a", "amqp://u:5/ret@h:x/a", "amqp://u:sec/ret@h:1/a@b"])
+def test_a_password_with_a_slash_is_not_taken_for_a_port_that_is_shown(text: str) -> None:
+    try:
+        parse_url(text)
+    except ValueError as error:
+        assert "%2F" in str(error)
+        assert "sec" not in str(error)
+
+
+def test_an_address_may_have_an_at_sign() -> None:
+    assert parse_url("amqp://h:1/a@b") == AmqpUrl("a@b", "amqp", "h", 1)

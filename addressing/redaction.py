@@ -1,0 +1,92 @@
+"""Hides passwords in text that a person wrote, before the text goes to a terminal, a log or a report.
+
+The text may be broken: an excerpt is shown because a file is wrong, and half a change is shown as a difference. So
+secrets are found by how they look in a line, not by what a parser makes of the file:
+
+    password: ...           the value of a key with such a name, over several lines, too, and in a comment
+    amqp://user:...@host    the password in a URL
+    SCRAM-SHA-256$...       a salted password, wherever it stands
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+MASK = "***"
+Part = tuple[int, int]
+"""Where a secret begins in its line, and where it ends."""
+
+_NAME = r"""["']?[\w.-]*(?:pas+w|pas+phrase|pwd|secret|token|credential)[\w.-]*["']?"""
+_BLOCK = re.compile(rf"(?P<indent>[\s#-]*){_NAME}\s*[:=]\s*(?P<value>.*?)\s*$", re.IGNORECASE)
+_FLOW = re.compile(rf"""{_NAME}\s*[:=]\s*(?P<value>"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|[^\s,}}\]][^,}}\]]*)""", re.IGNORECASE)
+_URL = re.compile(r"""(?<![^\s"'\[{(,=])(?:[a-z0-9+.-]*:?//)?[^\s:"'@/]*:(?P<value>[^\s"']+)@""", re.IGNORECASE)
+_SALTED = re.compile(r"""(?P<value>SCRAM-SHA-\d+\$[^\s"',}\]]+)""", re.IGNORECASE)
+
+
+def redact(text: str) -> str:
+    """Return ``text`` with a mask in place of each secret."""
+    lines = text.split("\n")
+    return "\n".join(mask(line, parts) for line, parts in zip(lines, secret_parts(lines), strict=True))
+
+
+def secret_parts(lines: Sequence[str]) -> list[list[Part]]:
+    """Return for each line where its secrets stand, in order, without overlap."""
+    found: list[list[Part]] = []
+    indent: int | None = None
+    for line in lines:
+        content = len(line) - len(line.lstrip())
+        # What is indented more than a key with a secret belongs to the value of that key.
+        if indent is not None and line.strip() and content <= indent:
+            indent = None
+        if indent is not None:
+            found.append([(content, len(line))] if line.strip() else [])
+            continue
+        block = _BLOCK.match(line)
+        if block:
+            indent = len(block["indent"])
+        found.append(_joined([*([block.span("value")] if block else []), *_inline(line)]))
+    return found
+
+
+def mask(line: str, parts: Sequence[Part]) -> str:
+    shown, end = "", 0
+    for start, stop in parts:
+        shown += line[end:start] + MASK
+        end = stop
+    return shown + line[end:]
+
+
+def masked_column(column: int, parts: Sequence[Part]) -> int:
+    """Return where the character at ``column`` stands in the masked line; inside a secret, where its mask begins."""
+    moved = 0
+    for start, stop in parts:
+        if column < start:
+            break
+        if column < stop:
+            return start + moved
+        moved += len(MASK) - (stop - start)
+    return column + moved
+
+
+def without_quotations(message: str, secrets: Sequence[str]) -> str:
+    """Mask each of ``secrets``, and each word of theirs, where ``message`` repeats the text it complains about."""
+    words = {word for secret in secrets for word in (secret, *secret.split()) if word}
+    words |= {word.strip("\"'*&!|> ") for word in words} - {""}
+    for word in sorted(words, key=len, reverse=True):
+        message = re.sub(rf"""(?<=["'`]){re.escape(word)}(?=["'`])|(?<=got ){re.escape(word)}\b""", MASK, message)
+    return message
+
+
+def _inline(line: str) -> list[Part]:
+    return [found.span("value") for form in (_FLOW, _URL, _SALTED) for found in form.finditer(line)]
+
+
+def _joined(parts: Sequence[Part]) -> list[Part]:
+    joined: list[Part] = []
+    for start, stop in sorted(part for part in parts if part[0] < part[1]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
+        else:
+            joined.append((start, stop))
+    return joined
