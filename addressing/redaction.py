@@ -19,8 +19,9 @@ Part = tuple[int, int]
 
 _NAME = r"""["']?[\w.-]*(?:pas+w|pas+phrase|pwd|secret|token|credential)[\w.-]*["']?"""
 _BLOCK = re.compile(rf"(?P<indent>[\s#-]*){_NAME}\s*[:=]\s*(?P<value>.*?)\s*$", re.IGNORECASE)
-_FLOW = re.compile(rf"""{_NAME}\s*[:=]\s*(?P<value>"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|[^\s,}}\]][^,}}\]]*)""", re.IGNORECASE)
-_URL = re.compile(r"""(?<![^\s"'\[{(,=])(?:[a-z0-9+.-]*:?//)?[^\s:"'@/]*:(?P<value>[^\s"']+)@""", re.IGNORECASE)
+_QUOTED = r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?)"""
+_FLOW = re.compile(rf"{_NAME}\s*[:=]\s*(?P<value>{_QUOTED}|[^\s,}}\]][^,}}\]]*)", re.IGNORECASE)
+_URL = re.compile(r"""(?<![^\s"'\[{(,=])(?:[a-z0-9+.-]*:?//)?[^\s:"'@/]*:(?!//)(?P<value>[^\s"']+)@""", re.IGNORECASE)
 _SALTED = re.compile(r"""(?P<value>SCRAM-SHA-\d+\$[^\s"',}\]]+)""", re.IGNORECASE)
 
 
@@ -28,6 +29,11 @@ def redact(text: str) -> str:
     """Return ``text`` with a mask in place of each secret."""
     lines = text.split("\n")
     return "\n".join(mask(line, parts) for line, parts in zip(lines, secret_parts(lines), strict=True))
+
+
+def redact_urls(text: str) -> str:
+    """Return ``text``, such as a command line, with a mask in place of each password of a URL."""
+    return mask(text, _joined([found.span("value") for found in _URL.finditer(text)]))
 
 
 def secret_parts(lines: Sequence[str]) -> list[list[Part]]:

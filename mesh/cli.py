@@ -6,6 +6,7 @@ Nothing heavy is imported here: `amqpmesh --help` must answer at once.
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import os
 import sys
@@ -154,14 +155,15 @@ def report_failure(failed: CommandFailed, *, as_json: bool) -> int:
 
 
 def report_usage(wrong: click.ClickException, *, as_json: bool) -> int:
-    from addressing.redaction import redact
+    from addressing.redaction import redact_urls
 
-    # The message repeats arguments, among which are URLs with a password.
-    wrong.message = redact(wrong.message)
     if as_json:
-        echo_error({"message": wrong.format_message(), "exit_code": int(ExitCode.USAGE)})
+        echo_error({"message": redact_urls(wrong.format_message()), "exit_code": int(ExitCode.USAGE)})
     else:
-        wrong.show()
+        # The message repeats arguments, among which may be a URL with a password.
+        shown = io.StringIO()
+        wrong.show(shown)
+        click.echo(redact_urls(shown.getvalue()), nl=False, err=True)
     return ExitCode.USAGE
 
 

@@ -97,6 +97,9 @@ class NodeRun:
             loop.add_signal_handler(number, self._on_asked_to_stop)
         try:
             await self._run_node()
+        except CommandFailed as failed:
+            log.emit(NodeFailed(failed.message))
+            raise
         except (BindError, TlsSetupError, OSError) as error:
             log.emit(NodeFailed(str(error)))
             raise CommandFailed(f"{self._name}: {error}") from None

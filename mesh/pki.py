@@ -6,7 +6,9 @@ from pathlib import Path
 
 from addressing.topology import Topology
 from mesh.certs import Certificate, CertsError, NodeRequest, ensure_operator, ensure_pki
+from mesh.certs.stored import key_path_of
 from mesh.failure import CommandFailed
+from mesh.running import option_for
 from mesh.workdir import WorkDir
 from wire.node_files import NodeCertificate
 from wire.tls import Role
@@ -42,14 +44,19 @@ def make_pki(topology: Topology) -> list[Certificate]:
 def node_certificate(topology: Topology, name: str) -> NodeCertificate | None:
     """That of node ``name``; None between nodes that talk in plain text.
 
-    A machine that only runs some nodes has their certificates and the CA's, but not its key: nothing is made there.
+    A node never makes an authority: on a machine to which the certificates were not copied, no other node would trust
+    that authority. Where the authority's key is, a node may make a certificate for itself. Raises CommandFailed.
     """
     if not topology.node_tls:
         return None
-    role = Role.ROUTER if name in topology.routers else Role.BROKER
-    return _existing(topology, role, name) or next(
-        made.files for made in make_pki(topology) if made.identity is not None and made.name == name
-    )
+    files = _files(topology, name)
+    missing = [path for path in (files.ca, files.certificate, files.key) if not path.exists()]
+    if not missing:
+        return files
+    if not (files.ca.exists() and key_path_of(files.ca).exists()):
+        raise _not_copied(topology, name, missing)
+    made = make_pki(topology)
+    return next(one.files for one in made if one.identity is not None and one.name == name)
 
 
 def operator_certificate(topology: Topology) -> NodeCertificate:
@@ -60,7 +67,17 @@ def operator_certificate(topology: Topology) -> NodeCertificate:
         raise CommandFailed(str(error)) from None
 
 
-def _existing(topology: Topology, role: Role, name: str) -> NodeCertificate | None:
+def _files(topology: Topology, name: str) -> NodeCertificate:
+    role = Role.ROUTER if name in topology.routers else Role.BROKER
     folder: Path = WorkDir(topology.work_dir).pki
-    files = NodeCertificate(folder / role / f"{name}.pem", folder / role / f"{name}-key.pem", folder / CA_FILE)
-    return files if files.certificate.exists() and files.key.exists() and files.ca.exists() else None
+    certificate = folder / role / f"{name}.pem"
+    return NodeCertificate(certificate, key_path_of(certificate), folder / CA_FILE)
+
+
+def _not_copied(topology: Topology, name: str, missing: list[Path]) -> CommandFailed:
+    option = option_for(topology.file)
+    return CommandFailed(
+        f"{name} has no certificate here: missing are {', '.join(map(str, missing))}",
+        fix=f"copy them from the machine that keeps the authority of mesh {topology.mesh}: `amqpmesh certs make` there "
+        f"makes those that it lacks. If this is that machine: `amqpmesh certs make{option}`, or `amqpmesh up{option}`.",
+    )

@@ -1,12 +1,15 @@
 """What certificates does a mesh need now, and which must be made or renewed?
 
+An authority is made once, on one machine, where nothing of the mesh is yet. A machine that has some files of a mesh,
+but not the authority's key, makes and replaces nothing: a second authority would part the mesh in two.
+
 Every function here may run in several processes at once: whoever comes second finds the work done.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,10 +17,21 @@ from urllib.parse import unquote
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from mesh.certs.authority import KeyPair, check_name, host_name, make_authority, make_leaf, mesh_uri
 from mesh.certs.errors import CertsError
-from mesh.certs.stored import Certificate, alternative_names, describe, load, locked, save
+from mesh.certs.stored import (
+    Certificate,
+    alternative_names,
+    describe,
+    key_path_of,
+    load,
+    load_certificate,
+    load_key,
+    locked,
+    save,
+)
 from wire.tls import MeshIdentity, Role
 
 CA_FILE = "ca.pem"
@@ -37,6 +51,31 @@ class NodeRequest:
     name: str
     role: Role
     hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Authority:
+    """The CA as this machine has it: ``key`` is None where only its certificate was copied to."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey | None
+    path: Path
+
+    @property
+    def mesh(self) -> str:
+        """The URI of the mesh whose CA this is."""
+        uris = alternative_names(self.certificate).get_values_for_type(x509.UniformResourceIdentifier)
+        return uris[0] if uris else ""
+
+    def signing(self, name: str) -> KeyPair:
+        """To sign the certificate of ``name``; raises CertsError where the key is elsewhere."""
+        if self.key is None:
+            raise CertsError(
+                f"the certificate of {name!r} cannot be made here: the key of the mesh CA is missing, or does not fit "
+                f"the CA's certificate ({key_path_of(self.path)}). Run `amqpmesh certs make` (for a node), or `certs "
+                "issue`, on the machine that keeps the key, and copy the two files of the certificate"
+            )
+        return KeyPair(self.key, self.certificate)
 
 
 def ensure_pki(
@@ -84,37 +123,53 @@ def renew(folder: Path, name: str | None = None, *, now: datetime | None = None)
 def list_certificates(folder: Path) -> list[Certificate]:
     """The CA first, then by role and name; empty before the first ``ensure_pki``. Raises CertsError."""
     ca_path = folder / CA_FILE
-    paths = [ca_path, *(path for role in Role for path in sorted((folder / role).glob("*.pem")))]
+    authority = _load_authority(folder)
+    leaves = [path for path in _leaves(folder) if not path.name.endswith("-key.pem")]
     return [
-        describe(path, ca_path, pair.certificate)
-        for path in paths
-        if not path.name.endswith("-key.pem") and (pair := load(path)) is not None
+        *([describe(ca_path, ca_path, authority.certificate)] if authority is not None else []),
+        *(describe(path, ca_path, pair.certificate) for path in leaves if (pair := load(path)) is not None),
     ]
 
 
-def _ensure_authority(folder: Path, mesh: str, now: datetime) -> KeyPair:
+def _ensure_authority(folder: Path, mesh: str, now: datetime) -> _Authority:
+    """The CA of ``mesh``: made where nothing of a mesh is yet, renewed where its key is."""
     path = folder / CA_FILE
-    authority = load(path)
-    if authority is not None and _mesh_of(authority) != mesh_uri(mesh):
+    authority = _load_authority(folder)
+    if authority is not None and authority.mesh != mesh_uri(mesh):
         raise CertsError(f"{path} is the CA of another mesh than {mesh!r}")
-    if authority is not None and authority.certificate.not_valid_after_utc - now > RENEW_CA_BEFORE:
+    if authority is not None and (
+        authority.key is None or authority.certificate.not_valid_after_utc - now > RENEW_CA_BEFORE
+    ):
         return authority
-    authority = make_authority(mesh, now, authority.key if authority is not None else None)
-    save(path, authority)
-    return authority
+    key = authority.key if authority is not None else load_key(key_path_of(path))
+    if key is None and (stray := next(_leaves(folder), None)) is not None:
+        raise CertsError(
+            f"{path} is missing, although {stray} is there: copy ca.pem from the machine that keeps the authority of "
+            f"mesh {mesh}. To begin with a new authority, remove {folder}"
+        )
+    made = make_authority(mesh, now, key)
+    save(path, made)
+    return _Authority(made.certificate, made.key, path)
 
 
-def _authority(folder: Path) -> tuple[KeyPair, str]:
+def _authority(folder: Path) -> tuple[_Authority, str]:
     """The CA that is there, and the name of its mesh."""
-    authority = load(folder / CA_FILE)
+    authority = _load_authority(folder)
     if authority is None:
         raise CertsError(f"there is no mesh CA in {folder} yet: `amqpmesh certs make` makes it")
-    return authority, _unquote_mesh(_mesh_of(authority))
+    return authority, _unquote_mesh(authority.mesh)
 
 
-def _mesh_of(authority: KeyPair) -> str:
-    uris = alternative_names(authority.certificate).get_values_for_type(x509.UniformResourceIdentifier)
-    return uris[0] if uris else ""
+def _load_authority(folder: Path) -> _Authority | None:
+    path = folder / CA_FILE
+    if (pair := load(path)) is not None:
+        return _Authority(pair.certificate, pair.key, path)
+    certificate = load_certificate(path)
+    return _Authority(certificate, None, path) if certificate is not None else None
+
+
+def _leaves(folder: Path) -> Iterator[Path]:
+    return (path for role in Role for path in sorted((folder / role).glob("*.pem")))
 
 
 def _unquote_mesh(uri: str) -> str:
@@ -130,7 +185,7 @@ def _issue(folder: Path, role: Role, name: str, now: datetime | None) -> Certifi
 
 
 def _ensure(
-    folder: Path, authority: KeyPair, identity: MeshIdentity, hosts: Sequence[str], now: datetime
+    folder: Path, authority: _Authority, identity: MeshIdentity, hosts: Sequence[str], now: datetime
 ) -> Certificate:
     wanted = [host for host in hosts if host not in _EVERYWHERE]
     path = _path(folder, identity.role, identity.name)
@@ -144,7 +199,7 @@ def _ensure(
     return _make(folder, authority, identity, wanted, now)
 
 
-def _is_good(pair: KeyPair, authority: KeyPair, hosts: Sequence[str], now: datetime) -> bool:
+def _is_good(pair: KeyPair, authority: _Authority, hosts: Sequence[str], now: datetime) -> bool:
     if pair.certificate.not_valid_after_utc - now <= RENEW_BEFORE:
         return False
     try:
@@ -155,9 +210,11 @@ def _is_good(pair: KeyPair, authority: KeyPair, hosts: Sequence[str], now: datet
     return named.issuperset(host_name(host) for host in hosts)
 
 
-def _make(folder: Path, authority: KeyPair, identity: MeshIdentity, hosts: Sequence[str], now: datetime) -> Certificate:
+def _make(
+    folder: Path, authority: _Authority, identity: MeshIdentity, hosts: Sequence[str], now: datetime
+) -> Certificate:
     path = _path(folder, identity.role, identity.name)
-    pair = make_leaf(authority, identity, list(dict.fromkeys(hosts)), now)
+    pair = make_leaf(authority.signing(identity.name), identity, list(dict.fromkeys(hosts)), now)
     save(path, pair)
     return describe(path, folder / CA_FILE, pair.certificate)
 

@@ -93,19 +93,42 @@ def save(path: Path, pair: KeyPair) -> None:
 
 def load(path: Path) -> KeyPair | None:
     """None when there is none, or when certificate and key do not belong together. Raises CertsError for damage."""
-    key_path = key_path_of(path)
+    certificate, key = load_certificate(path), load_key(key_path_of(path))
+    if certificate is None or key is None or key.public_key() != certificate.public_key():
+        return None
+    return KeyPair(key, certificate)
+
+
+def load_certificate(path: Path) -> x509.Certificate | None:
+    """None when there is none. Raises CertsError for damage."""
+    content = _read(path)
     try:
-        certificate = x509.load_pem_x509_certificate(path.read_bytes())
-        key = serialization.load_pem_private_key(key_path.read_bytes(), None)
+        return x509.load_pem_x509_certificate(content) if content is not None else None
+    except ValueError:
+        raise _damaged(path, key_path_of(path)) from None
+
+
+def load_key(path: Path) -> ec.EllipticCurvePrivateKey | None:
+    """None when there is none, or one of another kind than those of a mesh. Raises CertsError for damage."""
+    content = _read(path)
+    try:
+        key = serialization.load_pem_private_key(content, None) if content is not None else None
+    except (ValueError, TypeError):
+        raise _damaged(path.with_name(path.name.replace(_KEY_SUFFIX, ".pem")), path) from None
+    return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise CertsError(f"cannot read {error.filename}: {error.strerror}") from None
-    except (ValueError, TypeError):
-        raise CertsError(f"{path} or {key_path} is damaged: remove both to have new ones made") from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-        return None
-    return KeyPair(key, certificate)
+
+
+def _damaged(path: Path, key_path: Path) -> CertsError:
+    return CertsError(f"{path} or {key_path} is damaged: remove both to have new ones made")
 
 
 def describe(path: Path, ca_path: Path, certificate: x509.Certificate) -> Certificate:

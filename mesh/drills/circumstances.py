@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from addressing.redaction import redact
+from addressing.redaction import redact_urls
 from addressing.topology import Topology
 from mesh.drills.judgement import Circumstances
 from mesh.drills.rehearsed import Rehearsed
@@ -29,7 +29,7 @@ def circumstances(drill: str, digest: str, rehearsed: Rehearsed, took_s: float) 
         seed=rehearsed.seed,
         started_at=datetime.fromtimestamp(rehearsed.record.wall_began_at, UTC).isoformat(timespec="seconds"),
         took_s=round(took_s, 1),
-        command=redact(shlex.join(["amqpmesh", *sys.argv[1:]])),
+        command=redact_urls(shlex.join(["amqpmesh", *sys.argv[1:]])),
         host=f"{platform.system()} {platform.release()}, {os.cpu_count()} cores",
         versions={
             "amqpmesh": read_version(),

@@ -1,8 +1,10 @@
 """One node by itself: what its service manager hears, what its clients' links become when it stops, its event loop."""
 
 import os
+import shutil
 import signal
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,7 @@ def start_alone(folder: Path, environment: dict[str, str]) -> tuple[Program, int
     port = free_port()
     router = f"{{port: {free_port()}, listeners: [{port}]}}"
     (folder / "amqpmesh.yml").write_text(f"mesh: alone\nrouters: {{r1: {router}}}\n")
+    subprocess.run([AMQPMESH, "certs", "make"], cwd=folder, check=True, capture_output=True)
     node = Program("r1", [AMQPMESH, "node", "r1"], folder, environment)
     node.wait_for('"event": "node_started"', COMMAND_S)
     return node, port
@@ -77,6 +80,29 @@ def test_systemd_hears_of_the_stop_while_clients_are_still_being_closed(mesh: Ru
             node.wait_success(COMMAND_S)
         finally:
             node.stop()
+
+
+@pytest.mark.parametrize("lost", [".", "ca.pem", "router", "router/r1.pem", "router/r1-key.pem"])
+def test_a_node_whose_certificates_were_not_copied_does_not_start_and_names_them(tmp_path: Path, lost: str) -> None:
+    (tmp_path / "amqpmesh.yml").write_text(f"mesh: alone\nrouters: {{r1: {{listeners: [{free_port()}]}}}}\n")
+    pki = tmp_path / ".amqpmesh" / "alone" / "pki"
+    subprocess.run([AMQPMESH, "certs", "make"], cwd=tmp_path, check=True, capture_output=True)
+    (pki / "ca-key.pem").unlink()
+    if (pki / lost).is_dir():
+        shutil.rmtree(pki / lost)
+    else:
+        (pki / lost).unlink()
+    there = sorted(pki.rglob("*"))
+    command = [AMQPMESH, "node", "r1"]
+    node = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=COMMAND_S, check=False)
+    assert node.returncode == 1
+    wanted = [pki / "ca.pem", pki / "router" / "r1.pem", pki / "router" / "r1-key.pem"]
+    missing = ", ".join(str(path) for path in wanted if not path.exists())
+    assert f"r1 has no certificate here: missing are {missing}\n" in node.stderr
+    assert "amqpmesh certs make" in node.stderr
+    assert '"event": "node_failed"' in node.stderr
+    assert "Traceback" not in node.stderr
+    assert sorted(pki.rglob("*")) == there
 
 
 def test_a_node_runs_without_uvloop(tmp_path: Path) -> None:

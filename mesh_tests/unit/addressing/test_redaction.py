@@ -27,7 +27,10 @@ BROKEN = "sw0rd/fish+x"
         ("  url: amqp://bob:hunter2@broker:5672", "  url: amqp://bob:***@broker:5672"),
         ("  url: amqp://bob:a/b@c@broker", "  url: amqp://bob:***@broker"),
         ("{b: {url: 'amqps://bob:hunter2@broker'}}", "{b: {url: 'amqps://bob:***@broker'}}"),
-        ("    password: >-\n      hunter2\n      hunter3\n    send: a", "    password: ***\n      ***\n      ***\n    send: a"),
+        (
+            "    password: >-\n      hunter2\n      hunter3\n    send: a",
+            "    password: ***\n      ***\n      ***\n    send: a",
+        ),
         ("    password:\n      hunter2\nbrokers:", "    password:\n      ***\nbrokers:"),
         ("    url: amqp://broker:5672", "    url: amqp://broker:5672"),
         ("  orders/#: queue  # for bob@example.org: all", "  orders/#: queue  # for bob@example.org: all"),

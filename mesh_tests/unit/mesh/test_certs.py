@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import shutil
 import ssl
 import stat
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -102,11 +104,49 @@ def test_a_key_that_does_not_fit_its_certificate_is_made_again(tmp_path: Path) -
 
 
 def test_a_certificate_of_another_ca_is_made_again(tmp_path: Path) -> None:
-    (old,) = ensure_pki(tmp_path, "m", [R1], now=NOW)
-    for path in (tmp_path / "ca.pem", tmp_path / "ca-key.pem"):
-        path.unlink()
-    (new,) = ensure_pki(tmp_path, "m", [R1], now=NOW)
+    (old,) = ensure_pki(tmp_path / "one", "m", [R1], now=NOW)
+    ensure_pki(tmp_path / "other", "m", [], now=NOW)
+    for name in ("ca.pem", "ca-key.pem"):
+        shutil.copy(tmp_path / "other" / name, tmp_path / "one" / name)
+    (new,) = ensure_pki(tmp_path / "one", "m", [R1], now=NOW)
     assert new.fingerprint != old.fingerprint
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*.pem")}
+
+
+ALL = ("ca.pem", "ca-key.pem", "router/r1.pem", "router/r1-key.pem", "operator/operator.pem")
+
+
+@pytest.mark.parametrize("copied", [some for n in range(1, len(ALL) + 1) for some in combinations(ALL, n)])
+def test_no_set_of_copied_files_ever_leads_to_another_authority(tmp_path: Path, copied: tuple[str, ...]) -> None:
+    """Whatever was copied, and forgotten: what is made is of the authority that was there, or nothing is."""
+    home, away = tmp_path / "home", tmp_path / "away"
+    ensure_pki(home, "m", [R1], now=NOW)
+    ensure_operator(home, now=NOW)
+    authority = x509.load_pem_x509_certificate((home / "ca.pem").read_bytes())
+    for name in copied:
+        (away / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(home / name, away / name)
+    before = contents(away)
+    is_enough = "ca-key.pem" in copied or {"ca.pem", "router/r1.pem", "router/r1-key.pem"} <= set(copied)
+    if not is_enough:
+        with pytest.raises(CertsError, match=r"ca-key\.pem|ca\.pem is missing"):
+            ensure_pki(away, "m", [R1], now=NOW)
+        assert contents(away) == before
+    else:
+        (made,) = ensure_pki(away, "m", [R1], now=NOW)
+        x509.load_pem_x509_certificate(made.path.read_bytes()).verify_directly_issued_by(authority)
+
+
+def test_a_machine_without_the_key_of_the_authority_goes_on_with_what_it_has(tmp_path: Path) -> None:
+    (made,) = ensure_pki(tmp_path, "m", [R1], now=NOW)
+    (tmp_path / "ca-key.pem").unlink()
+    assert ensure_pki(tmp_path, "m", [R1], now=NOW) == [made]
+    assert [one.role for one in list_certificates(tmp_path)] == ["ca", "router"]
+    with pytest.raises(CertsError, match=r"certificate of 'b1' cannot be made here.*ca-key\.pem"):
+        ensure_pki(tmp_path, "m", [R1, B1], now=NOW)
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

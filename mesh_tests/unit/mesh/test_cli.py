@@ -464,3 +464,11 @@ def test_what_the_environment_names_does_not_go_before_the_topology_of_a_drill(t
     assert "its-own.yml" in result.output
     result = run("drill", str(drill), "-o", str(tmp_path / "o"), "-t", str(tmp_path / "other.yml"))
     assert "other.yml" in result.output
+
+
+def test_a_usage_error_does_not_repeat_the_password_of_a_url() -> None:
+    for options in ([], ["--json"]):
+        result = run("send", "orders", "-m", "x", "amqp://alice:hunter2@h/orders", *options)
+        assert result.exit_code == ExitCode.USAGE
+        assert "amqp://alice:***@h/orders" in result.output
+        assert "hunter2" not in result.output

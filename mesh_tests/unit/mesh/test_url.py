@@ -63,13 +63,11 @@ def test_a_password_is_never_shown() -> None:
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["amqp://u:sec/ret@h/a", "amqp://u:5/ret@h:x/a", "amqp://u:sec/ret@h:1/a@b"])
-def test_a_password_with_a_slash_is_not_taken_for_a_port_that_is_shown(text: str) -> None:
-    try:
+@pytest.mark.parametrize("text", ["amqp://u:sec/ret@h/a", "amqp://u:0/ret@h:x/a", "amqp://u:sec/ret@h:1/a@b"])
+def test_half_a_password_is_not_shown_as_a_port(text: str) -> None:
+    with pytest.raises(ValueError, match=r"a '/' in a password as %2F$") as failed:
         parse_url(text)
-    except ValueError as error:
-        assert "%2F" in str(error)
-        assert "sec" not in str(error)
+    assert "sec" not in str(failed.value)
 
 
 def test_an_address_may_have_an_at_sign() -> None:
