@@ -291,7 +291,8 @@ cdef class Sending(Taker):
             size_bytes = min(<size_t>READ_AHEAD_BYTES, message.size_bytes - parcel.fetched_bytes)
         fetch = _Body.__new__(_Body)
         fetch.sending, fetch.parcel = self, parcel
-        fetch.wanted = BodyRange(message.message_id, message.is_large, parcel.fetched_bytes, size_bytes)
+        fetch.wanted = BodyRange(message.message_id, message.is_large, parcel.fetched_bytes, size_bytes,
+                                 self.consumer_id)
         # Not to be deleted while it is read, though the entry may be archived meanwhile.
         message.references += 1
         return self.shelf.fetch(fetch)

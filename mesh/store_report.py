@@ -62,6 +62,7 @@ def report_map(report: CheckReport) -> dict[str, Any]:
         "size_bytes": report.size_bytes,
         "segments": report.segments,
         "unneeded_bytes": report.unneeded_bytes,
+        "unchecked": report.unchecked,
         "leftovers": report.leftovers,
         "queues": [_queue_map(totals) for totals in report.queues.values()],
     }
@@ -126,6 +127,11 @@ def _summary(report: CheckReport) -> str:
     said = [f"{report.messages:,} messages of {report.size_bytes:,} bytes in {report.segments:,} segments"]
     if report.unneeded_bytes:
         said.append(f"{report.unneeded_bytes:,} bytes that nobody needs (`amqpmesh store compact`)")
+    if report.unchecked:
+        said.append(
+            f"{report.unchecked:,} bodies above 64 KiB have no checksum, since an older amqpmesh stored them: "
+            "only their size was looked at"
+        )
     if report.leftovers:
         said.append(f"{report.leftovers:,} leftovers that the next start clears away")
     if any(totals.is_mark_open for totals in report.queues.values()):

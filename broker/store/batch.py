@@ -97,12 +97,17 @@ class WriteBatch:
 
 @dataclass(frozen=True, slots=True)
 class BodyRange:
-    """Bytes of one body: all of a small one (``size_bytes`` at least its size), ``size_bytes`` of a large one."""
+    """Bytes of one body: all of a small one (``size_bytes`` at least its size), ``size_bytes`` of a large one.
+
+    Of a large body each ``reader`` asks for one range after the other: with the last the checksum of all is known.
+    """
 
     message_id: int
     is_large: bool
     offset: int
     size_bytes: int
+    reader: int = 0
+    """Number of the consumer's link."""
 
 
 @dataclass(frozen=True, slots=True)

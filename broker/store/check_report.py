@@ -30,6 +30,8 @@ class CheckReport:
     segments: int = 0
     unneeded_bytes: int = 0
     """Of bodies that nobody needs any more, beside others in their segment, and of pages that nobody finds."""
+    unchecked: int = 0
+    """Large bodies that were stored before large bodies had checksums: of these only the size is known."""
     leftovers: int = 0
     """Segments, holdings and files that the next start deletes."""
     findings: list[str] = field(default_factory=list)

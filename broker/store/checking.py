@@ -20,6 +20,7 @@ from broker.store.checksums import is_holding, is_index
 from broker.store.counts import COUNT_BYTES, counts_in
 from broker.store.cut_bodies import bounds_of
 from broker.store.held_segments import held_segments
+from broker.store.large_reader import Written, damage_of
 from broker.store.message_index import checksums_in, has_strange_priority, read_index, slot_bytes_of
 from broker.store.page_header import PAGE_BYTES
 from broker.store.reading import DATABASE, LARGE, HoldingRow, ReadStore, reading
@@ -45,8 +46,8 @@ class _Check:
     def __init__(self, store: ReadStore, report: CheckReport) -> None:
         self._store = store
         self._report = report
-        self._large: dict[int, int] = {}
-        """Sizes of the large bodies that are needed."""
+        self._large: dict[int, Written] = {}
+        """Large bodies that are needed."""
         self._are_some_lost = False
         """Of the queues: their rows cannot be read, what they have is needed."""
         self._lost: Counter[int] = Counter()
@@ -156,7 +157,7 @@ class _Check:
             report.messages += 1
             report.size_bytes += size
             if is_large:
-                self._large[segment.segment_id + slot] = size
+                self._large[segment.segment_id + slot] = Written(size, sums[slot] if sums else 0)
             elif end > len(segment.bodies):
                 away.append(segment.segment_id + slot)
             else:
@@ -204,12 +205,11 @@ class _Check:
             self._report.find(f"message {message_id}: {len(body)} bytes that are no AMQP message: {error}")
 
     def _look_at_files(self) -> None:
-        for message_id, size in self._large.items():
-            path = self._store.large_path(message_id)
-            found = path.stat().st_size if path.exists() else None
-            if found != size:
-                has = "is not there" if found is None else f"has {found:,} bytes"
-                self._report.find(f"message {message_id}: {LARGE}/{message_id} {has}, {size:,} expected")
+        for message_id, written in self._large.items():
+            self._report.unchecked += not written.checksum
+            damage = damage_of(self._store.large_path(message_id), written)
+            if damage:
+                self._report.find(f"message {message_id}: {LARGE}/{message_id} {damage}")
         folder = self._store.directory / LARGE
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         self._report.leftovers += len(names - set(map(str, self._large)))

@@ -13,6 +13,7 @@ from broker.cause import Cause
 from broker.store.batch import QueueRow, StoreError
 from broker.store.counts import counts_in
 from broker.store.cut_bodies import bounds_of
+from broker.store.large_reader import Written, damage_of
 from broker.store.message_index import checksums_in, read_index
 from broker.store.reading import ReadStore
 
@@ -66,11 +67,11 @@ def _messages_of(store: ReadStore, row: QueueRow, causes: dict[tuple[int, int], 
                 message_id = segment_id + slot
                 body = store.large_path(message_id) if is_large else bodies[begin:end]
                 cause = causes.get((row.queue_id, message_id))
-                is_damaged = _is_damaged(body, size, sums[slot] if sums else None)
+                is_damaged = _is_damaged(body, Written(size, sums[slot] if sums else 0))
                 yield StoredMessage(row, message_id, count - 1, size, priority, expires_at_ms, cause, body, is_damaged)
 
 
-def _is_damaged(body: bytes | Path, size_bytes: int, checksum: int | None) -> bool:
+def _is_damaged(body: bytes | Path, written: Written) -> bool:
     if isinstance(body, Path):
-        return not body.is_file() or body.stat().st_size != size_bytes
-    return len(body) != size_bytes or (checksum is not None and crc32(body) != checksum)
+        return bool(damage_of(body, written))
+    return len(body) != written.size_bytes or written.checksum not in (0, crc32(body))

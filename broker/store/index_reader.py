@@ -75,5 +75,5 @@ class IndexReader:
     def _find_missing(self, segment_id: int, message_index: bytes) -> None:
         for slot, size_bytes in large_in(message_index):
             message_id = segment_id + slot
-            if self._segments.is_needed(message_id) and not self._large.is_whole(message_id, size_bytes):
+            if self._segments.is_needed(message_id) and not self._large.has_size(message_id, size_bytes):
                 self._damages.append(f"message {message_id} is not whole in {self._large.directory}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
+from zlib import crc32
 
 from broker.store.batch import StoreError
 from broker.store.damage import DamagedBody
@@ -27,6 +28,8 @@ class LargeBodies:
         self.directory = directory
         self._lend = lend
         self._unfinished: dict[int, int] = {}
+        self.checksums: dict[int, int] = {}
+        """CRC-32 of each body that was written since the store was opened, and is in no segment."""
         directory.mkdir(mode=0o700, exist_ok=True)
 
     def append(self, pieces: Iterable[tuple[int, bytes]]) -> None:
@@ -34,6 +37,7 @@ class LargeBodies:
             handle = self._unfinished.get(message_id)
             if handle is None:
                 handle = self._unfinished[message_id] = self._lend(partial(self._create, message_id))
+            self.checksums[message_id] = crc32(piece, self.checksums.get(message_id, 0))
             view = memoryview(piece)
             while view:
                 view = view[self._lend(partial(os.write, handle, view)) :]
@@ -59,6 +63,7 @@ class LargeBodies:
             handle = self._unfinished.pop(message_id, None)
             if handle is not None:
                 os.close(handle)
+            self.checksums.pop(message_id, None)
             self._lend(partial(self._path(message_id).unlink, missing_ok=True))
 
     def unlink_all_but(self, is_needed: Callable[[int], bool]) -> None:
@@ -67,9 +72,9 @@ class LargeBodies:
             if not (path.name.isdecimal() and is_needed(int(path.name))):
                 path.unlink()
 
-    def is_whole(self, message_id: int, size_bytes: int) -> bool:
-        """If it is not, somebody else broke a promise."""
-        return self._size_bytes(message_id) == size_bytes
+    def has_size(self, message_id: int, size_bytes: int) -> bool:
+        """If it has not, somebody else broke a promise."""
+        return self.size_bytes(message_id) == size_bytes
 
     def read(self, message_id: int, offset: int, size_bytes: int) -> bytes:
         """Raises FileNotFoundError, or DamagedBody for a file that ends before."""
@@ -88,7 +93,7 @@ class LargeBodies:
     def _create(self, message_id: int) -> int:
         return os.open(self._path(message_id), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
-    def _size_bytes(self, message_id: int) -> int | None:
+    def size_bytes(self, message_id: int) -> int | None:
         try:
             return self._path(message_id).stat().st_size
         except FileNotFoundError:

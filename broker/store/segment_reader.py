@@ -8,7 +8,8 @@ from zlib import crc32
 from broker.store.checksums import is_index
 from broker.store.cut_bodies import bounds_of
 from broker.store.damage import DamagedBody
-from broker.store.message_index import checksums_in
+from broker.store.large_reader import Written
+from broker.store.message_index import checksums_in, read_index
 from broker.store.segment_tables import SegmentTables
 
 
@@ -42,11 +43,29 @@ class SegmentReader:
             raise DamagedBody("its bytes are not those that were written")
         return body
 
-    def _load(self, message_id: int) -> None:
-        self._bounds = [0]
+    def large(self, message_id: int) -> Written:
+        """What the index says of a body that lies in a file of its own. Raises DamagedBody, or sqlite3.Error."""
+        where = "segment_id <= ? ORDER BY segment_id DESC LIMIT 1"
+        row = self._known_tables().find("segment_id, message_index", where, message_id)
+        first, message_index = row if row is not None else (message_id, None)
+        if not isinstance(message_index, bytes):
+            raise DamagedBody("it is in no segment")
+        if not is_index(first, message_index):
+            raise DamagedBody("the index of its segment is not what was written")
+        slots, slot = read_index(message_index), message_id - first
+        if slot >= len(slots):
+            raise DamagedBody("it is in no segment")
+        checksums = checksums_in(message_index)
+        return Written(slots[slot][0], 0 if checksums is None else checksums[slot])
+
+    def _known_tables(self) -> SegmentTables:
         if self._tables is None:
             self._tables = SegmentTables(self._connection)
-        row = self._tables.segment_with(message_id)
+        return self._tables
+
+    def _load(self, message_id: int) -> None:
+        self._bounds = [0]
+        row = self._known_tables().segment_with(message_id)
         if row is None:
             raise DamagedBody("it is in no segment")
         first, message_index, bodies = row.segment_id, row.message_index, row.bodies

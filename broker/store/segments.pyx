@@ -163,12 +163,12 @@ cdef class _Filling:
             return False
         return self.segment.slots < MOST_SLOTS and self.size_bytes < _SEGMENT_BYTES
 
-    cdef int add(self, u64 size_bytes, int priority, object expires_at_ms, bytes body) except -1:
+    cdef int add(self, u64 size_bytes, int priority, object expires_at_ms, bytes body, u64 large_sum) except -1:
         cdef int number = self.segment.slots
         cdef Slot slot
         slot.size_bytes, slot.priority, slot.is_large = size_bytes, priority, body is None
         slot.expires_at_ms = 0 if expires_at_ms is None else expires_at_ms
-        put_slot(self.index + WORDS * number, number == 0, slot, 0 if body is None else crc32(body))
+        put_slot(self.index + WORDS * number, number == 0, slot, large_sum if body is None else crc32(body))
         self.segment.slots = number + 1
         self.segment.needed += 1
         if body is not None:
@@ -291,11 +291,14 @@ cdef class Segments:
                 changed.append((holding.queue_id, first, holding.blob()))
         return changed
 
-    def apply(self, batch):
-        """The Rows of a WriteBatch; from now on they count as written."""
+    def apply(self, batch, dict large_sums=None):
+        """The Rows of a WriteBatch; from now on they count as written.
+
+        ``large_sums``: message_id -> CRC-32 of the body, for bodies in files of their own.
+        """
         cdef list changed = []
         rows = Rows()
-        self._add_messages(batch.messages, rows.segments)
+        self._add_messages(batch.messages, large_sums or {}, rows.segments)
         for queue_id, message_id, count in batch.entries:
             self._set_count(queue_id, message_id, count + 1, changed)
         for (queue_id, message_id), count in batch.counts.items():
@@ -312,7 +315,7 @@ cdef class Segments:
         return rows
 
     # Within
-    cdef int _add_messages(self, list messages, list rows) except -1:
+    cdef int _add_messages(self, list messages, dict large_sums, list rows) except -1:
         cdef _Filling filling = None
         for message_id, size_bytes, priority, expires_at_ms, body in messages:
             if filling is None or not filling.is_next(message_id):
@@ -320,7 +323,7 @@ cdef class Segments:
                     rows.append(filling.row())
                 filling = _Filling(message_id)
                 self._add(filling.segment)
-            filling.add(size_bytes, priority, expires_at_ms, body)
+            filling.add(size_bytes, priority, expires_at_ms, body, large_sums.get(message_id, 0) if body is None else 0)
         if filling is not None:
             rows.append(filling.row())
         return 0

@@ -22,6 +22,7 @@ from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
 from broker.store.first_page import FirstPage, forget_copy
 from broker.store.large import LargeBodies, sync_directory
+from broker.store.large_reader import LargeReader, Written
 from broker.store.lock import DirectoryLock
 from broker.store.log_index import LogIndex
 from broker.store.page_header import PAGE_BYTES
@@ -82,6 +83,7 @@ class SqliteStore:
                 self._reader = self._connect()
                 self._reader.execute("PRAGMA query_only=ON")
                 self._bodies = SegmentReader(self._reader)
+                self._large_reader = LargeReader(self._large, self._written_of)
         except StoreError:
             self._first_page.close()
             self._lock.release()
@@ -114,8 +116,11 @@ class SqliteStore:
             self._large.finish(batch.finished)
             if batch.has_rows:
                 # Once: it counts them as written, and the transaction may have to be made twice.
-                rows = self._segments.apply(batch)
+                rows = self._segments.apply(batch, self._large.checksums)
                 self._commit_what_can_be(batch, rows)
+                for message_id in batch.sealed:
+                    # Its index has it now.
+                    del self._large.checksums[message_id]
                 self._passing(Failpoint.ROWS_COMMITTED)
             if batch.unlinked:
                 # What a lost queue has stays, though the broker knows nothing of it.
@@ -144,7 +149,7 @@ class SqliteStore:
     def _read(self, wanted: BodyRange) -> bytes | Unreadable:
         try:
             if wanted.is_large:
-                return self._large.read(wanted.message_id, wanted.offset, wanted.size_bytes)
+                return self._large_reader.read(wanted)
             return self._bodies.read(wanted.message_id)
         except (DamagedBody, FileNotFoundError) as error:
             return Unreadable(wanted.message_id, str(error))
@@ -152,6 +157,13 @@ class SqliteStore:
             if not is_damage(error):
                 raise
             return Unreadable(wanted.message_id, str(error))
+
+    def _written_of(self, message_id: int) -> Written:
+        """Of a large body, in a segment or in memory only."""
+        checksum = self._large.checksums.get(message_id)
+        if checksum is None:
+            return self._bodies.large(message_id)
+        return Written(self._large.size_bytes(message_id) or 0, checksum)
 
     def close(self) -> None:
         with _blaming(f"cannot close the store in {self._directory}"):

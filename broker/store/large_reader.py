@@ -1,0 +1,91 @@
+"""Large bodies back from their files, range by range, with a checksum that is looked at when the last range is read.
+
+The last range of a body that is not what was written is never given out: whoever streams the body must abort it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+from broker.store.batch import BodyRange
+from broker.store.damage import DamagedBody
+from broker.store.large import LargeBodies
+
+MOST_STREAMS = 4096
+"""The sum of a stream that is older than so many others is computed anew."""
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the store knows of a large body."""
+
+    size_bytes: int
+    checksum: int
+    """CRC-32, or 0 for a body that was stored before large bodies had checksums."""
+
+
+def damage_of(path: Path, written: Written) -> str | None:
+    """What is wrong with the file of a large body, to be said behind its name; None when nothing is."""
+    checksum = size = 0
+    try:
+        with path.open("rb", buffering=0) as body:
+            while piece := body.read(_PIECE_BYTES):
+                checksum = crc32(piece, checksum)
+                size += len(piece)
+    except OSError as error:
+        what = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        return f"{what}, {written.size_bytes:,} expected"
+    if size != written.size_bytes:
+        return f"has {size:,} bytes, {written.size_bytes:,} expected"
+    return None if written.checksum in (0, checksum) else f"has {size:,} bytes that are not those that were written"
+
+
+@dataclass(slots=True)
+class _Stream:
+    message_id: int
+    offset: int
+    checksum: int
+    """Of the bytes before ``offset``."""
+    written: Written
+
+
+class LargeReader:
+    """Used by one thread. ``written_of`` says what the store knows of a body; raises DamagedBody or sqlite3.Error."""
+
+    def __init__(self, bodies: LargeBodies, written_of: Callable[[int], Written]) -> None:
+        self._bodies = bodies
+        self._written_of = written_of
+        self._streams: OrderedDict[int, _Stream] = OrderedDict()
+        """By the reader's number."""
+
+    def read(self, wanted: BodyRange) -> bytes:
+        """Raises FileNotFoundError, DamagedBody, or what ``written_of`` raises."""
+        stream = self._stream_of(wanted)
+        found = self._bodies.read(wanted.message_id, wanted.offset, wanted.size_bytes)
+        stream.checksum = crc32(found, stream.checksum)
+        stream.offset += len(found)
+        if stream.offset < stream.written.size_bytes:
+            self._keep(wanted.reader, stream)
+        elif stream.written.checksum not in (0, stream.checksum):
+            raise DamagedBody("its bytes are not those that were written")
+        return found
+
+    def _stream_of(self, wanted: BodyRange) -> _Stream:
+        stream = self._streams.pop(wanted.reader, None)
+        if stream is not None and (stream.message_id, stream.offset) == (wanted.message_id, wanted.offset):
+            return stream
+        checksum = 0
+        for offset in range(0, wanted.offset, _PIECE_BYTES):
+            size = min(_PIECE_BYTES, wanted.offset - offset)
+            checksum = crc32(self._bodies.read(wanted.message_id, offset, size), checksum)
+        return _Stream(wanted.message_id, wanted.offset, checksum, self._written_of(wanted.message_id))
+
+    def _keep(self, reader: int, stream: _Stream) -> None:
+        self._streams[reader] = stream
+        if len(self._streams) > MOST_STREAMS:
+            self._streams.popitem(last=False)
