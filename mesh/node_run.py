@@ -20,6 +20,7 @@ from mesh.output import Output
 from mesh.pid_file import PidFile
 from mesh.running import node_pid
 from mesh.sd_notify import notify
+from mesh.signals import HarmlessSignals
 from mesh.workdir import WorkDir
 from wire import log
 from wire.driver import BindError
@@ -55,11 +56,12 @@ def run(topology: Topology, name: str, out: Output) -> None:
     log.configure(name)
     workdir = WorkDir(topology.work_dir)
     workdir.make()
+    signals = HarmlessSignals()
     with PidFile(workdir.pid_file(name)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"node {name} runs already, as process {node_pid(workdir, name)}")
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(NodeRun(topology, name, out).run())
+            runner.run(NodeRun(topology, name, out, signals).run())
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -83,11 +85,12 @@ def check_name(topology: Topology, name: str) -> None:
 
 
 class NodeRun:
-    def __init__(self, topology: Topology, name: str, out: Output) -> None:
+    def __init__(self, topology: Topology, name: str, out: Output, signals: HarmlessSignals) -> None:
         self._topology = topology
         self._name = name
         self._kind = "router" if name in topology.routers else "broker"
         self._out = out
+        self._signals = signals
         self._stop = asyncio.Event()
         self._control: ControlServer | None = None
 
@@ -95,6 +98,7 @@ class NodeRun:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_asked_to_stop)
+        self._signals.watch(log.emit, self._on_asked_to_stop)
         try:
             await self._run_node()
         except CommandFailed as failed:

@@ -23,6 +23,7 @@ from mesh.pid_file import PidFile
 from mesh.pki import make_pki
 from mesh.readiness import MeshReadiness
 from mesh.running import stop_nodes, supervisor_pid, topology_changes
+from mesh.signals import HarmlessSignals
 from mesh.supervisor import Supervisor
 from mesh.supervisor_log import OrphanStopped
 from mesh.topology_file import load_file, locate
@@ -139,6 +140,7 @@ def tell_ready(status: MeshStatus, pid: int | None, out: Output) -> None:
 
 def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, observe: Observer) -> bool:
     """Run the mesh until it is told to stop; True if it was ready by then."""
+    signals = HarmlessSignals()
     with PidFile(workdir.pid_file(SUPERVISOR)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"another `up` of {topology.mesh} has just been started")
@@ -153,12 +155,14 @@ def supervise(order: UpOrder, file: Path, topology: Topology, workdir: WorkDir, 
             supervisor = Supervisor(
                 topology.mesh, file, workdir, plan(topology), readiness, observe, log, is_recorded=topology.is_recorded
             )
-            return asyncio.run(run_supervisor(supervisor, order, workdir))
+            return asyncio.run(run_supervisor(supervisor, order, workdir, signals, log))
 
 
-async def run_supervisor(supervisor: Supervisor, order: UpOrder, workdir: WorkDir) -> bool:
+async def run_supervisor(
+    supervisor: Supervisor, order: UpOrder, workdir: WorkDir, signals: HarmlessSignals, log: Log
+) -> bool:
     stop = asyncio.Event()
-    catch_signals(stop, supervisor.kill_all)
+    signals.watch(log.emit, catch_signals(stop, supervisor.kill_all))
     control = ControlServer(workdir.control_socket(SUPERVISOR), {"status": lambda _: supervisor.snapshot().to_map()})
     await control.start()
     try:
@@ -167,8 +171,8 @@ async def run_supervisor(supervisor: Supervisor, order: UpOrder, workdir: WorkDi
         await control.stop()
 
 
-def catch_signals(stop: asyncio.Event, kill: Callable[[], None]) -> None:
-    """The first Ctrl-C stops in order; the second does not wait."""
+def catch_signals(stop: asyncio.Event, kill: Callable[[], None]) -> Callable[[], None]:
+    """The first Ctrl-C stops in order; the second does not wait. Returns what a Ctrl-C does."""
 
     def on_signal() -> None:
         if stop.is_set():
@@ -176,5 +180,6 @@ def catch_signals(stop: asyncio.Event, kill: Callable[[], None]) -> None:
         stop.set()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
+    return on_signal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections import deque
 from pathlib import Path
 
 import click
@@ -59,9 +60,12 @@ def main(
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    ignored: deque[str] = deque()
+    for number in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, lambda number, _: ignored.append(signal.Signals(number).name))
     settings = Settings(rings, out, _key(redact_key_file), columns, spool_bytes, spool_s, keep_s, keep_bytes, poll_s)
     try:
-        run(settings, stop)
+        run(settings, stop, ignored)
     except (WriterInUse, OSError) as error:
         raise click.ClickException(str(error)) from None
 

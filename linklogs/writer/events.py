@@ -37,6 +37,14 @@ class WriterStopped(WriterEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class SignalIgnored(WriterEvent):
+    """The writer goes on as before: nothing is read or opened again at a signal."""
+
+    level: ClassVar[str] = "warning"
+    signal: str
+
+
+@dataclass(frozen=True, slots=True)
 class RingFound(WriterEvent):
     """A node has started to record, or the writer has."""
 

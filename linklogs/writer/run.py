@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 
-from linklogs.writer.events import WriterStarted, WriterStopped, tell
+from linklogs.writer.events import SignalIgnored, WriterStarted, WriterStopped, tell
 from linklogs.writer.intake import Now
 from linklogs.writer.settings import Settings
 from linklogs.writer.writer import Writer
 
 
-def run(settings: Settings, stop: threading.Event) -> None:
-    """Until ``stop``; then all that was recorded so far becomes files. Raises WriterInUse or OSError at the start."""
+def run(settings: Settings, stop: threading.Event, ignored: deque[str]) -> None:
+    """Until ``stop``; then all that was recorded so far becomes files. Raises WriterInUse or OSError at the start.
+
+    Handlers of signals put the names of those that change nothing into ``ignored``, and they are logged here.
+    """
     writer = Writer(settings)
     tell(WriterStarted(str(settings.rings), str(settings.out)))
     try:
         while not stop.wait(settings.poll_s):
+            while ignored:
+                tell(SignalIgnored(ignored.popleft()))
             writer.step(_now())
         writer.finish(_now())
     finally:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from addressing.topology import Topology
 from mesh.failure import CommandFailed
 from mesh.pid_file import PidFile
+from mesh.signals import HarmlessSignals
 from mesh.workdir import WRITER, WorkDir
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ def write(topology: Topology) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    ignored: deque[str] = deque()
+    HarmlessSignals().call(ignored.append, stop.set)
     with PidFile(workdir.pid_file(WRITER)) as pid_file:
         if not pid_file.acquire():
             raise CommandFailed(f"link logs of mesh {topology.mesh} are written on this host already")
@@ -31,7 +35,7 @@ def write(topology: Topology) -> None:
         from linklogs.writer.writer import WriterInUse
 
         try:
-            run(settings_of(topology, workdir), stop)
+            run(settings_of(topology, workdir), stop, ignored)
         except (WriterInUse, OSError) as error:
             raise CommandFailed(f"link logs: {error}") from None
 

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 import threading
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_asked_to_stop_it_writes_what_there_is_and_ends_with_success(tmp_path: P
 def test_a_look_every_so_often_takes_what_there_is(tmp_path: Path, rings: Path) -> None:
     node = RingWriter(rings)
     stop = threading.Event()
-    thread = threading.Thread(target=run, args=(Settings(rings, tmp_path / "logs", poll_s=0.005), stop))
+    thread = threading.Thread(target=run, args=(Settings(rings, tmp_path / "logs", poll_s=0.005), stop, deque()))
     thread.start()
     try:
         for number in range(3):

@@ -25,6 +25,7 @@ MODULES = {
     "broker.events": "Of brokers",
     "wire.recording": "Of nodes: link logs",
     "mesh.node_run": "Of nodes: their process",
+    "mesh.signals": "Of nodes and `amqpmesh up`: signals",
     "mesh.supervisor_log": "Of `amqpmesh up`",
 }
 HEAD = """\
