@@ -26,7 +26,7 @@ from router.forwarding.fallback import AnycastWithFallback
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.keeping import Advertise
-from router.reach import Reach, key_for, key_of
+from router.reach import Reach, key_for, key_of, phase_in
 from router.routing.edges import Edges
 from router.routing.messages import Level
 from router.spec import NO_TAKER, CircuitKind, CircuitSpec
@@ -212,7 +212,10 @@ class Addresses:
             if key.startswith("E:"):
                 self._on_edge_moved(key[2:])
                 continue
-            name = (key[2:], 0 if key.startswith("F") else int(key[1:2]))
+            phase = phase_in(key)
+            if phase is None:
+                continue  # a key of a later protocol, or of a neighbor that speaks nonsense
+            name = (key[2:], phase)
             if key.startswith("M1"):
                 self._consumed.add(key)
             if (entry := self._entries.get(name)) is not None:
@@ -232,7 +235,7 @@ class Addresses:
         if has_moved:
             self._on_edge_moved(edge)
         for key in keys:
-            policy, phase = self._book.resolve(key[2:]), int(key[1]) if key[1:2] in ("0", "1") else 0
+            policy, phase = self._book.resolve(key[2:]), phase_in(key) or 0
             if policy is None or policy.kind is AddressKind.UNAVAILABLE or key != key_for(policy, phase):
                 self._deny(key)
             elif (policy.address, phase) in self._entries or self._edges.taking(key) or self._edges.asking(key):

@@ -27,6 +27,8 @@ UPLINK = "uplink"
 _CONTROL_CREDIT = 1000
 # A short control message is kept: HELLO says the same every second, and takes 0.2 ms to encode, as to decode.
 _REPEATED_BYTES = 256
+MAX_CONTROL_BYTES = 64 * 1024 * 1024
+"""The largest control message that a router reads: the addresses of a router with half a million of them."""
 
 
 class ControlPlane(Protocol):
@@ -138,6 +140,7 @@ class ControlReceiver(Unstitched):
         self._link = link
         self._on_control = on_control
         self._parts: list[bytes] = []
+        self._part_bytes = 0
         self._heard = b"", Message()
         link.owner = self
         link.accept_as_proposed()
@@ -149,10 +152,14 @@ class ControlReceiver(Unstitched):
             # As it comes: one of all addresses may be larger than the session's window.
             if size := deliveries.pending(current):
                 self._parts.append(link.recv(size))
+                self._part_bytes += size
+            if self._part_bytes > MAX_CONTROL_BYTES:
+                self._refuse_endless_message()
+                return
             if deliveries.is_partial(current):
                 return
             data = b"".join(self._parts)
-            self._parts.clear()
+            self._forget_parts()
             link.advance()
             deliveries.settle(current)
             if link.credit < _CONTROL_CREDIT // 2:
@@ -160,6 +167,15 @@ class ControlReceiver(Unstitched):
             self._read(data)
             if link.is_gone:
                 return
+
+    def _refuse_endless_message(self) -> None:
+        self._forget_parts()
+        sentence = f"a control message of more than {MAX_CONTROL_BYTES:,} bytes"
+        self._link.endpoint.close(AmqpError("amqp:link:message-size-exceeded", sentence))
+
+    def _forget_parts(self) -> None:
+        self._parts.clear()
+        self._part_bytes = 0
 
     def _read(self, data: bytes) -> None:
         if data == self._heard[0]:

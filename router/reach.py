@@ -31,6 +31,14 @@ def key_for(policy: AddressPolicy, phase: int) -> str:
     return f"{letter}{phase}{policy.address}"
 
 
+def phase_in(key: str) -> int | None:
+    """The phase of the group that a key of an address concerns; None for a key of a form that is not known here."""
+    if key[:1] == "F":
+        return 0
+    digit = key[1:2]
+    return int(digit) if key[:1] in ("M", "X") and digit.isascii() and digit.isdigit() else None
+
+
 def edge_key(edge: str) -> str:
     return f"E:{edge}"
 

@@ -64,6 +64,9 @@ class CircuitSpec:
 
     @property
     def egress(self) -> str:
+        """The last router of the path. Raises LinkError when the path is empty."""
+        if not self.path:
+            raise LinkError("amqp:invalid-field", f"{CIRCUIT} of the attach has an empty path, expected router ids")
         return self.path[-1]
 
     def next_hop(self, router_id: str) -> str:

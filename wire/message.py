@@ -81,12 +81,21 @@ def encode_head(message: Message, body_bytes: int) -> bytes:
 def decode(data: bytes) -> Message:
     """Raises MalformedMessage."""
     if not data.startswith(SECTION):
-        raise MalformedMessage(f"{len(data)} bytes that are no AMQP message: no section at the beginning")
-    decoded = proton.Message()
+        raise MalformedMessage(f"{len(data)} bytes that are not an AMQP message: no section at the beginning")
     try:
-        decoded.decode(data)
-    except proton.MessageException as error:
-        raise MalformedMessage(f"{len(data)} bytes that are no AMQP message: {error}") from None
+        return _decode(data)
+    except _UNREADABLE as error:
+        raise MalformedMessage(f"{len(data)} bytes that are not an AMQP message: {error}") from None
+
+
+_UNREADABLE = (proton.ProtonException, ValueError, OverflowError, TypeError, AttributeError, RecursionError)
+"""Errors of the engine's bindings over bytes that its decoder accepts: text that is not UTF-8, characters beyond
+Unicode, map keys that cannot be hashed, values nested too deeply."""
+
+
+def _decode(data: bytes) -> Message:
+    decoded = proton.Message()
+    decoded.decode(data)
     return Message(
         body=_plain(decoded.body),
         to=decoded.address,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wire.endpoint import Endpoint
+from wire.errors import AmqpError
 
 
 @dataclass(eq=False)
@@ -167,8 +168,12 @@ class World:
         node, endpoint = pipe.ends[end]
         if pipe.is_cut or node not in self.nodes or endpoint.is_finished:
             return
-        endpoint.receive(data)
-        node.on_input(endpoint, self.now)
+        try:
+            endpoint.receive(data)
+            node.on_input(endpoint, self.now)
+        except AmqpError as fault:
+            # As a driver does with what the peer did wrong.
+            endpoint.close(fault)
 
     # Time
     def _set_alarm(self, node: Any) -> None:

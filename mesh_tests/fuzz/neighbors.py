@@ -109,7 +109,7 @@ def control_message(random: Random) -> bytes:
         "cost": random.choice((amqp.ulong(1), _number(random))),
         "seen": _texts(random),
         "have": _costs(random),
-        "peers": _costs(random),
+        "ls": amqp.map_of(amqp.string("peers"), _costs(random)),
         "router": amqp.string(random.choice(ROUTERS)),
         "have_seq": _number(random),
     }

@@ -19,7 +19,6 @@ from mesh_tests.fuzz.dialogues import Dialogue
 from mesh_tests.fuzz.neighbors import CLIENT, EDGE, ROUTER
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, Peer
-from wire.errors import AmqpError
 
 TOPOLOGY: dict[str, Any] = {
     "mesh": "fuzz",
@@ -124,8 +123,6 @@ class FuzzedMesh(SimMesh):
     def _guard(self, endpoint: Endpoint, call: Callable[[], None]) -> None:
         try:
             call()
-        except AmqpError as error:
-            endpoint.close(error)
         except Exception:  # noqa: BLE001 (the driver's one place, simulated)
             self._keep_fault()
             if endpoint in self._ends:

@@ -44,7 +44,7 @@ def test_bytes_are_a_data_section_and_text_an_amqp_value() -> None:
 
 
 def test_bytes_that_are_no_message_are_refused() -> None:
-    with pytest.raises(MalformedMessage, match="7 bytes that are no AMQP message"):
+    with pytest.raises(MalformedMessage, match="7 bytes that are not an AMQP message"):
         decode(b"garbage")
 
 
