@@ -150,6 +150,10 @@ class AddressBook:
                 return address
         return local
 
+    def names_users(self, broker: str) -> bool:
+        """Say whether links at ``broker`` have the name of their user in theirs."""
+        return self._topology.brokers[broker].names_users
+
     def with_fallback(self) -> tuple[AddressPolicy, ...]:
         """Return the policies of all addresses that have a fallback; such are declared by name, not by pattern."""
         found = (self.resolve(address) for address, entry in self._topology.addresses.items() if entry.fallback)

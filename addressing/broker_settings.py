@@ -5,6 +5,7 @@ Units: ``_bytes`` octets.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,13 @@ from addressing.part import Host, NodeNames, Part, Port, checked
 
 # Chosen as the FIRST_ROUTER_PORT of addressing.topology is.
 FIRST_BROKER_PORT = 27671
+
+
+class Subscriptions(StrEnum):
+    """By what an existing broker tells durable subscriptions, and links, of the mesh's clients apart."""
+
+    BY_NAME = "by_name"
+    BY_USER = "by_user"
 
 
 class BrokerTls(Part):
@@ -49,12 +57,19 @@ class Broker(Part):
     """Existing broker: what it wants before the name of a queue, such as /queue/ for RabbitMQ 3."""
     hostname: str | None = None
     """Existing broker: the name to open connections with; for RabbitMQ 'vhost:NAME' chooses a virtual host."""
+    subscriptions: Subscriptions = Subscriptions.BY_NAME
+    """Existing broker: 'by_user' keeps those of users apart; what was there by name is not found any more."""
     tls: BrokerTls = BrokerTls()
     """Existing broker: how to check an amqps:// one."""
 
     @property
     def is_embedded(self) -> bool:
         return self.data is not None
+
+    @property
+    def names_users(self) -> bool:
+        """Say whether links at it have the name of their user in theirs."""
+        return self.subscriptions is Subscriptions.BY_USER
 
     @property
     def location(self) -> BrokerUrl | None:

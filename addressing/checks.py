@@ -18,7 +18,7 @@ from addressing.topology import Authentication, Listener, Router, Topology
 
 _WILDCARD_HOSTS = ("0.0.0.0", "::")
 _EMBEDDED_ONLY = ("host", "port", "disk_free_min_bytes")
-_EXISTING_ONLY = ("address_prefix", "hostname", "tls")
+_EXISTING_ONLY = ("address_prefix", "hostname", "subscriptions", "tls")
 
 
 def check(topology: Topology, declared: Declared) -> list[Problem]:

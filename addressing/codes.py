@@ -199,7 +199,7 @@ _ALL = (
         "AM303",
         "a key for the other kind of broker",
         "'host' and 'port' say where an embedded broker listens, and 'disk_free_min_bytes' is about its disk; "
-        "'address_prefix', 'hostname' and 'tls' say how to use an existing one.",
+        "'address_prefix', 'hostname', 'subscriptions' and 'tls' say how to use an existing one.",
         "remove the key.",
     ),
     Code(
@@ -207,6 +207,15 @@ _ALL = (
         "two brokers in one folder",
         "Each embedded broker owns its data folder: two would corrupt each other's store.",
         "give each broker a folder of its own.",
+    ),
+    Code(
+        "AM305",
+        "subscriptions that users can take from each other",
+        "A warning. An existing broker knows a durable subscription by the client's container-id and link name, which "
+        "another user can use, too. With 'subscriptions: by_user' the user's name is part of the name at the broker; "
+        "subscriptions that are there already keep their old names, and are not found under the new ones: consume what "
+        "they hold, or end them, before.",
+        "add 'subscriptions: by_user' to the broker.",
     ),
     Code(
         "AM401",

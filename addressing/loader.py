@@ -20,6 +20,7 @@ from addressing.problem import Path, Problem, Span
 from addressing.redaction import MASK, mask, masked_column, secret_parts, without_quotations
 from addressing.repair import repair
 from addressing.split_topics import check_split_topics
+from addressing.subscription_checks import check_subscriptions
 from addressing.topology import Topology
 
 TOPOLOGY_NAME = "amqpmesh.yml"
@@ -98,6 +99,7 @@ def _parse(text: str, file: str, path: pathlib.Path | None) -> Loaded:
         if topology and not problems:
             problems += check_reach(topology)
             problems += check_split_topics(topology)
+            problems += check_subscriptions(topology)
         problems += swallowed(document, text)
     located = [locate(problem, document, text.splitlines(), file) for problem in problems]
     located.sort(key=lambda error: (error.line, error.col))

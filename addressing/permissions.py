@@ -41,6 +41,10 @@ class Permissions:
         """
         return is_mesh or self._allows(self._receive, user, normalize(address))
 
+    def may_receive_any(self, user: str | None, *, is_mesh: bool = False) -> bool:
+        """Say whether there is any address that ``user`` may attach a receiver to."""
+        return is_mesh or self._is_open or bool(self._receive.get(ANONYMOUS if user is None else user))
+
     def max_connections(self, user: str | None) -> int:
         """To one router; 0 for any number."""
         return self._most.get(ANONYMOUS if user is None else user, 0)

@@ -286,6 +286,7 @@ def summary(held: HeldQueue) -> dict[str, Any]:
         "kind": _kind(held),
         "is_durable": held.is_durable,
         "subscriber": held.subscriber,
+        "owner": held.owner,
         "available_count": snapshot.available_count,
         "acquired_count": snapshot.acquired_count,
         "unreadable_count": snapshot.unreadable_count,

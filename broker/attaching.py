@@ -19,6 +19,7 @@ from broker.commit import Commits
 from broker.events import LinkRefused, LinkStolen
 from broker.held_queue import HeldQueue
 from broker.link_log import LinkLog
+from broker.owners import Claim, claim_of
 from broker.receiving import Gate, Receiving
 from broker.sending import Sending
 from broker.shelf import Shelf
@@ -43,6 +44,7 @@ class Attachment:
     name: LinkName
     held: HeldQueue | None
     worker: Receiving | Sending | None
+    claim: Claim
     owns_queue: bool = False
     timeout_s: float = inf
     """How long a durable subscription is to be kept without its consumers."""
@@ -83,16 +85,18 @@ class Attachments:
 
     def attach(self, link: Link, now: float) -> None:
         """Answer the peer's attach: open, or refuse with the reason."""
+        claim = claim_of(link)
         try:
-            self._admit(link, now)
+            self._admit(link, claim)
             if isinstance(link, IncomingLink):
-                self._attach_producer(link, now)
+                self._attach_producer(link, claim, now)
             elif isinstance(link, OutgoingLink):
-                self._attach_consumer(link, now)
+                self._attach_consumer(link, claim, now)
         except AmqpError as error:
             self._log(
                 LinkRefused(
-                    link.endpoint.peer.remote_address,
+                    claim.peer,
+                    claim.user,
                     _container_id(link),
                     link.name,
                     error.condition,
@@ -137,9 +141,15 @@ class Attachments:
 
     # Attaching
 
-    def _admit(self, link: Link, now: float) -> None:
+    def _admit(self, link: Link, claim: Claim) -> None:
         if not link.endpoint.peer.is_mesh:
             raise LinkError("amqp:unauthorized-access", "only nodes and operators of the mesh attach to its brokers")
+        old = self._by_name.get(_name(link))
+        if old is not None and claim.user is not None and old.claim.user != claim.user:
+            raise LinkError("amqp:unauthorized-access", f"link {link.name!r} is attached, and is another user's")
+
+    def _steal(self, link: Link, now: float) -> None:
+        """End the link of that name, now that the new one may have what it asks for."""
         old = self._by_name.get(_name(link))
         if old is not None:
             self._log(LinkStolen(_container_id(link), link.name, old.link.endpoint.peer.remote_address))
@@ -150,7 +160,7 @@ class Attachments:
             else:
                 old.link.refuse(error)
 
-    def _attach_producer(self, link: IncomingLink, now: float) -> None:
+    def _attach_producer(self, link: IncomingLink, claim: Claim, now: float) -> None:
         wanted = link.remote_target
         if wanted.type is TerminusType.COORDINATOR:
             raise LinkError("amqp:not-implemented", "this broker has no transactions")
@@ -166,6 +176,7 @@ class Attachments:
             if is_pattern(place.address):
                 raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards: nothing can be sent there")
             held = self._queue_at(place)
+        self._steal(link, now)
         queues = None if held is None else [held]
         receiving = Receiving(
             link, wanted.address, queues, self._targets, self.fail, self._stock, self._commits, self._gate
@@ -175,11 +186,11 @@ class Attachments:
         link.copy_source(link)
         link.set_target(wanted)
         link.set_settle_modes(link.remote_settle_modes[0], RECEIVE_FIRST)
-        attachment = self._record(link, held, receiving)
+        attachment = self._record(link, held, receiving, claim)
         attachment.owns_queue = wanted.is_dynamic and held is not None
         self._open(attachment, now)
 
-    def _attach_consumer(self, link: OutgoingLink, now: float) -> None:
+    def _attach_consumer(self, link: OutgoingLink, claim: Claim, now: float) -> None:
         wanted = link.remote_source
         _refuse_unsupported(wanted)
         link.copy_target(link)
@@ -187,7 +198,7 @@ class Attachments:
         if wanted.is_dynamic:
             place = self._make_place(wanted)
         elif wanted.address is None:
-            self._recall(link)
+            self._recall(link, claim, now)
             return
         else:
             place = self._place(wanted.address)
@@ -196,23 +207,27 @@ class Attachments:
         answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter={})
         link.set_source(answered if place.holding is Holding.TOPIC else _with_its_link(answered))
         if place.holding is Holding.TOPIC:
-            self._subscribe(link, place, wanted, now)
+            self._subscribe(link, place, wanted, claim, now)
         else:
-            self._consume(link, place, wanted, now)
+            self._consume(link, place, wanted, claim, now)
 
-    def _consume(self, link: OutgoingLink, place: Place, wanted: Terminus, now: float) -> None:
+    def _consume(self, link: OutgoingLink, place: Place, wanted: Terminus, claim: Claim, now: float) -> None:
         if is_pattern(place.address):
             raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards, and is no topic")
         held = self._stock.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place)
         assert held is not None
+        self._steal(link, now)
         is_browser = wanted.distribution_mode is DistributionMode.COPY
-        attachment = self._record(link, held, self._sending(link, held, is_browser=is_browser))
+        attachment = self._record(link, held, self._sending(link, held, is_browser=is_browser), claim)
         attachment.owns_queue = wanted.is_dynamic
         self._open(attachment, now)
 
-    def _subscribe(self, link: OutgoingLink, place: Place, wanted: Terminus, now: float) -> None:
-        held = self._subscriptions.take(_container_id(link), link.name, place.address, wanted)
-        attachment = self._record(link, held, self._sending(link, held))
+    def _subscribe(self, link: OutgoingLink, place: Place, wanted: Terminus, claim: Claim, now: float) -> None:
+        container_id = _container_id(link)
+        self._subscriptions.judge(container_id, link.name, wanted, claim.user)
+        self._steal(link, now)
+        held = self._subscriptions.take(container_id, link.name, place.address, wanted, claim)
+        attachment = self._record(link, held, self._sending(link, held), claim)
         attachment.timeout_s = timeout_s(wanted)
         if held.is_durable:
             # Who is told of a subscription may count on it: it is on disk first, though another link may have made it.
@@ -220,15 +235,17 @@ class Attachments:
         else:
             self._open(attachment, now)
 
-    def _recall(self, link: OutgoingLink) -> None:
+    def _recall(self, link: OutgoingLink, claim: Claim, now: float) -> None:
         """A null source asks for the terminus as it was left; JMS does so to end a subscription. [2.6.3]"""
-        held = self._subscriptions.recall(_container_id(link), link.name)
+        held = self._subscriptions.recall(_container_id(link), link.name, claim.user)
+        self._steal(link, now)
+        self._subscriptions.unless_taken(held)
         link.set_source(
             terminus.source(
                 held.address, durability=Durability.UNSETTLED_STATE, expiry=Expiry.NEVER, capabilities=("topic",)
             )
         )
-        self._commits.promise(partial(self._open, self._record(link, held, None)))
+        self._commits.promise(partial(self._open, self._record(link, held, None, claim)))
 
     def _make_place(self, wanted: Terminus) -> Place:
         """JMS makes its temporary queues and topics by dynamic targets, others theirs by dynamic sources."""
@@ -259,8 +276,10 @@ class Attachments:
     def _sending(self, link: OutgoingLink, held: HeldQueue, *, is_browser: bool = False) -> Sending:
         return Sending(link, held, self._stock, self._shelf, self._commits, is_browser=is_browser)
 
-    def _record(self, link: Link, held: HeldQueue | None, worker: Receiving | Sending | None) -> Attachment:
-        attachment = Attachment(link, _name(link), held, worker)
+    def _record(
+        self, link: Link, held: HeldQueue | None, worker: Receiving | Sending | None, claim: Claim
+    ) -> Attachment:
+        attachment = Attachment(link, _name(link), held, worker, claim)
         if isinstance(worker, Sending) and held is not None:
             held.taker_count += 1
         link.owner = worker
@@ -300,7 +319,7 @@ class Attachments:
         is_subscriber = held.is_subscription and not isinstance(worker, Receiving)
         is_unsubscribed = closed and is_subscriber and held.is_durable and not held.taker_count
         if is_unsubscribed:
-            self._subscriptions.end(held)
+            self._subscriptions.end(held, attachment.claim)
         elif attachment.owns_queue or held.is_forsaken:
             self._stock.delete(held)
         elif is_subscriber and worker is not None:

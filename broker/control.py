@@ -89,7 +89,7 @@ class Control:
         error = LinkError("amqp:unauthorized-access", f"only operators of the mesh send to {CONTROL_ADDRESS}")
         remote = link.endpoint.remote
         container_id = remote.container_id if remote is not None else ""
-        self._log(LinkRefused(peer.remote_address, container_id, link.name, error.condition, error.description))
+        self._log(LinkRefused(peer.remote_address, None, container_id, link.name, error.condition, error.description))
         link.refuse(error)
 
     # Requests

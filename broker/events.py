@@ -43,6 +43,31 @@ class SubscriptionExpired(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriptionEnded(LogEvent):
+    """A client ended a durable subscription, with its messages: by an unsubscribe, or by another one of the same name.
+
+    That one is to ``new_filter``. ``user`` is null for a node or an operator, ``owner`` where nobody owned it.
+    """
+
+    address: str
+    subscriber: str
+    owner: str | None
+    user: str | None
+    peer: str
+    message_count: int
+    new_filter: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionOwned(LogEvent):
+    """A durable subscription had no owner, as those of older versions: the first user with the right took it."""
+
+    address: str
+    subscriber: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class SubscriberBehind(LogEvent):
     """A subscription that lies in memory took too much of it: it lost its oldest messages, and nobody waits for it."""
 
@@ -93,6 +118,7 @@ class LinkRefused(LogEvent):
 
     level: ClassVar[Level] = "warning"
     peer: str
+    user: str | None
     container_id: str
     link: str
     condition: str

@@ -28,7 +28,8 @@ cdef class HeldQueue:
     cdef bint is_restless
     cdef readonly str address
     cdef readonly Queue queue
-    cdef readonly object row
+    cdef public object row
+    cdef public object owner
     cdef readonly object key
     cdef readonly bint is_subscription
     cdef readonly bint is_probe

@@ -28,6 +28,8 @@ class HeldQueue:
     number: int
     record_level: int
     def rest(self) -> None: ...
+    row: QueueRow | None
+    owner: str | None
     producer_count: int
     taker_count: int
     def __init__(
@@ -39,6 +41,7 @@ class HeldQueue:
         is_subscription: bool = False,
         is_probe: bool = False,
         policy: QueuePolicy = ...,
+        owner: str | None = None,
     ) -> None: ...
     @property
     def free_count(self) -> int: ...
@@ -50,8 +53,6 @@ class HeldQueue:
     def address(self) -> str: ...
     @property
     def queue(self) -> Queue: ...
-    @property
-    def row(self) -> QueueRow | None: ...
     @property
     def policy(self) -> QueuePolicy: ...
     @property

@@ -61,6 +61,7 @@ cdef class HeldQueue:
 
     ``row`` is what the store knows of it; None for one that lives in memory only.
     ``is_probe``: in memory too, but its messages are written, without an entry: the next start forgets them.
+    ``owner`` is the user who made it, None where that is not known, or was a node or an operator.
     ``key`` is set for a subscription that is found again, or shared; ``address`` is then the filter.
     ``taker_count``: links that take from it, or will once it is on disk. Kept by who attaches them.
 
@@ -69,11 +70,13 @@ cdef class HeldQueue:
     Always: ``promised`` is the credit that its producers have
     """
 
-    def __init__(self, address, queue, row=None, key=None, is_subscription=False, is_probe=False, policy=NO_POLICY):
+    def __init__(self, address, queue, row=None, key=None, is_subscription=False, is_probe=False, policy=NO_POLICY,
+                 owner=None):
         self.policy, self.moved, self.held_back = policy, set(), {}
         self.is_limited, self.max_messages, self.max_bytes = policy.is_limited, policy.max_messages, policy.max_bytes
         self.address, self.queue = address, queue
         self.row, self.key = row, key
+        self.owner = owner if row is None else row.owner
         self.queue_id = None if row is None else row.queue_id
         self.is_subscription, self.is_probe = is_subscription, is_probe
         self.consumers = {}

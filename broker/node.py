@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from addressing.book import AddressBook
 from addressing.topology import Topology
@@ -21,6 +22,7 @@ from broker.control import Control, ControlLink
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
 from broker.held_queue import QueueSummary
 from broker.link_log import LinkLog
+from broker.owners import Owners
 from broker.receiving import Gate
 from broker.restocking import restock
 from broker.shelf import Fetch, Shelf
@@ -82,16 +84,18 @@ class BrokerNode:
         self._link_log = link_log
         self._commits = Commits()
         self._shelf = Shelf()
-        addresses = BrokerAddresses(topology, name, AddressBook(topology))
+        book = AddressBook(topology)
+        addresses = BrokerAddresses(topology, name, book)
         self._stock = Stock(self._commits, self._shelf, wall_offset_s, addresses.queue_policy)
         self._gate = Gate(self._commits, self._shelf)
         self._is_memory_low = False
         self._watermark = Watermark(topology.brokers[name].disk_free_min_bytes)
         self._abandoned = Abandoned(self._stock, addresses.subscription_expiry_s, log)
         serials = itertools.count(1)
+        owners = Owners(topology, partial(book.name_in_mesh, name), self._stock, log)
         self._attachments = Attachments(
             addresses,
-            Subscriptions(self._stock, Subscribers(topology.mesh), self._abandoned),
+            Subscriptions(self._stock, Subscribers(topology.mesh), self._abandoned, owners),
             self._stock,
             self._shelf,
             self._commits,

@@ -5,6 +5,8 @@ from broker.held_queue cimport HeldQueue
 from broker.queue cimport Queue
 from wire.records cimport recorder
 
+from dataclasses import replace
+
 from addressing.queue_policy import NO_POLICY
 from broker.store.batch import QueueKind, QueueRow
 from broker.subscribers import SubscriptionKey
@@ -44,25 +46,36 @@ cdef class Queues:
     def existing_queue(self, address):
         return self.queues.get(address)
 
-    def subscribe(self, filter_, key=None):
+    def subscribe(self, filter_, key=None, owner=None):
         """A subscription that ends with its link, or with the last of those that share it by its key."""
-        held = self._add(HeldQueue(filter_, Queue(is_durable=False), key=key, is_subscription=True))
+        held = self._add(HeldQueue(filter_, Queue(is_durable=False), key=key, is_subscription=True, owner=owner))
         self.passing[held] = None
         if key is not None:
             self.subscribers[key] = held
         self.subscriptions.add(filter_, held)
         return held
 
-    def subscribe_durably(self, filter_, key):
+    def subscribe_durably(self, filter_, key, owner=None):
         """The durable subscription of this key; one to another filter gives way."""
         held = self.subscribers.get(key)
         if held is not None and held.address == filter_:
             return held
         if held is not None:
             self.delete(held)
-        row = QueueRow(self._new_queue_id(), QueueKind.SUBSCRIPTION, filter_, *key)
+        row = QueueRow(self._new_queue_id(), QueueKind.SUBSCRIPTION, filter_, *key, owner)
         self.commits.write.queues.append(row)
         return self.add_from(row)
+
+    def give_to(self, HeldQueue held not None, owner):
+        """It belongs to this user from now on."""
+        held.owner = owner
+        self._rewrite(held, owner=owner)
+
+    def _rewrite(self, HeldQueue held, **changes):
+        """Have other words in its row, where it has one."""
+        if held.row is not None and not held.is_deleted:
+            held.row = replace(held.row, **changes)
+            self.commits.write.queues.append(held.row)
 
     def subscription(self, key):
         return self.subscribers.get(key)

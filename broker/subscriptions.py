@@ -6,6 +6,7 @@ from math import inf
 
 from broker.abandoned import Abandoned
 from broker.held_queue import HeldQueue
+from broker.owners import Claim, Owners
 from broker.stock import Stock
 from broker.subscribers import Subscribers, SubscriptionKey
 from wire.errors import LinkError
@@ -23,43 +24,60 @@ def timeout_s(wanted: Terminus) -> float:
 class Subscriptions:
     """Raises LinkError for what cannot be had, and has changed nothing then."""
 
-    def __init__(self, stock: Stock, subscribers: Subscribers, abandoned: Abandoned) -> None:
+    def __init__(self, stock: Stock, subscribers: Subscribers, abandoned: Abandoned, owners: Owners) -> None:
         self._stock = stock
         self._subscribers = subscribers
         self._abandoned = abandoned
+        self._owners = owners
 
-    def take(self, container_id: str, link_name: str, filter_: str, wanted: Terminus) -> HeldQueue:
-        """The subscription that this source asks for."""
+    def judge(self, container_id: str, link_name: str, wanted: Terminus, user: str | None) -> None:
+        """Raise LinkError where the link names a subscription that ``user`` may not have. Nothing has changed then."""
+        key = self._key(container_id, link_name, wanted)
+        held = self._stock.subscription(key) if key is not None else None
+        if held is not None:
+            self._owners.judge(held, user)
+
+    def take(self, container_id: str, link_name: str, filter_: str, wanted: Terminus, claim: Claim) -> HeldQueue:
+        """The subscription that this source asks for, after `judge`."""
         is_durable = wanted.outlives_link
+        key = self._key(container_id, link_name, wanted)
+        if key is None:
+            return self._stock.subscribe(filter_, owner=claim.user)
         if "shared" in wanted.capabilities:
-            is_global = "global" in wanted.capabilities
-            key = self._subscribers.shared(container_id, link_name, is_global=is_global, is_durable=is_durable)
-            return self._share(key, filter_, is_durable=is_durable)
-        if not is_durable:
-            return self._stock.subscribe(filter_)
+            return self._share(key, filter_, claim, is_durable=is_durable)
         self._refuse_name_of(self._subscribers.shared_alike(container_id, link_name))
-        return self._take_durably(self._subscribers.own(container_id, link_name), filter_)
+        return self._take_durably(key, filter_, claim)
 
-    def recall(self, container_id: str, link_name: str) -> HeldQueue:
-        """The durable subscription that a link without a source asks for."""
+    def recall(self, container_id: str, link_name: str, user: str | None) -> HeldQueue:
+        """The durable subscription that a link without a source asks for, if ``user`` may have it."""
         for key in self._subscribers.recalled(container_id, link_name):
             held = self._stock.subscription(key)
             if held is not None:
-                return self._unless_taken(held)
+                self._owners.judge(held, user)
+                return held
         raise LinkError("amqp:not-found", f"no subscription is known as {link_name!r}")
+
+    def _key(self, container_id: str, link_name: str, wanted: Terminus) -> SubscriptionKey | None:
+        """None for one that nobody else can name."""
+        is_durable = wanted.outlives_link
+        if "shared" in wanted.capabilities:
+            is_global = "global" in wanted.capabilities
+            return self._subscribers.shared(container_id, link_name, is_global=is_global, is_durable=is_durable)
+        return self._subscribers.own(container_id, link_name) if is_durable else None
 
     def leave(self, held: HeldQueue, timeout_s: float, now: float) -> None:
         """A consumer left what stays; it had asked for that to be kept for so long."""
         if held.is_durable and not held.taker_count:
             self._abandoned.on_left(held, timeout_s, now)
 
-    def end(self, held: HeldQueue) -> None:
+    def end(self, held: HeldQueue, claim: Claim) -> None:
         """Delete it, with its messages."""
+        self._owners.note_ended(held, claim.user, claim.peer)
         self._abandoned.forget(held)
         self._stock.delete(held)
 
     @staticmethod
-    def _unless_taken(held: HeldQueue) -> HeldQueue:
+    def unless_taken(held: HeldQueue) -> HeldQueue:
         """Nobody may end a shared subscription under others. A consumer that shares it with nobody was stolen from."""
         if held.taker_count and held.key is not None:
             raise LinkError(
@@ -69,7 +87,7 @@ class Subscriptions:
             )
         return held
 
-    def _share(self, key: SubscriptionKey, filter_: str, *, is_durable: bool) -> HeldQueue:
+    def _share(self, key: SubscriptionKey, filter_: str, claim: Claim, *, is_durable: bool) -> HeldQueue:
         held = self._stock.subscription(key)
         if held is not None and held.taker_count and held.address != filter_:
             raise LinkError(
@@ -78,15 +96,19 @@ class Subscriptions:
                 f"it cannot change to {filter_!r}",
             )
         if not is_durable:
-            return held or self._stock.subscribe(filter_, key)
+            return held or self._stock.subscribe(filter_, key, claim.user)
         self._refuse_name_of(self._subscribers.own_alike(key))
-        return self._take_durably(key, filter_)
+        return self._take_durably(key, filter_, claim)
 
-    def _take_durably(self, key: SubscriptionKey, filter_: str) -> HeldQueue:
+    def _take_durably(self, key: SubscriptionKey, filter_: str, claim: Claim) -> HeldQueue:
         old = self._stock.subscription(key)
         if old is not None:
             self._abandoned.forget(old)
-        return self._stock.subscribe_durably(filter_, key)
+            if old.address != filter_:
+                self._owners.note_ended(old, claim.user, claim.peer, filter_)
+        held = self._stock.subscribe_durably(filter_, key, claim.user)
+        self._owners.take(held, claim.user)
+        return held
 
     def _refuse_name_of(self, others: tuple[SubscriptionKey, ...]) -> None:
         for key in others:

@@ -14,6 +14,7 @@ QUEUES = {
     "ADDRESS": "address",
     "KIND": "kind",
     "SUBSCRIBER": "subscriber",
+    "OWNER": "owner",
     "DURABLE": "is_durable",
     "AVAILABLE": "available_count",
     "ACQUIRED": "acquired_count",

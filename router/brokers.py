@@ -131,6 +131,10 @@ class Brokers:
         """What a terminus at this broker says of itself: Artemis makes a topic of what is not called a queue."""
         return (kind.value,) if self._sites[broker].settings.needs_kind else ()
 
+    def keeps_owners(self, broker: str) -> bool:
+        """It is an embedded one, which is told whose a link is."""
+        return not self._sites[broker].settings.needs_kind
+
     # Waypoint links
     def sender(
         self, broker: str, address: str, kind: AddressKind, role: str = "out", *, is_stream: bool = False

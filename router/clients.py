@@ -8,6 +8,7 @@ from functools import partial
 
 from addressing.address import dynamic_address, normalize, router_of
 from addressing.book import AddressBook, AddressKind, AddressPolicy
+from addressing.names import ANONYMOUS
 from addressing.permissions import Permissions
 from router.addresses import Addresses
 from router.connections import RouterConnection
@@ -188,7 +189,14 @@ class ClientConnection(RouterConnection):
         group.add_taker(Taker(link, group))
 
     def _on_nameless(self, link: OutgoingLink) -> None:
-        """No source at all: a client that asks for, or ends, a durable subscription by its link name."""
+        """No source at all: a client that asks for, or ends, a durable subscription by its link name.
+
+        What that leads to is known when the broker has answered: an embedded one judges by the owner before it does
+        anything, and `_why_not_found` by the rights.
+        """
+        peer = self.endpoint.peer
+        if not self._services.permissions.may_receive_any(peer.user, is_mesh=peer.is_mesh):
+            raise self._not_permitted("receive from", "the topic of any subscription")
         broker = self._services.subscription_broker
         if broker is None:
             raise AmqpError("amqp:not-found", "the source names no address, and several brokers have topics")
@@ -202,10 +210,7 @@ class ClientConnection(RouterConnection):
         # Who made a dynamic address may consume from it; for others it would mean to read somebody's replies.
         is_own = policy is not None and policy.address in self._dynamic
         if not is_own and not allows(peer.user, address, is_mesh=peer.is_mesh):
-            who = f"user {peer.user!r}" if peer.user else "a client that did not say who it is"
-            raise AmqpError(
-                "amqp:unauthorized-access", f"{who} may not {'send to' if sends else 'receive from'} {address!r}"
-            )
+            raise self._not_permitted("send to" if sends else "receive from", address)
         if policy is None:
             raise AmqpError("amqp:not-found", f"no address {normalize(address)!r} in this mesh")
         if policy.kind is AddressKind.UNAVAILABLE:
@@ -218,14 +223,36 @@ class ClientConnection(RouterConnection):
             broker=policy.brokers[0],
             client=self._unique_id,
             link_name=self._name_at_broker(link, policy, address),
+            user=self._user or "",
             address=address,
             name_in_mesh=partial(self._services.book.name_in_mesh, policy.brokers[0]),
+            why_not=partial(self._why_not_found, link),
             max_message_bytes=self._max_message_bytes if isinstance(link, IncomingLink) else 0,
             guard=self._guard(link) if isinstance(link, IncomingLink) else None,
         )
         route = IngressRoute(link, request, self._services.ways, self._services.timers, self._routes.discard)
         if not route.is_ended:
             self._routes.add(route)
+
+    @property
+    def _user(self) -> str | None:
+        """Whose links these are; None for an operator's, who may use what is anybody's."""
+        peer = self.endpoint.peer
+        return None if peer.is_mesh else peer.user or ANONYMOUS
+
+    def _why_not_found(self, link: Link, address: str) -> AmqpError | None:
+        """A link that named no address led to this one: the client needs the right to receive from it all the same."""
+        peer = self.endpoint.peer
+        if self._services.permissions.may_receive(peer.user, address, is_mesh=peer.is_mesh):
+            return None
+        error = self._not_permitted("receive from", address)
+        self._tell(AttachRefused, link, error)
+        return error
+
+    def _not_permitted(self, what: str, address: str) -> AmqpError:
+        user = self.endpoint.peer.user
+        who = f"user {user!r}" if user else "a client that did not say who it is"
+        return AmqpError("amqp:unauthorized-access", f"{who} may not {what} {address!r}")
 
     @property
     def _unique_id(self) -> str:
@@ -239,12 +266,13 @@ class ClientConnection(RouterConnection):
         remote = self.endpoint.remote
         container_id = remote.container_id if remote else ""
         wanted = link.remote_source
+        user = self._user if self._services.book.names_users(policy.brokers[0]) else None
         if policy.kind is AddressKind.TOPIC and isinstance(link, OutgoingLink) and "shared" in wanted.capabilities:
             is_global = "global" in wanted.capabilities
-            return routed_name.sharing(container_id, link.name, self._unique_id, is_global=is_global)
+            return routed_name.sharing(container_id, link.name, self._unique_id, is_global=is_global, user=user)
         if address is None or wanted.outlives_link or link.remote_target.outlives_link:
-            return routed_name.lasting(container_id, link.name)
-        return routed_name.passing(container_id, link.name, self._unique_id)
+            return routed_name.lasting(container_id, link.name, user)
+        return routed_name.passing(container_id, link.name, self._unique_id, user)
 
 
 def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:

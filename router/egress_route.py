@@ -19,6 +19,7 @@ from router.unstitched import Unstitched
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit
+from wire.routed_name import USER
 
 _KIND_CAPABILITIES = {AddressKind.QUEUE.value, AddressKind.TOPIC.value}
 
@@ -57,15 +58,20 @@ class BrokerSide:
         broker: str,
         client: str,
         name: str,
+        user: str,
         terminus: BrokerTerminus | None,
         ready: Callable[[Link | None], None],
     ) -> None:
-        """Call ``ready`` with a link at the broker that asks for what ``near`` asks, not opened; None: no broker."""
+        """Call ``ready`` with a link at the broker that asks for what ``near`` asks, not opened; None: no broker.
+
+        ``user`` is the client's, "" for an operator.
+        """
+        said_user = user if self._brokers.keeps_owners(broker) else ""
 
         def on_connection(connection: BrokerConnection | None) -> None:
             if near.is_gone or near.has_peer_left or near.has_left:
                 return
-            ready(None if connection is None else self._link(connection, near, name, terminus))
+            ready(None if connection is None else self._link(connection, near, name, said_user, terminus))
 
         self._brokers.route(broker, client, on_connection)
 
@@ -76,13 +82,15 @@ class BrokerSide:
         return BrokerTerminus(policy.at_broker(broker), self._brokers.kind_capabilities(broker, policy.kind))
 
     @staticmethod
-    def _link(connection: BrokerConnection, near: Link, name: str, terminus: BrokerTerminus | None) -> Link:
+    def _link(connection: BrokerConnection, near: Link, name: str, user: str, terminus: BrokerTerminus | None) -> Link:
         session = connection.sessions.own()
         far: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
         far.copy_source(near)
         far.copy_target(near)
         if terminus is not None:
             terminus.name(far, near)
+        if user:
+            far.set_property(USER, user)
         far.set_settle_modes(*near.remote_settle_modes)
         far.set_max_message_bytes(near.remote_max_message_bytes)
         return far
@@ -110,7 +118,7 @@ class EgressRoute(Unstitched):
         self._is_answered = False
         near.owner = self
         terminus = None if policy is None else side.terminus(policy, spec.broker, address)
-        side.attach(near, spec.broker, spec.client, spec.link_name, terminus, self._on_ready)
+        side.attach(near, spec.broker, spec.client, spec.link_name, spec.user, terminus, self._on_ready)
 
     def _on_ready(self, far: Link | None) -> None:
         if far is None:

@@ -32,6 +32,10 @@ _RETRY_S = 0.05
 _MOST_RETRY_S = 0.2
 
 
+def _anything_goes(address: str) -> AmqpError | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class RouteRequest:
     """Whose link it is, and what the broker is to know of it."""
@@ -40,10 +44,14 @@ class RouteRequest:
     broker: str
     client: str
     link_name: str
+    user: str
+    """The client's; "" for an operator."""
     address: str | None
     """As the client wrote it, None when it named none (an unsubscribe)."""
     name_in_mesh: Callable[[str], str] = str
     """Of an address, what the mesh calls that which the broker answered with."""
+    why_not: Callable[[str], AmqpError | None] = _anything_goes
+    """Of a client that named no address: why it may not have what the broker found for it; None: it may."""
     max_message_bytes: int = 0
     """What a client may send; the broker may allow less. 0: any size."""
     guard: Guard | None = None
@@ -131,11 +139,21 @@ class IngressRoute(Unstitched):
             self._give_up.cancel()
             self._give_up = None
         self._retry_s = _RETRY_S
+        address = self._address_of(link)
         if self._is_answered:
             self._ways.note_reattached(self)
+        elif self.request.address is None and (error := self.request.why_not(address or "")) is not None:
+            self._give_up_found(link, error)
         else:
             self._is_answered = True
-            answer_as(self.near, link, self._address_of(link), self.request.max_message_bytes)
+            answer_as(self.near, link, address, self.request.max_message_bytes)
+
+    def _give_up_found(self, far: Link, error: AmqpError) -> None:
+        """What the broker found by the link's name is not for this client: it stays as it was."""
+        self._far = None
+        far.detach()
+        self._ways.release(self)
+        self._end_near(True, error)
 
     def _address_of(self, far: Link) -> str | None:
         request, found = self.request, far.remote_source.address
@@ -239,6 +257,7 @@ class RouteWays:
                 request.broker,
                 request.client,
                 request.link_name,
+                request.user,
                 self.side.terminus(request.policy, request.broker, request.address),
                 lambda far: ready(far, path),
             )
@@ -251,6 +270,7 @@ class RouteWays:
             broker=request.broker,
             client=request.client,
             link_name=request.link_name,
+            user=request.user,
             outlives_link=outlives,
             priority=request.policy.priority,
         )

@@ -47,6 +47,7 @@ class CircuitSpec:
     """``path``: router ids from ingress to egress (a multicast has ``tree`` instead, of what lies behind the receiver).
 
     ``broker``, ``client`` and ``link_name`` are for routes: whose link it is, by what name the broker knows it.
+    ``user`` is the user of that client; "" for an operator, who may have what is anybody's.
     """
 
     kind: CircuitKind
@@ -58,6 +59,7 @@ class CircuitSpec:
     broker: str = ""
     client: str = ""
     link_name: str = ""
+    user: str = ""
     outlives_link: bool = False
     priority: int = DEFAULT_PRIORITY
     """The address's, 0 to 9. Who passes the circuit on knows it by this alone."""
@@ -89,6 +91,7 @@ class CircuitSpec:
             "broker": self.broker,
             "client": self.client,
             "link_name": self.link_name,
+            "user": self.user,
             "outlives_link": self.outlives_link,
             "priority": self.priority,
         }
@@ -110,6 +113,7 @@ class CircuitSpec:
                 broker=str(value["broker"]),
                 client=str(value["client"]),
                 link_name=str(value["link_name"]),
+                user=str(value["user"]),
                 outlives_link=bool(value["outlives_link"]),
                 priority=_level(value["priority"]),
             )
@@ -125,6 +129,7 @@ _ABSENT: dict[str, Any] = {
     "broker": "",
     "client": "",
     "link_name": "",
+    "user": "",
     "outlives_link": False,
     "priority": DEFAULT_PRIORITY,
 }

@@ -8,6 +8,10 @@ that their clients do not mean to find again: programs that never set a containe
     of one that is global                       <subscription>|...|<connection>
     any other                                   <container-id>|<link name>|<connection>
 
+At an existing broker with ``subscriptions: by_user`` in the topology, ``<user>|`` stands before the first and the last,
+``<user>%7C`` before those of shared subscriptions. An embedded broker hears of the user in the link property `USER`, so
+that names stay as they are.
+
 What is before the first ``|`` of a shared one names the subscription, here as for clients: so it is read by every
 broker that knows shared subscriptions. In a container-id ``|`` is written ``%7C``, and ``%`` as ``%25``.
 """
@@ -15,20 +19,26 @@ broker that knows shared subscriptions. In a container-id ``|`` is written ``%7C
 from __future__ import annotations
 
 DELIMITER = "|"
+USER = "amqpmesh.user"
+"""Property of a router's link at an embedded broker: the user whose link it is. Of nodes only: routers copy no property
+of a client's link, and a link without it is a node's or an operator's."""
 
 
-def lasting(container_id: str, link_name: str) -> str:
-    return f"{_quoted(container_id)}{DELIMITER}{link_name}"
+def lasting(container_id: str, link_name: str, user: str | None = None) -> str:
+    return f"{_of(user)}{_quoted(container_id)}{DELIMITER}{link_name}"
 
 
-def passing(container_id: str, link_name: str, connection: str) -> str:
-    return f"{lasting(container_id, link_name)}{DELIMITER}{connection}"
+def passing(container_id: str, link_name: str, connection: str, user: str | None = None) -> str:
+    return f"{lasting(container_id, link_name, user)}{DELIMITER}{connection}"
 
 
-def sharing(container_id: str, link_name: str, connection: str, *, is_global: bool) -> str:
+def sharing(container_id: str, link_name: str, connection: str, *, is_global: bool, user: str | None = None) -> str:
     subscription = subscription_of(link_name)
     others = link_name[len(subscription) :]
-    scoped = subscription if is_global else _quoted(lasting(container_id, subscription))
+    if not is_global:
+        scoped = _quoted(lasting(container_id, subscription, user))
+    else:
+        scoped = subscription if user is None else _quoted(_of(user) + subscription)
     return f"{scoped}{others}{DELIMITER}{connection}"
 
 
@@ -46,6 +56,10 @@ def read_lasting(name: str) -> tuple[str, str] | None:
 def read_sharing(name: str) -> tuple[str, str] | None:
     """The client's container-id and its subscription; None for what `sharing` did not make, or is global."""
     return read_lasting(_unquoted(subscription_of(name)))
+
+
+def _of(user: str | None) -> str:
+    return "" if user is None else f"{_quoted(user)}{DELIMITER}"
 
 
 def _quoted(text: str) -> str:

@@ -47,6 +47,7 @@ def list_all(only: str | None, topology_path: Path | None, out: Output) -> None:
     Columns:
       KIND       queue; subscription: what one subscriber of a topic has not had yet; temporary queue
       SUBSCRIBER whose subscription it is: container-id and link name, or the name that is shared
+      OWNER      the user who made it: nobody else may take from a subscription, or end it
       DURABLE    no for what goes with those who use it, and with the broker
       AVAILABLE  messages that wait for a consumer
       ACQUIRED   messages that are with a consumer, without an outcome yet

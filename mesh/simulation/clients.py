@@ -151,10 +151,13 @@ class SimClient:
         name: str | None = None,
         modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST),
         max_message_bytes: int = 0,
+        link_property: tuple[str, str] | None = None,
         **terminus: Any,
     ) -> Receiver:
         """``modes``: how it asks to be sent to, and how it settles."""
         link = self.begin().receiver(name or f"r{next(self._names)}")
+        if link_property is not None:
+            link.set_property(*link_property)
         link.set_source(source(address, is_dynamic=dynamic, **terminus))
         link.set_target(target(None))
         link.set_settle_modes(*modes)

@@ -25,6 +25,7 @@ from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import LogEvent
 from wire.message import Message, decode, encode
 from wire.records import Recorder
+from wire.routed_name import USER
 
 TOPOLOGY = Topology.model_validate(
     {
@@ -191,8 +192,12 @@ class Client:
         self.far.free()
         self.rig.run()
 
-    def producer(self, address: str | None, name: str = "producer", **fields: Any) -> Producer:
+    def producer(
+        self, address: str | None, name: str = "producer", *, user: str | None = None, **fields: Any
+    ) -> Producer:
         producer = Producer(self.rig, self.session.sender(name))
+        if user is not None:
+            producer.link.set_property(USER, user)
         producer.link.set_source(terminus.source("here"))
         producer.link.set_target(terminus.target(address, **fields))
         producer.link.open()
@@ -207,9 +212,12 @@ class Client:
         *,
         settle_modes: tuple[int, int] | None = None,
         is_null: bool = False,
+        user: str | None = None,
         **fields: Any,
     ) -> Consumer:
         consumer = Consumer(self.rig, self.session.receiver(name))
+        if user is not None:
+            consumer.link.set_property(USER, user)
         consumer.link.set_source(terminus.NULL_TERMINUS if is_null else terminus.source(address, **fields))
         consumer.link.set_target(terminus.target("here"))
         if settle_modes is not None:

@@ -57,6 +57,31 @@ def test_links_of_different_clients_and_names_have_different_names_at_a_broker(
     assert routed_name.read_sharing(routed_name.sharing(*one, is_global=False)) == (scope, name)
 
 
+@given(
+    one=st.tuples(TEXTS, TEXTS, TEXTS, TEXTS),
+    two=st.tuples(TEXTS, TEXTS, TEXTS, TEXTS),
+    are_global=st.tuples(st.booleans(), st.booleans()),
+)
+def test_by_user_no_link_of_a_user_has_the_name_of_another_users(
+    one: tuple[str, str, str, str], two: tuple[str, str, str, str], are_global: tuple[bool, bool]
+) -> None:
+    names = [
+        {
+            routed_name.lasting(container_id, link_name, user),
+            routed_name.passing(container_id, link_name, connection, user),
+            routed_name.subscription_of(
+                routed_name.sharing(container_id, link_name, connection, is_global=is_global, user=user)
+            ),
+        }
+        for (user, container_id, link_name, connection), is_global in zip((one, two), are_global, strict=True)
+    ]
+    if one[0] != two[0]:
+        assert names[0].isdisjoint(names[1])
+    assert (routed_name.lasting(one[1], one[2], one[0]) == routed_name.lasting(two[1], two[2], two[0])) == (
+        one[:3] == two[:3]
+    )
+
+
 CONTAINERS = st.one_of(
     TEXTS, st.sampled_from(["|shared", "|shared|", "|shared|a", "||shared|a", "|volatile|a", "|volatile", "|"])
 )
