@@ -18,6 +18,7 @@ from broker.addresses import BrokerAddresses, Holding, Place
 from broker.commit import Commits
 from broker.events import LinkRefused, LinkStolen
 from broker.held_queue import HeldQueue
+from broker.last_word import LastWords
 from broker.link_log import LinkLog
 from broker.owners import Claim, claim_of
 from broker.receiving import Gate, Receiving
@@ -27,7 +28,7 @@ from broker.stock import Stock
 from broker.subscriptions import Subscriptions, timeout_s
 from wire import terminus
 from wire.errors import AmqpError, LinkError
-from wire.link import RECEIVE_FIRST, IncomingLink, Link, OutgoingLink
+from wire.link import RECEIVE_SECOND, IncomingLink, Link, OutgoingLink
 from wire.log import Emit
 from wire.terminus import DistributionMode, Durability, Expiry, Terminus, TerminusType
 
@@ -63,6 +64,7 @@ class Attachments:
         shelf: Shelf,
         commits: Commits,
         gate: Gate,
+        last_words: LastWords,
         make_token: Callable[[], str],
         log: Emit,
         link_log: LinkLog,
@@ -73,6 +75,7 @@ class Attachments:
         self._shelf = shelf
         self._commits = commits
         self._gate = gate
+        self._last_words = last_words
         self._make_token = make_token
         self._log = log
         self._link_log = link_log
@@ -185,7 +188,9 @@ class Attachments:
             held.producer_count += 1
         link.copy_source(link)
         link.set_target(wanted)
-        link.set_settle_modes(link.remote_settle_modes[0], RECEIVE_FIRST)
+        link.settle_as_asked()
+        if link.remote_settle_modes[1] == RECEIVE_SECOND:
+            receiving.await_last_word(self._last_words)
         attachment = self._record(link, held, receiving, claim)
         attachment.owns_queue = wanted.is_dynamic and held is not None
         self._open(attachment, now)
@@ -194,7 +199,7 @@ class Attachments:
         wanted = link.remote_source
         _refuse_unsupported(wanted)
         link.copy_target(link)
-        link.set_settle_modes(*link.remote_settle_modes)
+        link.settle_as_asked()
         if wanted.is_dynamic:
             place = self._make_place(wanted)
         elif wanted.address is None:

@@ -21,6 +21,7 @@ from broker.commit import Commits
 from broker.control import Control, ControlLink
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
 from broker.held_queue import QueueSummary
+from broker.last_word import LastWords
 from broker.link_log import LinkLog
 from broker.owners import Owners
 from broker.receiving import Gate
@@ -88,6 +89,7 @@ class BrokerNode:
         addresses = BrokerAddresses(topology, name, book)
         self._stock = Stock(self._commits, self._shelf, wall_offset_s, addresses.queue_policy)
         self._gate = Gate(self._commits, self._shelf)
+        self._last_words = LastWords()
         self._is_memory_low = False
         self._watermark = Watermark(topology.brokers[name].disk_free_min_bytes)
         self._abandoned = Abandoned(self._stock, addresses.subscription_expiry_s, log)
@@ -100,6 +102,7 @@ class BrokerNode:
             self._shelf,
             self._commits,
             self._gate,
+            self._last_words,
             lambda: f"{secret}.{next(serials)}",
             log,
             link_log,
@@ -211,6 +214,7 @@ class BrokerNode:
         self._look_at_clock(now)
         self._stock.on_time(now)
         self._abandoned.on_time(now)
+        self._last_words.on_time(now)
         self._commits.on_time(now)
         self._control.on_time()
         self._settle_down(now)
@@ -224,6 +228,7 @@ class BrokerNode:
         deadlines = (
             self._stock.next_deadline(),
             self._abandoned.next_deadline(),
+            self._last_words.next_deadline(),
             self._commits.next_deadline(),
             self._control.next_deadline(),
         )

@@ -1,4 +1,5 @@
 from broker.commit cimport Commits
+from broker.last_word cimport LastWord
 from broker.message cimport Message
 from broker.shelf cimport Shelf
 from broker.held_queue cimport HeldQueue, Producer
@@ -36,6 +37,8 @@ cdef class Receiving(Producer):
     cdef Stock stock
     cdef Commits commits
     cdef Gate gate
+    # None: its producer does not settle last.
+    cdef LastWord last_word
     cdef long credit_count
     cdef long room
     cdef bint is_over
@@ -71,6 +74,7 @@ cdef class Receiving(Producer):
     cdef Message _message(self, list targets)
     cdef int _on_written(self, pn_delivery_t *delivery, Message message, list targets, double now) except -1
     cpdef int settle_accepted(self, size_t delivery) except -1
+    cdef int _settle(self, pn_delivery_t *delivery) except -1
     cdef int _spend(self) except -1
     cdef int _refuse_when_full(self, HeldQueue held) except -1
     cdef long _grantable(self) except -1

@@ -7,6 +7,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.math cimport INFINITY
 
 from broker.commit cimport Commits, Promise
+from broker.last_word cimport LastWord, LastWords
 from broker.message cimport Message
 from broker.held_queue cimport HeldQueue, Producer
 from broker.stock cimport Stock
@@ -134,10 +135,21 @@ cdef class Receiving(Producer):
         self._note_credit()
         self._top_up()
 
+    def await_last_word(self, LastWords last_words not None):
+        """Its producer asked to settle after the outcome. [2.8.3]"""
+        self.last_word = LastWord(last_words, self._on_no_last_word)
+
+    def _on_no_last_word(self, deliveries):
+        for delivery in deliveries:
+            self._settle(<pn_delivery_t *><size_t>delivery)
+        self._top_up()
+
     def end(self):
         """The link is gone: whatever was promised on it cannot be said any more."""
         self.is_over = True
         self.gate.forget(self)
+        if self.last_word is not None:
+            self.last_word.end()
         if self.limited is not None:
             self.limited.promised -= self.credit_count
             self.limited.held_back.pop(self, None)
@@ -149,7 +161,10 @@ cdef class Receiving(Producer):
         return self.go_on()
 
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
-        return 0
+        if self.last_word is None or not pn.delivery_settled(delivery) or not self.last_word.is_given(<size_t>delivery):
+            return 0
+        self._settle(delivery)
+        return self._top_up()
 
     cdef int on_flow_event(self) except -1:
         return 0
@@ -280,12 +295,9 @@ cdef class Receiving(Producer):
                 self._note_lost(error.condition)
             else:
                 set_outcome(<size_t>delivery, Outcome(Kind.REJECTED, error))
-            pn.delivery_settle(delivery)
-            self.room += 1
-            return self.link.endpoint.mark()
+            return self._settle(delivery)
         if not targets:
             self._drop_arriving()
-            self.room += 1
             return self.settle_accepted(<size_t>delivery)
         return self._accept(delivery, body, targets)
 
@@ -359,13 +371,22 @@ cdef class Receiving(Producer):
             return 0
         if delivery is not NULL:
             self.settle_accepted(<size_t>delivery)
-        self.room += 1
+        else:
+            self.room += 1
         return self._top_up()
 
     cpdef int settle_accepted(self, size_t delivery) except -1:
         if not pn.delivery_settled(<pn_delivery_t *>delivery):
             pn.delivery_update(<pn_delivery_t *>delivery, ACCEPTED_STATE)
-        pn.delivery_settle(<pn_delivery_t *>delivery)
+        return self._settle(<pn_delivery_t *>delivery)
+
+    cdef int _settle(self, pn_delivery_t *delivery) except -1:
+        """Settle once the outcome was given, or when a producer that settles last has; then its credit returns."""
+        if self.last_word is None or pn.delivery_settled(delivery) or not self.last_word.waits_for(
+            <size_t>delivery, self.stock.now
+        ):
+            pn.delivery_settle(delivery)
+            self.room += 1
         return self.link.endpoint.mark()
 
     cdef int _top_up(self) except -1:

@@ -158,6 +158,7 @@ def answer(near: Link, onward: Link) -> None:
     """Tell the peer of ``near`` what the peer of ``onward`` answered."""
     near.copy_source(onward)
     near.copy_target(onward)
-    near.set_settle_modes(*onward.remote_settle_modes)
+    # A relay bridges what the peer of ``onward`` does otherwise.
+    near.settle_as_asked()
     near.set_max_message_bytes(onward.remote_max_message_bytes)
     near.open()

@@ -17,7 +17,7 @@ from router.spec import PATH_LOST, CircuitSpec, path_lost
 from router.timers import Patience
 from router.unstitched import Unstitched
 from wire.errors import AmqpError
-from wire.link import IncomingLink, Link, OutgoingLink
+from wire.link import SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink
 from wire.log import Emit
 from wire.routed_name import USER
 
@@ -131,9 +131,14 @@ class EgressRoute(Unstitched):
         far.open()
 
     def _on_established(self, link: Link) -> None:
-        if link is self._far and not link.is_refused:
-            self._is_answered = True
-            answer_as(self._near, link, self._client_address)
+        if link is not self._far or link.is_refused:
+            return
+        fault = settle_fault(self._near, link, self._spec.broker)
+        if fault is not None:
+            self._on_left(link, True, fault)
+            return
+        self._is_answered = True
+        answer_as(self._near, link, self._client_address)
 
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
         """Left before the broker's link was there."""
@@ -162,6 +167,21 @@ class EgressRoute(Unstitched):
         self._side.release(self._spec.broker, self._spec.client)
 
 
+def settle_fault(near: Link, far: Link, broker: str) -> AmqpError | None:
+    """Why the client cannot have what it asked for, by the modes in the broker's answer. [2.8.2]
+
+    A relay bridges the others: what comes unsettled is settled for a client that asked for settled, and the outcome of
+    a broker that settles first reaches a client that asked for second.
+    """
+    is_in_doubt = near.remote_settle_modes[0] == SEND_UNSETTLED and far.remote_settle_modes[0] == SEND_SETTLED
+    if isinstance(near, IncomingLink) or not is_in_doubt:
+        return None
+    return AmqpError(
+        "amqp:not-implemented",
+        f"snd-settle-mode unsettled was asked for, and broker {broker} sends everything settled",
+    )
+
+
 def answer_as(near: Link, far: Link, address: str | None, max_message_bytes: int = 0) -> None:
     """Answer the client with what the broker said, under the name the client used."""
     near.copy_source(far)
@@ -171,7 +191,7 @@ def answer_as(near: Link, far: Link, address: str | None, max_message_bytes: int
             near.set_target_address(address)
         else:
             near.set_source_address(address)
-    near.set_settle_modes(*far.remote_settle_modes)
+    near.settle_as_asked()
     limits = [limit for limit in (far.remote_max_message_bytes, max_message_bytes) if limit]
     near.set_max_message_bytes(min(limits, default=0))
     near.open()

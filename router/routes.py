@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from addressing.book import AddressPolicy
 from router.brokers import Brokers
 from router.circuits import Circuits, in_and_out, route_patience
-from router.egress_route import BrokerSide, answer_as
+from router.egress_route import BrokerSide, answer_as, settle_fault
 from router.events import RouteReattached
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
@@ -134,6 +134,10 @@ class IngressRoute(Unstitched):
 
     def _on_established(self, link: Link) -> None:
         if link is not self._far or link.is_refused:
+            return
+        fault = settle_fault(self.near, link, self.request.broker)
+        if fault is not None:
+            self._on_left(link, True, fault)
             return
         if self._give_up is not None:
             self._give_up.cancel()

@@ -195,14 +195,13 @@ class Link(LinkCore):
         """Answer the peer's attach with its own termini, modes and our consent."""
         self.copy_source(self)
         self.copy_target(self)
-        self.set_settle_modes(*self.remote_settle_modes)
+        self.settle_as_asked()
         self.open()
 
     @_unless_gone
-    def send_as_received(self) -> None:
-        """As a sender that passes on what others send: settled, or not, as they do it. [2.8.2]"""
-        send, receive = self.remote_settle_modes
-        self.set_settle_modes(SEND_MIXED if send == SEND_UNSETTLED else send, receive)
+    def settle_as_asked(self) -> None:
+        """Answer the peer's attach with the settle modes that the peer asked for. [2.8.2], [2.8.3]"""
+        self.set_settle_modes(*self.remote_settle_modes)
 
     @_unless_gone
     def refuse(self, error: AmqpError) -> None:

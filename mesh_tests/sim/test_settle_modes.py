@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from proton import Message
 
 from mesh.simulation.clients import Receiver, Sender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
 from mesh_tests.sim.line import line
-from wire.delivery import ACCEPTED, RELEASED, Outcome
+from wire.delivery import ACCEPTED, RELEASED, Kind, Outcome
 from wire.link import RECEIVE_FIRST, RECEIVE_SECOND, SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
 SEND_MODES = {SEND_MIXED: "mixed", SEND_UNSETTLED: "unsettled", SEND_SETTLED: "settled"}
@@ -58,7 +59,8 @@ def test_a_consumer_that_is_told_all_will_come_unsettled_gets_nothing_settled(eg
     mesh.send(sender, settled=True)
     mesh.run_until(lambda: bool(receiver.messages))
     answer, _ = receiver.link.remote_settle_modes
-    assert answer == SEND_MIXED or receiver.came_settled == [False]
+    assert answer == SEND_UNSETTLED
+    assert receiver.came_settled == [False]
 
 
 @sends
@@ -145,14 +147,28 @@ def test_a_consumer_that_waits_is_told_though_the_producer_leaves_settling_to_it
 
 
 @pytest.mark.parametrize("address", ["rpc", "prices"])
-def test_a_producer_that_wants_the_last_word_has_it_or_was_told_that_it_has_not(egress: str, address: str):
-    mesh, _, sender = pair(egress, address, sending=TWO_STEPS, taking=(SEND_MIXED, RECEIVE_FIRST))
-    sender.answers = False
+@pytest.mark.parametrize("outcome", EVERY_KIND, ids=outcome_id)
+def test_an_outcome_that_the_consumer_settled_reaches_a_producer_that_settles_last_settled(
+    egress: str, address: str, outcome: Outcome
+):
+    mesh, receiver, sender = pair(egress, address, sending=TWO_STEPS, taking=(SEND_MIXED, RECEIVE_FIRST))
+    receiver.accepts = sender.answers = False
     mesh.send(sender)
+    mesh.run_until(lambda: bool(receiver.held))
+    receiver.settle(outcome)
     mesh.run_until(lambda: bool(sender.outcomes))
-    mesh.run(1)
-    _, answer = sender.link.remote_settle_modes
-    assert sender.open or answer == RECEIVE_FIRST
+    assert sender.outcomes[1].kind is outcome.kind
+    assert not sender.open
+
+
+def test_what_nobody_takes_comes_back_settled_to_a_producer_that_settles_last():
+    mesh = line()
+    sender = mesh.client("r1").sender(None, modes=TWO_STEPS)
+    sender.answers = False
+    mesh.send(sender, bytes(Message(address="rpc", body="x").encode()))
+    mesh.run_until(lambda: bool(sender.outcomes))
+    assert sender.outcomes[1].kind is Kind.RELEASED
+    assert not sender.open
 
 
 def test_a_consumer_of_a_multicast_that_waits_is_told_too(egress: str):

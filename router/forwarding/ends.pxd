@@ -124,7 +124,6 @@ cdef class Inlet(Head):
     cdef int drop(self, Carrier carrier) except -1
     cdef int set_promised(self, int count) except -1
     cdef bint is_second(self) noexcept
-    cdef bint settles_last(self, pn_delivery_t *delivery) noexcept
     cdef bint may_go_on_now(self) except -1
     cdef bint is_from_client(self) noexcept
     cdef int pop(self) except -1
@@ -162,6 +161,7 @@ cdef class Taker(DeliveryOwner):
     # A link of ours that all inlets use, or a stream beside one: a circuit's, or one to a broker.
     cdef readonly bint is_ours
     cdef bint is_broker
+    cdef bint wants_outcomes  # what came settled goes there unsettled, too
     # Router id at the other end of an anycast circuit.
     cdef public object egress
     # Of a circuit from here to there, or the tree of a branch of ours; None of all else.

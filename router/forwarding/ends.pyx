@@ -19,7 +19,7 @@ from wire.proton cimport RECEIVE_SECOND, pn
 from wire.records cimport recorder
 
 from wire.errors import LocalStateError
-from wire.link import SEND_SETTLED
+from wire.link import SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
 
 cdef enum:
@@ -271,10 +271,6 @@ cdef class Inlet(Head):
         """Its sender has the last word on settlement. [2.8.3] Not every broker that is asked to agrees."""
         cdef bint is_asked = pn.link_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
         return is_asked and pn.link_remote_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
-
-    cdef bint settles_last(self, pn_delivery_t *delivery) noexcept:
-        """It was told the outcome, and is waited for: only clients are, all else passes on what it hears."""
-        return self.is_from_client() and self.is_second() and not pn.delivery_settled(delivery)
 
     cdef bint may_go_on_now(self) except -1:
         """False when its sender broke a rule: then the link has been ended."""
@@ -560,7 +556,9 @@ cdef class Taker(DeliveryOwner):
         self.weight = 1
         self.credit_count = link.credit_now()
         self.had_credit = self.credit_count > 0
-        self.presettles = link.remote_settle_modes[0] == SEND_SETTLED and cost == 0
+        asked = link.remote_settle_modes[0] if cost == 0 and not is_broker else SEND_MIXED
+        self.presettles = asked == SEND_SETTLED
+        self.wants_outcomes = is_broker or asked == SEND_UNSETTLED
         self.max_message_bytes = link.remote_max_message_bytes
         self.record_level = group.record_level
         recorder.note(self, True, None)

@@ -66,6 +66,9 @@ cdef class Copy(Carrier):
         taker.deliveries_out += 1
         taker.moving = None
         self.has_left = True
+        if is_settled and taker.wants_outcomes:
+            # Nobody waits for its outcome, but its consumer was promised that all comes unsettled.
+            return self._tell_fan(0, None)
         if is_settled or taker.presettles:
             self.forget()
             self._tell_fan(0 if is_settled else ACCEPTED_STATE, None)
@@ -358,7 +361,7 @@ cdef class Fan(Carrier):
             else:
                 pn.delivery_update(self.incoming, ACCEPTED_STATE if self.rank == 2 else RELEASED_STATE)
         self.inlet.link.endpoint.mark()
-        return 0 if self.inlet.settles_last(self.incoming) else self._settle_incoming()
+        return self._settle_incoming()
 
     cdef int _settle_incoming(self) except -1:
         cdef Inlet inlet = self.inlet

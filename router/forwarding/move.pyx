@@ -213,8 +213,9 @@ cdef class Move(Carrier):
         taker.deliveries_out += 1
         if inlet is not None and not self.is_read:
             inlet.pop()
-        if is_settled and taker.is_broker and not taker.presettles:
-            # Its producer asks for no outcome; we do: it says when the next may come over another link.
+        if is_settled and taker.wants_outcomes:
+            # Its producer asks for no outcome. A broker's says when the next may come over another link; a consumer
+            # was promised that all comes unsettled.
             return taker.group.on_moved(taker)
         if taker.presettles or is_settled:
             if is_settled:
@@ -249,9 +250,6 @@ cdef class Move(Carrier):
         elif state:
             pn.delivery_update(incoming, state)
         inlet.link.endpoint.mark()
-        if inlet.settles_last(incoming):
-            self.copy = None
-            return 0
         inlet.drop(self)
         if self.record_level:
             self._record(state or outcome_of(incoming))
@@ -502,7 +500,7 @@ cdef class Move(Carrier):
         self.taker.link.endpoint.mark()
         if pn.delivery_settled(self.incoming):
             if not is_terminal(pn.delivery_remote_state(self.outgoing)):
-                if self.taker.is_broker:
+                if self.taker.wants_outcomes:
                     return 0  # until it has an outcome
                 inlet.on_unheard_settled(self.taker)
             self._settle(0)

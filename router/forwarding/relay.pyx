@@ -45,7 +45,6 @@ cdef class Relay(Group):
 
     def _stitch(self, outgoing):
         self.taker = Taker(outgoing, self)
-        self.taker.presettles = False
 
     cdef int pump(self, Inlet inlet) except -1:
         cdef Carrier move

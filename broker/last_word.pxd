@@ -1,0 +1,17 @@
+cdef class LastWords:
+    cdef dict waiting
+
+    cdef int begin(self, LastWord last_word) except -1
+    cdef int forget(self, LastWord last_word) except -1
+
+
+cdef class LastWord:
+    cdef LastWords all
+    cdef object settle
+    # When each outcome was given, by delivery; the oldest first.
+    cdef dict given
+    cdef bint is_ours
+
+    cdef bint waits_for(self, size_t delivery, double now) except? True
+    cdef bint is_given(self, size_t delivery) except? True
+    cdef int end(self) except -1

@@ -1,0 +1,13 @@
+from collections.abc import Callable
+
+from wire.engine import Pointer
+
+PATIENCE_S: float
+
+class LastWords:
+    def __init__(self) -> None: ...
+    def next_deadline(self) -> float | None: ...
+    def on_time(self, now: float) -> None: ...
+
+class LastWord:
+    def __init__(self, all_: LastWords, settle: Callable[[list[Pointer]], None]) -> None: ...
