@@ -52,11 +52,25 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
             message = f"{subject} {key!r} has no meaning for type {kind}"
             yield Problem((*path, key), "AM405", message, at_key=True, relies_on=((*path, "type"),))
     yield from _check_brokers(path, subject, address)
-    for key in ("broker_address", "fallback"):
-        if getattr(address, key) and is_pattern(pattern) and key not in refused:
+    if is_pattern(pattern):
+        yield from _check_pattern(path, subject, pattern, address)
+
+
+def _check_pattern(path: Path, subject: str, pattern: str, address: Address) -> Iterator[Problem]:
+    """Some options name one queue, and a pattern stands for many addresses."""
+    example = pattern.replace("*", "x").replace("#", "x")
+    fixes = {
+        "broker_address": f"remove it, or declare one address with it: '{as_key(example)}: "
+        f"{{type: {address.type}, broker_address: NAME}}'.",
+        "fallback": f"declare each address that is to keep messages by its name, with a queue of its own, beside the "
+        f"pattern: '{as_key(example)}: {{type: anycast, fallback: {example}.waiting}}' and "
+        f"'{as_key(example + '.waiting')}: queue'; or have the messages of all its addresses kept: "
+        f"'{as_key(pattern)}: queue'.",
+    }
+    is_fitting = {"broker_address": address.type.is_stored, "fallback": address.type is AddressKind.ANYCAST}
+    for key, fix in fixes.items():
+        if getattr(address, key) and is_fitting[key]:
             message = f"{subject} {key!r} would fold every address of the pattern into one"
-            example = pattern.replace("*", "x").replace("#", "x")
-            fix = f"remove it, or declare one address with it: '{example}: {{type: {kind}, {key}: NAME}}'."
             yield Problem((*path, key), "AM406", message, fix=fix, at_key=True, relies_on=((*path, "type"),))
 
 

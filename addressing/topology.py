@@ -235,7 +235,7 @@ class Topology(Part):
     users: dict[UserName, User] = Field(default_factory=dict)
     """Users by name. Once there is any, what is not allowed is denied."""
     default_broker: str | None = None
-    """Broker for queues, topics and transactions that name none (default: the only one)."""
+    """Broker for queues and topics that name none (default: the only one)."""
     link_logs: LinkLogs = Field(default_factory=LinkLogs)
     """What nodes record of connections, links and deliveries and how much of it is kept."""
 
