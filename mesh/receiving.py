@@ -48,6 +48,8 @@ class ReceiveOrder:
     subscription: str | None = None
     """The durable one of this name; it is there for the next time."""
     client_id: str | None = None
+    ready_file: Path | None = None
+    """Written when messages can come: whoever waits for the file, or reads from it as a FIFO, may send then."""
 
     @property
     def container_id(self) -> str | None:
@@ -96,6 +98,7 @@ async def unsubscribe(server: Server, address: str, order: ReceiveOrder) -> None
 
 async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Output) -> int:
     number = 0
+    remove_old(order.ready_file)
     files = None if order.folder is None else BodyFiles.behind(order.folder)
     async with connected(server, CONNECT_TIMEOUT_S, container_id=order.container_id) as client:
         receiver = await client.receiver(
@@ -114,6 +117,7 @@ async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Ou
                 raise CommandFailed(
                     f"{address} has no durable subscriptions", fix="they are of a topic; leave out --durable."
                 )
+            await tell_ready(receiver, order, shown_address)
             async for received in incoming(receiver, order):
                 number += 1
                 shown = Shown(read(received), shown_address, number, datetime.now().astimezone())
@@ -122,6 +126,23 @@ async def receive_all(server: Server, address: str, order: ReceiveOrder, out: Ou
         finally:
             receiver.close()
     return number
+
+
+def remove_old(ready_file: Path | None) -> None:
+    """The file of a run before would say that this one is ready. A FIFO stays: its reader is there already."""
+    if ready_file is not None and ready_file.is_file():
+        ready_file.unlink()
+
+
+async def tell_ready(receiver: Receiver, order: ReceiveOrder, address: str) -> None:
+    if order.ready_file is None:
+        return
+    if not order.is_until_empty:
+        receiver.top_up(order.count)
+        # One turn of the loop, in which the credit is sent.
+        await asyncio.sleep(0)
+    # In a thread: to open a FIFO that nobody reads yet takes until somebody does.
+    await asyncio.to_thread(order.ready_file.write_text, f"{address}\n")
 
 
 def body_keeper(files: BodyFiles | None, *, is_printed: bool) -> Callable[[], BodyKeeper]:

@@ -34,7 +34,7 @@ def parse_size_bytes(text: str) -> int:
 
 def parse_rate_per_s(text: str) -> float:
     """`500`, `500/s`, `30/m`, `1k/s`."""
-    amount, _, per = text.strip().partition("/")
+    amount, _, per = (part.strip() for part in text.strip().partition("/"))
     number, multiple = _split(amount)
     factor = {"": 1, "k": 1000, "m": 1_000_000}.get(multiple)
     seconds = SECONDS.get(per or "s")

@@ -77,6 +77,12 @@ def checked_format(_ctx: click.Context, _option: click.Parameter, template: str)
     type=click.Path(path_type=Path, file_okay=False),
     help="Bodies as files 000001, 000002 ... in DIR, behind those that are there.",
 )
+@click.option(
+    "--ready-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the address to FILE, or a FIFO, once messages can come: scripts wait for it before they send.",
+)
 @connection_options
 @output_options
 def command(out: Output, unsubscribe: bool, **options: Any) -> int:
@@ -99,6 +105,7 @@ def command(out: Output, unsubscribe: bool, **options: Any) -> int:
       amqpmesh receive orders --browse -e
       amqpmesh receive 'news.#' --durable laptop -e
       amqpmesh receive 'news.#' --durable laptop --unsubscribe
+      amqpmesh receive prices.tea --ready-file ready &
     """
     from mesh import receiving
 

@@ -37,7 +37,9 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 EXAMPLES = {Unit.COUNT: "a number, such as 0", Unit.TIME: "a time such as 250ms", Unit.RATE: "a rate such as 100/s"}
-FORM = re.compile(r"\s*(?P<metric>[a-z_]+(?:\(\d+\)|\d+)?)\s*(?P<how>[<>=!]=|[<>])\s*(?P<value>\S+)\s*", re.IGNORECASE)
+FORM = re.compile(
+    r"\s*(?P<metric>[a-z_]+(?:\(\d+\)|\d+)?)\s*(?P<how>[<>=!]=|[<>])\s*(?P<value>\S+(?:\s+\S+)*)\s*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

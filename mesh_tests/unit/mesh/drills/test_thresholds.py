@@ -19,6 +19,10 @@ from mesh.drills.thresholds import parse_threshold
         ("recovery < 1.5m", "recovery", 90_000),
         ("rate >= 30/m", "rate", 0.5),
         ("  Outage  !=  0s ", "outage", 0),
+        ("outage < 500 ms", "outage", 500),
+        ("outage<1.5  s", "outage", 1500),
+        ("rate >= 100 / s", "rate", 100),
+        ("rate >= 1 k/s", "rate", 1000),
     ],
 )
 def test_a_threshold_has_a_metric_and_a_bound_in_milliseconds_a_second_or_a_count(text: str, metric: str, bound: float):
@@ -36,6 +40,9 @@ def test_a_threshold_has_a_metric_and_a_bound_in_milliseconds_a_second_or_a_coun
         ("outage < 5kg", "expected a time such as 250ms"),
         ("lost < 5ms", "expected a number, such as 0"),
         ("lost < 0.5", "expected a number, such as 0"),
+        ("outage < 5 0ms", "expected a time such as 250ms, got '5 0ms'"),
+        ("lost == 0 messages", "expected a number, such as 0, got '0 messages'"),
+        ("outage < 1s and lost == 0", "expected a time such as 250ms, got '1s and lost == 0'"),
         ("rate > 100", "expected a rate such as 100/s"),
     ],
 )
