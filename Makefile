@@ -3,40 +3,47 @@
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup demo test check hosts soak asan format peers clean
+.PHONY: help setup demo test check pythons hosts soak asan format peers clean
 
 help:
 	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
 	@echo 'make test    make check, and all other tests (those that need another broker or client skip, and say how to get it)'
 	@echo 'make hosts   nodes in containers that hang, crash and stop hearing each other: for root, and brings a Docker Engine'
 	@echo 'make check   lint, types, dependency arrows, unit tests'
-	@echo 'make soak    nine minutes more of the random lives of this revision; docs/proof/soak.md says how far they are'
+	@echo 'make pythons unit tests and simulation on Python 3.12 and 3.13, where the machine has them'
+	@echo 'make soak    nine minutes more of random lives of this revision, with seeds of its own; docs/proof/soak.md has a row of each'
 	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
 	@echo 'make peers   install what some tests talk to: brokers and clients of others, a browser'
 	@echo 'make format  put the sources in the form that make check wants'
 
 setup: $(READY)
 
-COMPILED := $(shell find wire router broker mesh -name '*.pyx' -o -name '*.pxd')
+SOURCES := $(wildcard addressing wire router broker linklogs mesh mesh_tests tools)
+COMPILED := $(shell find $(SOURCES) -name '*.pyx' -o -name '*.pxd')
 
-$(READY): tools/setup.sh setup.cfg setup.py pyproject.toml $(COMPILED)
+$(READY): tools/setup.sh tools/proton.sh setup.cfg setup.py pyproject.toml $(COMPILED)
 	@bash tools/setup.sh
 	@touch $@
 
 demo: $(READY)
 	@$(BIN)/amqpmesh demo
 
-# Most of these wait for processes; those that measure have the machine to themselves.
-test: check
-	$(BIN)/pytest -n 3 --dist loadgroup -m "not quiet" --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
-	$(BIN)/pytest -m quiet --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
+# Each of these runs, whatever became of those before it: the last lines say how each of them ended.
+CHECKS := '$(BIN)/ruff check' '$(BIN)/ruff format --check' '$(BIN)/mypy' '$(BIN)/lint-imports' \
+	'$(BIN)/pytest -q -n auto mesh_tests/unit mesh_tests/sim $(ARGS)'
+OTHERS := --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
 
 check: $(READY)
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/pytest -q -n auto mesh_tests/unit mesh_tests/sim $(ARGS)
+	@bash tools/stages.sh $(CHECKS)
+
+# Most of the other tests wait for processes; those that measure have the machine to themselves.
+test: $(READY)
+	@bash tools/stages.sh $(CHECKS) \
+		'$(BIN)/pytest -n 3 --dist loadgroup -m "not quiet" $(OTHERS)' '$(BIN)/pytest -m quiet $(OTHERS)'
+
+# On each other Python that amqpmesh is for, if the machine has it.
+pythons: $(READY)
+	@bash tools/pythons.sh $(ARGS)
 
 # Beside an engine of their own, which nobody else sees; without one they skip.
 hosts: $(READY)
@@ -56,5 +63,9 @@ peers:
 	@bash tools/peers.sh
 	@$(MAKE) --no-print-directory -f mesh_tests/interop/peers.mk
 
+# What a mesh keeps (.amqpmesh, data) stays.
 clean:
-	rm -rf .venv .venv-asan .peers build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-* .peers .soak build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .hypothesis
+	find $(SOURCES) -name '*.so' -delete
+	find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +

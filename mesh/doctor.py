@@ -71,10 +71,11 @@ def proton() -> Finding:
     if importlib.util.find_spec("proton") is None:
         return Finding("proton", "failed", "not installed", "pip install python-qpid-proton")
     try:
-        importlib.import_module("wire.engine")
+        libraries = importlib.import_module("wire.engine").LIBRARIES
     except (ImportError, OSError) as error:
         return Finding("proton", "failed", str(error), "pip install --force-reinstall python-qpid-proton")
-    return Finding("proton", "ok", f"python-qpid-proton {importlib.metadata.version('python-qpid-proton')}")
+    built = f", built with {' and '.join(libraries)}, which amqpmesh does not use" if libraries else ""
+    return Finding("proton", "ok", f"python-qpid-proton {importlib.metadata.version('python-qpid-proton')}{built}")
 
 
 def descriptors() -> Finding:

@@ -1,5 +1,6 @@
 """What tests of every kind share: a mesh of processes, and who runs them when several workers do."""
 
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 
@@ -23,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group("rows" if shares_rows else str(item.path)))
 
 
-def _meshes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartMesh]:
+def _meshes(tmp_path_factory: pytest.TempPathFactory, session: pytest.Session) -> Iterator[StartMesh]:
     started: list[RunningMesh] = []
 
     def start(topology: str) -> RunningMesh:
@@ -33,15 +34,18 @@ def _meshes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartMesh]:
     yield start
     for mesh in started:
         mesh.down()
+        # What a mesh stored and recorded may be large, and is kept only if it may explain a failure.
+        if not session.testsfailed:
+            shutil.rmtree(mesh.topology_file.parent)
 
 
 @pytest.fixture
-def start_mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartMesh]:
+def start_mesh(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[StartMesh]:
     """Starts a mesh from a topology without port numbers; stops it after the test."""
-    yield from _meshes(tmp_path_factory)
+    yield from _meshes(tmp_path_factory, request.session)
 
 
 @pytest.fixture(scope="module")
-def start_module_mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartMesh]:
+def start_module_mesh(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[StartMesh]:
     """The same for a mesh that all tests of a file share."""
-    yield from _meshes(tmp_path_factory)
+    yield from _meshes(tmp_path_factory, request.session)

@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/packages.sh
+source tools/proton.sh
 
 # A Python that can make virtual environments and compile: python-qpid-proton comes as source, the hot loop is ours.
 readonly USABLE='
@@ -51,8 +52,12 @@ install() {
 }
 
 # Two thirds of forwarding is proton's engine: optimized as a whole, and calling itself directly, it takes a tenth less.
-if ! .venv/bin/python -c 'import cproton_ffi' 2>/dev/null; then
+readonly BUILT_ALONE='
+import sys, cproton_ffi
+sys.exit(cproton_ffi.lib.pn_sasl_extended() or cproton_ffi.lib.pn_ssl_present())'
+if ! .venv/bin/python -c "$BUILT_ALONE" 2>/dev/null; then
     proton=$(sed -n 's/^ *\(python-qpid-proton[<>=].*\)/\1/p' setup.cfg)
-    CFLAGS='-O3 -flto=auto' LDFLAGS='-Wl,-Bsymbolic' install 'compiling proton' --no-cache-dir --no-binary python-qpid-proton "$proton"
+    CFLAGS='-O3 -flto=auto' LDFLAGS='-Wl,-Bsymbolic' alone install 'compiling proton' \
+        --force-reinstall --no-deps --no-cache-dir --no-binary python-qpid-proton "$proton"
 fi
 install 'compiling the hot loop, and installing what else there is to install' --editable '.[test]'

@@ -19,6 +19,10 @@ Pointer = Any
 ffi = cproton_ffi.ffi
 lib = cproton_ffi.lib
 NULL = ffi.NULL
+LIBRARIES = tuple(
+    name for name, is_in in (("Cyrus SASL", lib.pn_sasl_extended()), ("OpenSSL", lib.pn_ssl_present())) if is_in
+)
+"""What proton's build took in because the machine had it. Nothing here uses either; proton's own client does."""
 
 # Exported by the same shared object, but not declared to its cffi. void* stands for every pn_*_t*.
 _extra_ffi = cffi.FFI()

@@ -1,6 +1,8 @@
 # Sourced by tools/asan.sh. `build`: proton and amqpmesh's compiled parts with AddressSanitizer, in .venv-asan.
 # The checkout's own compiled parts belong to .venv, so amqpmesh is built and tested in a copy.
 
+source tools/proton.sh
+
 readonly FLAGS='-fsanitize=address -fno-omit-frame-pointer -O1 -g -UNDEBUG'
 readonly PATCH=$PWD/tools/asan/no-pools.patch
 readonly BUILD=$PWD/build/asan VENV=$PWD/.venv-asan
@@ -24,7 +26,7 @@ run_pip() { quietly "$PYTHON" -m pip --disable-pip-version-check "$@"; }
 compile_with_pip() {
     printf '[build_ext]\nparallel = %d\n' "$(nproc)" >"$BUILD/parallel.cfg"
     DIST_EXTRA_CONFIG=$BUILD/parallel.cfg CFLAGS=$FLAGS LDFLAGS=-fsanitize=address \
-        run_pip "$@" --no-cache-dir --no-deps --no-build-isolation
+        alone run_pip "$@" --no-cache-dir --no-deps --no-build-isolation
 }
 
 requirements() { .venv/bin/python tools/asan/requirements.py "$@"; }
@@ -72,7 +74,7 @@ patch_proton() { # archive, goal
 install_proton() {
     local archive key wheel
     archive=$(fetch_proton)
-    key=$(cat "$archive" "$PATCH" <(echo "$FLAGS"; cc --version; "$PYTHON" -VV) | sha256sum | cut -c1-16)
+    key=$(cat "$archive" "$PATCH" tools/proton.sh <(echo "$FLAGS"; cc --version; "$PYTHON" -VV) | sha256sum | cut -c1-16)
     wheel=$BUILD/wheel-$key
     if [[ ! -d $wheel ]]; then
         echo "Compiling $(basename "$archive" .tar.gz) with AddressSanitizer"

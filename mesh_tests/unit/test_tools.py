@@ -1,0 +1,88 @@
+"""What the Makefile and the scripts in tools promise."""
+
+import configparser
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mesh_tests.installed import require
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("wire/core.pyx", "broker/store/a.py", "mesh/page/b.js", "mesh_tests/c.py", "tools/d.sh", "README.md")
+KEPT = (".amqpmesh/m/pki/ca.pem", "data/b1/store.db")
+MADE = (
+    *(".venv/bin/python", ".venv-asan/x", ".venv-3.12/x", ".peers/x", ".soak/state.json", "build/x", "dist/x"),
+    *("amqpmesh.egg-info/x", ".mypy_cache/x", ".ruff_cache/x", ".pytest_cache/x", ".import_linter_cache/x"),
+    *(".hypothesis/x", "wire/core.cpython-311-x86_64-linux-gnu.so", "broker/store/x.cpython-313-x86_64-linux-gnu.so"),
+    *("mesh/__pycache__/a.pyc", "mesh_tests/unit/wire/__pycache__/a.pyc", "linklogs/replay/__pycache__/a.pyc"),
+)
+
+
+def run(*command: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_make_clean_leaves_what_was_written_and_nothing_that_was_made(tmp_path: Path) -> None:
+    for name in (*SOURCES, *KEPT, *MADE):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    cleaned = run("make", "clean", cwd=tmp_path)
+    assert cleaned.returncode == 0, cleaned.stderr
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {*SOURCES, *KEPT, "Makefile"}
+
+
+def test_a_stage_that_fails_stops_no_other_and_is_told_at_the_end() -> None:
+    done = run("bash", "tools/stages.sh", "true", "bash -c 'exit 3'", "echo third")
+    assert done.returncode == 1
+    *_, first, second, third = done.stdout.splitlines()
+    assert first.split()[0] == "ok"
+    assert second.startswith("FAILED (3)")
+    assert third.split()[0] == "ok"
+    assert "\nthird\n" in done.stdout
+    assert run("bash", "tools/stages.sh", "true", "true").returncode == 0
+
+
+def test_every_check_runs_though_an_earlier_one_failed(tmp_path: Path) -> None:
+    """The recipes of the Makefile, with tools that only say that they were called, and fail."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    for name in ("setup.cfg", "setup.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("ruff", "mypy", "lint-imports", "pytest"):
+        (tmp_path / ".venv" / "bin" / name).write_text(f'#!/bin/sh\necho "called {name} $@"\nexit 1\n')
+        (tmp_path / ".venv" / "bin" / name).chmod(0o755)
+    (tmp_path / ".venv" / "ready").touch()
+    done = run("make", "test", "ARGS=--durations=3", cwd=tmp_path)
+    assert done.returncode != 0
+    called = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("called ")]
+    assert called == ["ruff", "ruff", "mypy", "lint-imports", "pytest", "pytest", "pytest"]
+    assert "called pytest -n 3 --dist loadgroup -m not quiet --ignore" in done.stdout
+    assert done.stdout.count("FAILED (1)") == len(called)
+
+
+@pytest.mark.parametrize("library", ["libsasl2", "openssl", "libuv"])
+def test_a_build_alone_finds_no_library_that_lies_about(tmp_path: Path, library: str) -> None:
+    require(shutil.which("pkg-config") is not None, "pkg-config")
+    (tmp_path / f"{library}.pc").write_text(f"Name: {library}\nDescription: planted\nVersion: 99\nLibs: -l{library}\n")
+    find = f"pkg-config --modversion {library}"
+    assert run("bash", "-c", find, PKG_CONFIG_PATH=str(tmp_path)).stdout == "99\n"
+    alone = run("bash", "-c", f"source tools/proton.sh; alone {find}", PKG_CONFIG_PATH=str(tmp_path))
+    assert (alone.returncode != 0, alone.stdout) == (True, "")
+
+
+def test_the_licences_of_all_that_is_installed_are_named() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    licences = [path.relative_to(ROOT) for path in ROOT.glob("mesh/**/*LICENSE*")]
+    assert licences
+    named = config["metadata"]["license_files"].split("\n")
+    assert {"LICENSE", *map(str, licences)} <= set(named)
+    assert config["metadata"]["license_expression"] == "Apache-2.0 AND MIT"
