@@ -1,0 +1,42 @@
+"""Which random lives does `make soak` lead? A test of lives joins by one more line in ``LIVES``.
+
+Its seeds come from `mesh_tests.seeds`, which reads LIFE_FIRST and LIFE_COUNT; what it reports with pytest's
+``record_property`` as a number is added up in docs/proof/soak.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SIMULATION = ("addressing", "wire", "router", "broker", "mesh/simulation", "mesh_tests/sim", "setup.cfg")
+BROKER = ("wire", "broker", "mesh_tests/crash", "setup.cfg")
+
+
+@dataclass(frozen=True)
+class Life:
+    """A test file, or one test of it, that leads random lives."""
+
+    test: str
+    """What pytest is to run, below mesh_tests."""
+    what: str
+    seeds: int
+    """As many are a whole soak of one revision."""
+    code: tuple[str, ...] = SIMULATION
+    """Files and folders that the lives are of: seeds go on where they were while none of these changes."""
+    batch: int = 200
+    """As many seeds in one go."""
+    batch_s: float = 180.0
+    """A batch may take so long on a slow machine: none begins that would end after the time is up."""
+    workers: str = "auto"
+    """What pytest's `-n` gets; 0 for a test that brings processes of its own."""
+
+
+LIVES = (
+    Life("sim/test_walk.py", "clients, trunks, routers, brokers and costs come, fail and change", 2500),
+    Life("sim/test_walk_fickle.py", "consumers that take credit back, drain, stall and settle in batches", 2500),
+    Life("sim/test_fallback_walk.py", "an anycast address that falls back to a queue, and its order", 2500),
+    Life("sim/test_walk_edges.py", "edge routers, and the uplinks of them, with fickle consumers and without", 1000),
+    Life("sim/test_vanishing.py", "links, sessions and connections vanish in the middle of anything", 2500),
+    Life("crash/test_broker_crash.py", "20 times kill -9 of a broker, at random moments and failpoints", 25, BROKER, 4),
+    Life("crash/storage/test_power_cuts.py", "the power goes while a store is written", 200, BROKER, 20),
+)
