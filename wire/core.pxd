@@ -3,6 +3,7 @@
 `Endpoint`, `Session`, `IncomingLink` and `OutgoingLink` (wire.endpoint, wire.link) are built on these.
 """
 
+from wire.gate cimport Gate, PeerLink
 from wire.proton cimport pn_collector_t, pn_connection_t, pn_delivery_t, pn_link_t, pn_session_t, pn_transport_t
 
 cdef enum:
@@ -36,6 +37,9 @@ cdef class EndpointCore:
     cdef pn_connection_t *connection
     cdef pn_transport_t *transport
     cdef pn_collector_t *collector
+    cdef readonly Gate gate
+    # Events that the engine does not tell.
+    cdef list late
     cdef readonly bint is_freed
     cdef public bint is_output_blocked
     cdef readonly bint has_stopped_reading
@@ -43,6 +47,9 @@ cdef class EndpointCore:
     cdef size_t unsent_bytes
     cdef readonly unsigned long long bytes_in
     cdef readonly unsigned long long bytes_out
+    # When the last byte came, as far as ``hear`` was told; and how many had come by then.
+    cdef readonly double heard_at
+    cdef unsigned long long heard_bytes
     cdef readonly DirtyEndpoints dirty
     cdef list reduced
     cdef list owing
@@ -97,7 +104,8 @@ cdef class LinkCore:
     cdef readonly bint is_gone
     cdef public bint has_left
     cdef public bint has_peer_left
-
+    # What its peer said of it; None before the peer attached it.
+    cdef readonly PeerLink peer
 
     cdef bint is_open_now(self) noexcept
 

@@ -103,9 +103,11 @@ cdef class EndpointCore:
         self.bulk = {}
         self.reduced = []
         self.owing = []
+        self.late = []
 
-    def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty):
+    def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty, Gate gate):
         """Called once, with the engine's pointers, before anything else here."""
+        self.gate = gate
         self.connection = <pn_connection_t *>connection
         self.transport = <pn_transport_t *>transport
         self.collector = <pn_collector_t *>collector
@@ -139,7 +141,7 @@ cdef class EndpointCore:
 
     # Bytes
     def receive(self, chunk):
-        """Feed what came from the socket. Bad bytes become an error frame in the output and a Closed event."""
+        """Feed what came from the socket. Bad bytes become a close with an error in the output, and a Closed event."""
         cdef Py_buffer view
         PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
         try:
@@ -148,18 +150,21 @@ cdef class EndpointCore:
             PyBuffer_Release(&view)
 
     cdef int _push(self, const char *bytes_, Py_ssize_t size) except -1:
-        cdef ssize_t taken
         if self.is_freed:
             return 0
         self.bytes_in += size
-        while size > 0:
-            taken = pn.transport_push(self.transport, bytes_, size)
-            if taken <= 0:
-                break
-            bytes_ += taken
-            size -= taken
+        self.gate.feed(<const unsigned char *>bytes_, size)
         self.has_stopped_reading = pn.transport_capacity(self.transport) < 0
+        if self.gate.fault is not None and not self.has_stopped_reading:
+            self.has_stopped_reading = True
+            self.gate.make_up_open()
+            self._fail(self.gate.fault)
         return self.mark()
+
+    def hear(self, double now):
+        """Note the time of the bytes that came since the last call."""
+        if self.heard_bytes != self.bytes_in:
+            self.heard_bytes, self.heard_at = self.bytes_in, now
 
     def output(self):
         """The next bytes for the socket, 64 KiB at most; b"" when there are none now."""
@@ -319,7 +324,15 @@ cdef class EndpointCore:
                 self._on_cold_event(kind, <size_t>event, events)
             if not self.is_freed:
                 pn.collector_pop(self.collector)
+        if self.late:
+            events += self.late
+            self.late.clear()
         return events
+
+    def tell_later(self, event):
+        """Return ``event`` from the next `drain`, behind what the engine has to tell."""
+        self.late.append(event)
+        self.mark()
 
     # The owner in a local: what it does may take the link from it, or end the link.
     cdef int _on_flow(self, sink, LinkCore link) except -1:

@@ -37,6 +37,7 @@ from wire.events import (
     SessionBegun,
     SessionEnded,
 )
+from wire.gate import Gate
 from wire.link import IncomingLink, Link, OutgoingLink, Session
 from wire.tls import Role
 
@@ -109,7 +110,9 @@ class Endpoint(EndpointCore):
         self._connection = lib.pn_connection()
         self._transport = new_transport()
         self._collector = lib.pn_collector()
-        self._drive(address_of(self._connection), address_of(self._transport), address_of(self._collector), dirty)
+        self._fault: AmqpError | None = None
+        gate = Gate(address_of(self._transport), settings.max_frame_bytes, settings.max_sessions - 1)
+        self._drive(address_of(self._connection), address_of(self._transport), address_of(self._collector), dirty, gate)
         self._configure()
 
     def _configure(self) -> None:
@@ -159,22 +162,37 @@ class Endpoint(EndpointCore):
     @property
     def is_finished(self) -> bool:
         """Nothing more will be sent or understood: the socket can go."""
-        return self.is_freed or bool(lib.pn_transport_closed(self._transport))
+        if self.is_freed or lib.pn_transport_closed(self._transport):
+            return True
+        # What comes behind a fault is not read, not even a close: all is over once our own is written.
+        return self._fault is not None and lib.pn_transport_pending(self._transport) < 0
 
     @property
     def has_failed(self) -> bool:
         """The transport is broken: by what came, or because nothing did."""
-        return not self.is_freed and bool(lib.pn_condition_is_set(lib.pn_transport_condition(self._transport)))
+        if self.is_freed:
+            return False
+        return self._fault is not None or bool(lib.pn_condition_is_set(lib.pn_transport_condition(self._transport)))
+
+    def _fail(self, fault: AmqpError) -> None:
+        """The peer broke a rule of the connection: it is closed with ``fault``, and nothing more is read."""
+        self._fault = fault
+        self.close(fault)
+        if not self._is_closed_told:
+            self._is_closed_told = True
+            self.tell_later(Closed(fault))
 
     @property
     def ending(self) -> Ending:
         """Why it finished, as long as it is not freed."""
+        if self._fault is not None:
+            return Ending(False, str(self._fault))
         return ending.read(self._connection, self._transport)
 
     @property
     def is_input_undecodable(self) -> bool:
         """The engine reads no more and has not said why: what came is no AMQP."""
-        if self.is_freed or not self.has_stopped_reading:
+        if self.is_freed or self._fault is not None or not self.has_stopped_reading:
             return False
         return ending.is_input_undecodable(self._connection, self._transport)
 
@@ -290,6 +308,8 @@ class Endpoint(EndpointCore):
 
     def _on_open(self, event: Pointer, events: list[Event]) -> None:
         connection = self._connection
+        if self.gate.is_open_made_up:
+            return
         self.remote = RemoteOpen(
             container_id=text(lib.pn_connection_remote_container(connection)) or "",
             hostname=text(lib.pn_connection_remote_hostname(connection)),

@@ -1,0 +1,19 @@
+"""What is wrong with bytes that were meant to be AMQP."""
+
+from __future__ import annotations
+
+DECODE_ERROR = "amqp:decode-error"
+INVALID_FIELD = "amqp:invalid-field"
+
+
+class CodecFault(Exception):
+    """``place``: performative and field, "attach.source"; empty when not even the performative is known.
+
+    ``condition``: the error condition that the peer is told. [2.8.15]
+    """
+
+    def __init__(self, place: str, reason: str, *, is_invalid_field: bool = False) -> None:
+        super().__init__(f"{place}: {reason}" if place else reason)
+        self.place = place
+        self.reason = reason
+        self.condition = INVALID_FIELD if is_invalid_field else DECODE_ERROR

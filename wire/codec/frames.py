@@ -1,0 +1,124 @@
+"""Frames of AMQP, decoded and encoded. [2.3]
+
++--------+------+------+-----------+--------------+---------+
+| size 4 | doff | type | channel 2 | performative | payload |
++--------+------+------+-----------+--------------+---------+
+  octets    2     0=AMQP
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from wire.codec import table
+from wire.codec.composites import check
+from wire.codec.faults import CodecFault
+from wire.codec.table import BY_CODE, NESTED, Composite, FieldType
+from wire.codec.values import Array, Described, Symbol, UByte, UInt, ULong, UShort, encode, take
+
+HEADER_BYTES = 8
+AMQP, SASL = 0, 1
+
+_INTEGERS: dict[FieldType, type[int]] = {
+    FieldType.UBYTE: UByte,
+    FieldType.USHORT: UShort,
+    FieldType.UINT: UInt,
+    FieldType.ULONG: ULong,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A value of a composite type: the values of its fields by name; a field that is null is left out."""
+
+    type: Composite
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        """None for a field that is null."""
+        return self.fields.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """``performative`` None: a heartbeat. [2.4.5]"""
+
+    channel: int
+    performative: Record | None = None
+    payload: bytes = b""
+    type: int = AMQP
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """Raises CodecFault for a field that is unknown, missing or of the wrong type."""
+    body = b"" if frame.performative is None else encode_record(frame.performative)
+    if body:
+        check(body)
+    body += frame.payload
+    return struct.pack(">IBBH", HEADER_BYTES + len(body), 2, frame.type, frame.channel) + body
+
+
+def encode_record(record: Record) -> bytes:
+    return encode(_described(record))
+
+
+def _described(record: Record) -> Described:
+    rules = record.type.fields
+    unknown = record.fields.keys() - {rule.name for rule in rules}
+    if unknown:
+        raise CodecFault(record.type.name, f"has no field {min(unknown)!r}")
+    values = [_plain(rule.type, record.fields.get(rule.name)) for rule in rules]
+    while values and values[-1] is None:
+        values.pop()
+    return Described(ULong(record.type.code), values)
+
+
+def _plain(kind: FieldType, value: Any) -> Any:
+    if isinstance(value, Record):
+        return _described(value)
+    if kind in _INTEGERS and isinstance(value, int) and not isinstance(value, bool):
+        return _INTEGERS[kind](value)
+    if kind is FieldType.SYMBOL and isinstance(value, str):
+        return Symbol(value)
+    return value
+
+
+def decode_frame(encoded: bytes) -> Frame:
+    """One whole frame. Raises CodecFault."""
+    if len(encoded) < HEADER_BYTES:
+        raise CodecFault("", f"a frame of {len(encoded)} bytes, expected {HEADER_BYTES} at least")
+    size, offset, kind, channel = struct.unpack_from(">IBBH", encoded)
+    if size != len(encoded) or not HEADER_BYTES <= 4 * offset <= size:
+        raise CodecFault("", f"a frame of {len(encoded)} bytes with size {size} and data offset {offset}")
+    body = encoded[4 * offset :]
+    if not body:
+        return Frame(channel, type=kind)
+    _, end = check(body)
+    described, _ = take(body, 0)
+    return Frame(channel, _record(described), body[end:], kind)
+
+
+def _record(described: Described) -> Record:
+    composite = BY_CODE[described.descriptor]  # type: ignore[index]  # checked: a number
+    pairs = zip(composite.fields, described.value, strict=False)
+    return Record(composite, {rule.name: _nested(rule.type, value) for rule, value in pairs if value is not None})
+
+
+def _nested(kind: FieldType, value: Any) -> Any:
+    return _record(value) if kind in NESTED else value
+
+
+# What is said for a peer
+def error(condition: str, description: str) -> Record:
+    return Record(table.ERROR, {"condition": condition, "description": description})
+
+
+def symbols_of(value: Any) -> tuple[str, ...]:
+    """Of a field that may hold one symbol or several. [1.4]"""
+    if value is None:
+        return ()
+    if isinstance(value, Array):
+        return tuple(str(each) for each in value.elements)
+    return tuple(str(each) for each in value) if isinstance(value, list) else (str(value),)
