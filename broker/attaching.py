@@ -108,13 +108,14 @@ class Attachments:
             )
             link.refuse(error)
 
-    def detach(self, link: Link, now: float, *, closed: bool) -> None:
-        """The peer leaves; answer once what it ends is ended on disk."""
+    def detach(self, link: Link, now: float, *, closed: bool, error: AmqpError | None = None) -> None:
+        """The peer leaves, perhaps for an ``error`` of its own; answer once what it ends is ended on disk."""
         attachment = self._by_link.get(link)
         if attachment is None:
             link.close()
             return
-        is_unsubscribed = self._end(attachment, now, closed=closed)
+        is_orderly = link.has_peer_left_in_order(error)
+        is_unsubscribed = self._end(attachment, now, closed=closed, is_orderly=is_orderly)
         answer = partial(self._answer_detach, attachment, closed)
         if is_unsubscribed:
             self._commits.promise(answer)
@@ -135,12 +136,12 @@ class Attachments:
 
     def end(self, link: Link, now: float) -> None:
         """The connection is gone: durable subscriptions stay, nothing can be answered."""
-        self._end_link(link, now, None)
+        self._end_link(link, now, None, is_orderly=link.has_peer_left_in_order(None))
 
-    def _end_link(self, link: Link, now: float, error: AmqpError | None) -> None:
+    def _end_link(self, link: Link, now: float, error: AmqpError | None, *, is_orderly: bool = False) -> None:
         attachment = self._by_link.get(link)
         if attachment is not None:
-            self._end(attachment, now, closed=False, error=error)
+            self._end(attachment, now, closed=False, error=error, is_orderly=is_orderly)
 
     # Attaching
 
@@ -303,8 +304,19 @@ class Attachments:
 
     # Leaving
 
-    def _end(self, attachment: Attachment, now: float, *, closed: bool, error: AmqpError | None = None) -> bool:
-        """Take the link out of everything; true when a durable subscription ended with it."""
+    def _end(
+        self,
+        attachment: Attachment,
+        now: float,
+        *,
+        closed: bool,
+        error: AmqpError | None = None,
+        is_orderly: bool = False,
+    ) -> bool:
+        """Take the link out of everything; true when a durable subscription ended with it.
+
+        ``is_orderly``: what its consumer has no outcome for was not tried.
+        """
         attachment.is_over = True
         self._link_log.on_detached(attachment.link, error)
         attachment.link.owner = None
@@ -314,7 +326,7 @@ class Attachments:
         if isinstance(worker, Receiving):
             worker.end()
         elif isinstance(worker, Sending) and attachment.is_opened:
-            worker.end(now)
+            worker.end(now, is_orderly=is_orderly)
         if held is None or held.is_deleted:
             return False
         if isinstance(worker, Receiving):

@@ -190,9 +190,9 @@ class BrokerNode:
                     self._control.attach(link)
                 case LinkAttached(link):
                     self._attachments.attach(link, now)
-                case LinkDetached(link, closed, _):
+                case LinkDetached(link, closed, error):
                     # A session that ends takes its links along, but says nothing about their termini.
-                    self._attachments.detach(link, now, closed=closed and link.has_peer_left)
+                    self._attachments.detach(link, now, closed=closed and link.has_peer_left, error=error)
                 case Closed():
                     self._end_links(endpoint, now)
         endpoint.wake_waiters()

@@ -48,7 +48,7 @@ cdef class Queue:
     cpdef list drop_unreadable(self, object departure)
     cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=*,
                               bint are_packed=*)
-    cpdef list detach(self, long consumer_id, object unwritten, double now)
+    cpdef list detach(self, long consumer_id, object unwritten, double now, bint is_orderly=*)
     cpdef list set_credit(self, long consumer_id, long credit, double now)
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1
     cdef bint is_hungry_now(self) noexcept

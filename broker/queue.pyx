@@ -244,8 +244,11 @@ cdef class Queue:
         self._refuse_twice(consumer_id)
         self.browsers[consumer_id] = Browser(consumer_id, self.line.in_order())
 
-    cpdef list detach(self, long consumer_id, object unwritten, double now):
-        """The consumer is gone: the unwritten comes back unchanged, the rest with delivery-count raised."""
+    cpdef list detach(self, long consumer_id, object unwritten, double now, bint is_orderly=False):
+        """The consumer is gone: the unwritten comes back unchanged, the rest with delivery-count raised.
+
+        Unless it left in order: who leaves without an outcome did not try. [3.4.4] After a crash all may have been seen.
+        """
         cdef list actions = []
         cdef Consumer consumer
         cdef set untouched
@@ -257,7 +260,7 @@ cdef class Queue:
         self.ready.pop(consumer_id, None)
         untouched = set(unwritten)
         for entry in consumer.acquired:
-            self._conclude(entry, _RELEASED if entry in untouched else _FAILED, now, actions)
+            self._conclude(entry, _RELEASED if is_orderly or entry in untouched else _FAILED, now, actions)
         self._dispatch(now, actions)
         return actions
 

@@ -125,8 +125,11 @@ cdef class Sending(Taker):
         self._note_move()
         self.pump(now)
 
-    def end(self, double now):
-        """The link is gone, or going: what it held comes back. The link must not have been freed yet."""
+    def end(self, double now, *, bint is_orderly=False):
+        """The link is gone, or going: what it held comes back. The link must not have been freed yet.
+
+        ``is_orderly``: its consumer left by its own will, and what it has no outcome for counts as never tried.
+        """
         if self.is_over:
             return
         self.is_over = True
@@ -140,7 +143,7 @@ cdef class Sending(Taker):
         self.held.drop_consumer(self)
         if self.record_level:
             self.held.note_change()
-        self.stock.carry_out(self.held, self.held.queue.detach(self.consumer_id, unwritten, now))
+        self.stock.carry_out(self.held, self.held.queue.detach(self.consumer_id, unwritten, now, is_orderly))
         for entry in unwritten:
             self.stock.release((<Entry>entry).message)
 

@@ -115,7 +115,17 @@ class Transit:
         ends = in_and_out(near, onward)
         is_transit = copies is not None
         told = self._on_left, self._on_established
-        Relay(*ends, *told, None, patience, is_transit=is_transit, copies=copies, priority=priority)
+        is_of_queue = not is_transit and isinstance(near, OutgoingLink)
+        Relay(
+            *ends,
+            *told,
+            None,
+            patience,
+            is_transit=is_transit,
+            is_of_queue=is_of_queue,
+            copies=copies,
+            priority=priority,
+        )
 
     def _on_established(self, link: Link) -> None:
         if link is not self._onward or link.is_refused:

@@ -127,7 +127,9 @@ class EgressRoute(Unstitched):
         self._far = far
         ends = in_and_out(self._near, far)
         patience = route_patience(self._near, self._side.patience)
-        Relay(*ends, self._on_left, self._on_established, None, patience, priority=self._spec.priority)
+        told = self._on_left, self._on_established
+        is_of_queue = isinstance(self._near, OutgoingLink)
+        Relay(*ends, *told, None, patience, is_of_queue=is_of_queue, priority=self._spec.priority)
         far.open()
 
     def _on_established(self, link: Link) -> None:

@@ -110,7 +110,9 @@ class IngressRoute(Unstitched):
             ends = in_and_out(self.near, far)
             guard, priority = self.request.guard, self.request.policy.priority
             patience = route_patience(self.near, self._ways.patience)
-            self._relay = Relay(*ends, self._on_left, self._on_established, guard, patience, priority=priority)
+            told = self._on_left, self._on_established
+            is_of_queue = isinstance(self.near, OutgoingLink)
+            self._relay = Relay(*ends, *told, guard, patience, is_of_queue=is_of_queue, priority=priority)
         else:
             assert isinstance(far, IncomingLink | OutgoingLink)
             self._relay.replace(far)

@@ -105,6 +105,8 @@ class Endpoint(EndpointCore):
         self._links: dict[int, Link] = {}
         self._sessions: dict[int, Session] = {}
         self._is_closed_told = False
+        self.has_peer_closed_in_order = False
+        """By its own will, before us, and without an error."""
         self.may_answer_close: Callable[[Endpoint], bool] = _at_once
         """Asked when the peer closed: False puts our answer off until `answer_close`."""
         self._connection = lib.pn_connection()
@@ -320,7 +322,9 @@ class Endpoint(EndpointCore):
         events.append(Opened())
 
     def _on_close(self, event: Pointer, events: list[Event]) -> None:
-        self._tell_closed(condition.read(lib.pn_connection_remote_condition(self._connection)), events)
+        error = condition.read(lib.pn_connection_remote_condition(self._connection))
+        self.has_peer_closed_in_order = error is None and self.is_local_open
+        self._tell_closed(error, events)
         if self.may_answer_close(self):
             self.answer_close()
 

@@ -171,6 +171,17 @@ class Link(LinkCore):
         own = lib.pn_link_remote_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_remote_source
         return bool(lib.pn_terminus_get_type(own(self.pointer)) == lib.PN_UNSPECIFIED)
 
+    def has_peer_left_in_order(self, error: AmqpError | None) -> bool:
+        """Whether the peer ended the link by its own will, with ``error``: by a detach, an end or a close without one.
+
+        What we ended first it may have wanted to go on with, and what broke down, too.
+        """
+        if self.is_gone or self.has_left or self.session.has_left:
+            return False
+        if self.has_peer_left or self.session.is_over:
+            return error is None
+        return self.endpoint.has_peer_closed_in_order
+
     @property
     def remote_settle_modes(self) -> tuple[int, int]:
         """(snd-settle-mode, rcv-settle-mode) as the peer proposed them."""

@@ -43,6 +43,7 @@ cdef class Anycast(AddressGroup):
         super().__init__(address, phase, timers, settings, owner, copies)
         self.is_closest = closest
         self.takes_recalls = True
+        self.is_of_queue = phase == 1
 
     @property
     def treatment(self):

@@ -27,6 +27,8 @@ cdef class Group:
     cdef public unsigned char record_level
     # When a circuit's sender says RELEASED, it is for this router alone (`recall`).
     cdef bint takes_recalls
+    # What comes to it lies in a queue: a consumer that leaves in order gives back what it has without an outcome.
+    cdef bint is_of_queue
 
     cdef int pump(self, Inlet inlet) except -1
     cdef int on_moved(self, Taker taker) except -1
@@ -61,6 +63,7 @@ cdef class Carrier(Waiter):
     cdef int advance(self) except -1
     cdef bint read_rest(self) except -1
     cdef bint is_unsent(self) noexcept
+    cdef bint may_be_given_back(self) noexcept
     cdef int on_taker_disposition(self) except -1
     cdef int on_sender_disposition(self) except -1
     cdef int on_inlet_lost(self, bint comes_again) except -1
@@ -126,6 +129,7 @@ cdef class Inlet(Head):
     cdef bint is_second(self) noexcept
     cdef bint may_go_on_now(self) except -1
     cdef bint is_from_client(self) noexcept
+    cdef bint is_of_queue(self) noexcept
     cdef int pop(self) except -1
     cdef int drop_head(self) except -1
     cdef int on_unheard(self, Taker taker) except -1
@@ -168,6 +172,8 @@ cdef class Taker(DeliveryOwner):
     cdef public object path
     # A branch of ours that gave something back: it leads nowhere now, and is to be made anew.
     cdef readonly bint is_spent
+    # Its peer left in order, by a detach, an end or a close without an error: what it has no outcome for was not tried.
+    cdef bint has_left_in_order
     # A branch of another router's tree: the routers it leads to; and whether none of them has a taker any more.
     cdef public object behind
     cdef public bint is_deserted

@@ -183,6 +183,10 @@ cdef class Carrier(Waiter):
         """It is here to its end, and did not leave."""
         return False
 
+    cdef bint may_be_given_back(self) noexcept:
+        """It lies in a queue, and its taker has given no outcome."""
+        return False
+
     cdef bint read_rest(self) except -1:
         """Take what is left of a whole delivery out of the engine; its link goes on without it. False when it cannot."""
         return False
@@ -291,6 +295,10 @@ cdef class Inlet(Head):
     cdef bint is_from_client(self) noexcept:
         """What is lost of it may come never again; only clients are guarded against."""
         return self.guard is not None
+
+    cdef bint is_of_queue(self) noexcept:
+        """A queue has what comes here until there is an outcome."""
+        return self.group.is_of_queue or (self.guard is None and not self.is_from_node())
 
     cdef bint is_from_node(self) noexcept:
         """A router sends here what its producers send there."""
@@ -634,6 +642,7 @@ cdef class Taker(DeliveryOwner):
 
     def on_left(self, closed, error):
         recorder.note(self, False, error)
+        self.has_left_in_order = self.cost == 0 and not self.edge and self.link.has_peer_left_in_order(error)
         self.group.on_taker_leaving(self)
         self.abandon()
         self.group.on_taker_left(self, closed, error)
@@ -678,13 +687,15 @@ cdef class Taker(DeliveryOwner):
     def abandon(self):
         """What was handed to this link is in doubt: its senders are told so. It takes nothing more."""
         cdef Carrier carrier
+        cdef bint is_given_back
         recorder.note(self, False, None)
         self.is_closing = True
         self.set_credit(0)
         # The oldest first: in this order they are offered to others.
         for carrier in self._oldest_first():
             if carrier.taker is self:
-                carrier.on_taker_lost(self._let_go(carrier))
+                is_given_back = self.has_left_in_order and carrier.may_be_given_back()
+                carrier.on_taker_lost(self._let_go(carrier) or is_given_back)
 
     cdef list _oldest_first(self):
         cdef Carrier carrier = self.newest

@@ -380,6 +380,9 @@ cdef class Move(Carrier):
         return self.inlet is None or not self.inlet.is_second() or pn.delivery_settled(self.incoming)
 
     # Another taker
+    cdef bint may_be_given_back(self) noexcept:
+        return self.inlet is not None and self.inlet.is_of_queue() and not self.is_answered()
+
     cdef bint may_be_recalled(self) noexcept:
         return self.has_left and self.inlet is not None and not self.is_answered()
 
@@ -527,11 +530,14 @@ cdef class Move(Carrier):
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        """Never written: another taker may have it. Written or in doubt: the sender gets MODIFIED, delivery-failed."""
+        """Never written, or given back: another taker may have it. In doubt: the sender gets MODIFIED, delivery-failed."""
         cdef Inlet inlet = self.inlet
         self.outcome = RELEASED if is_unwritten else MODIFIED_FAILED
         if inlet is None:
             return 0
+        if self.has_left and self.is_answered():
+            # The outcome stands: the taker may have given it in its last breath.
+            return self.settle_incoming(0)
         if self.copies is not None and is_unwritten and inlet.group.retry(self):
             return 0
         if not is_unwritten and send_again(self):

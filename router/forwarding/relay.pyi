@@ -20,6 +20,7 @@ class Relay(Group):
         patience: Patience | None = None,
         *,
         is_transit: bool = False,
+        is_of_queue: bool = False,
         copies: Copies | None = None,
         priority: int = 4,
     ) -> None: ...

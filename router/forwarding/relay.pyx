@@ -21,15 +21,16 @@ cdef class Relay(Group):
     """``on_left(end, closed, error)`` is called when either peer leaves; the relay does nothing more then.
 
     With ``patience``, what crossed a reduction of the taker's credit is given back when nothing was heard of the taker for
-    so long. ``is_transit``: both ends lead to routers, of which one has a copy of it. What came settled is nowhere else, and
+    so long. ``is_of_queue``: of a link route for a consumer. ``is_transit``: both ends lead to routers, of which one has a copy of it. What came settled is nowhere else, and
     waits for credit: here, within the budget of ``copies``, out of the way of what is behind it.
     """
 
     def __init__(
         self, incoming, outgoing, on_left, established, guard=None, patience=None, *,
-        bint is_transit=False, Copies copies=None, int priority=DEFAULT_PRIORITY,
+        bint is_transit=False, bint is_of_queue=False, Copies copies=None, int priority=DEFAULT_PRIORITY,
     ):  # fmt: skip
         self._is_transit = is_transit
+        self.is_of_queue = is_of_queue
         self._copies = copies
         self._patience = patience
         self._on_left = on_left
