@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from addressing.book import AddressBook
+from addressing.loader import load_topology
 from mesh.drills.drill_file import DrillFile, DrillInvalid, read_drill
 from mesh.drills.model import Heal, Kill, Latency, Random
+from mesh.drills.traffic import CREDIT
 from mesh.exit_codes import ExitCode
 
 HEAD = "drill: d\nsteady_state: {load: {address: orders}}\n"
@@ -92,6 +95,25 @@ def test_every_shipped_drill_can_be_read():
     assert len(files) >= 8
     for file in files:
         assert read_drill(file).drill.title
+
+
+SHIPPED = [*sorted(Path("topologies/drills").glob("*.yml")), Path("mesh/demo_drill.yml")]
+HARMLESS = {"latency", "bandwidth", "loss"}
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
+def test_no_shipped_drill_expects_what_the_mesh_does_not_promise(file: Path):
+    """A broker gives again what a consumer had not settled when its path broke, up to its credit."""
+    read = read_drill(file)
+    book = AddressBook(load_topology(file.parent / str(read.drill.topology)))
+    if all(getattr(step, "kind", "") in HARMLESS for _, step in read.steps):
+        return
+    for load in read.drill.steady_state.load:
+        if not book.resolve(load.address).kind.is_stored:
+            continue
+        for threshold in (*read.drill.expect, *read.drill.steady_state.expect, *load.expect):
+            if threshold.metric == "duplicated":
+                assert threshold.holds(CREDIT * load.receivers), f"{file}: {load.address}: {threshold.text}"
 
 
 @pytest.mark.parametrize("name", ["a/b", "../x", "lose r2", ".", "*", "x" * 81])
