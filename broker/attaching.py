@@ -20,6 +20,7 @@ from broker.events import LinkRefused, LinkStolen
 from broker.held_queue import HeldQueue
 from broker.last_word import LastWords
 from broker.link_log import LinkLog
+from broker.no_local import NoLocal, no_local_of
 from broker.owners import Claim, claim_of
 from broker.receiving import Gate, Receiving
 from broker.sending import Sending
@@ -76,6 +77,7 @@ class Attachments:
         self._commits = commits
         self._gate = gate
         self._last_words = last_words
+        self._no_local = NoLocal()
         self._make_token = make_token
         self._log = log
         self._link_log = link_log
@@ -182,9 +184,8 @@ class Attachments:
             held = self._queue_at(place)
         self._steal(link, now)
         queues = None if held is None else [held]
-        receiving = Receiving(
-            link, wanted.address, queues, self._targets, self.fail, self._stock, self._commits, self._gate
-        )
+        targets = partial(self._targets, link)
+        receiving = Receiving(link, wanted.address, queues, targets, self.fail, self._stock, self._commits, self._gate)
         if held is not None:
             held.producer_count += 1
         link.copy_source(link)
@@ -209,8 +210,9 @@ class Attachments:
         else:
             place = self._place(wanted.address)
         address = place.address if wanted.is_dynamic else wanted.address
-        # Filters are not supported, so none is claimed. [3.5.3]
-        answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter={})
+        # What is not in force is not claimed. [3.5.3]
+        filter_ = no_local_of(wanted) if place.holding is Holding.TOPIC else {}
+        answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter=filter_)
         link.set_source(answered if place.holding is Holding.TOPIC else _with_its_link(answered))
         if place.holding is Holding.TOPIC:
             self._subscribe(link, place, wanted, claim, now)
@@ -235,6 +237,8 @@ class Attachments:
         held = self._subscriptions.take(container_id, link.name, place.address, wanted, claim)
         attachment = self._record(link, held, self._sending(link, held), claim)
         attachment.timeout_s = timeout_s(wanted)
+        if no_local_of(wanted):
+            self._no_local.begin(held, link)
         if held.is_durable:
             # Who is told of a subscription may count on it: it is on disk first, though another link may have made it.
             self._commits.promise(partial(self._open, attachment))
@@ -274,10 +278,10 @@ class Attachments:
             raise LinkError("amqp:not-found", f"the receiver of {place.address!r} is gone")
         return held or self._stock.temporary_queue(place.address, is_probe=place.holding is Holding.PROBE)
 
-    def _targets(self, address: str) -> list[HeldQueue]:
+    def _targets(self, link: Link, address: str) -> list[HeldQueue]:
         place = self._place(address)
         held = self._queue_at(place)
-        return self._stock.matching(place.address) if held is None else [held]
+        return self._no_local.without_own(self._stock.matching(place.address), link) if held is None else [held]
 
     def _sending(self, link: OutgoingLink, held: HeldQueue, *, is_browser: bool = False) -> Sending:
         return Sending(link, held, self._stock, self._shelf, self._commits, is_browser=is_browser)
@@ -323,6 +327,8 @@ class Attachments:
         del self._by_name[attachment.name]
         del self._by_link[attachment.link]
         worker, held = attachment.worker, attachment.held
+        if held is not None:
+            self._no_local.end(held, attachment.link)
         if isinstance(worker, Receiving):
             worker.end()
         elif isinstance(worker, Sending) and attachment.is_opened:

@@ -15,6 +15,8 @@ cdef class Message:
     cdef readonly bint is_large
     cdef readonly unsigned char priority
     cdef double deadline_s  # infinite: never
+    # How much longer it is to be delivered than this broker keeps it.
+    cdef float grace_s
     cdef public long references
     cdef bytes body
 

@@ -78,6 +78,13 @@ class BrokerNode:
         link_log: LinkLog,
     ) -> None:
         self.name = name
+        self._endpoint_settings = EndpointSettings(
+            name,
+            max_frame_bytes=32768,
+            max_links=MAX_LINKS_PER_CONNECTION,
+            properties={"product": PRODUCT},
+            offered_capabilities=("ANONYMOUS-RELAY", "SHARED-SUBS"),
+        )
         self.dirty = DirtyEndpoints()
         self.commands: list[Command] = []
         self._endpoints: dict[Endpoint, None] = {}
@@ -162,14 +169,7 @@ class BrokerNode:
     # The driver
 
     def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
-        settings = EndpointSettings(
-            self.name,
-            max_frame_bytes=32768,
-            max_links=MAX_LINKS_PER_CONNECTION,
-            properties={"product": PRODUCT},
-            offered_capabilities=("ANONYMOUS-RELAY", "SHARED-SUBS"),
-        )
-        endpoint = Endpoint(settings, peer, self.dirty)
+        endpoint = Endpoint(self._endpoint_settings, peer, self.dirty)
         self._endpoints[endpoint] = None
         return endpoint
 

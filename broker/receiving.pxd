@@ -49,6 +49,7 @@ cdef class Receiving(Producer):
     cdef size_t size_bytes
     cdef object refusal
     cdef double ttl_s
+    cdef double expires_at_s
     cdef int priority
     cdef str to
     # For records: how much there is of it, whether its sender is without credit, and is to be told of.

@@ -251,7 +251,7 @@ cdef class Receiving(Producer):
         self.large_id = 0
         self.size_bytes = 0
         self.refusal = None
-        self.ttl_s = INFINITY
+        self.ttl_s = self.expires_at_s = INFINITY
         self.priority = USUAL_PRIORITY
         self.to = None
         return 0
@@ -269,6 +269,8 @@ cdef class Receiving(Producer):
             raise fault
         if head.has_ttl and head.ttl_ms:
             self.ttl_s = head.ttl_ms / 1000.0
+        if head.has_expiry:
+            self.expires_at_s = head.expires_at_ms / 1000.0 - self.stock.wall_offset_s
         self.priority = min(head.priority, <int>MOST_URGENT)
         if self.address is None:
             self.to = scan(data).to
@@ -344,7 +346,7 @@ cdef class Receiving(Producer):
         return self.commits.promise_kept_by(promise)
 
     cdef Message _message(self, list targets):
-        cdef double ttl_s = self.ttl_s
+        cdef double until_s = min(self.stock.now + self.ttl_s, self.expires_at_s), most_s = INFINITY
         cdef HeldQueue held
         # Whatever its header says of durability: accepted is accepted, and most clients never set it.
         cdef bint is_stored = False
@@ -352,7 +354,7 @@ cdef class Receiving(Producer):
         for held in targets:
             is_stored = is_stored or held.is_written_now()
             if held.row is None and not held.is_subscription:
-                ttl_s = min(ttl_s, _TEMPORARY_TTL_S)
+                most_s = self.stock.now + _TEMPORARY_TTL_S
         message = Message.__new__(Message)
         message.message_id = self.large_id
         if not self.large_id:
@@ -361,7 +363,8 @@ cdef class Receiving(Producer):
         message.is_stored = is_stored
         message.is_large = self.large_id != 0
         message.priority = self.priority
-        message.deadline_s = INFINITY if ttl_s == INFINITY else self.stock.now + ttl_s
+        message.deadline_s = min(until_s, most_s)
+        message.grace_s = 0 if until_s == INFINITY else until_s - message.deadline_s
         return message
 
     cdef int _on_written(self, pn_delivery_t *delivery, Message message, list targets, double now) except -1:

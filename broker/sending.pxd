@@ -45,6 +45,8 @@ cdef class Sending(Taker):
     cdef bint _write_next(self, double now) except -1
     cdef int _write_chunk(self, Parcel parcel) except -1
     cdef int _start(self) except -1
+    cdef bint _drop_expired(self, Parcel parcel, double now) except -1
+    cdef int _tell_time_left(self, Parcel parcel) except -1
     cdef int _finish(self, double now) except -1
     cdef int _fetch(self, Parcel parcel) except -1
     cdef int _give_up(self, Parcel parcel, double now) except -1

@@ -8,7 +8,8 @@ Only what can be written now is handed to the engine; a body that is not in memo
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.math cimport INFINITY
 
 from broker.commit cimport Promise
 from broker.message cimport Entry, Message
@@ -17,6 +18,7 @@ from broker.held_queue cimport Taker
 from wire.delivery cimport copy_state, is_terminal
 from wire.proton cimport ACCEPTED_STATE, pn
 from wire.records cimport recorder
+from wire.sections cimport limit_ttl
 
 from collections import deque
 
@@ -229,6 +231,8 @@ cdef class Sending(Taker):
             if not self.outbox or self.credit_count <= 0:
                 return False
             parcel = self.outbox[0]
+            if parcel.entry.is_past(now):
+                return self._drop_expired(parcel, now)
         if parcel.ready_bytes <= REFILL_BYTES and not parcel.is_fetched():
             self._fetch(parcel)
         if not parcel.pieces:
@@ -254,9 +258,31 @@ cdef class Sending(Taker):
             parcel.at = 0
         return 0
 
+    cdef bint _drop_expired(self, Parcel parcel, double now) except -1:
+        """It waited here for its consumer's window, beyond its time: the queue takes it back, and it expires there."""
+        self.outbox.popleft()
+        self._conclude(parcel.entry, _RELEASED, False, now)
+        self.stock.release(parcel.entry.message)
+        return True
+
+    cdef int _tell_time_left(self, Parcel parcel) except -1:
+        """In the ttl of its header, which counts from when the sender says so. [3.2.1]"""
+        cdef Message message = parcel.entry.message
+        cdef double left_ms = (message.deadline_s + message.grace_s - self.stock.now) * 1000
+        cdef bytes first = parcel.pieces[0]
+        cdef bytes told = PyBytes_FromStringAndSize(PyBytes_AS_STRING(first), PyBytes_GET_SIZE(first))
+        if left_ms >= 0xFFFFFFFF:
+            return 0
+        if limit_ttl(<unsigned char *>PyBytes_AS_STRING(told), PyBytes_GET_SIZE(told), max(1, <long long>left_ms)):
+            parcel.pieces[0] = told
+        return 0
+
     cdef int _start(self) except -1:
         cdef char tag[TAG_BYTES]
         cdef int place
+        cdef Parcel parcel = self.outbox[0]
+        if parcel.entry.cause is None and parcel.entry.message.deadline_s != INFINITY:
+            self._tell_time_left(parcel)
         self.next_tag += 1
         for place in range(TAG_BYTES):
             tag[place] = <char>(self.next_tag >> (8 * (TAG_BYTES - 1 - place)) & 0xFF)

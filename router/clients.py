@@ -19,6 +19,7 @@ from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.guard import Guard
 from router.routes import IngressRoute, RouteRequest, RouteWays
+from router.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
 from router.timers import Timers
 from wire import routed_name
 from wire.endpoint import Endpoint
@@ -46,6 +47,7 @@ class ClientServices:
     """Where a durable subscription is looked for by its name alone."""
     new_token: Callable[[], str]
     crowding: Crowding
+    sole_connections: SoleConnections
     emit: Emit
 
 
@@ -68,11 +70,21 @@ class ClientConnection(RouterConnection):
         if not peer.is_mesh:
             self._services.crowding.enter(peer.user)
             self._is_counted = True
+            self._enter_as_sole()
         self.endpoint.open()
+
+    def _enter_as_sole(self) -> None:
+        try:
+            self._services.sole_connections.enter(self.endpoint)
+        except AmqpError:
+            # The OPEN says that a CLOSE follows: clients take the connection for one that never was.
+            self.endpoint.open({ESTABLISHMENT_FAILED: True})
+            raise
 
     def on_lost(self, reason: str) -> None:
         if self._is_counted:
             self._services.crowding.leave(self.endpoint.peer.user)
+            self._services.sole_connections.leave(self.endpoint)
 
     def on_attached(self, link: Link) -> None:
         try:

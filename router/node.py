@@ -36,6 +36,7 @@ from router.routing.plane import Plane
 from router.routing.uplinks import Uplinks
 from router.settings import RouterSettings
 from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_views
+from router.sole_connections import SoleConnections
 from router.spec import CircuitSpec, path_lost
 from router.timers import Patience, Timers
 from wire.core import DirtyEndpoints
@@ -111,6 +112,7 @@ class RouterNode:
             subscription_broker=settings.subscription_broker,
             new_token=new_token,
             crowding=Crowding(permissions.max_connections),
+            sole_connections=SoleConnections(),
             emit=emit,
         )
 

@@ -17,11 +17,15 @@ from addressing.credentials import parse_secret
 from addressing.permissions import Permissions
 from addressing.topology import Authentication, Edge, Listener, Topology
 from router.brokers import BrokerSettings
+from router.forwarding.ageing import set_wall_offset
 from router.link_log import LinkLog
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from router.snapshot import RouterNodeSnapshot
+from router.sole_connections import CAPABILITY as SOLE_CONNECTION
+from router.sole_connections import DETECTION_POLICY, STRONG, WEAK
 from wire import log, tls
+from wire.data import as_uint
 from wire.driver import Driver, DriverSnapshot
 from wire.endpoint import EndpointSettings
 from wire.node import ConnectorSpec, ListenerSpec
@@ -83,6 +87,7 @@ async def run_router(
     with recording(topology, name, role, files.rings, log.emit) as recorder:
         book = AddressBook(topology)
         link_log = LinkLog(recorder, book)
+        set_wall_offset(time.time() - time.monotonic())
         node = RouterNode(
             parts.settings(),
             book,
@@ -158,8 +163,12 @@ class _Parts:
                 idle_timeout_s=listener.idle_timeout_s,
                 max_links=listener.max_links,
                 window_frames=max(_SESSION_WINDOW_BYTES // listener.max_frame_bytes, _MIN_WINDOW_FRAMES),
-                properties={"product": "amqpmesh", "version": self._version},
-                offered_capabilities=("ANONYMOUS-RELAY", "SHARED-SUBS"),
+                properties={
+                    "product": "amqpmesh",
+                    "version": self._version,
+                    DETECTION_POLICY: as_uint(STRONG if len(self._topology.routers) == 1 else WEAK),
+                },
+                offered_capabilities=("ANONYMOUS-RELAY", "SHARED-SUBS", SOLE_CONNECTION),
             ),
             link_capacity=listener.link_capacity,
             max_message_bytes=listener.max_message_bytes,

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from proton import UNDESCRIBED, Array, Data, symbol
+from proton import UNDESCRIBED, Array, Data, symbol, uint
 
 from wire.engine import Pointer, ffi, lib
+
+
+def as_symbol(value: str) -> Any:
+    """A value of a map that is a symbol on the wire, not a string."""
+    return symbol(value)
+
+
+def as_uint(value: int) -> Any:
+    """A value of a map that is an unsigned int on the wire, not a long."""
+    return uint(value)
+
+
+def kept(write: Callable[[Pointer, Any], None], value: Any) -> Pointer:
+    """What ``write`` makes of ``value``, to be copied as often as it is said; it lives as long as the pointer."""
+    made = ffi.gc(lib.pn_data(0), lib.pn_data_free)
+    write(made, value)
+    return made
 
 
 def read(data: Pointer) -> Any:

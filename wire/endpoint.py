@@ -75,6 +75,23 @@ class EndpointSettings:
     properties: Mapping[str, Any] = field(default_factory=dict)
     offered_capabilities: tuple[str, ...] = ()
     desired_capabilities: tuple[str, ...] = ()
+    said: list[Pointer] = field(default_factory=list, init=False, repr=False, compare=False)
+    """What `to_say` gives, in the engine's form: made for the first connection, copied for each."""
+
+    def to_say(self) -> tuple[tuple[Callable[[Pointer, Any], None], Any], ...]:
+        """How to write each part of OPEN that is more than a number or text, and its value."""
+        return (
+            (data.write_map, self.properties),
+            (data.write_symbols, self.offered_capabilities),
+            (data.write_symbols, self.desired_capabilities),
+        )
+
+
+_SAID_IN_OPEN = (
+    lib.pn_connection_properties,
+    lib.pn_connection_offered_capabilities,
+    lib.pn_connection_desired_capabilities,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +143,23 @@ class Endpoint(EndpointCore):
         lib.pn_transport_bind(transport, self._connection)
 
     # Opening and closing
-    def open(self) -> None:
-        """Idempotent; after a close it does nothing: the peer's OPEN may come behind what we closed for."""
+    def open(self, properties: Mapping[str, Any] | None = None) -> None:
+        """Idempotent; after a close it does nothing: the peer's OPEN may come behind what we closed for.
+
+        ``properties``: to be said beside those of the settings.
+        """
         settings, connection = self.settings, self._connection
         if self.is_freed or not lib.pn_connection_state(connection) & lib.PN_LOCAL_UNINIT:
             return
         lib.pn_connection_set_container(connection, chars(settings.container_id))
         lib.pn_connection_set_hostname(connection, chars(settings.hostname))
-        data.write_map(lib.pn_connection_properties(connection), settings.properties)
-        data.write_symbols(lib.pn_connection_offered_capabilities(connection), settings.offered_capabilities)
-        data.write_symbols(lib.pn_connection_desired_capabilities(connection), settings.desired_capabilities)
+        said = settings.said
+        if not said:
+            said += (data.kept(write, value) for write, value in settings.to_say())
+        for target, value in zip(_SAID_IN_OPEN, said, strict=True):
+            lib.pn_data_copy(target(connection), value)
+        if properties:
+            data.write_map(lib.pn_connection_properties(connection), {**settings.properties, **properties})
         lib.pn_connection_open(connection)
         self.mark_dirty()
 

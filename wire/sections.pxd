@@ -26,12 +26,16 @@ cdef struct Head:
     bint is_durable
     bint is_first_acquirer
     bint has_ttl
+    bint has_expiry
     unsigned char priority
     unsigned int ttl_ms
     unsigned int delivery_count
+    # absolute-expiry-time, of the Unix time.
+    long long expires_at_ms
     size_t header_end
     size_t annotations_start
     size_t annotations_end
+    Field ttl
     Field message_id
     Field to
     Field subject
@@ -40,6 +44,8 @@ cdef struct Head:
 
 
 cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) noexcept
+cdef bint lower_ttl(unsigned char *message, size_t size, unsigned long long held_ms, long long wall_ms) noexcept
+cdef bint limit_ttl(unsigned char *message, size_t size, unsigned long long left_ms) noexcept
 cdef int priority_of(const unsigned char *message, size_t size) noexcept
 cdef bint is_text(const Field *field) noexcept
 cdef object fault_in(const Head *head)

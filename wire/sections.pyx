@@ -213,7 +213,7 @@ cdef bint _list(Reader *reader, unsigned long long section) noexcept:
         if section == HEADER:
             _note_header(reader, index, &field)
         else:
-            _note_properties(reader.head, index, &field)
+            _note_properties(reader, index, &field)
     return reader.offset == end or _blame(reader, WRONG_SIZE)
 
 
@@ -243,16 +243,20 @@ cdef int _note_header(Reader *reader, unsigned long long index, const Field *fie
         if index == 1 and value <= 0xFF:
             head.priority = value
         elif index == 2 and value >> 32 == 0:
-            head.has_ttl, head.ttl_ms = True, value
+            head.has_ttl, head.ttl_ms, head.ttl = True, value, field[0]
         elif index == 4 and value >> 32 == 0:
             head.delivery_count = value
     return 0
 
 
-cdef int _note_properties(Head *head, unsigned long long index, const Field *field) noexcept:
+cdef int _note_properties(Reader *reader, unsigned long long index, const Field *field) noexcept:
     """[3.2.4] message-id, user-id, to, subject, reply-to, correlation-id, 2 on the content, 2 times, group-id."""
+    cdef Head *head = reader.head
     if index == 0:
         head.message_id = field[0]
+    elif index == 8 and field.code == TIMESTAMP:
+        head.has_expiry = True
+        head.expires_at_ms = <long long>_big_endian(reader.message + field.start, field.size_bytes)
     elif not is_text(field):
         return 0
     elif index == 2:
@@ -301,6 +305,41 @@ cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) no
     while reader.offset < size and _section(&reader):
         pass
     return head.finding
+
+
+cdef bint lower_ttl(unsigned char *message, size_t size, unsigned long long held_ms, long long wall_ms) noexcept:
+    """Take the time that a node held a message from the ttl in its header, in place. [3.2.1]
+
+    False when the ttl is used up, or the absolute-expiry-time is past. [3.2.4]
+    """
+    cdef Head head
+    scan_head(message, size, &head)
+    if head.has_expiry and head.expires_at_ms <= wall_ms:
+        return False
+    if not head.has_ttl or not head.ttl_ms:
+        return True
+    if head.ttl_ms <= held_ms:
+        return False
+    _write_ttl(message, &head, head.ttl_ms - held_ms)
+    return True
+
+
+cdef bint limit_ttl(unsigned char *message, size_t size, unsigned long long left_ms) noexcept:
+    """Have the header say ``left_ms``, in place, where its ttl is longer; False when nothing is to be said."""
+    cdef Head head
+    scan_head(message, size, &head)
+    if not head.has_ttl or head.ttl_ms <= left_ms:
+        return False
+    _write_ttl(message, &head, left_ms)
+    return True
+
+
+cdef int _write_ttl(unsigned char *message, const Head *head, unsigned long long ttl_ms) noexcept:
+    """As wide as it was: it is a smaller number."""
+    cdef size_t index
+    for index in range(head.ttl.size_bytes):
+        message[head.ttl.start + head.ttl.size_bytes - 1 - index] = <unsigned char>(ttl_ms >> (8 * index) & 0xFF)
+    return 0
 
 
 cdef int priority_of(const unsigned char *message, size_t size) noexcept:

@@ -12,6 +12,9 @@ from broker.store.sqlite import SqliteStore
 from mesh.simulation.world import World
 from wire.records import Recorder
 
+WALL_OFFSET_S = 1_700_000_000.0
+"""Unix time less virtual time, of every node."""
+
 
 class SimBroker(BrokerNode):
     def __init__(self, world: World, topology: Topology, name: str, folder: Path) -> None:
@@ -23,7 +26,7 @@ class SimBroker(BrokerNode):
             topology,
             self.store.load(),
             now=world.now,
-            wall_offset_s=1_700_000_000.0,
+            wall_offset_s=WALL_OFFSET_S,
             secret=f"secret-{world.now}",
             log=lambda event: world.log.append((world.now, name, event)),
             link_log=LinkLog(Recorder()),

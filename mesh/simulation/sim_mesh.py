@@ -11,9 +11,10 @@ from addressing.book import AddressBook
 from addressing.permissions import Permissions
 from addressing.topology import Edge, Listener, Topology
 from mesh.simulation.clients import Sender, SimClient
-from mesh.simulation.sim_broker import SimBroker
+from mesh.simulation.sim_broker import WALL_OFFSET_S, SimBroker
 from mesh.simulation.world import Pipe, World
 from router.brokers import BrokerSettings
+from router.forwarding.ageing import set_wall_offset
 from router.link_log import LinkLog
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
@@ -39,6 +40,7 @@ class SimMesh(World):
         recorder: Recorder | None = None,
     ) -> None:
         super().__init__(delay_s)
+        set_wall_offset(WALL_OFFSET_S)
         self._recorder = recorder or Recorder()
         self.topology = topology if isinstance(topology, Topology) else Topology.model_validate(topology)
         self.folder = folder

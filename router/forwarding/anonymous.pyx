@@ -307,6 +307,8 @@ cdef class AnonymousProducer(DeliveryOwner):
             inlet.partial = delivery
             self.streaming = inlet
         inlet.group.pump(inlet)
+        if inlet.held or inlet.held_since is not None:
+            inlet.note_held()
         return self.stalls.on_waiting(inlet) if inlet.held else 0
 
     cdef AnonymousInlet _inlet_for(self, bytes message):

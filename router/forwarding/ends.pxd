@@ -118,9 +118,15 @@ cdef class Inlet(Head):
     cdef list audience
     cdef bint is_audience_settled
     cdef unsigned int audience_version
+    # When each delivery came that waits here, and the one that left last: microseconds. None: nothing waits.
+    cdef object held_since
+    cdef unsigned long long came_us
     # Fans that were begun: what comes back keeps its place.
     cdef unsigned long long begun_count
 
+    cdef int note_held(self) except -1
+    cdef int leave_line(self) except -1
+    cdef int return_to_line(self, unsigned long long came_us) except -1
     cdef int limit_now(self) noexcept
     cdef int weigh(self, size_t size) except -1
     cdef int hold(self, Carrier carrier) except -1

@@ -18,6 +18,8 @@ from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport RECEIVE_SECOND, pn
 from wire.records cimport recorder
 
+from collections import deque
+
 from wire.errors import LocalStateError
 from wire.link import SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
@@ -237,6 +239,8 @@ cdef class Inlet(Head):
     # Events
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
         self.group.pump(self)
+        if not self.link.is_gone and (self.held_since is not None or pn.link_queued(self.link.raw) > 0):
+            self.note_held()
         return self.note_credit()
 
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
@@ -381,7 +385,37 @@ cdef class Inlet(Head):
         """The head was aborted before it had a taker."""
         return self.pop()
 
+    # How long it waits
+    cdef int note_held(self) except -1:
+        """What came with this input waits."""
+        cdef int waiting = self.waiting_now()
+        if waiting <= 0:
+            self.held_since = None
+            return 0
+        if self.held_since is None:
+            self.held_since = deque()
+        while <int>len(self.held_since) > waiting:
+            self.held_since.popleft()
+        while <int>len(self.held_since) < waiting:
+            self.held_since.append(recorder.now_us)
+        return 0
+
+    cdef int leave_line(self) except -1:
+        """The oldest that waits, or what has just come, goes on or back."""
+        self.came_us = recorder.now_us
+        if self.held_since:
+            self.came_us = self.held_since.popleft()
+        return 0
+
+    cdef int return_to_line(self, unsigned long long came_us) except -1:
+        """What left last comes back to the head."""
+        if self.held_since is None:
+            self.held_since = deque()
+        self.held_since.appendleft(came_us)
+        return 0
+
     cdef int count_in(self) except -1:
+        self.leave_line()
         if self.promised_count > 0:
             self.set_promised(self.promised_count - 1)
         self.deliveries_in += 1

@@ -39,11 +39,13 @@ cdef class Fan(Carrier):
     cdef unsigned int inlet_number
     cdef unsigned char record_level
     cdef unsigned long long start_us
+    # From when on the ttl in its header counts.
+    cdef unsigned long long counted_us
     cdef size_t size_bytes
 
     cdef Copy blocked(self)
     cdef int _begin(self, list takers) except -1
-    cdef int _send(self, const char *chunk, size_t size) except -1
+    cdef int _send(self, char *chunk, size_t size) except -1
     cdef int _wait_for(self, Taker taker, Inlet inlet) except -1
     cdef bint _is_at_end(self) noexcept
     cdef int _complete(self) except -1

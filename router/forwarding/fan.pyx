@@ -7,6 +7,7 @@ the pace; a taker that stands still is left out by its group's stall timer.
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
+from router.forwarding.ageing cimport has_time_left
 from router.forwarding.words cimport UNWRITTEN_WORD, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport is_terminal, pending_now
@@ -126,6 +127,7 @@ cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes pref
     fan.inlet_number = inlet.number
     fan.record_level = inlet.record_level
     fan.start_us = recorder.now_us
+    fan.counted_us = inlet.came_us
     fan.prefix = prefix
     fan.is_read = prefix is not None and is_whole
     inlet.begun_count += 1
@@ -265,8 +267,12 @@ cdef class Fan(Carrier):
             self.incoming
         )
 
-    cdef int _send(self, const char *chunk, size_t size) except -1:
+    cdef int _send(self, char *chunk, size_t size) except -1:
         cdef Copy copy
+        if not self.size_bytes and not has_time_left(chunk, size, &self.counted_us):
+            # Nobody is to have it any more; what is left of it is read, and goes nowhere.
+            self.was_passed_on = True
+            self._abort_copies()
         self.size_bytes += size
         for copy in self.copies:
             if not copy.is_done:

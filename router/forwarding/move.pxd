@@ -13,6 +13,9 @@ cdef class Move(Carrier):
     cdef bint is_refused
     cdef size_t sent_bytes
     cdef unsigned long long start_us
+    # From when on the ttl in its header counts; and whether it expired before any of it left.
+    cdef unsigned long long counted_us
+    cdef bint is_expired
     cdef unsigned int inlet_number
     cdef unsigned char record_level
     cdef unsigned int taker_number  # of the one that had it last
@@ -30,6 +33,7 @@ cdef class Move(Carrier):
     cdef int forget_copy(self) except -1
     cdef int _copy_chunk(self) except -1
     cdef int _send(self, const char *chunk, size_t size) except -1
+    cdef int _expire(self) except -1
     cdef int _wait_for_room(self) except -1
     cdef bint _is_too_large(self) noexcept
     cdef int _unbegin(self) except -1

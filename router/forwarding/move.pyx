@@ -8,6 +8,7 @@ What was read whole may be kept until its outcome, and offered to another taker.
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
+from router.forwarding.ageing cimport has_time_left
 from router.forwarding.copies cimport Copies
 from router.forwarding.head cimport is_let_down
 from router.forwarding.retransmit cimport send_again, tell_lost
@@ -52,6 +53,7 @@ cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_deliv
     move.incoming = incoming
     move.outgoing = outgoing
     move.start_us = recorder.now_us
+    move.counted_us = inlet.came_us
     move.inlet_number = inlet.number
     move.record_level = inlet.record_level
     move.taker_number = taker.number
@@ -111,12 +113,16 @@ cdef class Move(Carrier):
             if not taker.link.is_writable_now():
                 return self._wait_for_room()
             if self.copy is not None and not self.is_copy_sent:
+                if not has_time_left(PyBytes_AS_STRING(self.copy), PyBytes_GET_SIZE(self.copy), &self.counted_us):
+                    return self._expire()
                 self.is_copy_sent = True
                 self._send(PyBytes_AS_STRING(self.copy), PyBytes_GET_SIZE(self.copy))
                 if self.copies is None:
                     self.copy = None
             if self.is_read or self._copy_chunk():
                 break
+            if self.is_expired:
+                return self._expire()
             if pn.delivery_aborted(self.incoming):
                 self._abort()
                 return True
@@ -132,6 +138,11 @@ cdef class Move(Carrier):
                 return False
         self._complete()
         return True
+
+    cdef int _expire(self) except -1:
+        """Nobody has it, and nobody is to have it any more: who was given it before, with no answer, may have."""
+        self._give_up_partial(MODIFIED_FAILED if self.is_in_doubt else RELEASED)
+        return self.inlet is None
 
     cdef int _wait_for_room(self) except -1:
         cdef Taker taker = self.taker
@@ -164,6 +175,7 @@ cdef class Move(Carrier):
             return True
         incoming = self.incoming
         inlet.drop(self)
+        inlet.return_to_line(self.counted_us)
         if self.copy is not None:
             inlet.put_back(incoming, self.copy)
         inlet.group.on_returned_unread(inlet)
@@ -178,6 +190,9 @@ cdef class Move(Carrier):
         cdef ssize_t size
         if pending_now(self.incoming):
             size = self.inlet.link.recv_into(scratch, PIECE_BYTES)
+            if not self.sent_bytes and not has_time_left(scratch, max(size, 0), &self.counted_us):
+                self.is_expired = True
+                return False
             self._send(scratch, size)
             if pending_now(self.incoming):
                 return False

@@ -207,6 +207,7 @@ cdef class Multicast(AddressGroup):
         mark.place, mark.until_s = fan.place, fan.until_s or self.timers.now + self.hold_s
         budget = fan.budget
         inlet.drop(fan)
+        inlet.return_to_line(fan.counted_us)
         inlet.take_back(delivery, fan.give_kept(), mark, budget)
         self.retried += 1
         self.on_returned_unread(inlet)

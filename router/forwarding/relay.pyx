@@ -88,6 +88,7 @@ cdef class Relay(Group):
 
     cdef Carrier _begin(self, pn_delivery_t *delivery):
         cdef Inlet inlet = self.inlet
+        inlet.leave_line()
         cdef Move move = start_move(inlet, delivery, self.taker, self._start(delivery))
         move.copy = inlet.take_prefix()
         if move.copy is not None:
