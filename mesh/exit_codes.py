@@ -11,6 +11,7 @@ class ExitCode(IntEnum):
     USAGE = 64
     TOPOLOGY_INVALID = 65
     UNREACHABLE = 69
+    STORE_DAMAGED = 74
     TIMEOUT = 75
     DRILL_INVALID = 98
     EXPECTATION_FAILED = 99
@@ -23,6 +24,7 @@ MEANINGS = {
     ExitCode.USAGE: "wrong usage",
     ExitCode.TOPOLOGY_INVALID: "the topology or drill file is invalid",
     ExitCode.UNREACHABLE: "no connection: nobody there, login refused, or lost on the way; no mesh runs",
+    ExitCode.STORE_DAMAGED: "files of a broker's store are damaged, missing or older: nothing was started or changed",
     ExitCode.TIMEOUT: "timed out waiting",
     ExitCode.DRILL_INVALID: "a drill proved nothing: a fault did not bite, nothing flowed, or it ended early",
     ExitCode.EXPECTATION_FAILED: "a drill failed: an expectation does not hold",

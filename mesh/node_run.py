@@ -121,8 +121,13 @@ class NodeRun:
             await run_router(self._topology, self._name, files, self._stop, self._on_router_started)
         else:
             from broker.run import run_broker
+            from broker.store.judging import StoreDamaged
+            from mesh.store_report import damaged
 
-            await run_broker(self._topology, self._name, files, self._stop, self._on_broker_started)
+            try:
+                await run_broker(self._topology, self._name, files, self._stop, self._on_broker_started)
+            except StoreDamaged as damage:
+                raise damaged(damage, f"{self._name}: ") from None
 
     def _on_asked_to_stop(self) -> None:
         if not self._stop.is_set():

@@ -13,7 +13,10 @@ from broker.cause import Cause
 from broker.store.batch import QueueKind, QueueRow, StoreError
 from broker.store.check_report import CheckReport, QueueTotals
 from broker.store.dumping import StoredMessage
+from broker.store.judging import StoreDamaged
+from broker.store.salvaging import Salvage
 from broker.subscribers import SubscriptionKey
+from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed
 from mesh.message_format import body_map, head_map
 from mesh.output import Output
@@ -27,10 +30,33 @@ def told() -> Iterator[None]:
     """What a store refuses is the user's affair."""
     try:
         yield
+    except StoreDamaged as damage:
+        raise damaged(damage) from None
     except StoreError as error:
         raise CommandFailed(str(error)) from None
     except (sqlite3.Error, ValueError) as error:
         raise CommandFailed(f"store.db cannot be read: {error}", fix="`amqpmesh store check` says more.") from None
+
+
+def damaged(damage: StoreDamaged, who: str = "") -> CommandFailed:
+    """The sentence says it all: of a node only that is in the log."""
+    return CommandFailed(
+        f"{who}{damage}. `amqpmesh store salvage {damage.directory} NEW` saves what can be read into a new directory, "
+        "and counts it",
+        exit_code=ExitCode.STORE_DAMAGED,
+    )
+
+
+def tell_salvaged(salvaged: Salvage, out: Output) -> None:
+    report = salvaged.report
+    if out.is_json:
+        out.document({**report_map(report), "lost": salvaged.lost})
+        return
+    if report.queues:
+        out.table(COLUMNS, [_row(totals) for totals in report.queues.values()])
+    out.say(_summary(report))
+    for sentence in [*salvaged.lost, *report.findings]:
+        out.say(f"damage: {sentence}")
 
 
 def tell(report: CheckReport, out: Output) -> None:

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from mesh.backoff import Backoff
 from mesh.control import ask_async
+from mesh.exit_codes import ExitCode
 from mesh.failure import CommandFailed, TimedOut
 from mesh.mesh_status import MeshStatus, NodeState, NodeStatus, Phase
 from mesh.node_process import NodeProcess
@@ -122,7 +123,9 @@ class Supervisor:
             cause = self._processes[name].death_sentence(exit_code)
             if self._phase is not Phase.READY and not is_patient:
                 self._update(name, state=NodeState.DOWN, pid=None, detail=cause)
-                raise CommandFailed(cause, fix=self._fix_of(cause))
+                own = exit_code == ExitCode.STORE_DAMAGED
+                code = ExitCode.STORE_DAMAGED if own else ExitCode.FAILED
+                raise CommandFailed(cause, exit_code=code, fix=self._fix_of(cause))
             delay_s = backoff.on_exit(self._processes[name].ran_s)
             restarts = self._nodes[name].restarts + 1
             self._log.emit(NodeDied(name, exit_code, cause, delay_s))

@@ -20,10 +20,11 @@ from broker.store.checksums import is_holding, is_index
 from broker.store.counts import COUNT_BYTES, counts_in
 from broker.store.cut_bodies import bounds_of
 from broker.store.held_segments import held_segments
+from broker.store.judging import DATABASE
 from broker.store.large_reader import Written, damage_of
 from broker.store.message_index import checksums_in, has_strange_priority, read_index, slot_bytes_of
 from broker.store.page_header import PAGE_BYTES
-from broker.store.reading import DATABASE, LARGE, HoldingRow, ReadStore, reading
+from broker.store.reading import LARGE, HoldingRow, ReadStore, reading
 from broker.store.row_checks import check_causes, check_marks, check_queues
 from broker.store.segment_tables import SegmentRow
 from broker.store.segments import SEGMENT_MESSAGES
@@ -56,6 +57,8 @@ class _Check:
         """Those whose message was not come across yet."""
 
     def run(self) -> None:
+        for what in self._store.missing:
+            self._report.find(what)
         with self._blaming("its pages"):
             self._look_at_pages()
         for table in aside_of(self._store.database):

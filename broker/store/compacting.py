@@ -7,14 +7,17 @@ from contextlib import closing
 from itertools import accumulate, pairwise
 from pathlib import Path
 
+from broker.store.anchored_log import AnchoredLog, anchor_closed
 from broker.store.batch import StoreError
 from broker.store.checking import check
 from broker.store.checksums import seal_index
 from broker.store.counts import needed_in
 from broker.store.first_page import forget_copy
+from broker.store.judging import DATABASE, judge
 from broker.store.lock import DirectoryLock
+from broker.store.log_number import number_in
 from broker.store.message_index import read_index, without
-from broker.store.reading import DATABASE, refuse_others
+from broker.store.reading import refuse_others
 
 
 def compact(directory: Path) -> tuple[int, int]:
@@ -24,19 +27,24 @@ def compact(directory: Path) -> tuple[int, int]:
         raise StoreError(f"{directory} is damaged, and stays as it is: {report.findings[0]}")
     path = directory / DATABASE
     lock = DirectoryLock(directory)
+    anchored = AnchoredLog(directory, judge(directory))
     try:
+        anchored.before_recovery()
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
             refuse_others(directory, database)
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             before = path.stat().st_size
+            number = number_in(database) or 0
+            anchored.before_change()
             forget_copy(directory)
             _drop_unneeded_bodies(database)
             database.execute("VACUUM")
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            anchor_closed(directory, database, number + 1)
             return before, path.stat().st_size
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot compact {path}: {error}") from error
     finally:
+        anchored.close()
         lock.release()
 
 

@@ -9,15 +9,19 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile, rmtree
 
+from broker.store.anchor import NAME as ANCHOR
+from broker.store.anchored_log import anchor_closed
 from broker.store.batch import StoreError
 from broker.store.check_report import CheckReport
 from broker.store.checking import check
 from broker.store.checksums import holding_sum, is_holding, is_index
 from broker.store.counts import counts_in, counts_of, needed_in, raised
 from broker.store.damage import is_damage
+from broker.store.judging import DATABASE, StoreDamaged
 from broker.store.large import sync_directory
+from broker.store.log_number import number_in
 from broker.store.message_index import read_index
-from broker.store.reading import DATABASE, LARGE, ReadStore, reading
+from broker.store.reading import LARGE, ReadStore, reading
 from broker.store.segment_tables import SegmentTables
 
 
@@ -42,16 +46,19 @@ def restore(copy: Path, directory: Path) -> CheckReport:
 def _copy_to(directory: Path, source: Path) -> CheckReport:
     """It has its name when it is whole, and is closed in order."""
     partial = directory.with_name(f"{directory.name}.partial")
-    with reading(source, may_be_used=True) as store, _made(partial):
+    with reading(source, may_be_used=True) as store, made(partial):
+        if store.missing:
+            raise StoreDamaged(source, list(store.missing))
         try:
             with closing(sqlite3.connect(partial / DATABASE, isolation_level=None)) as database:
                 # In one go: in steps it would begin anew whenever the broker writes.
                 store.database.backup(database)
                 _forget(database, _copy_large(store, database, partial))
                 _close(database)
+                anchor_closed(partial, database, (number_in(database) or 0) + 1)
         except (sqlite3.Error, ValueError) as error:
             raise StoreError(f"cannot copy {source} to {directory}: {error}") from error
-        _sync(partial)
+        finish(partial)
         report = check(partial)
         partial.rename(directory)
         sync_directory(directory.parent)
@@ -60,7 +67,7 @@ def _copy_to(directory: Path, source: Path) -> CheckReport:
 
 
 @contextmanager
-def _made(partial: Path) -> Iterator[None]:
+def made(partial: Path) -> Iterator[None]:
     """A directory with nothing in it; it goes again when what is done in it fails."""
     try:
         partial.mkdir(mode=0o700, parents=True)
@@ -148,8 +155,9 @@ def _sound_index(tables: SegmentTables, segment_id: int) -> bytes | None:
     return index if index is not None and is_index(segment_id, index) else None
 
 
-def _sync(copy: Path) -> None:
-    for path in [copy / DATABASE, *(copy / LARGE).iterdir()]:
+def finish(copy: Path) -> None:
+    """Bring it to the disk."""
+    for path in [copy / DATABASE, copy / ANCHOR, *(copy / LARGE).iterdir()]:
         path.chmod(0o600)
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

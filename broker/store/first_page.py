@@ -62,8 +62,8 @@ class FirstPage:
     def mend(self, connect: Callable[[], sqlite3.Connection]) -> list[str]:
         """Sentences: what was wrong with it. For when nobody has the database open; ``connect`` opens it.
 
-        First the log goes into the tables, for which a damaged page may have to be replaced. While there is a log, of
-        which somebody reads or for which there is no room, nothing else is looked at: what the file says does not hold.
+        First the log goes into the tables, for which a damaged page may have to be replaced. While somebody reads the
+        log, nothing else is looked at: what the file says does not hold. Raises sqlite3.Error where there is no room.
         """
         if not (self._directory / _DATABASE).exists():
             forget_copy(self._directory)
@@ -72,9 +72,7 @@ class FirstPage:
         try:
             roots = _empty_log(connect)
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            if is_full(error):
-                return []
-            if not _is_unreadable(error) or not (found := self._take_copy(None) + self._correct()):
+            if not is_unreadable(error) or not (found := self._take_copy(None) + self._correct()):
                 raise
             roots = _empty_log(connect)
         if self._has_log():
@@ -248,7 +246,7 @@ def _roots(database: sqlite3.Connection) -> Roots:
     return dict(database.execute("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'"))
 
 
-def _is_unreadable(error: Exception) -> bool:
+def is_unreadable(error: Exception) -> bool:
     """As a database. UnicodeDecodeError: SQLite says what is wrong in the words that it found."""
     if not isinstance(error, sqlite3.Error):
         return True

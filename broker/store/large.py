@@ -111,6 +111,17 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
+def sync_absence(path: Path) -> None:
+    """That a file is gone, or what it has."""
+    if path.exists():
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            _sync(handle, path)
+        finally:
+            os.close(handle)
+    sync_directory(path.parent)
+
+
 def cut(path: Path, size_bytes: int) -> None:
     """Give room of a file back to the disk; all of it, and its name, when nothing is to be left."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

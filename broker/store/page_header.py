@@ -45,6 +45,12 @@ def is_ours(page: bytes) -> bool:
     )
 
 
+def format_of(page: bytes) -> int:
+    """Of a broker's store; 0 for any other page."""
+    is_store = page.startswith(MAGIC) and number(page, _APPLICATION_ID) == APPLICATION_ID
+    return number(page, _FORMAT_VERSION) if is_store else 0
+
+
 def unchanging(page: bytes) -> bytes:
     """The same for all commits that leave the tables as they are."""
     for part in _CHANGING:

@@ -6,18 +6,18 @@ While no broker uses the store, it is held, so that none begins to.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
-from urllib.parse import quote
 
 from broker.store.batch import QueueRow, StoreError
 from broker.store.counts import needed_in
 from broker.store.damage import is_damage
 from broker.store.first_page import COPY
+from broker.store.judging import DATABASE, LOG, StoreDamaged, judge, uri_of
 from broker.store.lock import HeldBy, hold_shared
 from broker.store.lost_causes import Causes, readable_causes
 from broker.store.message_index import read_index
@@ -26,7 +26,7 @@ from broker.store.rows import QUEUE_COLUMNS, cause_of, queue_of
 from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
 from broker.store.segment_tables import SegmentRow, SegmentTables
 
-DATABASE, LOG, SHARED_MEMORY = "store.db", "store.db-wal", "store.db-shm"
+SHARED_MEMORY = "store.db-shm"
 LARGE = "large"
 
 
@@ -41,10 +41,14 @@ class HoldingRow:
 class ReadStore:
     """All that the tables have, of one moment. A method that reads rows raises sqlite3.Error for what it cannot."""
 
-    def __init__(self, directory: Path, database: sqlite3.Connection, *, is_used: bool) -> None:
+    def __init__(
+        self, directory: Path, database: sqlite3.Connection, *, is_used: bool, missing: Sequence[str] = ()
+    ) -> None:
         self.directory = directory
         self.database = database
         self._segments = SegmentTables(database)
+        self.missing = missing
+        """Sentences: what SQLite does not see, and yet was committed."""
         self.is_used = is_used
         """By a broker: what was read is of a moment that is over."""
 
@@ -116,22 +120,30 @@ class ReadStore:
 @contextmanager
 def reading(directory: Path, *, may_be_used: bool = False) -> Iterator[ReadStore]:
     """``may_be_used``: by a broker that runs. Raises StoreError for what is no store, or none that may be read so."""
-    if not (directory / DATABASE).is_file():
-        raise StoreError(f"there is no store in {directory}: expected the data directory of a broker, with {DATABASE}")
+    if not directory.is_dir():
+        raise StoreError(_no_store(directory))
     with ExitStack() as stack:
         holder = hold_shared(directory, stack)
         if holder is not None and not may_be_used:
             raise StoreError(f"{directory} is in use by process {holder}: stop the broker first")
+        # While a broker writes, the files are of no one moment.
+        missing = judge(directory).findings if holder is None else []
+        if not (directory / DATABASE).is_file():
+            raise StoreDamaged(directory, missing) if missing else StoreError(_no_store(directory))
         try:
             database = sqlite3.connect(_address(directory, holder, stack), uri=True, isolation_level=None)
             stack.callback(database.close)
             database.execute("BEGIN")
             refuse_others(directory, database)
-            store = ReadStore(directory, database, is_used=holder is not None)
+            store = ReadStore(directory, database, is_used=holder is not None, missing=missing)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             mended = ": a broker that starts here tries to mend it" if (directory / COPY).exists() else ""
             raise StoreError(f"cannot read {directory / DATABASE}: {error}{mended}") from error
         yield store
+
+
+def _no_store(directory: Path) -> str:
+    return f"there is no store in {directory}: expected the data directory of a broker, with {DATABASE}"
 
 
 def _address(directory: Path, holder: HeldBy, stack: ExitStack) -> str:
@@ -150,7 +162,7 @@ def _address(directory: Path, holder: HeldBy, stack: ExitStack) -> str:
 
 
 def _uri(directory: Path, how: str) -> str:
-    return f"file:{quote(str((directory / DATABASE).absolute()))}?{how}"
+    return uri_of(directory / DATABASE, how)
 
 
 def refuse_others(directory: Path, database: sqlite3.Connection) -> None:

@@ -23,6 +23,7 @@ _IS_HOLDING = (
     "typeof(queue_id) = 'integer' AND typeof(segment_id) = 'integer' AND typeof(counts) = 'blob' "
     "AND typeof(checksum) IN ('integer', 'null')"
 )
+_IS_MARK = " AND ".join(f"typeof({name}) = 'integer'" for name in ("queue_id", "priority", "seen_mark"))
 _ALL_OF_A_HOLDING = "total(queue_id + segment_id + length(counts)) + total(checksum)"
 PRIORITIES = range(10)
 ALL_SEEN = (1 << 62) - 1
@@ -36,7 +37,7 @@ def put_damaged_aside(statements: Statements) -> list[str]:
     found = salvage_queues(statements)
     if not _is_whole(statements.connection, "holding", f"{_ALL_OF_A_HOLDING}, total(NOT ({_IS_HOLDING}))"):
         found.append(_salvage_holdings(statements))
-    if not _is_whole(statements.connection, "mark", "total(queue_id + priority + seen_mark), 0"):
+    if not _is_whole(statements.connection, "mark", f"total(queue_id + priority + seen_mark), total(NOT ({_IS_MARK}))"):
         found.append(_salvage_marks(statements))
     return found + salvage_segments(statements)
 

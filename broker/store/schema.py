@@ -53,13 +53,20 @@ CREATE TABLE holding (
     PRIMARY KEY (queue_id, segment_id)
 ) STRICT, WITHOUT ROWID
 """
-TABLES = (QUEUE, MARK, CAUSE, SEGMENT, HOLDING)
+LOG_NUMBER = """
+CREATE TABLE log_number (
+    one   INTEGER PRIMARY KEY,
+    stamp BLOB NOT NULL
+) STRICT
+"""
+TABLES = (QUEUE, MARK, CAUSE, SEGMENT, HOLDING, LOG_NUMBER)
 TABLES_OF_QUEUES = ("holding", "mark", "cause", "queue")
 
 PUT_QUEUE = "REPLACE INTO queue (queue_id, kind, address, container_id, link_name, owner, used_at_s)"
 PUT_MARK = "REPLACE INTO mark (queue_id, priority, seen_mark)"
 PUT_CAUSE = "REPLACE INTO cause (queue_id, message_id, reason, origin, delivery_count, at_ms)"
 PUT_SEGMENT = "INSERT INTO segment (segment_id, message_index, bodies)"
+PUT_LOG_NUMBER = "REPLACE INTO log_number (one, stamp)"
 PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts, checksum)"
 
 

@@ -16,15 +16,18 @@ from functools import partial
 from pathlib import Path
 
 from broker.space import Space
+from broker.store.anchored_log import AnchoredLog
 from broker.store.batch import BodyRange, Inventory, StoredSegment, StoreError, Unreadable, WriteBatch
 from broker.store.checksums import seal_index, sealed_holdings
 from broker.store.damage import DamagedBody, is_damage
 from broker.store.failpoints import Failpoint, when_passing
-from broker.store.first_page import FirstPage, forget_copy
+from broker.store.first_page import FirstPage, forget_copy, is_unreadable
+from broker.store.judging import DATABASE, LOG, StoreDamaged, judge, log_bytes
 from broker.store.large import LargeBodies, sync_directory
 from broker.store.large_reader import LargeReader, Written
 from broker.store.lock import DirectoryLock
 from broker.store.log_index import LogIndex
+from broker.store.log_number import put_number
 from broker.store.page_header import PAGE_BYTES
 from broker.store.recovery import Recovery
 from broker.store.reserve import Reserve, reserve_bytes
@@ -33,6 +36,7 @@ from broker.store.schema import (
     CAUSE,
     FORMAT_VERSION,
     HOLDING,
+    LOG_NUMBER,
     MARK,
     PUT_CAUSE,
     PUT_HOLDING,
@@ -73,20 +77,31 @@ class SqliteStore:
             self._lock = DirectoryLock(directory)
         self._directory = directory
         self._first_page = FirstPage(directory)
+        self._is_failed = False
         try:
             with _blaming(f"cannot open the store in {directory}"):
+                judgement = judge(directory)
+                if judgement.findings:
+                    raise StoreDamaged(directory, judgement.findings)
+                self._anchored = AnchoredLog(directory, judgement)
                 self._reserve = Reserve(directory / "reserve")
                 self._reserve.keep_free(_room(directory)[1])
                 self._large = LargeBodies(directory / "large", self._reserve.lend_to)
-                self._damages = self._first_page.mend(self._connect)
+                self._reserve.lend_to(self._anchored.before_recovery)
+                self._damages = self._reserve.lend_to(partial(self._first_page.mend, self._connect))
+                if not judgement.is_anchor_whole:
+                    self._damages.append("half of the file anchor was damaged: it may have been older than it was")
+                self._is_log_left = log_bytes(directory) > 0
                 self._writer = self._reserve.lend_to(self._open)
                 self._reader = self._connect()
                 self._reader.execute("PRAGMA query_only=ON")
                 self._bodies = SegmentReader(self._reader)
                 self._large_reader = LargeReader(self._large, self._written_of)
-        except StoreError:
+        except StoreError as error:
             self._first_page.close()
             self._lock.release()
+            if isinstance(error.__cause__, sqlite3.Error) and is_unreadable(error.__cause__):
+                raise StoreDamaged(directory, [f"{DATABASE}: {error.__cause__}"], is_of_sqlite=True) from error
             raise
 
     def load(self) -> Inventory:
@@ -106,6 +121,13 @@ class SqliteStore:
             yield from segments
 
     def commit(self, batch: WriteBatch) -> None:
+        try:
+            self._commit(batch)
+        except BaseException:
+            self._is_failed = True
+            raise
+
+    def _commit(self, batch: WriteBatch) -> None:
         with _blaming(f"cannot write to the store in {self._directory}"):
             if batch.pieces:
                 self._large.append(batch.pieces)
@@ -168,11 +190,23 @@ class SqliteStore:
     def close(self) -> None:
         with _blaming(f"cannot close the store in {self._directory}"):
             self._large.close()
+            self._end_log()
             self._reader.close()
             self._writer.close()
             self._log_index.close()
+            self._anchored.close()
             self._first_page.close()
             self._lock.release()
+
+    def _end_log(self) -> None:
+        """Not by a commit after one that failed: what a failed sync left on the disk is not known."""
+        if not self._is_failed:
+            try:
+                self._reserve.lend_to(self._anchored.end)
+                return
+            except (OSError, sqlite3.Error):
+                self._is_failed = True
+        self._anchored.leave()
 
     # Opening
 
@@ -190,6 +224,7 @@ class SqliteStore:
             raise
         try:
             self._log_index.allocate()
+            self._damages += self._anchored.begin(self._statements, self._log_index)
         except BaseException:
             self._writer.close()
             self._log_index.close()
@@ -207,10 +242,14 @@ class SqliteStore:
             )
         if table_count and application != APPLICATION_ID:
             raise StoreError(f"{self._directory / 'store.db'} is a database, but not a broker's")
+        if self._is_log_left:
+            # What is left behind its end must not be taken for a part of it one day.
+            raise StoreError(f"{self._directory / LOG} cannot be emptied: another process reads {DATABASE}")
         _use_wal(writer)
         if not table_count:
             with self._statements.transaction():
                 self._make(*TABLES)
+                put_number(writer, 0)
                 writer.execute(f"PRAGMA application_id={APPLICATION_ID}")
                 writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
             self._passing(Failpoint.SCHEMA_WRITTEN)
@@ -221,6 +260,7 @@ class SqliteStore:
     def _upgrade(self, version: int) -> None:
         segments = Segments()
         forget_copy(self._directory)
+        self._anchored.before_change()
         with self._statements.transaction():
             if version == 1:
                 self._make(SEGMENT, HOLDING)
@@ -231,6 +271,8 @@ class SqliteStore:
             if 1 < version < 4:
                 add_sums_of_holdings(self._writer)
             add_owners_of_queues(self._writer)
+            self._make(LOG_NUMBER)
+            put_number(self._writer, 0)
             self._writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
             self._passing(Failpoint.UPGRADE_WRITTEN)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -17,6 +17,8 @@ class Statements:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.on_commit: Callable[[], None] | None = None
+        """Called after each transaction that is on the disk."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -24,6 +26,8 @@ class Statements:
         try:
             yield
             self.connection.execute("COMMIT")
+            if self.on_commit is not None:
+                self.on_commit()
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""`amqpmesh store check|dump|compact|backup|restore`"""
+"""`amqpmesh store check|dump|compact|backup|restore|salvage`"""
 
 from __future__ import annotations
 
@@ -65,6 +65,8 @@ def dump_all(directory: Path, address: str | None, out: Output) -> None:
     from mesh.store_report import message_map, told
 
     with told(), reading(directory) as store:
+        for what in store.missing:
+            out.say(f"warning: {what}")
         for stored in stored_messages(store, address):
             out.document(message_map(stored))
 
@@ -126,3 +128,25 @@ def restore_it(copy: Path, directory: Path, out: Output) -> None:
     with told():
         report = restore(copy, directory)
     tell(report, out)
+
+
+@command.command("salvage")
+@directory_argument
+@click.argument("copy", metavar="NEW", type=click.Path(path_type=Path))
+@output_options
+def salvage_it(directory: Path, copy: Path, out: Output) -> None:
+    """Save what can be read of a damaged store into a new directory NEW, and count it. DIR stays as it is.
+
+    This is for a broker that ended with exit code 74, since files of its store are damaged, missing or older than the
+    others. Let `data` of the broker name NEW then, or move NEW to where DIR was.
+
+    \b
+    Example:
+      amqpmesh store salvage data/b1 data/b1-salvaged
+    """
+    from broker.store.salvaging import salvage
+    from mesh.store_report import tell_salvaged, told
+
+    with told():
+        salvaged = salvage(directory, copy)
+    tell_salvaged(salvaged, out)

@@ -33,6 +33,7 @@ def build_recorder(folder: Path) -> Path:
 
 
 def record(recorder: Path, seed: int, folder: Path, *, failing: str | None = None) -> Recording:
+    folder.mkdir(exist_ok=True)
     data, log = folder / "data", folder / "operations"
     environment = {
         **os.environ,

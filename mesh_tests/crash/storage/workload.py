@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import broker.store.anchor
 import broker.store.sqlite
 from broker.store.batch import StoreError
 from mesh_tests.crash.storage.plan import Plan
@@ -14,6 +15,8 @@ REFUSED = 3
 
 # The log is written to the tables often, as it is after gigabytes.
 broker.store.sqlite.CHECKPOINT_PAGES = 60
+# The recorder sees what is written, not what is changed in mapped memory.
+broker.store.anchor.IS_MAPPED = False
 
 
 def main() -> None:

@@ -6,7 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from broker.store.anchored_log import AnchoredLog
 from broker.store.checking import check
+from broker.store.judging import judge
 from broker.store.sqlite import SqliteStore
 from mesh_tests.unit.broker.rig import Rig
 
@@ -49,8 +51,19 @@ def root_of(directory: Path, table: str) -> int:
 
 
 def checkpoint(directory: Path) -> None:
+    """As a broker that starts: what the log says goes into the tables, and the log may be gone then."""
+    may_lose_its_log(directory)
     with closing(sqlite3.connect(directory / "store.db")) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def may_lose_its_log(directory: Path) -> None:
+    """The next that opens the database may take the log away."""
+    judgement = judge(directory)
+    assert judgement.findings == []
+    anchored = AnchoredLog(directory, judgement)
+    anchored.before_recovery()
+    anchored.close()
 
 
 def _tree(content: bytes, page: int) -> list[int]:

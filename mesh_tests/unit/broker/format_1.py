@@ -19,7 +19,8 @@ CREATE TABLE entry (queue_id INTEGER NOT NULL, message_id INTEGER NOT NULL, deli
 def store_of_format_1(directory: Path, count: int) -> None:
     """Even messages in both queues, odd ones in the first; the last is large; two are missing from the middle."""
     SqliteStore(directory).close()
-    (directory / "store.db").unlink()
+    for name in ("store.db", "anchor"):
+        (directory / name).unlink()
     database = sqlite3.connect(directory / "store.db")
     database.executescript(f"PRAGMA journal_mode=WAL; {FORMAT_1} PRAGMA application_id={APPLICATION_ID};")
     database.execute("PRAGMA user_version=1")

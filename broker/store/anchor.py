@@ -1,0 +1,163 @@
+"""What the files of a store must have, at least, kept beside them: who looks at a store later knows what is missing.
+
+The file `anchor` is written anew after each commit, without a sync: it never says more than what was synced before it.
+After a crash of the process it is exact, after a power cut it may be of any moment since the last sync of its own.
+
+Two slots take turns, each in a sector of its own, so that one is whole whatever happens while the other is written.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+from zlib import crc32
+
+from broker.store.large import sync_directory
+
+NAME = "anchor"
+SLOT_BYTES = 4096
+_MAGIC = b"AMQmAnc1"
+_RECORD = struct.Struct("<8sQIIQI8s8s")
+_SUM = struct.Struct("<I")
+_RECORD_BYTES = _RECORD.size + _SUM.size
+
+
+IS_MAPPED = True
+"""False for who records what is written."""
+
+
+class Claim(IntEnum):
+    """What is said of the other files."""
+
+    NOTHING = 0
+    """A new store: nothing was promised yet."""
+    DATABASE = 1
+    """`store.db` is there. It is being changed as a whole, in one transaction: upgraded, compacted or salvaged."""
+    LOG = 2
+    """`store.db-wal` is there, and has these frames."""
+    LOG_OR_ALL = 3
+    """As LOG; or it is gone, and `store.db` has all of it: the store was closed, or is being opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    claim: Claim
+    root: int = 0
+    """The page of `store.db` with the number of the log."""
+    number: int = 0
+    """Of the log."""
+    salts: bytes = bytes(8)
+    frames: int = 0
+    """Of the log, at least so many were synced; ``checksum`` is what the last of them says."""
+    checksum: bytes = bytes(8)
+
+
+class DamagedAnchor(ValueError):
+    """Neither slot is what was written."""
+
+
+def read_anchor(directory: Path) -> tuple[Anchor, bool] | None:
+    """The newer slot that is whole, and whether both are; None where there is no such file. Raises DamagedAnchor."""
+    try:
+        content = (directory / NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+    found = [slot for at in (0, SLOT_BYTES) if (slot := _read(content[at : at + _RECORD_BYTES])) is not None]
+    if not any(content):
+        # Of a store that is being made: the name may reach the disk before what is in the file.
+        return None
+    if not found:
+        raise DamagedAnchor(f"{NAME} is damaged")
+    _, anchor = max(found, key=lambda slot: slot[0])
+    return anchor, len(found) == 2
+
+
+class AnchorFile:
+    """Of a store that is open. Raises OSError."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / NAME
+        self._serial = 0
+        self._handle = -1
+        self._slots: mmap.mmap | None = None
+        self.anchor: Anchor | None = None
+        """What it says now; None: there is no such file."""
+
+    def put(self, anchor: Anchor) -> None:
+        """On the disk when this returns, in both slots, one after the other."""
+        is_new = self._handle < 0 and not self._path.exists()
+        if self._handle < 0:
+            self._open()
+        for _ in range(2):
+            self._serial += 1
+            self._write(_bytes_of(self._serial, anchor), self._place())
+            os.fsync(self._handle)
+        if is_new:
+            sync_directory(self._path.parent)
+        self.anchor = anchor
+
+    def note(self, frames: int, checksum: bytes) -> None:
+        """Of the same log more was synced. Costs no system call: each gives the interpreter lock up."""
+        assert self.anchor is not None
+        self._note(replace(self.anchor, frames=frames, checksum=checksum))
+
+    def begin_log(self, number: int, salts: bytes, frames: int, checksum: bytes) -> None:
+        """As `note`, of a log that was begun anew."""
+        assert self.anchor is not None
+        self._note(replace(self.anchor, number=number, salts=salts, frames=frames, checksum=checksum))
+
+    def _note(self, anchor: Anchor) -> None:
+        assert self._slots is not None
+        self.anchor = anchor
+        self._serial += 1
+        place, record = self._place(), _bytes_of(self._serial, anchor)
+        if IS_MAPPED:
+            self._slots[place : place + _RECORD_BYTES] = record
+        else:
+            self._write(record, place)
+
+    def close(self) -> None:
+        if self._slots is not None:
+            self._slots.close()
+            self._slots = None
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _open(self) -> None:
+        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        content = os.pread(self._handle, 2 * SLOT_BYTES, 0)
+        if len(content) < 2 * SLOT_BYTES:
+            # Written, not only made longer: a page without a place on the disk ends the process when there is no room.
+            self._write(bytes(2 * SLOT_BYTES - len(content)), len(content))
+        serials = [slot[0] for at in (0, SLOT_BYTES) if (slot := _read(content[at : at + _RECORD_BYTES])) is not None]
+        self._serial = max(serials, default=0)
+        self._slots = mmap.mmap(self._handle, 2 * SLOT_BYTES)
+
+    def _write(self, content: bytes, place: int) -> None:
+        written = 0
+        while written < len(content):
+            written += os.pwrite(self._handle, content[written:], place + written)
+
+    def _place(self) -> int:
+        return SLOT_BYTES * (self._serial % 2)
+
+
+def _read(record: bytes) -> tuple[int, Anchor] | None:
+    if len(record) != _RECORD_BYTES or record[-_SUM.size :] != _SUM.pack(crc32(record[: -_SUM.size])):
+        return None
+    magic, serial, claim, root, number, frames, salts, checksum = _RECORD.unpack_from(record)
+    if magic != _MAGIC or claim not in list(Claim):
+        return None
+    return serial, Anchor(Claim(claim), root, number, salts, frames, checksum)
+
+
+def _bytes_of(serial: int, anchor: Anchor) -> bytes:
+    record = _RECORD.pack(
+        _MAGIC, serial, anchor.claim, anchor.root, anchor.number, anchor.frames, anchor.salts, anchor.checksum
+    )
+    return record + _SUM.pack(crc32(record))

@@ -1,0 +1,143 @@
+"""Keeps the number of the log in the database, and `anchor` beside it, while a store is open.
+
+opened        anchor: the log, or all of it in the database     the log goes into the database, and is cut off
+              the next number, the first transaction of the new log; anchor: the log
+each commit   anchor: so many frames of the log
+              begun anew by SQLite: the next number, as its second transaction
+closed        the next number; anchor: the log, or all of it in the database     SQLite takes the log away
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+from broker.store.anchor import Anchor, AnchorFile, Claim
+from broker.store.aside import put_aside
+from broker.store.damage import is_damage
+from broker.store.judging import LOG, Judgement
+from broker.store.large import sync_absence
+from broker.store.log_index import LogIndex
+from broker.store.log_number import TABLE, number_in, put_number, root_in, stamp_of
+from broker.store.schema import LOG_NUMBER, PUT_LOG_NUMBER
+from broker.store.statements import Statements
+
+
+class AnchoredLog:
+    """Used by the thread that commits. Raises OSError and sqlite3.Error."""
+
+    def __init__(self, directory: Path, judgement: Judgement) -> None:
+        self._directory = directory
+        self._file = AnchorFile(directory)
+        self._judgement = judgement
+        anchor = judgement.anchor or Anchor(Claim.NOTHING)
+        self._root = anchor.root
+        self._number = max(anchor.number, judgement.number)
+        self._statements: Statements | None = None
+        self._index: LogIndex | None = None
+        self._salts = b""
+
+    def before_recovery(self) -> None:
+        """Before anything opens the database: SQLite may bring the log into it, and take the log away."""
+        judgement = self._judgement
+        if judgement.is_new:
+            self._file.put(Anchor(Claim.NOTHING))
+        elif judgement.anchor is not None and judgement.anchor.claim in (Claim.LOG, Claim.LOG_OR_ALL):
+            self._number = judgement.number or self._number
+            log = judgement.log
+            if log is None or not log.committed_count:
+                # A power cut must not bring an earlier log back, of which nothing is said any more.
+                sync_absence(self._directory / LOG)
+                self._put(Claim.LOG_OR_ALL, bytes(8), 0, bytes(8))
+            else:
+                count = log.committed_count
+                self._put(Claim.LOG_OR_ALL, log.salts, count, log.checksum_at(count))
+
+    def before_change(self) -> None:
+        """Before a transaction that changes all of the database."""
+        self._file.put(Anchor(Claim.DATABASE))
+
+    def begin(self, statements: Statements, index: LogIndex) -> list[str]:
+        """Number the log, which is empty, and keep `anchor` from now on. Sentences: what is lost."""
+        damages = self._number_anew(statements)
+        self._statements, self._index = statements, index
+        self._root = root_in(statements.connection)
+        self._put_log(Claim.LOG)
+        statements.on_commit = self._on_commit
+        return damages
+
+    def end(self) -> None:
+        """The last commit. After it SQLite may take the log away."""
+        assert self._statements is not None
+        self._statements.on_commit = None
+        self._advance(self._statements.connection)
+        self._put_log(Claim.LOG_OR_ALL)
+
+    def leave(self) -> None:
+        """As `end`, for a store that must not commit any more."""
+        if self._statements is not None:
+            self._statements.on_commit = None
+            with suppress(OSError):
+                self._put_log(Claim.LOG_OR_ALL)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _on_commit(self) -> None:
+        assert self._statements is not None
+        assert self._index is not None
+        state = self._index.state()
+        if state.salts == self._salts:
+            self._file.note(state.frames, state.checksum)
+            return
+        self._advance(self._statements.connection)
+        state = self._index.state()
+        self._salts = state.salts
+        self._file.begin_log(self._number, state.salts, state.frames, state.checksum)
+
+    def _advance(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            put_number(connection, self._number + 1)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self._number += 1
+
+    def _number_anew(self, statements: Statements) -> list[str]:
+        try:
+            self._number = max(self._number, number_in(statements.connection) or 0)
+            self._advance(statements.connection)
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            self._number += 1
+            aside = put_aside(statements, TABLE, LOG_NUMBER, PUT_LOG_NUMBER, [(1, stamp_of(self._number))])
+            return [
+                f"table {TABLE} was damaged, and is kept as {aside}: whether the files are of one time is not known"
+            ]
+        return []
+
+    def _put_log(self, claim: Claim) -> None:
+        assert self._index is not None
+        state = self._index.state()
+        self._salts = state.salts
+        self._put(claim, state.salts, state.frames, state.checksum)
+
+    def _put(self, claim: Claim, salts: bytes, frames: int, checksum: bytes) -> None:
+        self._file.put(Anchor(claim, self._root, self._number, salts, frames, checksum))
+
+
+def anchor_closed(directory: Path, connection: sqlite3.Connection, number: int) -> None:
+    """Of a store that is closed, and has no log: it is one with this number from now on."""
+    put_number(connection, number)
+    root = root_in(connection)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    file = AnchorFile(directory)
+    try:
+        file.put(Anchor(Claim.LOG_OR_ALL, root, number))
+    finally:
+        file.close()

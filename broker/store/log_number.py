@@ -1,0 +1,59 @@
+"""Logs are numbered: a row of the database says which was the last, so that a file of another time is known.
+
+The row lies alone on a page, from which it is read without SQLite: of the file as of the log.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from zlib import crc32
+
+TABLE = "log_number"
+_MAGIC = b"AMQm log"
+_STAMP = struct.Struct("<8sQ")
+_SUM = struct.Struct("<I")
+_STAMP_BYTES = _STAMP.size + _SUM.size
+
+_LEAF = 13
+"""The first byte of a page of a table with rowids that leads to no other page."""
+_FIRST_CELL = slice(8, 10)
+_MOST_CELL_BYTES = 64
+
+
+def stamp_of(number: int) -> bytes:
+    stamp = _STAMP.pack(_MAGIC, number)
+    return stamp + _SUM.pack(crc32(stamp))
+
+
+def number_of(stamp: bytes) -> int | None:
+    """None for what is not a stamp."""
+    if len(stamp) != _STAMP_BYTES or stamp[-_SUM.size :] != _SUM.pack(crc32(stamp[: -_SUM.size])):
+        return None
+    magic, number = _STAMP.unpack_from(stamp)
+    return int(number) if magic == _MAGIC else None
+
+
+def number_on(page: bytes) -> int | None:
+    """None for a page that has no such row, or a damaged one."""
+    if not page or page[0] != _LEAF:
+        return None
+    cell = int.from_bytes(page[_FIRST_CELL])
+    place = page.find(_MAGIC, cell, cell + _MOST_CELL_BYTES)
+    return None if place < 0 else number_of(page[place : place + _STAMP_BYTES])
+
+
+def number_in(connection: sqlite3.Connection) -> int | None:
+    """Raises sqlite3.Error."""
+    row = connection.execute(f"SELECT stamp FROM {TABLE}").fetchone()
+    return number_of(row[0]) if row is not None and isinstance(row[0], bytes) else None
+
+
+def put_number(connection: sqlite3.Connection, number: int) -> None:
+    connection.execute(f"REPLACE INTO {TABLE} (one, stamp) VALUES (1, ?)", (stamp_of(number),))
+
+
+def root_in(connection: sqlite3.Connection) -> int:
+    """The page with the row."""
+    (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (TABLE,)).fetchone()
+    return int(page)
