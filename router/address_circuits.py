@@ -51,7 +51,11 @@ class AddressCircuits:
         for (egress, _), stream in list(entry.ends.streams.items()):
             if egress not in wanted:
                 self._upkeep.retire(entry, stream, at_once=True)
-        self.better.forget_all_but(entry, wanted)
+        idle = {} if has_producer else self._idle(entry, wanted)
+        self.better.forget_all_but(entry, wanted | idle)
+        for egress, path in idle.items():
+            # Who comes next would begin on a path that has not been the cheapest for long.
+            self.better.look(entry, egress, entry.ends.circuits[egress], path)
         for egress, path in wanted.items():
             circuit = entry.ends.circuits.get(egress)
             if circuit is not None:
@@ -59,6 +63,12 @@ class AddressCircuits:
                 self.better.look(entry, egress, circuit, path)
             elif self._upkeep.may_try(entry, egress, path):
                 self._add(entry, egress, path)
+
+    def _idle(self, entry: Entry, wanted: dict[str, Path]) -> dict[str, Path]:
+        """The egresses of circuits that nobody sends to now, and the paths there."""
+        circuits = entry.ends.circuits.items()
+        egresses = [egress for egress, taker in circuits if egress not in wanted and not taker.is_closing]
+        return {egress: path for egress in egresses if (path := self._reach.path(egress)) is not None}
 
     def _add(self, entry: Entry, egress: str, path: tuple[str, ...]) -> None:
         taker = self.better.take(entry, egress) or self._open_shared(entry, path)
