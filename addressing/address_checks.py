@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from addressing.book import AddressKind
+from addressing.book import AddressKind, Distribution
 from addressing.declared import Declared, unknown
 from addressing.document import as_key
 from addressing.pattern import PatternMap, is_pattern
@@ -42,7 +42,7 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
     kind = address.type
     refused: tuple[str, ...] = () if kind.is_stored else ("broker", "brokers", "broker_address", *QUEUE_OPTIONS)
     if kind is not AddressKind.ANYCAST:
-        refused = (*refused, "distribution", "fallback", "retransmit")
+        refused = (*refused, "distribution", "fallback", "retransmit", "spill")
     if kind is not AddressKind.TOPIC:
         refused = (*refused, "subscription_expiry_s")
     if kind is AddressKind.UNAVAILABLE:
@@ -51,6 +51,10 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
         if key in address.model_fields_set:
             message = f"{subject} {key!r} has no meaning for type {kind}"
             yield Problem((*path, key), "AM405", message, at_key=True, relies_on=((*path, "type"),))
+    if address.spill and kind is AddressKind.ANYCAST and address.distribution is not Distribution.CLOSEST:
+        message = f"{subject} 'spill' has a meaning only with 'distribution: closest'"
+        fix = "add 'distribution: closest', or remove 'spill': balanced addresses always use all consumers with credit."
+        yield Problem((*path, "spill"), "AM405", message, fix=fix, at_key=True, relies_on=((*path, "type"),))
     yield from _check_brokers(path, subject, address)
     if is_pattern(pattern):
         yield from _check_pattern(path, subject, pattern, address)

@@ -51,7 +51,8 @@ class AddressPolicy:
     """How the mesh treats one address.
 
     Always: ``brokers`` is empty unless ``kind`` is QUEUE or TOPIC; a TOPIC has one broker. ``fallback`` is the
-    address of a QUEUE, or "" for none, as for all that are not ANYCAST; nor is ``retransmit`` true of those.
+    address of a QUEUE, or "" for none, as for all that are not ANYCAST; nor are ``retransmit`` and ``spill`` true of
+    those.
     """
 
     address: str
@@ -65,6 +66,7 @@ class AddressPolicy:
     fallback: str = ""
     priority: int = DEFAULT_PRIORITY
     retransmit: bool = False
+    spill: bool = False
     queue: QueuePolicy = NO_POLICY
     subscription_expiry_s: float = inf
     link_log: Level | None = None
@@ -118,6 +120,7 @@ class AddressBook:
             fallback=entry.fallback or "",
             priority=entry.priority,
             retransmit=entry.retransmit,
+            spill=entry.spill,
             queue=self.queue_policy(entry),
             subscription_expiry_s=subscription_expiry_s(entry),
             link_log=entry.link_log,

@@ -248,9 +248,10 @@ _ALL = (
     Code(
         "AM405",
         "an option that this type of address does not have",
-        "'distribution', 'fallback' and 'retransmit' are for anycast; 'broker', 'brokers' and 'broker_address' are "
-        "for queue and topic, as are 'dead_letter', 'max_delivery_attempts', 'expiry', 'max_messages', 'max_bytes' and "
-        "'when_full'; 'subscription_expiry_s' is for a topic; 'priority' is for all but unavailable.",
+        "'distribution', 'spill', 'fallback' and 'retransmit' are for anycast; 'broker', 'brokers', 'broker_address' "
+        "are for queue and topic, as are 'dead_letter', 'max_delivery_attempts', 'expiry', 'max_messages', 'max_bytes' "
+        "and 'when_full'; 'subscription_expiry_s' is for a topic, 'spill' is for distribution closest; 'priority' is "
+        "for all but unavailable.",
         "remove the option, or change the type.",
     ),
     Code(

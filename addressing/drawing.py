@@ -207,7 +207,7 @@ def _address_row(name: str, topology: Topology) -> list[str]:
 
 def _treatment(address: Address, topology: Topology) -> str:
     if address.type is AddressKind.ANYCAST:
-        return str(address.distribution)
+        return f"{address.distribution}, spills" if address.spill else str(address.distribution)
     if not address.type.is_stored:
         return ""
     brokers = topology.brokers_of(address)

@@ -91,6 +91,8 @@ class Listener(Part):
     """Largest message a client may send; 0 for no limit."""
     idle_timeout_s: Seconds = 16.0
     """A client that is silent for this long is taken for dead."""
+    sender_stall_timeout_s: Seconds = 10.0
+    """A client that sends no byte of a message it began for this long, though it could, loses that link."""
     handshake_timeout_s: Seconds = 10.0
     """A connection must be open after this time."""
     link_capacity: int = Field(default=1000, ge=1, le=65_535)
@@ -154,7 +156,9 @@ class Address(Part):
     type: AddressKind
     """anycast: to one consumer. multicast: to every one. queue, topic: kept by a broker. unavailable: refused."""
     distribution: Distribution = Distribution.BALANCED
-    """anycast: 'balanced' evens out the work, 'closest' prefers the cheapest path."""
+    """anycast: 'balanced' evens out the work; 'closest' sends to the cheapest path alone while a consumer is there."""
+    spill: bool = False
+    """anycast, closest: while the closest consumers have no credit, others that have some get messages, too."""
     broker: str | None = None
     """queue, topic: the broker that keeps it (default: default_broker, or the only one)."""
     brokers: NodeNames = ()

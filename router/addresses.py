@@ -25,15 +25,16 @@ from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
+from router.joining import Joining
 from router.keeping import Advertise
-from router.reach import Reach, key_for, key_of, phase_in
+from router.reach import Reach, key_for, key_of, phase_in, producer_key
 from router.routing.edges import Edges
 from router.routing.messages import Level
 from router.spec import NO_TAKER, CircuitKind, CircuitSpec
 from router.timers import Timers
 from router.upkeep import Upkeep
 from wire.errors import AmqpError
-from wire.link import IncomingLink
+from wire.link import IncomingLink, OutgoingLink
 from wire.log import Emit
 from wire.records import level_of
 
@@ -77,6 +78,7 @@ class Addresses:
         self._fallbacks = Fallbacks(book, ways, advertise, emit)
         self._entries: dict[tuple[str, int], Entry] = {}
         self._changed = Changed()
+        self._joining = Joining(self._reach, timers, settings.path_wait_s, self._changed.add)
         self._has_more = False
         self._has_news = False
         self._consumed: set[str] = set()
@@ -102,7 +104,8 @@ class Addresses:
             return Entry(policy, Multicast(policy.address, phase, self._timers, self._settings, self, self._copies))
         falls_back = phase == 0 and self._reach.may_fall_back(policy)
         kind, is_closest = AnycastWithFallback if falls_back else Anycast, policy.distribution is Distribution.CLOSEST
-        anycast = kind(policy.address, phase, self._timers, self._settings, self, self._copies, closest=is_closest)
+        given = (policy.address, phase, self._timers, self._settings, self, self._copies)
+        anycast = kind(*given, closest=is_closest, spills=policy.spill)
         anycast.is_retransmitted = policy.retransmit
         anycast.hold_s = self._settings.hold_s(is_retransmitted=policy.retransmit)
         entry = Entry(policy, anycast)
@@ -114,8 +117,14 @@ class Addresses:
         entry = self._entries.get((address, 0))
         return entry is not None and bool(entry.group.takers)
 
-    def consumer_group(self, policy: AddressPolicy) -> AddressGroup:
-        return self.group(policy, self._reach.consumer_phase(policy))
+    def add_consumer(self, policy: AddressPolicy, link: OutgoingLink) -> None:
+        """Answer a client's attach, of a multicast perhaps later, and give it what comes."""
+        entry = self._entry(policy, self._reach.consumer_phase(policy))
+        if isinstance(entry.group, Multicast):
+            self._joining.join(entry, link)
+        else:
+            link.open()
+            entry.group.add_taker(Taker(link, entry.group))
 
     def accept_circuit(self, link: IncomingLink, spec: CircuitSpec, edge: int = 0) -> None:
         """Be the egress of an anycast circuit, or a router on the tree of a multicast one. Raises LinkError.
@@ -317,6 +326,7 @@ class Addresses:
         # What was made just now needs no other look: all of it is seen below.
         self._changed.discard(entry)
         self._settle_advertisement(entry)
+        self._joining.look(entry)
         if entry.policy.kind.is_stored:
             self._broker_links.settle(entry)
         self._fallbacks.settle(entry)
@@ -330,7 +340,7 @@ class Addresses:
         elif not entry.had_taker and not self._may_be_kept(entry) and not self._reach.is_announced(entry):
             # Nobody takes from it and nobody ever said he would: anonymous senders hear so at once.
             group.give_up()
-        if not group.inlets and not group.takers and not self._is_awaited(entry):
+        if not group.inlets and not group.takers and not entry.joiners and not self._is_awaited(entry):
             del self._entries[key]
             self._fallbacks.drop(entry)
             self._reach.forget(entry)
@@ -368,11 +378,19 @@ class Addresses:
 
     def _settle_advertisement(self, entry: Entry) -> None:
         key = self._reach.told_key(entry)
-        has_taker = any(taker.cost == 0 for taker in entry.group.takers) or bool(self._reach.behind(entry))
+        is_taken_here = bool(entry.joiners) or any(taker.cost == 0 for taker in entry.group.takers)
+        has_taker = is_taken_here or bool(self._reach.behind(entry))
         wanted = key if has_taker and self._reach.is_told(entry) else None
         if wanted != entry.advertised:
             self._advertise(key, wanted is not None)
             entry.advertised = wanted
+            if wanted is None:
+                self._joining.on_withdrawn(entry)
+        if isinstance(entry.group, Multicast) and not self._reach.is_edge:
+            has_producer = entry.has_producer and self._reach.is_told(entry)
+            if has_producer != entry.is_producer_advertised:
+                self._advertise(producer_key(entry.policy), has_producer)
+                entry.is_producer_advertised = has_producer
 
     def snapshot(self) -> tuple[AddressSnapshot, ...]:
         return tuple(entry.group.snapshot() for entry in self._entries.values())

@@ -19,8 +19,9 @@ from router.forwarding.anonymous import AnonymousProducer
 from router.forwarding.ends import Inlet, Taker
 from router.forwarding.guard import Guard
 from router.routes import IngressRoute, RouteRequest, RouteWays
+from router.settings import ListenerSettings
 from router.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
-from router.timers import Timers
+from router.timers import Patience, Timers
 from wire import routed_name
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
@@ -54,13 +55,12 @@ class ClientServices:
 class ClientConnection(RouterConnection):
     """A client, or an operator, who may use the internal addresses too."""
 
-    def __init__(
-        self, endpoint: Endpoint, number: int, services: ClientServices, link_capacity: int, max_message_bytes: int
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, number: int, services: ClientServices, listener: ListenerSettings) -> None:
         super().__init__(endpoint, number)
         self._services = services
-        self._link_capacity = link_capacity
-        self._max_message_bytes = max_message_bytes
+        self._link_capacity = listener.link_capacity
+        self._max_message_bytes = listener.max_message_bytes
+        self._patience = Patience(services.timers, listener.sender_stall_timeout_s)
         self._routes: set[IngressRoute] = set()
         self._dynamic: set[str] = set()
         self._is_counted = False
@@ -139,7 +139,7 @@ class ClientConnection(RouterConnection):
         group.add_inlet(Inlet(link, group, self._link_capacity, guard=self._guard(link)))
 
     def _guard(self, link: IncomingLink) -> Guard:
-        return Guard(link, self._max_message_bytes, lambda error: self._tell(LinkEnded, link, error))
+        return Guard(link, self._max_message_bytes, lambda error: self._tell(LinkEnded, link, error), self._patience)
 
     def _on_dynamic_target(self, link: IncomingLink, wanted: Terminus) -> None:
         """JMS makes a temporary destination so: the link holds the address, and consumers attach to it by name."""
@@ -187,9 +187,7 @@ class ClientConnection(RouterConnection):
         link.set_source(source(wanted.address, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
         link.copy_target(link)
         link.settle_as_asked()
-        link.open()
-        group = self._services.addresses.consumer_group(policy)
-        group.add_taker(Taker(link, group))
+        self._services.addresses.add_consumer(policy, link)
 
     def _on_dynamic(self, link: OutgoingLink, wanted: Terminus) -> None:
         policy, address = self._new_address()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from addressing.book import AddressPolicy
 from router.forwarding.address import AddressGroup
@@ -10,6 +12,9 @@ from router.forwarding.ends import Inlet, Taker
 from router.routing.spf import Path
 from router.spec import CircuitKind, Tree
 from router.timers import Timer
+
+if TYPE_CHECKING:
+    from router.joining import Joiner
 
 BranchKey = tuple[str, CircuitKind]
 """The next hop, and what goes there."""
@@ -94,6 +99,11 @@ class Entry:
     advertised: str | None = None
     idle_timer: Timer | None = None
     had_taker: bool = False
+    is_producer_advertised: bool = False
+    joiners: dict[Joiner, None] | None = None
+    """Consumers of a multicast that are not answered yet (`router.joining`)."""
+    withdrawn_s: float = -math.inf
+    """When this router said last that it has no consumers of the multicast any more."""
 
     @property
     def has_producer(self) -> bool:

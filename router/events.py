@@ -135,7 +135,7 @@ class AttachRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkEnded(LogEvent):
-    """A client did on its link what it must not, and lost it."""
+    """The router ended a link, since its client broke a rule or left a message half sent; `condition` says which."""
 
     level: ClassVar[Level] = "warning"
     client: str

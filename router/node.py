@@ -34,7 +34,7 @@ from router.routing.core import Routing
 from router.routing.edges import Edges
 from router.routing.plane import Plane
 from router.routing.uplinks import Uplinks
-from router.settings import RouterSettings
+from router.settings import ListenerSettings, RouterSettings
 from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_views
 from router.sole_connections import SoleConnections
 from router.spec import CircuitSpec, path_lost
@@ -142,7 +142,7 @@ class RouterNode:
             return endpoint
         endpoint = Endpoint(known.endpoint, peer, self.dirty)
         endpoint.may_answer_close = self._leaving.may_close
-        self._adopt(self._client(endpoint, self._take_number(), known.link_capacity, known.max_message_bytes))
+        self._adopt(ClientConnection(endpoint, self._take_number(), self._services, known))
         return endpoint
 
     def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
@@ -293,9 +293,6 @@ class RouterNode:
         self._connections[connection.number] = connection
         self._link_log.on_connection(connection)
 
-    def _client(self, endpoint: Endpoint, number: int, link_capacity: int, max_message_bytes: int) -> ClientConnection:
-        return ClientConnection(endpoint, number, self._services, link_capacity, max_message_bytes)
-
     def _on_arrived(self, arriving: ArrivingConnection) -> None:
         """Somebody opened a connection to the node port: a router says so in OPEN, all others are operators."""
         endpoint, number = arriving.endpoint, arriving.number
@@ -303,7 +300,8 @@ class RouterNode:
         assert remote is not None
         role = remote.properties.get(ROLE)
         if role not in (ROUTER_ROLE, EDGE_ROLE):
-            self._adopt(self._client(endpoint, number, self._settings.forwarding.link_capacity, 0))
+            operators = ListenerSettings(self._settings.node_endpoint, self._settings.forwarding.link_capacity)
+            self._adopt(ClientConnection(endpoint, number, self._services, operators))
         else:
             who = endpoint.peer.mesh_name
             if who is not None and who != remote.container_id:

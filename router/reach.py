@@ -1,9 +1,9 @@
 """Where else does an address have takers, and what is the way there?
 
 Keys that routers advertise to each other: M<phase><address> takers of an anycast or sharded queue, X0<address> takers
-of a multicast, B:<broker> a broker that the router is connected to, E:<edge> an edge router whose active uplink it is,
-F0<address> its fallback may hold messages, F1<address> and hardly any, so that producers had better wait a moment.
-Edge routers tell theirs, and ask for others, in the first two forms.
+of a multicast, P0<address> producers of a multicast, B:<broker> a broker that the router is connected to, E:<edge> an
+edge router whose active uplink it is, F0<address> its fallback may hold messages, F1<address> and hardly any, so that
+producers had better wait a moment. Edge routers tell theirs, and ask for others, in the first two forms.
 """
 
 from __future__ import annotations
@@ -36,7 +36,12 @@ def phase_in(key: str) -> int | None:
     if key[:1] == "F":
         return 0
     digit = key[1:2]
-    return int(digit) if key[:1] in ("M", "X") and digit.isascii() and digit.isdigit() else None
+    return int(digit) if key[:1] in ("M", "P", "X") and digit.isascii() and digit.isdigit() else None
+
+
+def producer_key(policy: AddressPolicy) -> str:
+    """What a router advertises that has producers of a multicast."""
+    return f"P0{policy.address}"
 
 
 def edge_key(edge: str) -> str:

@@ -172,6 +172,7 @@ class _Parts:
             ),
             link_capacity=listener.link_capacity,
             max_message_bytes=listener.max_message_bytes,
+            sender_stall_timeout_s=listener.sender_stall_timeout_s,
         )
 
     # Where others come in

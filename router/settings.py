@@ -23,6 +23,8 @@ class ListenerSettings:
     endpoint: EndpointSettings
     link_capacity: int = 1000
     max_message_bytes: int = 0
+    sender_stall_timeout_s: float = 10.0
+    """How long a client may leave a message half sent, when it could send the rest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,8 @@ cdef class LinkCore:
 cdef class IncomingCore(LinkCore):
     cdef int slack
     cdef readonly size_t read_bytes
+    # Deliveries that were advanced past.
+    cdef unsigned int passed_count
 
     cdef int credit_now(self) noexcept
     cdef int excess_now(self) noexcept

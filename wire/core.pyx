@@ -522,6 +522,7 @@ cdef class IncomingCore(LinkCore):
 
     cdef int advance_now(self) except -1:
         self.read_bytes = 0
+        self.passed_count += 1
         pn.link_advance(self.raw)
         return self.endpoint.mark()
 

@@ -101,7 +101,9 @@ class SimMesh(World):
         """The first that the topology gives the router."""
         declared = self.topology.routers[name].listeners
         listener = declared[0] if declared else Listener()
-        return ListenerSettings(EndpointSettings(name), listener.link_capacity, listener.max_message_bytes)
+        return ListenerSettings(
+            EndpointSettings(name), listener.link_capacity, listener.max_message_bytes, listener.sender_stall_timeout_s
+        )
 
     def kill(self, name: str) -> None:
         """The router is gone, and every connection of it."""

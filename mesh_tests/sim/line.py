@@ -12,6 +12,7 @@ from wire.endpoint import Endpoint
 ADDRESSES: dict[str, Any] = {
     "rpc": "anycast",
     "near": {"type": "anycast", "distribution": "closest"},
+    "spilling": {"type": "anycast", "distribution": "closest", "spill": True},
     "again": {"type": "anycast", "retransmit": True},
     "prices": "multicast",
     "work.#": "anycast",

@@ -123,7 +123,7 @@ def test_what_was_sent_settled_waits_on_the_left_circuit_for_its_consumers_credi
     mesh.run_until(lambda: mesh.routers["r2"].snapshot().transit_circuits == 0, 5)
 
 
-@pytest.mark.parametrize("address", ["near", "rpc"])
+@pytest.mark.parametrize("address", ["spilling", "rpc"])
 @pytest.mark.parametrize("rests", [True, False])
 def test_a_producer_goes_on_to_another_consumer_while_that_of_the_left_circuit_is_busy(address: str, rests: bool):
     """r3's consumer has one and wants no more; r4's is idle, but dearer."""

@@ -52,7 +52,7 @@ def unsettled(mesh: SimMesh) -> int:
     return sum(each.unsettled for router in mesh.routers.values() for each in router.snapshot().addresses)
 
 
-@pytest.mark.parametrize("address", ["rpc", "near"])
+@pytest.mark.parametrize("address", ["rpc", "spilling"])
 @pytest.mark.parametrize(("credits", "taker"), [((0, 100), 1), ((100, 0), 0)], ids=["nearer rests", "farther rests"])
 def test_what_waits_at_a_resting_consumer_comes_to_the_other(credits: tuple[int, int], taker: int, address: str):
     mesh = line()

@@ -178,9 +178,9 @@ def test_what_came_settled_is_not_thrown_away_for_what_is_recalled_behind_it(mon
 def test_what_is_behind_a_settled_one_at_a_transit_router_comes_back_too():
     """Its consumer rests, and the settled one is lost there: nobody would hear of it."""
     mesh = line(4)
-    resting = mesh.client("r3").receiver("near", credit=10)
-    taking = mesh.client("r4").receiver("near", credit=0)
-    sender, settles = producer(mesh, "near"), producer(mesh, "near")
+    resting = mesh.client("r3").receiver("spilling", credit=10)
+    taking = mesh.client("r4").receiver("spilling", credit=0)
+    sender, settles = producer(mesh, "spilling"), producer(mesh, "spilling")
     resting.link.set_credit(0)
     mesh.run(0.1)
     mesh.send(sender, b"lured")

@@ -99,10 +99,10 @@ def test_what_a_lost_consumer_never_got_waits_for_a_consumer_that_comes_at_anoth
 def test_what_was_never_written_to_a_circuit_that_broke_goes_to_another_taker(egress: str):
     mesh = line()
     consumer = mesh.client(egress)
-    lost = [consumer.receiver(address, credit=1000) for address in ("rpc", "near")]
+    lost = [consumer.receiver(address, credit=1000) for address in ("rpc", "spilling")]
     other = mesh.client("r1")
-    takers = [other.receiver(address, credit=0) for address in ("rpc", "near")]
-    senders = [mesh.client("r1").sender(address) for address in ("rpc", "near")]
+    takers = [other.receiver(address, credit=0) for address in ("rpc", "spilling")]
+    senders = [mesh.client("r1").sender(address) for address in ("rpc", "spilling")]
     mesh.run_until(lambda: all(sender.link.credit == 1000 for sender in senders))
     trunk = mesh.trunks[frozenset({"r1", "r2"})]
     mesh.cut(trunk, silently=True)

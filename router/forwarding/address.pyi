@@ -28,6 +28,8 @@ class AddressGroup(Group):
     takers: dict[Taker, None]
     released: int
     hold_s: float
+    @property
+    def asks_producers(self) -> bool: ...
     def __init__(
         self,
         address: str,

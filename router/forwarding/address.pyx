@@ -46,6 +46,11 @@ cdef class AddressGroup(Group):
     def treatment(self):
         return ""
 
+    @property
+    def asks_producers(self):
+        """A consumer's drain is answered after the producers have."""
+        return False
+
     # Ends come and go
     cdef int on_changed(self) except -1:
         self.version += 1

@@ -241,6 +241,8 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
         if not self._may_go_on():
             return 0
+        if pn.delivery_partial(delivery):
+            self.guard.watch()
         cdef AnonymousInlet streaming = self.streaming
         return self._read() if streaming is None else streaming.group.pump(streaming)
 
@@ -279,6 +281,10 @@ cdef class AnonymousProducer(DeliveryOwner):
                 return 0
             self.prefix = self.prefix + piece if self.prefix else piece
         return 0
+
+    def on_offence(self):
+        """Its guard found out what no event tells."""
+        self._may_go_on()
 
     cdef bint _may_go_on(self) except -1:
         if not self.guard.has_offended():

@@ -6,6 +6,8 @@ from router.forwarding.recall cimport Recalls
 
 cdef class Anycast(AddressGroup):
     cdef readonly bint is_closest
+    # The closest, and no other while that is there.
+    cdef readonly bint is_strict
     cdef public bint is_retransmitted
     cdef dict retries
     # Takers that lead to edge routers, by the number of the connection; None until there are some.
@@ -21,7 +23,10 @@ cdef class Anycast(AddressGroup):
     cdef bint has_local(self) noexcept
     cdef bint leads_nowhere(self, Inlet inlet) noexcept
     cdef int watch_circuits(self) except -1
-    cdef bint _has_ready_for(self, Inlet inlet) noexcept
+    cdef bint _has_ready_for(self, Inlet inlet) except -1
+    cdef int _wake_if_writable(self, Taker taker) except -1
+    cdef int nearest_cost(self, Inlet inlet, list tried, size_t size) except -2
+    cdef int nearest_credit(self, Inlet inlet) except? -2147483648
     cdef bint _is_barrier_late(self, Inlet inlet) except -1
     cdef int _credit_at(self, int edge) except -1
     cdef int _recall_further(self, Carrier carrier) except -1

@@ -5,6 +5,7 @@ from router.timers import Timers
 
 class Anycast(AddressGroup):
     is_closest: bool
+    is_strict: bool
     is_retransmitted: bool
     def __init__(
         self,
@@ -16,4 +17,5 @@ class Anycast(AddressGroup):
         copies: Copies,
         *,
         closest: bool = False,
+        spills: bool = False,
     ) -> None: ...

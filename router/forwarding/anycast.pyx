@@ -1,6 +1,7 @@
 """To whom does a delivery go when one taker is enough: balanced over those with credit, or the closest.
 
-balanced: least (outstanding + path cost). closest: least path cost. Ties go round. What a taker gives back, or loses
+balanced: least (outstanding + path cost). closest: least path cost of those that are there, with credit or
+without; with ``spills`` of those with credit. Ties go round. What a taker gives back, or loses
 before it was written, is offered to the next best from a copy, at most once to each: by the ingress to all, by an
 egress to its own consumers.
 """
@@ -39,9 +40,10 @@ cdef bint _is_stuck(Inlet inlet, object egress) except -1:
 cdef class Anycast(AddressGroup):
     """One address, one taker a delivery. Inlets that are circuits are served by local takers only: no loops."""
 
-    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, *, bint closest=False):
+    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, *, bint closest=False, bint spills=False):
         super().__init__(address, phase, timers, settings, owner, copies)
         self.is_closest = closest
+        self.is_strict = closest and not spills
         self.takes_recalls = True
         self.is_of_queue = phase == 1
 
@@ -49,9 +51,15 @@ cdef class Anycast(AddressGroup):
     def treatment(self):
         return "closest" if self.is_closest else "balanced"
 
+    @property
+    def asks_producers(self):
+        return True
+
     # Credit
     cdef int credit_for(self, Inlet inlet) except? -2147483648:
         cdef int near = self.promised_to_producers, far = self.promised_to_circuits
+        if self.is_strict:
+            return self.nearest_credit(inlet) - far - near
         if inlet.is_circuit:
             return self.credit_of_locals - far - max(0, near - self.credit_of_circuits)
         return self.credit_of_locals + self.credit_of_circuits - self._credit_at(inlet.shuns) - far - near
@@ -60,6 +68,27 @@ cdef class Anycast(AddressGroup):
         """Of the taker that leads to this edge router."""
         cdef Taker taker = self.at_edges.get(edge) if edge and self.at_edges is not None else None
         return taker.credit_count if taker is not None else 0
+
+    cdef int nearest_cost(self, Inlet inlet, list tried, size_t size) except -2:
+        """Of the takers that are there for a message of this size, with credit or without; -1 when there is none."""
+        cdef Taker taker
+        cdef int found = -1
+        for taker in self.takers:
+            if taker.is_closing_now or taker.is_stream or (found >= 0 and taker.cost >= found):
+                continue
+            if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
+                continue
+            if tried is None or taker not in tried:
+                found = taker.cost
+        return found
+
+    cdef int nearest_credit(self, Inlet inlet) except? -2147483648:
+        cdef Taker taker
+        cdef int credit = 0, cost = self.nearest_cost(inlet, None, 0)
+        for taker in self.takers:
+            if taker.cost == cost and not taker.is_closing_now and not taker.is_stream and inlet.may_feed(taker):
+                credit += taker.credit_count
+        return credit
 
     cdef bint has_local(self) noexcept:
         cdef Taker taker
@@ -95,6 +124,10 @@ cdef class Anycast(AddressGroup):
                 self._limit_retry(move)
         if not self.has_local():
             self.timers.after(self.hold_s, self._give_back)
+        if self.is_strict:
+            # Those that are the nearest now may have more credit.
+            for inlet in list(self.inlets):
+                self.top_up_now(inlet)
 
     def _give_back(self):
         """What came over circuits for consumers that are gone was never written: their ingress may try elsewhere."""
@@ -110,7 +143,7 @@ cdef class Anycast(AddressGroup):
     # Circuits whose consumers rest
     cdef int on_credit(self, Taker taker) except -1:
         if self.has_resting and taker.credit_count > 0:
-            self._wake(taker)
+            self._wake_if_writable(taker)
         if len(self.takers) > 1:
             self.watch_circuits()
         return AddressGroup.on_credit(self, taker)
@@ -125,7 +158,7 @@ cdef class Anycast(AddressGroup):
 
     cdef int watch_circuits(self) except -1:
         if self.recalls is None:
-            self.recalls = Recalls(self, self.timers, self.settings.path_wait_s)
+            self.recalls = Recalls(self, self.timers, self.settings.path_wait_s, self.is_strict)
         return self.recalls.watch()
 
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
@@ -151,12 +184,32 @@ cdef class Anycast(AddressGroup):
     cdef int _rest(self, object ingress) except -1:
         """Before it gets anything back: it is not to send that here again, by this circuit or one beside it."""
         cdef Inlet inlet
+        cdef Taker taker
         self.has_resting = True
         for inlet in self.inlets:
             if inlet.is_from_node() and inlet.ingress == ingress:
                 inlet.is_resting = True
                 inlet.revoke()
+        for taker in self.takers:
+            if taker.is_near_now() and taker.credit_count > 0 and not taker.link.is_writable_now():
+                taker.link.endpoint.wait(taker)
         return 0
+
+    cdef int on_taker_room(self, Taker taker) except -1:
+        """Something came over its connection: its window may be open again, or its socket empty."""
+        cdef Inlet inlet
+        if not self.has_resting or taker not in self.takers or taker.credit_count <= 0:
+            return 0
+        self._wake_if_writable(taker)
+        for inlet in list(self.inlets):
+            self.top_up_now(inlet)
+        return 0
+
+    cdef int _wake_if_writable(self, Taker taker) except -1:
+        """Credit of a taker that nothing can be written to is none. It is looked at again as soon as there is room."""
+        if taker.link.is_writable_now():
+            return self._wake(taker)
+        return taker.link.endpoint.wait(taker)
 
     cdef int _wake(self, Taker taker) except -1:
         """It has credit: whoever may have something for it is to have its float again."""
@@ -167,10 +220,13 @@ cdef class Anycast(AddressGroup):
             self.has_resting = self.has_resting or inlet.is_resting
         return 0
 
-    cdef bint _has_ready_for(self, Inlet inlet) noexcept:
+    cdef bint _has_ready_for(self, Inlet inlet) except -1:
         cdef Taker taker
+        cdef int cost = self.nearest_cost(inlet, None, 0) if self.is_strict else 0
         for taker in self.takers:
-            if taker.can_take_now() and inlet.may_feed(taker):
+            if self.is_strict and taker.cost != cost:
+                continue
+            if taker.can_take_now() and inlet.may_feed(taker) and taker.link.is_writable_now():
                 return True
         return False
 
@@ -187,7 +243,7 @@ cdef class Anycast(AddressGroup):
         cdef Inlet inlet
         if self.has_resting and taker.credit_count > 0:
             # It was busy when the others' ingress asked for what waited here, and did not rest.
-            self._wake(taker)
+            self._wake_if_writable(taker)
             for inlet in list(self.inlets):
                 self.top_up_now(inlet)
         return self.kick() if self.waiting or self.retries or self.drains is not None else 0
@@ -301,8 +357,11 @@ cdef class Anycast(AddressGroup):
     cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size):
         """At another egress than this, where a producer's next delivery would have to wait for those before it."""
         cdef Taker taker, best = None
+        cdef int cost = self.nearest_cost(inlet, None, size) if self.is_strict else 0
         for taker in self.takers:
             if not taker.can_take_now() or taker.is_stream or taker.egress == egress or not taker.link.is_writable_now():
+                continue
+            if self.is_strict and taker.cost != cost:
                 continue
             if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
                 continue
@@ -331,8 +390,11 @@ cdef class Anycast(AddressGroup):
     cdef Taker best_of(self, Inlet inlet, list tried, size_t size):
         cdef Taker taker, best = None
         cdef int value, best_value = 0
+        cdef int cost = self.nearest_cost(inlet, tried, size) if self.is_strict else 0
         for taker in self.takers:
             if not taker.can_take_now() or taker.is_stream or not inlet.may_feed(taker):
+                continue
+            if self.is_strict and taker.cost != cost:
                 continue
             if tried is None and not taker.link.is_writable_now():
                 continue

@@ -1,7 +1,9 @@
-"""A drain of a consumer whose messages come from several brokers: offered to each in turn, answered when all are dry.
+"""A consumer's drain: who may have something for the consumer, and is asked before the answer? Spec: [2.6.7].
 
-In turn, because credit offered to two at once may bring two messages where the consumer takes one. A consumer that has
-just come may drain before the links to all brokers are there: it waits for those, but not for ever. Spec: [2.6.7].
+The brokers of a sharded queue are asked in turn, because credit offered to two at once may bring two messages where
+the consumer takes one. A consumer that has just come may drain before the links to all brokers are there: it waits for
+those, but not for ever. Producers of an anycast, and circuits, are asked all at once, if they hold credit: a transfer
+of theirs may be on the wire. They have little time to answer; then their credit is taken back.
 """
 
 from __future__ import annotations
@@ -15,6 +17,13 @@ if TYPE_CHECKING:
     from router.timers import Timers
 
 
+PRODUCERS_WAIT_S = 0.2
+"""How long a client's drain waits for producers."""
+_EDGE_WAIT_S = 0.15
+_CIRCUIT_WAIT_S = 0.1
+"""Less at each router further on, so that its answer comes in time."""
+
+
 class Drains:
     """Those under way at one address, one for each consumer that asked. The group hears of each that is over."""
 
@@ -23,7 +32,9 @@ class Drains:
         self._timers = timers
         self._path_wait_s = path_wait_s
         self._owner = owner
-        self._drains: dict[Taker, Drain] = {}
+        self._drains: dict[Taker, Drain | ProducersDrain] = {}
+        self._asked: dict[Inlet, int] = {}
+        """Producers and circuits of an anycast that did not answer yet: what each had sent when it was asked."""
 
     def __len__(self) -> int:
         return len(self._drains)
@@ -32,10 +43,64 @@ class Drains:
         """This consumer has credit that it wants used up or back; nothing new if that is under way."""
         if taker in self._drains:
             return
-        drain = self._drains[taker] = Drain(taker, self)
+        wait_s, drain = self._path_wait_s, self._make(taker)
+        if isinstance(drain, ProducersDrain):
+            wait_s = drain.wait_s
+        self._drains[taker] = drain
         drain.go_on()
         if taker in self._drains:
-            self._timers.after(self._path_wait_s, drain.stop_waiting)
+            self._timers.after(wait_s, drain.stop_waiting)
+
+    def _make(self, taker: Taker) -> Drain | ProducersDrain:
+        return ProducersDrain(taker, self, self._ask(taker)) if self._group.phase == 0 else Drain(taker, self)
+
+    # Producers and circuits of an anycast
+    def _ask(self, taker: Taker) -> list[Inlet]:
+        """Those that hold credit for this taker. No broker that feeds a fallback: its keeper asks it."""
+        if not self._group.asks_producers or taker.is_closing:
+            return []
+        found = []
+        for inlet in self._group.inlets:
+            if not inlet.may_be_drained or not (taker.is_near or not inlet.is_circuit):
+                continue
+            if inlet not in self._asked and not inlet.is_draining and inlet.link.is_open and inlet.link.credit > 0:
+                inlet.is_draining = True
+                self._ask_for(inlet, 0)
+            if inlet in self._asked:
+                found.append(inlet)
+        return found
+
+    def _ask_for(self, inlet: Inlet, more: int) -> None:
+        self._asked[inlet] = inlet.deliveries_in
+        inlet.link.request_drain(more)
+        inlet.hear_credit()
+
+    def has_answered(self, inlet: Inlet, more: int) -> bool:
+        """It used its credit or gave it back, and nothing that it sent waits. The consumer has credit for ``more``."""
+        if inlet not in self._asked:
+            return True
+        if inlet.link.is_open and (inlet.link.credit > 0 or inlet.is_waiting):
+            return False
+        is_from_router = inlet.is_circuit or inlet.is_edge
+        if inlet.link.is_open and is_from_router and inlet.deliveries_in != self._asked[inlet]:
+            # It used its credit: for all that is known, other producers' messages wait there.
+            self._ask_for(inlet, more)
+            return False
+        self._stop_asking(inlet)
+        return True
+
+    def take_back(self, inlet: Inlet) -> None:
+        """The credit of one that did not answer in time."""
+        if inlet in self._asked:
+            self._stop_asking(inlet)
+            inlet.revoke()
+
+    def _stop_asking(self, inlet: Inlet) -> None:
+        self._asked.pop(inlet, None)
+        inlet.is_draining = False
+        if not inlet.link.is_gone:
+            inlet.link.end_drain()
+        inlet.hear_credit()
 
     def offered(self, taker: Taker) -> list[Inlet]:
         """Who is asked, of those that are here: brokers, whose messages it is after. Clients keep their own pace."""
@@ -55,6 +120,9 @@ class Drains:
     def on_over(self, taker: Taker) -> None:
         """Its credit was used up or given back."""
         self._drains.pop(taker, None)
+        if not self._drains:
+            for inlet in list(self._asked):
+                self._stop_asking(inlet)
         self._group.on_drained()
         self.look()
 
@@ -68,6 +136,8 @@ class Drains:
             drain.on_progress(inlet)
 
     def on_inlet_left(self, inlet: Inlet) -> None:
+        if inlet in self._asked:
+            self._stop_asking(inlet)
         for drain in list(self._drains.values()):
             drain.on_left(inlet)
         self.look()
@@ -163,3 +233,58 @@ class Drain:
             if not inlet.link.is_gone:
                 inlet.link.end_drain()
         return inlet is not None
+
+
+class ProducersDrain:
+    """One consumer's, or circuit's, at an anycast. ``asked``: whose answers it waits for, until ``stop_waiting``."""
+
+    def __init__(self, taker: Taker, drains: Drains, asked: list[Inlet]) -> None:
+        self.taker = taker
+        self._drains = drains
+        self._asked = asked
+        self._is_over = False
+
+    @property
+    def wait_s(self) -> float:
+        if self.taker.cost == 0:
+            return PRODUCERS_WAIT_S
+        return _EDGE_WAIT_S if self.taker.edge else _CIRCUIT_WAIT_S
+
+    def go_on(self) -> None:
+        """Answer when everybody has."""
+        link = self.taker.link
+        if self._is_over:
+            return
+        if link.credit > 0 and link.is_draining:
+            self._asked = [inlet for inlet in self._asked if not self._drains.has_answered(inlet, link.credit)]
+            if self._asked or self.taker.is_moving:
+                return
+            if link.is_open:
+                link.drained()
+                self.taker.sync_credit()
+        self._end()
+
+    def look(self) -> None:
+        self.go_on()
+
+    def on_progress(self, inlet: Inlet) -> None:
+        if inlet in self._asked:
+            self.go_on()
+
+    def stop_waiting(self) -> None:
+        """Who has not answered by now may not know how to."""
+        if self._is_over:
+            return
+        late, self._asked = self._asked, []
+        for inlet in late:
+            self._drains.take_back(inlet)
+        self.go_on()
+
+    def on_left(self, end: Inlet | Taker) -> None:
+        if end is self.taker:
+            self._end()
+
+    def _end(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._drains.on_over(self.taker)

@@ -34,6 +34,7 @@ cdef class Group:
     cdef int on_moved(self, Taker taker) except -1
     cdef int on_credit(self, Taker taker) except -1
     cdef int on_blocked(self, Taker taker) except -1
+    cdef int on_taker_room(self, Taker taker) except -1
     cdef int on_returned(self, Inlet inlet) except -1
     cdef int on_sender_flow(self, Inlet inlet) except -1
     cdef bint retry(self, Carrier carrier) except -1

@@ -117,6 +117,10 @@ cdef class Group:
         """A started copy waits for room at this taker."""
         return 0
 
+    cdef int on_taker_room(self, Taker taker) except -1:
+        """The taker waited until something can be written to it, and that may be so now."""
+        return 0
+
     cdef int on_returned(self, Inlet inlet) except -1:
         """One of the inlet's deliveries was settled: its credit may return."""
         return 0
@@ -238,6 +242,8 @@ cdef class Inlet(Head):
 
     # Events
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
+        if self.guard is not None and pn.delivery_partial(delivery):
+            self.guard.watch()
         self.group.pump(self)
         if not self.link.is_gone and (self.held_since is not None or pn.link_queued(self.link.raw) > 0):
             self.note_held()
@@ -288,6 +294,10 @@ cdef class Inlet(Head):
             return True
         self.expel(self.guard.offence())
         return False
+
+    def on_offence(self):
+        """Its guard found out what no event tells."""
+        self.may_go_on_now()
 
     def expel(self, error):
         """End the link for what its sender did. What it still sends is not looked at."""
@@ -567,6 +577,11 @@ cdef class Inlet(Head):
         """A delivery is half read."""
         return self.moving is not None
 
+    @property
+    def may_be_drained(self):
+        """By a consumer of an anycast: the sender is a client, for whom this address is all of its link, or a router."""
+        return self.is_from_node() or self.guard is not None
+
 
 cdef class Taker(DeliveryOwner):
     """An outgoing link in a group. ``cost`` is the path's; 0 for a local one. ``edge`` as in `Inlet.shuns`.
@@ -668,7 +683,7 @@ cdef class Taker(DeliveryOwner):
         return found
 
     cdef int on_room(self) except -1:
-        return 0
+        return 0 if self.link.is_gone else self.group.on_taker_room(self)
 
     def on_established(self, link):
         self.max_message_bytes = self.link.remote_max_message_bytes

@@ -27,8 +27,8 @@ cdef class AnycastWithFallback(Anycast):
     Always: ``behind`` has the inlets whose outstanding deliveries are, if any, with the fallback.
     """
 
-    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, *, bint closest=False):
-        super().__init__(address, phase, timers, settings, owner, copies, closest=closest)
+    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, **distribution):
+        super().__init__(address, phase, timers, settings, owner, copies, **distribution)
         self.feeds = {}
         self.behind = {}
         self.on_despair = lambda: False
@@ -173,10 +173,12 @@ cdef class AnycastWithFallback(Anycast):
                 near += feed.promised_count
         if not self.is_falling_back:
             near += producers
+        if self.is_falling_back and inlet not in self.feeds and not inlet.is_circuit:
+            return 0 if self.is_holding else self.fallback.credit_count - producers
+        if self.is_strict:
+            return self.nearest_credit(inlet) - far - near
         if inlet.is_circuit:
             return self.credit_of_locals - far - max(0, near - self.credit_of_circuits)
-        if self.is_falling_back and inlet not in self.feeds:
-            return 0 if self.is_holding else self.fallback.credit_count - producers
         return self.credit_of_locals + self.credit_of_circuits - far - near
 
     cdef int top_up_now(self, Inlet inlet) except -1:

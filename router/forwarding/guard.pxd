@@ -5,6 +5,16 @@ cdef class Guard:
     cdef IncomingCore link
     cdef size_t max_message_bytes
     cdef object tell
+    # How long a begun delivery may stand still, in looks of a quarter each; None: for ever.
+    cdef object patience
+    cdef object timer
+    cdef unsigned int seen_count
+    cdef size_t seen_bytes
+    cdef int still_looks
+    cdef bint is_stalled
 
     cdef bint has_offended(self) noexcept
     cdef size_t _size(self) noexcept
+    cdef int watch(self) except -1
+    cdef bint _has_moved(self) noexcept
+    cdef bint _may_send(self) except -1

@@ -1,27 +1,84 @@
-"""Does a producer keep to what it was promised? The engine checks neither credit nor size, so this does.
+"""Does a producer keep to what it was promised? The engine checks neither credit, size nor progress, so this does.
 
-A delivery is looked at before each piece of it goes on, so what is too large never reaches its end at a taker.
+A delivery is looked at before each piece of it goes on, so what is too large never reaches its end at a taker. A delivery
+that a producer began and does not go on with holds up its consumers, so a timer watches it.
 """
 
 from wire.delivery cimport pending_now
-from wire.proton cimport pn_delivery_t
+from wire.proton cimport pn, pn_delivery_t
+
+from dataclasses import replace
 
 from wire.errors import LinkError
+
+cdef enum:
+    # In a stall timeout. The looks are counted, not the time: a process that slept has not read its sockets.
+    LOOKS = 4
 
 
 cdef class Guard:
     """Of one client's incoming link. [2.6.7], [2.7.3]
 
-    ``max_message_bytes`` 0: any size. ``tell`` hears of an offence.
+    ``max_message_bytes`` 0: any size. ``tell`` hears of an offence. ``patience``: how long a begun delivery may stand
+    still although its sender could go on; None: for ever. The owner of the link has ``on_offence()``.
     """
 
-    def __init__(self, IncomingCore link, size_t max_message_bytes, tell):
+    def __init__(self, IncomingCore link, size_t max_message_bytes, tell, patience=None):
         self.link = link
         self.max_message_bytes = max_message_bytes
         self.tell = tell
+        self.patience = patience
 
     cdef bint has_offended(self) noexcept:
+        if self.is_stalled:
+            return True
         return self.link.excess_now() > 0 or (self.max_message_bytes and self._size() > self.max_message_bytes)
+
+    cdef int watch(self) except -1:
+        """A part of a delivery came, and its end did not: see that the rest follows."""
+        if self.timer is None and self.patience is not None:
+            self.still_looks = 0
+            self._has_moved()
+            self._look_later()
+        return 0
+
+    def _look_later(self):
+        self.timer = replace(self.patience, seconds=self.patience.seconds / LOOKS).after(self._look)
+
+    def _look(self):
+        cdef pn_delivery_t *current
+        cdef bint is_begun
+        self.timer = None
+        if self.link.is_gone or self.link.has_left or self.link.endpoint.is_freed:
+            return
+        current = self.link.current_now()
+        is_begun = current is not NULL and pn.delivery_partial(current) and not pn.delivery_aborted(current)
+        if not is_begun and pn.link_queued(self.link.raw) <= 1:
+            return
+        # Behind a complete delivery that waits for a taker, the begun one stops nobody.
+        if self._has_moved() or not is_begun or not self._may_send():
+            self.still_looks = 0
+        else:
+            self.still_looks += 1
+        if self.still_looks < LOOKS:
+            self._look_later()
+            return
+        self.is_stalled = True
+        if self.link.owner is not None:
+            self.link.owner.on_offence()
+
+    cdef bint _has_moved(self) noexcept:
+        """Bytes came since the last look, or another delivery is the current one."""
+        cdef size_t size = self._size()
+        cdef bint has_moved = self.seen_count != self.link.passed_count or self.seen_bytes != size
+        self.seen_count, self.seen_bytes = self.link.passed_count, size
+        return has_moved
+
+    cdef bint _may_send(self) except -1:
+        """The session's window is open. The credit for the delivery was there when it began. [2.5.6]"""
+        cdef size_t free_bytes, unread_bytes = pn.session_incoming_bytes(self.link.session.raw)
+        free_bytes = max(self.link.session.window_bytes, unread_bytes) - unread_bytes
+        return free_bytes >= <size_t>self.link.endpoint.settings.max_frame_bytes
 
     cdef size_t _size(self) noexcept:
         """What is here of the current message, and what was taken of it before."""
@@ -33,7 +90,10 @@ cdef class Guard:
         if not self.has_offended():
             return None
         excess = self.link.excess_now()
-        if excess > 0:
+        if self.is_stalled:
+            what = f"no byte of a message that was begun came for {self.patience.seconds:g} s, though its sender could send"
+            error = LinkError("amqp:link:detach-forced", f"{what} (sender_stall_timeout_s)")
+        elif excess > 0:
             error = LinkError("amqp:link:transfer-limit-exceeded", f"{excess} deliveries more than there was credit for")
         else:
             most = self.max_message_bytes

@@ -7,6 +7,7 @@ cdef class Recalls:
     cdef AddressGroup group
     cdef object timers
     cdef double patience_s
+    cdef bint is_strict
     cdef object timer
     # What each circuit with something outstanding looked like the last time.
     cdef dict seen

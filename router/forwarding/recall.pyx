@@ -12,10 +12,14 @@ from wire.proton cimport RELEASED_STATE, pn
 
 
 cdef class Recalls:
-    """Of one group: looks at its circuits every ``patience_s`` as long as one of them has something outstanding."""
+    """Of one group: looks at its circuits every ``patience_s`` as long as one of them has something outstanding.
 
-    def __init__(self, AddressGroup group, timers, double patience_s):
+    ``is_strict``: nothing goes to a taker that is further away than one that is there (closest).
+    """
+
+    def __init__(self, AddressGroup group, timers, double patience_s, bint is_strict):
         self.group = group
+        self.is_strict = is_strict
         self.timers = timers
         self.patience_s = patience_s
         self.seen = {}
@@ -54,12 +58,13 @@ cdef class Recalls:
         return 0
 
     cdef list _others_than(self, Taker taker):
-        """Who has credit, elsewhere. One that looks as stuck may well be a consumer that settles in batches."""
+        """Who has credit, elsewhere, and can be written to. One that looks as stuck may well settle in batches."""
         cdef Taker other
         cdef list others = []
         for other in self.group.takers:
-            if other.can_take_now() and other.egress != taker.egress:
-                others.append(other)
+            if other.can_take_now() and other.egress != taker.egress and other.link.is_writable_now():
+                if not self.is_strict or other.cost <= taker.cost:
+                    others.append(other)
         return others
 
 

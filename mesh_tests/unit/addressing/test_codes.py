@@ -100,6 +100,7 @@ EXAMPLES = [
     (TWO + "addresses: {a: {type: topic, brokers: [b1, b2]}}", "4:39 AM404"),
     (TWO + "addresses: {a: {type: anycast, broker: b1}}", "4:32 AM405"),
     (TWO + "addresses: {a: {type: multicast, distribution: closest}}", "4:34 AM405"),
+    (TWO + "addresses: {a: {type: anycast, spill: true}}", "4:32 AM405"),
     (TWO + "addresses: {a: {type: queue, broker: b1, brokers: b2}}", "4:30 AM406"),
     (TWO + "addresses: {a: {type: queue, brokers: [b1, b1]}}", "4:44 AM406"),
     (TWO + "addresses: {a.*: {type: queue, broker: b1, broker_address: x}}", "4:44 AM406"),

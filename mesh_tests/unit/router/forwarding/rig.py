@@ -142,8 +142,9 @@ class Rig:
         self._names = 0
 
     # Groups, and what they tell their owner
-    def anycast(self, *, closest: bool = False, phase: int = 0) -> Any:
-        return Anycast("orders", phase, self.timers, self.settings, self, self.copies, closest=closest)
+    def anycast(self, *, closest: bool = False, spills: bool = False, phase: int = 0) -> Any:
+        given = "orders", phase, self.timers, self.settings, self, self.copies
+        return Anycast(*given, closest=closest, spills=spills)
 
     def multicast(self) -> Any:
         return Multicast("prices", 0, self.timers, self.settings, self, self.copies)

@@ -44,13 +44,24 @@ def test_a_path_costs_as_much_as_so_many_outstanding_deliveries(rig: Rig):
     assert (near.messages, far.messages) == ([b"1", b"2", b"3", b"5"], [b"4", b"6"])
 
 
-def test_closest_is_by_cost_alone(rig: Rig):
-    group = rig.anycast(closest=True)
+def test_closest_that_spills_is_by_cost_alone(rig: Rig):
+    group = rig.anycast(closest=True, spills=True)
     far, near = rig.consumer(group, cost=2), rig.consumer(group, 4, cost=1)
     producer = rig.producer(group)
     producer.send(*[b"x"] * 6)
     rig.run()
     assert (len(near.messages), len(far.messages)) == (4, 2), "the far one only when the near one has no credit"
+
+
+def test_closest_is_the_nearest_alone_while_that_is_there(rig: Rig):
+    group = rig.anycast(closest=True)
+    far, near = rig.consumer(group, cost=2), rig.consumer(group, 4, cost=1)
+    producer = rig.producer(group)
+    producer.send(*[b"x"] * 6)
+    rig.run()
+    assert (len(near.messages), len(far.messages)) == (4, 0)
+    rig.cut(near.connection)
+    assert len(far.messages) == 2
 
 
 def test_of_equally_close_ones_each_has_its_turn(rig: Rig):

@@ -109,7 +109,7 @@ def test_when_the_consumer_is_lost_the_broker_is_used_as_before(rig: Rig):
     assert other.messages == [b"1"]
 
 
-def test_a_drain_is_none_of_a_clients_affairs(rig: Rig):
+def test_what_feeds_an_anycast_from_its_queue_is_not_asked(rig: Rig):
     group = rig.anycast(phase=0)
     producer = rig.producer(group)
     consumer = rig.consumer(group, credit=0)
