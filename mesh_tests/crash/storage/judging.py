@@ -7,7 +7,7 @@ from pathlib import Path
 from broker.store.batch import BodyRange
 from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
-from mesh_tests.crash.storage.plan import Plan
+from mesh_tests.crash.storage.plan import Plan, Shown, priority_of
 from mesh_tests.inventories import held_by
 
 
@@ -20,10 +20,11 @@ def look_at(files: dict[str, bytes], directory: Path, plan: Plan, promised: int)
         assert check(directory).findings == []
     store = SqliteStore(directory)
     inventory = held_by(store.load())
-    states = [plan.states[number].loaded() for number in (promised, min(promised + 1, len(plan.batches)))]
-    assert set(inventory.entries) in states
+    shown = Shown(frozenset(inventory.entries), frozenset(inventory.causes.items()), frozenset(inventory.queues))
+    assert shown in [plan.states[number].shown() for number in (promised, min(promised + 1, len(plan.batches)))]
     assert inventory.damages == []
     large = {message_id for message_id, *_, is_large in inventory.messages if is_large}
-    for message_id, size, *_ in inventory.messages:
+    for message_id, size, priority, expires_at_ms, _ in inventory.messages:
+        assert (priority, expires_at_ms) == (priority_of(message_id), plan.expires_at_ms[message_id])
         assert store.read([BodyRange(message_id, message_id in large, 0, size)]) == [plan.bodies[message_id]]
     store.close()
