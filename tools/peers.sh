@@ -21,6 +21,7 @@ need nodejs command -v node
 need npm command -v npm
 need default-jdk-headless command -v javac
 need maven command -v mvn
+need python3-venv python3 -c 'import ensurepip'
 need chromium command -v chromium
 if ((${#missing[@]})); then
     install_packages "${missing[@]}"

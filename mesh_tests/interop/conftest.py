@@ -33,6 +33,8 @@ def new_client(tmp_path: Path) -> Iterator[Callable[[type[clients.Client]], clie
     made: list[clients.Client] = []
 
     def make(kind: type[clients.Client]) -> clients.Client:
+        if kind.is_optional and not kind.is_installed():
+            pytest.skip(f"needs {kind.needs}: run `make peers`")
         require(kind.is_installed(), kind.needs)
         made.append(kind(tmp_path / f"{kind.name}-{len(made)}"))
         return made[-1]

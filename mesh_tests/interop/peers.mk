@@ -5,11 +5,30 @@ HERE := mesh_tests/interop
 TO := .peers
 ARTEMIS := 2.56.0
 EXAMPLES := /usr/share/proton/examples
+AZURE := 7.15.0
+# go-amqp asks for Go 1.25, which Debian 12 has not: its client is left out where there is none.
+GO := $(firstword $(wildcard /usr/local/go/bin/go) $(shell command -v go))
+HAS_GO := $(if $(GO),$(shell $(GO) version | grep -Eq 'go1\.(2[5-9]|[3-9][0-9])' && echo yes))
 C := $(addprefix $(TO)/proton_c/,send receive)
 CPP := $(addprefix $(TO)/proton_cpp/,simple_send simple_recv client server reconnect_client)
 
 .PHONY: all
 all: $(TO)/rhea/node_modules/rhea/package.json $(TO)/jms/classes/JmsClient.class $(TO)/artemis/bin/artemis $(C) $(CPP)
+all: $(TO)/azure/done $(if $(HAS_GO),$(TO)/go_amqp/client,no_go)
+
+.PHONY: no_go
+no_go:
+	@echo 'go-amqp is left out: its client needs Go 1.25 or newer, in the path or in /usr/local/go'
+
+$(TO)/go_amqp/client: $(wildcard $(HERE)/clients/go_client/*)
+	mkdir -p $(@D)
+	cd $(HERE)/clients/go_client && $(GO) build -o $(abspath $@) .
+
+$(TO)/azure/done: $(HERE)/peers.mk
+	rm -rf $(@D)
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet azure-servicebus==$(AZURE)
+	touch $@
 
 $(TO)/rhea/node_modules/rhea/package.json: $(HERE)/clients/package.json
 	mkdir -p $(TO)/rhea

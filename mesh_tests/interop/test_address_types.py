@@ -158,3 +158,27 @@ def test_a_jms_client_is_told_that_there_is_no_such_subscription(mesh, new_clien
     me = {"subscription": "nobody's", "container_id": "id-nobody", "kind": "topic"}
     told = new_client(Jms).start("unsubscribe", mesh.url(router), "topic.any", 0, **me).wait_failure()
     assert "amqp:not-found" in told
+
+
+@pytest.mark.parametrize(
+    "me", [{}, {"subscription": "mine", "container_id": "id-no-local"}], ids=["passing", "durable"]
+)
+def test_a_jms_consumer_without_local_messages_gets_those_of_others_only(mesh, new_client, me):
+    jms = new_client(Jms)
+    address = f"topic.no-local.{'durable' if me else 'passing'}"
+    subscriber = jms.receive(mesh.url("r3"), address, COUNT, kind="topic", no_local="true", **me)
+    jms.send(mesh.url("r1"), address, COUNT, kind="topic").wait_success()
+    assert subscriber.sequences() == EXPECTED
+
+
+def test_a_second_jms_connection_with_a_client_id_is_refused_until_the_first_is_gone(mesh, new_client):
+    jms = new_client(Jms)
+    address, me = "anycast.sole", {"container_id": "id-sole"}
+    first = jms.receive(mesh.url("r1"), address, 1, **me)
+    told = jms.start("send", mesh.url("r1"), address, 1, **me).wait_failure()
+    assert "InvalidClientID" in told
+    jms.send(mesh.url("r1"), address, 1).wait_success()
+    assert first.sequences() == [1]
+    again = jms.receive(mesh.url("r1"), address, 1, **me)
+    jms.send(mesh.url("r1"), address, 1).wait_success()
+    assert again.sequences() == [1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mesh_tests.interop.clients.client import Jms
+from mesh_tests.interop.clients.client import Azure, GoAmqp, Jms
 
 COUNT = 20
 EXPECTED = list(range(1, COUNT + 1))
@@ -55,3 +55,30 @@ def test_durable_subscription_at_an_existing_broker_comes_back_at_another_router
     assert first.sequences() == [1]
     jms.send(mesh.url("r1"), address, COUNT, kind="topic").wait_success()
     assert jms.receive(mesh.url("r1"), address, COUNT, **me).sequences() == EXPECTED
+
+
+SEND_MODES = ("unsettled", "settled", "mixed")
+
+
+@pytest.mark.parametrize("broker", ["rabbit", "artemis"])
+@pytest.mark.parametrize("sends", SEND_MODES)
+@pytest.mark.parametrize("settles", ["first", "second"])
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+def test_go_amqp_gets_each_settle_mode_that_it_asks_for_or_is_refused_by_the_broker(
+    mesh, new_client, broker, sends, settles, role
+):
+    address = f"{broker}.go.{role}.{sends}.{settles}"
+    asks = {"settles": f"{sends},{settles}"}
+    if broker == "rabbit" and settles == "second" and sends != "settled":
+        mode = "send" if role == "sender" else "receive"
+        told = new_client(GoAmqp).start(mode, mesh.url("r1"), address, COUNT, **asks).wait_failure()
+        assert "rcv-settle-mode second not supported" in told
+        return
+    new_client(GoAmqp).send(mesh.url("r1"), address, COUNT, **(asks if role == "sender" else {})).wait_success()
+    receiver = new_client(GoAmqp).receive(mesh.url("r3"), address, COUNT, **(asks if role == "receiver" else {}))
+    assert receiver.sequences() == EXPECTED
+
+
+def test_azure_sends_to_and_receives_from_artemis(mesh, new_client):
+    new_client(Azure).send(mesh.url("r1"), "artemis.azure", COUNT).wait_success()
+    assert new_client(Azure).receive(mesh.url("r3"), "artemis.azure", COUNT).sequences() == EXPECTED

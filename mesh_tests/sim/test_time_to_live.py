@@ -249,3 +249,20 @@ def test_what_was_held_and_given_back_does_not_age_what_comes_later() -> None:
     mesh.send(sender, message)
     mesh.run_until(lambda: bool(again.messages))
     assert again.messages == [message]
+
+
+@pytest.mark.parametrize("place", ["r1", "r2"], ids=["at the broker's router", "at another router"])
+def test_what_a_closed_window_held_beyond_its_ttl_is_delivered_to_nobody(mesh: SimMesh, place: str) -> None:
+    client = mesh.client(place, window_frames=2)
+    receiver = client.receiver("orders", credit=30)
+    receiver.reads = False
+    sender = mesh.client("r1").sender("orders")
+    for _ in range(30):
+        mesh.send(sender, encoded("x" * 20_000, ttl=10.0))
+    mesh.run(20)
+    client.resume(receiver)
+    mesh.run(2)
+    assert len(receiver.messages) < 10
+    later = encoded("later", ttl=10.0)
+    mesh.send(sender, later)
+    mesh.run_until(lambda: any(len(each) == len(later) for each in receiver.messages))

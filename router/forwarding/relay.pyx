@@ -132,10 +132,13 @@ cdef class Relay(Group):
         return True
 
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL:
-        """With the sender's own tag; one that came in its place may use tags again that the taker still holds."""
+        """With the sender's own tag. One that came in its place may use tags again that the taker still holds.
+
+        Some brokers give what they send settled an empty tag, for which the engine would send none at all. [2.7.5]
+        """
         cdef pn_bytes_t tag = pn.delivery_tag(incoming)
         cdef bytes other
-        if not self.senders_before:
+        if tag.size and not self.senders_before:
             return self.taker.link.start_now(tag.start, tag.size)
         self.taker.last_tag += 1
         other = b"%d/amqpmesh/%d" % (self.senders_before, self.taker.last_tag)

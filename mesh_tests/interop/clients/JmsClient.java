@@ -27,6 +27,7 @@ public final class JmsClient {
 
     private final Map<String, String> options = new HashMap<>();
     private final int count;
+    private final Connection connection;
     private final Session session;
 
     public static void main(String[] args) throws Exception {
@@ -64,6 +65,7 @@ public final class JmsClient {
     private JmsClient(Connection connection, Map<String, String> options) throws JMSException {
         this.options.putAll(options);
         this.count = Integer.parseInt(options.get("count"));
+        this.connection = connection;
         this.session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
         connection.start();
     }
@@ -137,6 +139,9 @@ public final class JmsClient {
                         left.countDown();
                     });
         }
+        if (options.containsKey("no_local")) {
+            sendOwn();
+        }
         System.out.println("attached");
         left.await();
         for (MessageConsumer consumer : consumers) {
@@ -144,16 +149,29 @@ public final class JmsClient {
         }
     }
 
+    /** Messages of this connection's, numbered from 1001: its consumer is to get none of them. */
+    private void sendOwn() throws JMSException {
+        Session own = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        MessageProducer producer = own.createProducer(destination());
+        for (int sequence = 1; sequence <= count; sequence++) {
+            MapMessage message = own.createMapMessage();
+            message.setInt("sequence", 1000 + sequence);
+            producer.send(message);
+        }
+        own.close();
+    }
+
     private MessageConsumer consumer() throws JMSException {
         String subscription = options.get("subscription");
+        boolean isNoLocal = options.containsKey("no_local");
         if (subscription == null) {
-            return session.createConsumer(destination());
+            return session.createConsumer(destination(), null, isNoLocal);
         }
         Topic topic = (Topic) destination();
         return switch (options.getOrDefault("share", "")) {
             case "durable" -> session.createSharedDurableConsumer(topic, subscription);
             case "volatile" -> session.createSharedConsumer(topic, subscription);
-            default -> session.createDurableConsumer(topic, subscription);
+            default -> session.createDurableConsumer(topic, subscription, null, isNoLocal);
         };
     }
 

@@ -11,6 +11,9 @@ The programs of ours that drive a library (``*_client.*``, ``JmsClient``) take `
     subscription  name of a durable subscription
     share         durable | volatile: the subscription is shared, and of this kind (JMS)
     consumers     how many on one connection (JMS)
+    no_local      true: the consumer wants nothing of its own connection, which sends it something (JMS)
+    settles       the modes that a link asks for (go-amqp)
+    drain         true: the receiver drains its credit at the end (go-amqp)
     container_id  of the AMQP connection (JMS: client id)
 
 and write one line for each thing that happens: ``attached``, ``sequence=N`` (accepted or received), ``reply=TEXT``,
@@ -74,6 +77,8 @@ class Client:
 
     name: str
     needs: str
+    is_optional = False
+    """It may be left out where everything has to be there: the machine may have no tools to build it."""
     can_request = True
     can_fail_over = False
     sends_again = False  # what came back released or modified
@@ -222,7 +227,39 @@ class ProtonCpp(Client):
         return [f"{PEERS}/proton_cpp/{program}", *arguments]
 
 
-ALL = (Rhea, Jms, Container, Blocking, ProtonC, ProtonCpp)
+class GoAmqp(Client):
+    """``settles`` and ``drain``, as its program describes them."""
+
+    name = "go_amqp"
+    needs = "go-amqp (the Go module proxy) and Go 1.25"
+    is_optional = True
+    can_request = False
+
+    @classmethod
+    def is_installed(cls) -> bool:
+        return (PEERS / "go_amqp" / "client").exists()
+
+    def command(self, mode: str, urls: Sequence[str], address: str, count: int, **options: str) -> Sequence[str]:
+        return [f"{PEERS}/go_amqp/client", *_arguments(mode, urls, address, count, options)]
+
+
+class Azure(Client):
+    """Sends and receives with snd-settle-mode unsettled and rcv-settle-mode second, and knows nothing else."""
+
+    name = "azure"
+    needs = "azure-servicebus (PyPI)"
+    can_request = False
+
+    @classmethod
+    def is_installed(cls) -> bool:
+        return (PEERS / "azure" / "done").exists()
+
+    def command(self, mode: str, urls: Sequence[str], address: str, count: int, **options: str) -> Sequence[str]:
+        arguments = _arguments(mode, urls, address, count, options)
+        return [f"{PEERS}/azure/bin/python", str(HERE / "azure_client.py"), *arguments]
+
+
+ALL = (Rhea, Jms, Container, Blocking, ProtonC, ProtonCpp, GoAmqp)
 
 
 def that(ability: str) -> list[object]:
