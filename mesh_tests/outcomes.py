@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 from mesh.simulation.clients import told as told
-from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected
+from wire import data
+from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected, set_outcome
+from wire.engine import Pointer, lib, pointer_to
 
 REFUSED = rejected("amqp:not-allowed", "no")
 EVERY_KIND = (
@@ -20,8 +22,14 @@ EVERY_KIND = (
     Outcome(Kind.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations={"why": "all of it"}),
 )
 
-TRANSACTIONAL = Outcome(cast("Kind", 0x34))
-"""No outcome: the state of a delivery that belongs to a transaction, with no more than its descriptor. [4.5.8]"""
+_TRANSACTIONAL = Outcome(cast("Kind", 0x34))
+
+
+def set_transactional(delivery: Pointer) -> None:
+    """No outcome: the state of a delivery that belongs to a transaction, which nobody declared. [4.5.8]"""
+    local = lib.pn_delivery_local(pointer_to("pn_delivery_t", delivery))
+    data.write(lib.pn_disposition_data(local), [b"undeclared"])
+    set_outcome(delivery, _TRANSACTIONAL)
 
 
 def outcome_id(outcome: Outcome) -> str:

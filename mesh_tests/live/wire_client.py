@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, cast
 
-from mesh_tests.outcomes import TRANSACTIONAL
+from mesh_tests.outcomes import set_transactional
 from mesh_tests.ports import connect_from_new_host, local_name
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, Outcome
@@ -219,7 +219,7 @@ class WireClient:
     def send_in_transaction(self, link: OutgoingLink, body: Any, *, to: str | None = None) -> int:
         """As part of one that no coordinator ever declared. [4.5.8]"""
         number = self.begin_delivery(link)
-        deliveries.set_outcome(self._pointers[number], TRANSACTIONAL)
+        set_transactional(self._pointers[number])
         link.send(encode(Message(body=body, to=to)))
         link.finish()
         return number

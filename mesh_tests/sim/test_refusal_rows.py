@@ -7,9 +7,8 @@ from proton import Message
 
 from mesh.simulation.clients import SimClient
 from mesh_tests.frames import pretended_credit
-from mesh_tests.outcomes import TRANSACTIONAL
+from mesh_tests.outcomes import set_transactional
 from mesh_tests.sim.line import line
-from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, Kind
 
 CAPACITY = 20
@@ -129,7 +128,7 @@ def test_a_delivery_of_a_transaction_is_rejected(egress: str, address: str | Non
     sender = mesh.client("r1").sender(address)
     mesh.run(0.5)
     delivery = sender.begin()
-    deliveries.set_outcome(delivery, TRANSACTIONAL)
+    set_transactional(delivery)
     sender.link.send(Message(address=address or "rpc").encode())
     sender.link.finish()
     mesh.run_until(lambda: not sender.open)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mesh_tests.outcomes import EVERY_KIND, TRANSACTIONAL, outcome_id, told
+from mesh_tests.outcomes import EVERY_KIND, outcome_id, set_transactional, told
 from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
 from router.forwarding.copies import Copies
 from router.forwarding.relay import Relay
@@ -73,10 +73,10 @@ def test_a_message_passes_with_its_tag_and_its_outcome_comes_back(stitched: Stit
 def test_the_state_that_a_producer_gives_passes_too(stitched: Stitched):
     grant(stitched, 1)
     delivery = stitched.producer.begin(b"1")
-    deliveries.set_outcome(delivery, TRANSACTIONAL)
+    set_transactional(delivery)
     stitched.producer.link.finish()
     stitched.rig.run()
-    deliveries.set_outcome(delivery, TRANSACTIONAL)
+    set_transactional(delivery)
     stitched.producer.connection.client.mark_dirty()
     stitched.rig.run()
     assert deliveries.remote_state(stitched.consumer.held[0]) == 0x34
