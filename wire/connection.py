@@ -186,6 +186,8 @@ class Connection(asyncio.BufferedProtocol):
         """End in order: the peer is told, and has its say."""
         if self._phase is Phase.NEW:
             self.abort("closed by us")
+        elif self._phase is Phase.HANDSHAKE and self.origin.connector is not None:
+            self.abort("closed by us")  # who dials has said nothing yet that could be lost
         elif self._phase is Phase.HANDSHAKE:
             self._end("closed by us")
         elif self._phase is Phase.AMQP and self.endpoint is not None:
@@ -352,6 +354,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._has_ended or self._transport.is_closing():
             return
         self._has_ended = True
+        # Not from within: whoever called may look at the endpoint once more.
+        self._loop.call_soon(self._owner.on_ended, self, self._reason)
         self._cancel_timers()
         self._arm_deadline(LINGER_S, self._transport.abort)
         self._layers.close()

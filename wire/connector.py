@@ -67,9 +67,11 @@ class Connector:
 
     def on_gone(self, connection: Connection, reason: str) -> None:
         self._connection = None
-        if self._lost is not None and not self._lost.done():
-            if connection.endpoint is None:
-                self._owner.on_connect_failed(self.spec.name, reason)
+        if self._lost is None or self._lost.done() or self._task.cancelling():
+            return
+        if connection.endpoint is None:
+            self._owner.on_connect_failed(self.spec.name, reason)
+        if not self._lost.done():  # the node may have had enough of dialing, and then there is nobody to be told
             self._lost.set_result(reason)
 
     def snapshot(self) -> ConnectorSnapshot:

@@ -162,13 +162,20 @@ class Driver:
             connection.node.on_writable(connection.endpoint, self.now())
         self.wake()
 
-    def on_gone(self, connection: Connection, reason: str) -> None:
-        self._connections.pop(connection, None)
+    def on_ended(self, connection: Connection, reason: str) -> None:
+        self._part(connection, reason)
+        self.wake()
+
+    def _part(self, connection: Connection, reason: str) -> None:
+        """What the peer held is free at once: it may take its time to close the socket."""
         endpoint = connection.endpoint
-        if endpoint is not None:
-            self._by_endpoint.pop(endpoint, None)
+        if endpoint is not None and self._by_endpoint.pop(endpoint, None) is not None:
             self.guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
             endpoint.free()
+
+    def on_gone(self, connection: Connection, reason: str) -> None:
+        self._connections.pop(connection, None)
+        self._part(connection, reason)
         connection.keeper.on_gone(connection, reason)
         self._gone.set()
         self.wake()

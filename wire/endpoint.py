@@ -257,8 +257,10 @@ class Endpoint(EndpointCore):
 
     # Links, for wire.link
     def begin(self, window_frames: int | None = None) -> Session:
-        """A new session of ours. Raises ConnectionFault when the peer takes no more."""
-        limit = self._session_limit
+        """A new session of ours. Raises ConnectionFault when the peer takes no more, or is gone."""
+        if self.is_freed:
+            raise ConnectionFault("amqp:connection:forced", "the connection is gone")
+        limit = self.session_limit
         if self.remote is not None and len(self._sessions) >= limit:
             raise ConnectionFault("amqp:resource-limit-exceeded", f"the peer takes {limit} sessions, all are in use")
         session = self._own_session(lib.pn_session(self._connection), window_frames)
@@ -267,7 +269,8 @@ class Endpoint(EndpointCore):
         return session
 
     @property
-    def _session_limit(self) -> int:
+    def session_limit(self) -> int:
+        """Sessions at once on this connection, at most: as many as the peer takes, and we do."""
         return int(min(lib.pn_transport_remote_channel_max(self._transport) + 1, self.settings.max_sessions))
 
     @property
@@ -277,7 +280,13 @@ class Endpoint(EndpointCore):
     @property
     def spare_session_count(self) -> int:
         """Sessions that may still be begun."""
-        return self._session_limit - len(self._sessions)
+        return self.session_limit - len(self._sessions)
+
+    @property
+    def has_ending_sessions(self) -> bool:
+        """Some of ours are free again in a moment: they, or their only links, wait for the peer's answer to our end."""
+        own = (link for link in self._links.values() if link.session.ends_with_its_links)
+        return any(link.has_left for link in own) or any(session.has_left for session in self._sessions.values())
 
     @property
     def links(self) -> list[Link]:
@@ -395,7 +404,10 @@ class Endpoint(EndpointCore):
             return
         error = condition.read(lib.pn_session_remote_condition(session.pointer))
         for link in [link for link in self._links.values() if link.session is session]:
-            events.append(LinkDetached(link, True, error))
+            if link.has_left:
+                self.forget(link)  # no other answer follows to the detach that we sent
+                continue
+            events.append(LinkDetached(link, not link.may_outlive, error))
         lib.pn_session_close(session.pointer)
         self.mark_dirty()
         session.is_over = True

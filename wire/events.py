@@ -59,7 +59,10 @@ class LinkEstablished:
 
 @dataclass(frozen=True, slots=True)
 class LinkDetached:
-    """The peer left; ``closed`` when the terminus goes with the link."""
+    """The peer left, by a detach or with its session; ``closed`` when the terminus goes with the link. [2.6.4]
+
+    The end of a session says nothing of termini: one that may outlive its link stays.
+    """
 
     link: Link
     closed: bool

@@ -183,6 +183,17 @@ class Link(LinkCore):
         return self.endpoint.has_peer_closed_in_order
 
     @property
+    def may_outlive(self) -> bool:
+        """Whether our terminus may have to stay when the link ends by anything but a detach with ``closed``.
+
+        A null one may be any that was left before: the peer asks for that by the name of the link. [2.6.3]
+        """
+        ends = lib.pn_link_remote_source(self.pointer), lib.pn_link_remote_target(self.pointer)
+        if any(map(terminus.outlives_link, ends)):
+            return True
+        return bool(lib.pn_terminus_get_type(ends[not lib.pn_link_is_sender(self.pointer)]) == lib.PN_UNSPECIFIED)
+
+    @property
     def remote_settle_modes(self) -> tuple[int, int]:
         """(snd-settle-mode, rcv-settle-mode) as the peer proposed them."""
         return (
@@ -216,12 +227,18 @@ class Link(LinkCore):
 
     @_unless_gone
     def refuse(self, error: AmqpError) -> None:
-        """Answer an attach as the spec asks: attach back with a null terminus, then detach with the error. [2.6.3]"""
-        # The engine's termini start as empty ones, and those are not null.
+        """Answer an attach as the spec asks: attach back with a null terminus, then detach with the error. [2.6.3]
+
+        To be called before ``open``.
+        """
+        self.close(error)
+
+    def _answer_with_nothing(self) -> None:
+        """Attach with null termini: the engine sends no detach of a link that was never attached from here."""
+        # Its termini start as empty ones, and those are not null.
         self.set_source(terminus.NULL_TERMINUS)
         self.set_target(terminus.NULL_TERMINUS)
         lib.pn_link_open(self.pointer)
-        self.close(error)
 
     def close(self, error: AmqpError | None = None) -> None:
         self._end(error, lib.pn_link_close)
@@ -234,6 +251,8 @@ class Link(LinkCore):
         if self.is_gone or self.has_left:
             return
         self.has_left = True
+        if lib.pn_link_state(self.pointer) & lib.PN_LOCAL_UNINIT:
+            self._answer_with_nothing()
         condition.write(lib.pn_link_condition(self.pointer), error)
         end(self.pointer)
         self.endpoint.mark_dirty()

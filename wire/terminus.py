@@ -93,6 +93,16 @@ def read(terminus: Pointer) -> Terminus:
     )
 
 
+def outlives_link(terminus: Pointer) -> bool:
+    """`Terminus.outlives_link` of what `read` would return."""
+    if lib.pn_terminus_get_type(terminus) == lib.PN_UNSPECIFIED:
+        return False
+    return bool(
+        lib.pn_terminus_get_durability(terminus) != lib.PN_NONDURABLE
+        or lib.pn_terminus_get_expiry_policy(terminus) == lib.PN_EXPIRE_NEVER
+    )
+
+
 def write(terminus: Pointer, value: Terminus) -> None:
     # The type is set even when only capabilities are given: without it proton drops every other field.
     lib.pn_terminus_set_type(terminus, int(value.type))

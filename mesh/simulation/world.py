@@ -16,6 +16,8 @@ from typing import Any
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 
+_IDLE_S = 60.0
+
 
 @dataclass(eq=False)
 class Pipe:
@@ -27,6 +29,8 @@ class Pipe:
     is_cut: bool = False
     arrives_at: list[float] = field(default_factory=lambda: [0.0, 0.0])
     """When the last bytes under way reach each end."""
+    is_finished: list[bool] = field(default_factory=lambda: [False, False])
+    """Whether each end has said its last word: it lets go of the connection."""
 
 
 class World:
@@ -154,10 +158,22 @@ class World:
         while data := endpoint.output():
             if not pipe.is_cut:
                 self._send(pipe, 1 - end, data)
+        if endpoint.is_finished and not pipe.is_finished[end]:
+            pipe.is_finished[end] = True
+            self.at(self.now, lambda: self._let_go(pipe, end), node)
         if endpoint.has_waiters and endpoint.has_room:
             node.on_writable(endpoint, self.now)
             if node.dirty:
                 self.touch(node)
+
+    def _let_go(self, pipe: Pipe, end: int) -> None:
+        """What a driver does once the last word is written; the other end hears of it behind that word."""
+        node, endpoint = pipe.ends[end]
+        if endpoint.is_freed or pipe not in self.pipes:
+            return
+        self._disconnect(node, endpoint, endpoint.ending.reason)
+        is_last = pipe.ends[1 - end][1].is_freed
+        self.at(self.now if is_last else max(self.now + pipe.delay_s, pipe.arrives_at[1 - end]), lambda: self.cut(pipe))
 
     def _send(self, pipe: Pipe, end: int, data: bytes) -> None:
         # The delay may have been changed since: what was sent first comes first.
@@ -207,18 +223,29 @@ class World:
         """Let ``seconds`` pass."""
         self.flush()
         end = self.now + seconds
-        while True:
-            self.settle()
-            alarm = self._next_alarm(end)
-            due = self._queue[0][0] if self._queue else end
-            if min(alarm, due) >= end:
-                break
-            self.now = max(self.now, min(alarm, due))
-            if due <= alarm:
-                self._do_one()
-            else:
-                self._wake_one()
+        while self._step(end):
+            pass
         self.now = end
+
+    def step(self) -> None:
+        """Let the next thing happen: one delivery of bytes, say, or one deadline. Time passes until it does."""
+        self.flush()
+        self._step(self.now + _IDLE_S)
+        self.settle()
+
+    def _step(self, end: float) -> bool:
+        """False when nothing is due before ``end``."""
+        self.settle()
+        alarm = self._next_alarm(end)
+        due = self._queue[0][0] if self._queue else end
+        if min(alarm, due) >= end:
+            return False
+        self.now = max(self.now, min(alarm, due))
+        if due <= alarm:
+            self._do_one()
+        else:
+            self._wake_one()
+        return True
 
     def run_until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
         """Let time pass until ``condition``; AssertionError when ``seconds`` were not enough."""

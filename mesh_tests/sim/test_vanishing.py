@@ -28,7 +28,6 @@ def test_what_vanishes_halfway_harms_no_other_delivery(tmp_path: Path, kind: typ
     ties_before = ties.count()
     walk = kind(seed, tmp_path)
     walk.live(150)
-    walk.leave()
     assert walk.kept() == []
     assert ties.count() == ties_before, "a delivery that nobody has any more is still tied"
 
@@ -44,8 +43,8 @@ def test_a_session_may_end_with_a_message_half_written_into_it(address: str):
     mesh.run(0.1)
     consumer.link.session.end()
     mesh.run(0.1)
-    # What the engine still has to say of that session is heard with what comes next.
-    client.endpoint.begin()
+    if not client.closed:  # what the engine still has to say of that session is heard with what comes next
+        client.endpoint.begin()
     mesh.run_until(lambda: len(producer.outcomes) == 1)
     assert producer.outcomes[1].kind in (Kind.MODIFIED, Kind.RELEASED)
     another = mesh.client("r1", "another").receiver(address)

@@ -13,7 +13,7 @@ from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
 from mesh_tests.unit.wire.sites import LOOPBACK, Site, exchange, plain_client_bytes, reset_on_close, site
 from wire.driver import BindError
-from wire.endpoint import EndpointSettings
+from wire.endpoint import Endpoint, EndpointSettings
 from wire.log_events import (
     ConnectionBug,
     ConnectionClosed,
@@ -223,6 +223,30 @@ def test_a_peer_that_never_answers_the_close_is_aborted_after_the_grace() -> Non
         assert 0.25 < time.monotonic() - started < 2
         assert [reason for _, reason in server.node.disconnected] == ["shut down"]
         writer.close()
+
+    run(scenario)
+
+
+def test_a_peer_that_closes_and_keeps_its_socket_is_gone_for_the_node_at_once() -> None:
+    async def scenario() -> None:
+        async with site("server") as server:
+            peer = Endpoint(EndpointSettings("peer"))
+            peer.open()
+            reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+            writer.write(peer.output())
+            while not peer.is_open:
+                peer.receive(await reader.read(1000))
+                peer.drain(server.node)
+            peer.close()
+            writer.write(peer.output())
+            await server.node.wait(lambda: server.node.disconnected, 0.5)
+            assert server.node.disconnected[0][0].is_freed
+            assert server.driver.snapshot().connection_count == 1, "the socket lingers"
+            # What still comes is discarded, and the peer has the answer to read.
+            writer.write(b"more")
+            assert await reader.read(1000)
+            writer.close()
+            await server.log.wait_for(ConnectionClosed)
 
     run(scenario)
 

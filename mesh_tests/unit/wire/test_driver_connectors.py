@@ -16,6 +16,7 @@ from wire.log_events import (
     ConnectionLost,
     ConnectorDown,
     ConnectorUp,
+    LoopTrouble,
 )
 from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
 from wire.sasl import SaslClientSettings
@@ -96,5 +97,29 @@ def test_commands_open_and_drop_a_connector() -> None:
             assert client.driver.snapshot().connectors == ()
             (closed,) = await server.log.wait_for(ConnectionClosed)
             assert closed.reason == "closed"
+
+    run(scenario)
+
+
+def test_a_connector_may_be_dropped_for_the_very_attempt_that_failed() -> None:
+    """As a router does with the connection of a client: the loop has nothing to complain of."""
+
+    async def scenario() -> None:
+        async with site("client") as client:
+            server = await asyncio.get_running_loop().create_server(RudeWebServer, LOOPBACK, 0)
+            port = server.sockets[0].getsockname()[1]
+            fail = client.node.on_connect_failed
+
+            def drop(connector: str, reason: str, now: float) -> None:
+                client.node.commands.append(DropConnector(connector))
+                fail(connector, reason, now)
+
+            client.node.on_connect_failed = drop  # type: ignore[method-assign]
+            client.dial(port, sasl=SaslClientSettings())
+            await client.node.wait(lambda: client.node.failed)
+            await asyncio.sleep(0)
+            assert client.log.of(LoopTrouble) == []
+            assert client.driver.snapshot().connectors == ()
+            server.close()
 
     run(scenario)
