@@ -13,19 +13,18 @@ from dataclasses import dataclass
 from addressing.book import AddressKind
 from router.connections import RouterConnection, SessionPool
 from router.events import BrokerDown, BrokerUp
+from router.route_connections import OnConnection, RouteClaim, RouteConnections
 from router.timers import Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.errors import AmqpError
 from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, OutgoingLink, Session
 from wire.log import Emit
-from wire.node import Command, ConnectorSpec, DropConnector, OpenConnector
+from wire.node import Command, ConnectorSpec, OpenConnector
 from wire.terminus import source, target
 
-_LINGER_S = 2.0
 _SPARE_SESSIONS = 16
 """Left for shared links: RabbitMQ takes 64 sessions on a connection."""
-OnRoute = Callable[["BrokerConnection | None"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,7 @@ class BrokerConnection(RouterConnection):
         super().__init__(endpoint, number)
         self.sessions = SessionPool(endpoint)
         self.client = client
+        self.was_opened = False
         self._site = site
 
     def session_of_stream(self) -> Session:
@@ -66,6 +66,7 @@ class BrokerConnection(RouterConnection):
         return self.sessions.shared()
 
     def on_opened(self) -> None:
+        self.was_opened = True
         self._site.on_opened(self)
 
     def on_lost(self, reason: str) -> None:
@@ -75,12 +76,13 @@ class BrokerConnection(RouterConnection):
 class Site:
     """One broker as seen from here."""
 
-    def __init__(self, settings: BrokerSettings, owner: Brokers) -> None:
+    def __init__(self, settings: BrokerSettings, owner: Brokers, timers: Timers, commands: list[Command]) -> None:
         self.settings = settings
         self.base: BrokerConnection | None = None
         self.down_reason: str | None = "not connected yet"
-        self.routes: dict[str, BrokerConnection] = {}
-        self.waiting: dict[str, list[OnRoute]] = {}
+        self.routes = RouteConnections(
+            lambda client: settings.connector(route_connector(settings.name, client)), timers, commands
+        )
         self._owner = owner
 
     def on_opened(self, connection: BrokerConnection) -> None:
@@ -89,24 +91,22 @@ class Site:
             remote = connection.endpoint.remote
             self._owner.on_up(self, remote.container_id if remote else "")
         else:
-            self.routes[connection.client] = connection
-            for ready in self.waiting.pop(connection.client, []):
-                ready(connection)
+            self.routes.on_opened(connection, connection.client)
 
     def on_lost(self, connection: BrokerConnection, reason: str) -> None:
-        if connection.client is None:
-            if self.base is connection:
-                self.base, self.down_reason = None, reason
-                self._owner.on_down(self, reason)
-            else:
-                self.down_reason = reason
+        if connection.client is not None:
+            self.routes.on_lost(connection if connection.was_opened else None, connection.client)
+        elif self.base is connection:
+            self.base, self.down_reason = None, reason
+            self._owner.on_down(self, reason)
         else:
-            self.routes.pop(connection.client, None)
-            self.fail(connection.client)
+            self.down_reason = reason
 
-    def fail(self, client: str) -> None:
-        for ready in self.waiting.pop(client, []):
-            ready(None)
+    def on_connect_failed(self, client: str | None, reason: str) -> None:
+        if client is None:
+            self.down_reason = reason
+        else:
+            self.routes.on_lost(None, client)
 
 
 class Brokers:
@@ -114,13 +114,12 @@ class Brokers:
 
     def __init__(self, router_id: str, settings: Mapping[str, BrokerSettings], timers: Timers, emit: Emit) -> None:
         self._router_id = router_id
-        self._sites = {name: Site(each, self) for name, each in settings.items()}
-        self._timers = timers
         self._emit = emit
         self._link_count = itertools.count(1)
         self.commands: list[Command] = [
             OpenConnector(each.connector(f"broker:{name}")) for name, each in settings.items()
         ]
+        self._sites = {name: Site(each, self, timers, self.commands) for name, each in settings.items()}
         self.on_change: Callable[[str], None] = lambda broker: None
 
     def is_up(self, broker: str) -> bool:
@@ -165,30 +164,12 @@ class Brokers:
         return base
 
     # Link routes
-    def route(self, broker: str, client: str, ready: OnRoute) -> None:
+    def claim(self, claim: RouteClaim, broker: str, client: str, ready: OnConnection) -> None:
         """Call ``ready`` with the connection of this client's link routes, made if there is none; None if it fails."""
-        site = self._sites.get(broker)
-        if site is None or not self.is_up(broker):
+        if self.is_up(broker):
+            self._sites[broker].routes.claim(claim, client, ready)
+        else:
             ready(None)
-            return
-        connection = site.routes.get(client)
-        if connection is not None and connection.endpoint.is_open:
-            ready(connection)
-            return
-        is_new = client not in site.waiting
-        site.waiting.setdefault(client, []).append(ready)
-        if is_new:
-            self.commands.append(OpenConnector(site.settings.connector(route_connector(broker, client))))
-
-    def release(self, broker: str, client: str) -> None:
-        """A link of this client's ended: its connection goes when it has been without links for a while."""
-        self._timers.after(_LINGER_S, lambda: self._drop_if_unused(broker, client))
-
-    def _drop_if_unused(self, broker: str, client: str) -> None:
-        site = self._sites[broker]
-        connection = site.routes.get(client)
-        if client not in site.waiting and (connection is None or not connection.endpoint.links):
-            self.commands.append(DropConnector(route_connector(broker, client)))
 
     # Connections
     def on_connected(self, connector: str, peer: Peer, number: int, dirty: DirtyEndpoints) -> Endpoint:
@@ -201,12 +182,7 @@ class Brokers:
 
     def on_connect_failed(self, connector: str, reason: str) -> None:
         broker, client = parse_connector(connector)
-        site = self._sites[broker]
-        if client is None:
-            site.down_reason = reason
-        else:
-            site.fail(client)
-            self.commands.append(DropConnector(connector))
+        self._sites[broker].on_connect_failed(client, reason)
 
     def on_up(self, site: Site, container_id: str) -> None:
         self._emit(BrokerUp(site.settings.name, container_id))

@@ -46,7 +46,8 @@ class RouterConnection:
                 if link.owner is not None and not link.is_gone:
                     link.owner.on_established(link)
             case LinkDetached(link=link, closed=closed, error=error):
-                if link.owner is not None:
+                # Its session may have ended in the same batch of events.
+                if link.owner is not None and not link.is_gone:
                     link.owner.on_left(closed, error)
                 # Owners answer; a link that has none, or forgot to, is answered here.
                 if not link.has_left:

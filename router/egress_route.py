@@ -13,14 +13,17 @@ from router.brokers import BrokerConnection, Brokers
 from router.circuits import in_and_out, route_patience
 from router.events import BrokerLinkRefused
 from router.forwarding.relay import Relay
+from router.route_connections import RouteClaim
 from router.spec import PATH_LOST, CircuitSpec, path_lost
 from router.timers import Patience
 from router.unstitched import Unstitched
-from wire.errors import AmqpError
+from wire.errors import AmqpError, ConnectionFault, LinkError
 from wire.link import SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink
 from wire.log import Emit
 from wire.routed_name import USER
 
+OnLink = Callable[[Link | None, AmqpError | None], None]
+"""Told a link that is not opened yet, or None and why another attempt would not help (None: it may)."""
 _KIND_CAPABILITIES = {AddressKind.QUEUE.value, AddressKind.TOPIC.value}
 
 
@@ -54,26 +57,34 @@ class BrokerSide:
 
     def attach(
         self,
+        claim: RouteClaim,
         near: Link,
         broker: str,
         client: str,
         name: str,
         user: str,
         terminus: BrokerTerminus | None,
-        ready: Callable[[Link | None], None],
+        ready: OnLink,
     ) -> None:
-        """Call ``ready`` with a link at the broker that asks for what ``near`` asks, not opened; None: no broker.
+        """Call ``ready`` with a link at the broker that asks for what ``near`` asks, unless ``claim`` is released.
 
         ``user`` is the client's, "" for an operator.
         """
         said_user = user if self._brokers.keeps_owners(broker) else ""
 
         def on_connection(connection: BrokerConnection | None) -> None:
-            if near.is_gone or near.has_peer_left or near.has_left:
+            if connection is None:
+                ready(None, None)
                 return
-            ready(None if connection is None else self._link(connection, near, name, said_user, terminus))
+            try:
+                far = self._link(connection, near, name, said_user, terminus)
+            except ConnectionFault:
+                # A session of a link that has just left is free again in a moment.
+                ready(None, None if connection.endpoint.has_ending_sessions else _too_many_links(connection, broker))
+                return
+            ready(far, None)
 
-        self._brokers.route(broker, client, on_connection)
+        self._brokers.claim(claim, broker, client, on_connection)
 
     def terminus(self, policy: AddressPolicy, broker: str, address: str | None) -> BrokerTerminus | None:
         """Where a client that asked for ``address`` is taken; None if it named no address."""
@@ -95,9 +106,6 @@ class BrokerSide:
         far.set_max_message_bytes(near.remote_max_message_bytes)
         return far
 
-    def release(self, broker: str, client: str) -> None:
-        self._brokers.release(broker, client)
-
     def note_refused(self, broker: str, client: str, address: str | None, error: AmqpError | None) -> None:
         """A link there ended before it was answered. A lost connection is no refusal: the way is sought again."""
         if error is not None and error.condition != PATH_LOST:
@@ -118,11 +126,14 @@ class EgressRoute(Unstitched):
         self._is_answered = False
         near.owner = self
         terminus = None if policy is None else side.terminus(policy, spec.broker, address)
-        side.attach(near, spec.broker, spec.client, spec.link_name, spec.user, terminus, self._on_ready)
+        self._claim = RouteClaim()
+        side.attach(self._claim, near, spec.broker, spec.client, spec.link_name, spec.user, terminus, self._on_ready)
 
-    def _on_ready(self, far: Link | None) -> None:
+    def _on_ready(self, far: Link | None, error: AmqpError | None) -> None:
         if far is None:
-            self._near.refuse(path_lost(f"broker {self._spec.broker} cannot be reached"))
+            self._claim.release()
+            self._side.note_refused(self._spec.broker, self._spec.client, self._client_address, error)
+            self._near.refuse(error or path_lost(f"broker {self._spec.broker} cannot be reached"))
             return
         self._far = far
         ends = in_and_out(self._near, far)
@@ -144,9 +155,11 @@ class EgressRoute(Unstitched):
 
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
         """Left before the broker's link was there."""
+        self._claim.release()
         self._near.close()
 
     def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        self._claim.release()
         link.close() if closed else link.detach()
         if link is self._far and not self._is_answered:
             self._side.note_refused(self._spec.broker, self._spec.client, self._client_address, error)
@@ -166,7 +179,14 @@ class EgressRoute(Unstitched):
             other.close()
         else:
             other.detach()
-        self._side.release(self._spec.broker, self._spec.client)
+
+
+def _too_many_links(connection: BrokerConnection, broker: str) -> AmqpError:
+    most = connection.endpoint.session_limit
+    return LinkError(
+        "amqp:resource-limit-exceeded",
+        f"{most} links to queues and topics of broker {broker} on one client connection at most, and all are in use",
+    )
 
 
 def settle_fault(near: Link, far: Link, broker: str) -> AmqpError | None:

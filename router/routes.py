@@ -18,6 +18,7 @@ from router.egress_route import BrokerSide, answer_as, settle_fault
 from router.events import RouteReattached
 from router.forwarding.guard import Guard
 from router.forwarding.relay import Relay
+from router.route_connections import RouteClaim
 from router.routing.plane import Plane
 from router.routing.spf import Path
 from router.spec import PATH_LOST, CircuitKind, CircuitSpec
@@ -27,6 +28,8 @@ from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit
 
+OnWay = Callable[[Link | None, Path, AmqpError | None], None]
+"""Told the link that leads to the broker, not opened, and the path; or None, and why another attempt would not help."""
 REATTACH_S = 10.0
 _RETRY_S = 0.05
 _MOST_RETRY_S = 0.2
@@ -76,15 +79,16 @@ class IngressRoute(Unstitched):
         self._timers = timers
         self._done = done
         self._far: Link | None = None
+        self._claim = RouteClaim()
+        """On the client's connection to the broker, when the broker is attached here."""
         self._relay: Relay | None = None
         self._is_answered = False
         self.is_ended = False
-        self._attempt = 0
         self._retry_s = _RETRY_S
         """Twice as long each time, until a broker answers."""
         self._give_up: Timer | None = None
         self._retry: Timer | None = None
-        self._outlives = near.remote_source.outlives_link or near.remote_target.outlives_link
+        self._outlives = near.may_outlive
         near.owner = self
         self._start_clock()
         self.attach()
@@ -95,17 +99,24 @@ class IngressRoute(Unstitched):
         if self.is_ended or self._far is not None:
             return
         self._retry = None
-        self._attempt += 1
-        attempt = self._attempt
-        self._ways.attach(self, self._outlives, lambda far, path: self._on_ready(attempt, far, path))
+        self._release()
+        self._ways.attach(self, self._claim, self._outlives, self._on_ready)
 
-    def _on_ready(self, attempt: int, far: Link | None, path: Path) -> None:
-        if self.is_ended or attempt != self._attempt:
-            return
+    def _release(self) -> None:
+        claim, self._claim = self._claim, RouteClaim()
+        claim.release()
+
+    def _on_ready(self, far: Link | None, path: Path, error: AmqpError | None) -> None:
+        self.path = path
         if far is None:
-            self._try_later()
+            self._release()
+            if error is None:
+                self._try_later()
+            else:
+                self._ways.note_refused(self, error)
+                self._end_near(False, error)
             return
-        self._far, self.path = far, path
+        self._far = far
         if self._relay is None:
             ends = in_and_out(self.near, far)
             guard, priority = self.request.guard, self.request.policy.priority
@@ -179,9 +190,9 @@ class IngressRoute(Unstitched):
         elif link is self._far:
             link.close()
             self._far = None
+            self._release()
             if self._give_up is not None:  # the clock runs until the broker answers
                 self._ways.note_refused(self, error)
-            self._ways.release(self)
             self._on_far_lost(closed, error)
 
     def _on_client_left(self, closed: bool, error: AmqpError | None) -> None:
@@ -193,7 +204,6 @@ class IngressRoute(Unstitched):
                 far.close(None if is_lost else error)
             else:
                 far.detach(None if is_lost else error)
-            self._ways.release(self)
         self.near.close() if closed else self.near.detach()
         self._end()
 
@@ -233,6 +243,7 @@ class IngressRoute(Unstitched):
         if self.is_ended:
             return
         self.is_ended = True
+        self._release()
         for timer in (self._give_up, self._retry):
             if timer is not None:
                 timer.cancel()
@@ -251,21 +262,22 @@ class RouteWays:
         self.patience = circuits.patience
         self.side = BrokerSide(brokers, circuits.patience, emit)
 
-    def attach(self, route: IngressRoute, outlives: bool, ready: Callable[[Link | None, Path], None]) -> None:
+    def attach(self, route: IngressRoute, claim: RouteClaim, outlives: bool, ready: OnWay) -> None:
         request, near = route.request, route.near
         path = self.path_to(request.broker)
         if path is None:
-            ready(None, ())
+            ready(None, (), None)
             return
         if path == (self._router_id,):
             self.side.attach(
+                claim,
                 near,
                 request.broker,
                 request.client,
                 request.link_name,
                 request.user,
                 self.side.terminus(request.policy, request.broker, request.address),
-                lambda far: ready(far, path),
+                lambda far, error: ready(far, path, error),
             )
             return
         spec = CircuitSpec(
@@ -282,10 +294,10 @@ class RouteWays:
         )
         try:
             far = self._circuits.route(near, spec, path[1])
-        except AmqpError:
-            ready(None, ())
+        except AmqpError as error:
+            ready(None, (), None if error.condition == PATH_LOST else error)
             return
-        ready(far, path)
+        ready(far, path, None)
 
     def path_to(self, broker: str) -> Path | None:
         """The cheapest now, of this router alone if the broker is connected here; None when there is none."""
@@ -297,10 +309,6 @@ class RouteWays:
             if router != self._router_id and (cost := self._routing.cost_to(router)) is not None
         ]
         return self._routing.path(min(found)[1]) if found else None
-
-    def release(self, route: IngressRoute) -> None:
-        if route.path == (self._router_id,):
-            self._brokers.release(route.request.broker, route.request.client)
 
     def note_refused(self, route: IngressRoute, error: AmqpError | None) -> None:
         """A broker elsewhere is the egress's to tell of."""

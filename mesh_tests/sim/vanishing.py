@@ -237,12 +237,6 @@ class VanishingWalk(Walk):
             self.mesh.run(0.01)
         return super().finish()
 
-    def leave(self) -> None:
-        """Every client goes."""
-        for pipe in [pipe for pipe in self.mesh.pipes if any(isinstance(node, SimClient) for node, _ in pipe.ends)]:
-            self.mesh.cut(pipe)
-        self.mesh.run(5)
-
     def kept(self) -> list[tuple[str, str, int]]:
         """What routers still hold."""
         return [

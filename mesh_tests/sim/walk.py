@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh_tests.sim.aftermath import Aftermath
 from mesh_tests.sim.invariants import CheckedMesh
+from mesh_tests.sim.leftovers import QUIET_S, leftovers
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, rejected
 from wire.link import Link
 
@@ -255,6 +256,14 @@ class Walk:
             missing = ledger.accepted[address] - ledger.taken[address]
             assert not missing, f"{len(missing)} of {len(ledger.accepted[address])} accepted by {address} are lost"
         Aftermath(self).check()
+        self.leave()
+        assert not (left := leftovers(self.mesh)), left
+
+    def leave(self) -> None:
+        """Every client goes."""
+        for pipe in [pipe for pipe in self.mesh.pipes if any(isinstance(node, SimClient) for node, _ in pipe.ends)]:
+            self.mesh.cut(pipe)
+        self.mesh.run(QUIET_S)
 
     def finish(self) -> Ledger:
         """Heal, let every consumer take all it is given, and fetch what the queues still have."""
