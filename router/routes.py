@@ -169,7 +169,6 @@ class IngressRoute(Unstitched):
         """What the broker found by the link's name is not for this client: it stays as it was."""
         self._far = None
         far.detach()
-        self._ways.release(self)
         self._end_near(True, error)
 
     def _address_of(self, far: Link) -> str | None:
