@@ -143,13 +143,13 @@ def locate(problem: Problem, document: Document, lines: list[str], file: str) ->
     error.severity = problem.severity
     if span and span.line < len(lines):
         error.line, error.col = span.line + 1, span.col + 1
-        _quote(error, lines, span)
+        _quote(error, lines, span, is_in_addresses=problem.path[:1] == ("addresses",))
     return error
 
 
-def _quote(error: ConfigError, lines: list[str], span: Span) -> None:
+def _quote(error: ConfigError, lines: list[str], span: Span, *, is_in_addresses: bool = False) -> None:
     """Show the line of the error, and keep secrets out of the line and of what is said about it."""
-    line, parts = lines[span.line], secret_parts(lines)[span.line]
+    line, parts = lines[span.line], secret_parts(lines, by_key=not is_in_addresses)[span.line]
     error.source_line, error.caret_width = mask(line, parts), span.width
     error.caret_col = masked_column(span.col, parts) + 1
     if any(start <= span.col < stop for start, stop in parts):

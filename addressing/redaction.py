@@ -17,7 +17,8 @@ MASK = "***"
 Part = tuple[int, int]
 """Where a secret begins in its line, and where it ends."""
 
-_NAME = r"""["']?[\w.-]*(?:pas+w|pas+phrase|pwd|secret|token|credential)[\w.-]*["']?"""
+# Whole keys only, also misspelt ones: `password.reset` and `bypass` are addresses.
+_NAME = r"""(?<![\w./-])["']?(?:\w+[_-])?(?:pas+(?:w\w*|phrase)?|pwd)["']?"""
 _BLOCK = re.compile(rf"(?P<indent>[\s#-]*){_NAME}\s*[:=]\s*(?P<value>.*?)\s*$", re.IGNORECASE)
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?)"""
 _FLOW = re.compile(rf"{_NAME}\s*[:=]\s*(?P<value>{_QUOTED}|[^\s,}}\]][^,}}\]]*)", re.IGNORECASE)
@@ -36,8 +37,13 @@ def redact_urls(text: str) -> str:
     return mask(text, _joined([found.span("value") for found in _URL.finditer(text)]))
 
 
-def secret_parts(lines: Sequence[str]) -> list[list[Part]]:
-    """Return for each line where its secrets stand, in order, without overlap."""
+def secret_parts(lines: Sequence[str], *, by_key: bool = True) -> list[list[Part]]:
+    """Return for each line where its secrets stand, in order, without overlap.
+
+    ``by_key`` is false where keys are the author's own names, such as those of addresses.
+    """
+    if not by_key:
+        return [_joined(_inline(line, _URL, _SALTED)) for line in lines]
     found: list[list[Part]] = []
     indent: int | None = None
     for line in lines:
@@ -51,7 +57,7 @@ def secret_parts(lines: Sequence[str]) -> list[list[Part]]:
         block = _BLOCK.match(line)
         if block:
             indent = len(block["indent"])
-        found.append(_joined([*([block.span("value")] if block else []), *_inline(line)]))
+        found.append(_joined([*([block.span("value")] if block else []), *_inline(line, _FLOW, _URL, _SALTED)]))
     return found
 
 
@@ -84,8 +90,8 @@ def without_quotations(message: str, secrets: Sequence[str]) -> str:
     return message
 
 
-def _inline(line: str) -> list[Part]:
-    return [found.span("value") for form in (_FLOW, _URL, _SALTED) for found in form.finditer(line)]
+def _inline(line: str, *forms: re.Pattern[str]) -> list[Part]:
+    return [found.span("value") for form in forms for found in form.finditer(line)]
 
 
 def _joined(parts: Sequence[Part]) -> list[Part]:

@@ -35,6 +35,10 @@ BROKEN = "sw0rd/fish+x"
         ("    url: amqp://broker:5672", "    url: amqp://broker:5672"),
         ("  orders/#: queue  # for bob@example.org: all", "  orders/#: queue  # for bob@example.org: all"),
         ("  bypass: anycast", "  bypass: anycast"),
+        ("  password.reset: queue", "  password.reset: queue"),
+        ("  {auth/password: queue}", "  {auth/password: queue}"),
+        ("    pass: hunter2", "    pass: ***"),
+        ("    db_password: hunter2", "    db_password: ***"),
     ],
 )
 def test_a_secret_is_masked_and_the_rest_of_the_line_stays(text: str, shown: str) -> None:
@@ -74,6 +78,14 @@ def test_no_error_of_a_topology_shows_a_secret(text: str, secret: str) -> None:
     told = str(failed.value) + json.dumps(failed.value.to_json())
     assert secret not in told
     assert "<text>:" in told
+
+
+@pytest.mark.parametrize("name", ["password", "reset-password", "password.reset", "token", "secret"])
+def test_an_address_that_is_named_like_a_secret_is_shown_with_its_mistake(name: str) -> None:
+    with pytest.raises(TopologyErrors) as failed:
+        parse_topology(f"{HEAD}addresses:\n  {name}: qeue\n")
+    assert f"  {name}: qeue" in str(failed.value)
+    assert "***" not in str(failed.value)
 
 
 def test_the_caret_stands_under_what_is_meant_behind_a_secret() -> None:
