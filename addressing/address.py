@@ -17,7 +17,7 @@ ROUTER_PREFIX = "_topo/"
 AREA_PREFIX = "_topo/0/"
 
 _URL_FORM = re.compile(r"amqps?:(?://[^/]*)?/?", re.IGNORECASE)
-_DYNAMIC = re.compile(r"_topo/0/([^/]+)/temp(?:-topic)?\..+", re.DOTALL)
+_DYNAMIC = re.compile(r"_topo/0/([^/]+)/(temp|open)(-topic)?\..+", re.DOTALL)
 
 
 def normalize(address: str) -> str:
@@ -35,13 +35,13 @@ def is_internal(address: str) -> bool:
     return address.startswith((MESH_PREFIX, ROUTER_PREFIX)) or address in ("_amqpmesh", "_topo")
 
 
-def dynamic_address(router_id: str, token: str, *, is_topic: bool = False) -> str:
-    """Name a reply address that every router knows how to route: to ``router_id``.
+def dynamic_address(router_id: str, token: str, *, is_topic: bool = False, is_open: bool = False) -> str:
+    """Name a dynamic address that every router knows how to route: to ``router_id``.
 
     Whoever knows the address may send to it, so ``token`` should be hard to guess. What is sent to a topic goes to
-    every consumer there, else to one.
+    every consumer there, else to one. To receive from an open address is allowed to whoever knows it, too.
     """
-    return f"amqp:/{AREA_PREFIX}{router_id}/{'temp-topic' if is_topic else 'temp'}.{token}"
+    return f"amqp:/{AREA_PREFIX}{router_id}/{'open' if is_open else 'temp'}{'-topic' if is_topic else ''}.{token}"
 
 
 def is_dynamic(address: str) -> bool:
@@ -49,7 +49,14 @@ def is_dynamic(address: str) -> bool:
 
 
 def is_dynamic_topic(address: str) -> bool:
-    return is_dynamic(address) and "/temp-topic." in address
+    found = _DYNAMIC.fullmatch(normalize(address))
+    return found is not None and found[3] is not None
+
+
+def is_open(address: str) -> bool:
+    """Say whether ``address`` is dynamic, and was made by a sender: others are meant to receive from it."""
+    found = _DYNAMIC.fullmatch(normalize(address))
+    return found is not None and found[2] == "open"
 
 
 def router_of(address: str) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from addressing.address import is_dynamic, is_internal, normalize
+from addressing.address import is_dynamic, is_internal, is_open, normalize
 from addressing.names import ANONYMOUS
 from addressing.pattern import PatternSet, for_user
 
@@ -36,10 +36,11 @@ class Permissions:
     def may_receive(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
         """Say whether ``user`` may attach a receiver to ``address``.
 
-        To a dynamic address only its router attaches a receiver, for the client that asked for it; a second client
-        that names it could read the replies of others.
+        To a dynamic address that a receiver made only its router attaches one, for the client that asked for it; a
+        second client that names it could read the replies of others. What a sender made others are to receive from: to
+        know the name, which is as good as a secret, is enough.
         """
-        return is_mesh or self._allows(self._receive, user, normalize(address))
+        return is_mesh or is_open(address) or self._allows(self._receive, user, normalize(address))
 
     def may_receive_any(self, user: str | None, *, is_mesh: bool = False) -> bool:
         """Say whether there is any address that ``user`` may attach a receiver to."""

@@ -113,9 +113,10 @@ class Addresses:
             self._fallbacks.equip(entry, anycast, lambda: self.on_group_changed(anycast))
         return entry
 
-    def has_taker(self, address: str) -> bool:
-        entry = self._entries.get((address, 0))
-        return entry is not None and bool(entry.group.takers)
+    def has_taker(self, policy: AddressPolicy) -> bool:
+        """Of a dynamic address: here, or at a router that says so."""
+        entry = self._entries.get((policy.address, 0))
+        return bool(entry is not None and entry.group.takers) or self._reach.is_taken_elsewhere(policy)
 
     def add_consumer(self, policy: AddressPolicy, link: OutgoingLink) -> None:
         """Answer a client's attach, of a multicast perhaps later, and give it what comes."""
@@ -153,7 +154,7 @@ class Addresses:
 
     def _is_alive(self, policy: AddressPolicy) -> bool:
         """A dynamic address that somebody listens to, here or at an edge."""
-        return self.has_taker(policy.address) or bool(self._edges.taking(key_for(policy, 0)))
+        return self.has_taker(policy) or bool(self._edges.taking(key_for(policy, 0)))
 
     # What the groups tell
     def on_group_changed(self, group: AddressGroup) -> None:
@@ -173,7 +174,8 @@ class Addresses:
             self._upkeep.on_refused(entry, name, error, end.path if isinstance(end, Taker) else None)
         entry.forget(end)
         self._fallbacks.on_end_lost(entry, end, error)
-        if error is not None and error.condition == NO_TAKER:
+        # Of the routers that may take it, one had nobody any more.
+        if error is not None and error.condition == NO_TAKER and not self._reach.is_taken_elsewhere(entry.policy):
             group.give_up()
 
     def on_better_way(self, group: AddressGroup, taker: Taker) -> None:

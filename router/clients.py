@@ -143,7 +143,7 @@ class ClientConnection(RouterConnection):
 
     def _on_dynamic_target(self, link: IncomingLink, wanted: Terminus) -> None:
         """JMS makes a temporary destination so: the link holds the address, and consumers attach to it by name."""
-        policy, address = self._new_address(is_topic="temporary-topic" in wanted.capabilities)
+        policy, address = self._new_address(wanted, is_open=True)
         link.copy_source(link)
         link.set_target(target(address, is_dynamic=True, capabilities=wanted.capabilities))
         link.settle_as_asked()
@@ -151,9 +151,10 @@ class ClientConnection(RouterConnection):
         group = self._services.addresses.group(policy)
         group.add_inlet(Inlet(link, group, self._link_capacity, guard=self._guard(link)))
 
-    def _new_address(self, *, is_topic: bool = False) -> tuple[AddressPolicy, str]:
+    def _new_address(self, wanted: Terminus, *, is_open: bool = False) -> tuple[AddressPolicy, str]:
         services = self._services
-        address = dynamic_address(services.router_id, services.new_token(), is_topic=is_topic)
+        is_topic = "temporary-topic" in wanted.capabilities
+        address = dynamic_address(services.router_id, services.new_token(), is_topic=is_topic, is_open=is_open)
         policy = services.book.resolve(address)
         assert policy is not None
         self._dynamic.add(policy.address)
@@ -164,7 +165,7 @@ class ClientConnection(RouterConnection):
 
     def _check_alive(self, policy: AddressPolicy) -> None:
         services = self._services
-        if router_of(policy.address) == services.router_id and not services.addresses.has_taker(policy.address):
+        if router_of(policy.address) == services.router_id and not services.addresses.has_taker(policy):
             raise AmqpError("amqp:not-found", f"nobody listens to {policy.address!r} any more")
 
     # Consumers
@@ -190,7 +191,7 @@ class ClientConnection(RouterConnection):
         self._services.addresses.add_consumer(policy, link)
 
     def _on_dynamic(self, link: OutgoingLink, wanted: Terminus) -> None:
-        policy, address = self._new_address()
+        policy, address = self._new_address(wanted)
         link.set_source(source(address, is_dynamic=True, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
         link.copy_target(link)
         link.settle_as_asked()

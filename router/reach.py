@@ -8,7 +8,7 @@ producers had better wait a moment. Edge routers tell theirs, and ask for others
 
 from __future__ import annotations
 
-from addressing.address import router_of
+from addressing.address import is_open, router_of
 from addressing.book import AddressKind, AddressPolicy
 from router.brokers import Brokers
 from router.entries import Entry
@@ -97,7 +97,9 @@ class Reach:
         """The others do not know of takers here without being told."""
         policy, phase = entry.policy, entry.group.phase
         is_stored = (policy.kind.is_stored and phase == 0) or phase >= FALLBACK_PHASE
-        return not router_of(policy.address) and not is_stored
+        if router_of(policy.address):
+            return is_open(policy.address) and not self.owns(policy.address)
+        return not is_stored
 
     def may_fall_back(self, policy: AddressPolicy) -> bool:
         """This router, as an ingress, decides on it."""
@@ -154,7 +156,13 @@ class Reach:
             found = frozenset().union(*(self.routing.routers_with(broker_key(broker)) for broker in policy.brokers))
         else:
             found = self.routing.routers_with(key_of(entry))
+        if owner is not None and is_open(policy.address):
+            found |= self.routing.routers_with(key_of(entry))
         return found - {self.router_id}
+
+    def is_taken_elsewhere(self, policy: AddressPolicy) -> bool:
+        """Of an open dynamic address: another router says that it has consumers."""
+        return is_open(policy.address) and bool(self.routing.routers_with(key_for(policy, 0)) - {self.router_id})
 
     def ways(self, entry: Entry) -> dict[str, tuple[str, ...]]:
         """The routers that circuits of this address should go to, with the paths there.

@@ -246,23 +246,66 @@ def test_a_multicast_goes_on_without_a_consumer_that_stands_still():
     assert len(still.messages) == 1
 
 
-@pytest.mark.parametrize(("capability", "copies"), [("temporary-queue", 1), ("temporary-topic", 2)])
-def test_a_temporary_destination_is_made_by_a_dynamic_target(capability: str, copies: int):
+@pytest.mark.parametrize("producer_at", ["r1", "r2", "r3"])
+@pytest.mark.parametrize("stranger_at", ["r1", "r2", "r3"])
+@pytest.mark.parametrize(("capability", "copies"), [("temporary-queue", 1), ("temporary-topic", 3)])
+def test_who_knows_the_address_of_a_dynamic_target_receives_from_it_at_any_router(
+    capability: str, copies: int, stranger_at: str, producer_at: str
+):
     mesh = line()
     client = mesh.client("r3")
     maker = client.sender(None, is_dynamic=True, capabilities=(capability,))
     mesh.run_until(lambda: maker.link.is_open)
     address = maker.link.remote_target.address
+    stranger = mesh.client(stranger_at).receiver(address)
+    mesh.run(0.5)
+    sender = mesh.client(producer_at).sender(address)
+    for each in (maker, sender):
+        mesh.send(each, b"to the stranger alone")
+    mesh.run_until(lambda: len(stranger.messages) == 2)
     consumers = [client.receiver(address), client.receiver(address)]
+    mesh.run(0.5)
+    for _ in range(6):
+        mesh.send(sender)
+    mesh.run_until(lambda: len(sender.outcomes) == 7)
+    mesh.run(0.1)
+    assert sum(len(consumer.messages) for consumer in [stranger, *consumers]) == 2 + 6 * copies
+    assert set(sender.outcomes.values()) | set(maker.outcomes.values()) == {ACCEPTED}
+
+
+@pytest.mark.parametrize(("capability", "copies"), [("temporary-queue", 1), ("temporary-topic", 2)])
+def test_a_dynamic_source_stays_closed_to_others(capability: str, copies: int):
+    mesh = line()
+    client = mesh.client("r3")
+    maker = client.receiver(None, dynamic=True, capabilities=(capability,))
+    mesh.run_until(lambda: maker.link.is_open)
+    address = maker.link.remote_source.address
     stranger = mesh.client("r3").receiver(address)
+    second = client.receiver(address)
     mesh.run(0.5)
     assert stranger.error.condition == "amqp:unauthorized-access"
     sender = mesh.client("r1").sender(address)
     for _ in range(6):
-        mesh.run_until(lambda: sender.link.credit > 0)
-        sender.send(b"x")
+        mesh.send(sender)
     mesh.run_until(lambda: len(sender.outcomes) == 6)
-    assert sum(len(consumer.messages) for consumer in consumers) == 6 * copies
+    mesh.run(0.1)
+    assert len(maker.messages) + len(second.messages) == 6 * copies
+
+
+def test_a_producer_to_a_dynamic_target_without_consumers_hears_so():
+    mesh = line()
+    client = mesh.client("r3")
+    maker = client.sender(None, is_dynamic=True)
+    mesh.run_until(lambda: maker.link.is_open)
+    address = maker.link.remote_target.address
+    stranger = mesh.client("r1")
+    stranger.receiver(address)
+    mesh.run(0.5)
+    mesh.cut(stranger.pipe)
+    mesh.run(0.5)
+    late = mesh.client("r3", "late").sender(address)
+    mesh.run_until(lambda: late.error is not None)
+    assert late.error.condition == "amqp:not-found"
 
 
 def test_a_multicast_loses_no_copy_when_another_consumer_joins():
