@@ -182,15 +182,16 @@ class Attachments:
             if is_pattern(place.address):
                 raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards: nothing can be sent there")
             held = self._queue_at(place)
+        link.copy_source(link)
+        link.set_target(wanted)
+        link.settle_as_asked()
+        link.check_fits()
         self._steal(link, now)
         queues = None if held is None else [held]
         targets = partial(self._targets, link)
         receiving = Receiving(link, wanted.address, queues, targets, self.fail, self._stock, self._commits, self._gate)
         if held is not None:
             held.producer_count += 1
-        link.copy_source(link)
-        link.set_target(wanted)
-        link.settle_as_asked()
         if link.remote_settle_modes[1] == RECEIVE_SECOND:
             receiving.await_last_word(self._last_words)
         attachment = self._record(link, held, receiving, claim)
@@ -214,6 +215,7 @@ class Attachments:
         filter_ = no_local_of(wanted) if place.holding is Holding.TOPIC else {}
         answered = replace(wanted, type=TerminusType.SOURCE, address=address, filter=filter_)
         link.set_source(answered if place.holding is Holding.TOPIC else _with_its_link(answered))
+        link.check_fits()
         if place.holding is Holding.TOPIC:
             self._subscribe(link, place, wanted, claim, now)
         else:
@@ -255,6 +257,7 @@ class Attachments:
                 held.address, durability=Durability.UNSETTLED_STATE, expiry=Expiry.NEVER, capabilities=("topic",)
             )
         )
+        link.check_fits()
         self._commits.promise(partial(self._open, self._record(link, held, None, claim)))
 
     def _make_place(self, wanted: Terminus) -> Place:

@@ -84,7 +84,10 @@ class Control:
     def attach(self, link: IncomingLink) -> None:
         peer = link.endpoint.peer
         if peer.is_mesh and peer.mesh_role in (None, Role.OPERATOR):
-            ControlLink(link, self).open()
+            try:
+                ControlLink(link, self).open()
+            except AmqpError as excess:
+                link.refuse(excess)
             return
         error = LinkError("amqp:unauthorized-access", f"only operators of the mesh send to {CONTROL_ADDRESS}")
         remote = link.endpoint.remote

@@ -39,12 +39,29 @@ class BrokerLinks:
         for broker in entry.policy.brokers:
             taker = entry.ends.broker_takers.get(broker)
             if taker is None and group.inlets and self._may_attach(entry, broker):
-                link = self._brokers.sender(broker, entry.policy.at_broker(broker), entry.policy.kind)
-                entry.ends.broker_takers[broker] = taker = Taker(link, group, is_broker=True)
-                link.open()
-                group.add_taker(taker)
+                self._add_taker(entry, broker)
             elif taker is not None:
                 self._upkeep.keep(entry, taker, is_needed=bool(group.inlets))
+
+    def _add_taker(self, entry: Entry, broker: str) -> None:
+        try:
+            link = self._brokers.sender(broker, entry.policy.at_broker(broker), entry.policy.kind)
+        except AmqpError as error:
+            self._upkeep.on_refused(entry, broker, error)
+            return
+        entry.ends.broker_takers[broker] = taker = Taker(link, entry.group, is_broker=True)
+        link.open()
+        entry.group.add_taker(taker)
+
+    def _add_inlet(self, entry: Entry, broker: str) -> None:
+        try:
+            link = self._brokers.receiver(broker, entry.policy.at_broker(broker))
+        except AmqpError as error:
+            self._upkeep.on_refused(entry, broker, error)
+            return
+        entry.ends.broker_inlets[broker] = inlet = Inlet(link, entry.group, self._link_capacity)
+        link.open()
+        entry.group.add_inlet(inlet)
 
     def _settle_inlets(self, entry: Entry) -> None:
         group = entry.group
@@ -52,10 +69,7 @@ class BrokerLinks:
         for broker in entry.policy.brokers:
             inlet = entry.ends.broker_inlets.get(broker)
             if inlet is None and is_needed and self._may_attach(entry, broker):
-                link = self._brokers.receiver(broker, entry.policy.at_broker(broker))
-                entry.ends.broker_inlets[broker] = inlet = Inlet(link, group, self._link_capacity)
-                link.open()
-                group.add_inlet(inlet)
+                self._add_inlet(entry, broker)
             elif inlet is not None and not is_needed:
                 del entry.ends.broker_inlets[broker]
                 inlet.on_left(True, None)
@@ -100,10 +114,14 @@ class BrokerLinks:
         return stream
 
     # Of a queue that an address falls back to
-    def open_fallback(self, group: AddressGroup, queue: AddressPolicy, broker: str, *, is_own: bool) -> Taker:
-        """To the queue: for the producers of this router, or for circuits of other routers."""
+    def open_fallback(self, group: AddressGroup, queue: AddressPolicy, broker: str, *, is_own: bool) -> Taker | None:
+        """To the queue: for the producers of this router, or for circuits of other routers. None: not now."""
         role = "fallback-own" if is_own else "fallback"
-        taker = Taker(self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role), group, is_broker=True)
+        try:
+            link = self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role)
+        except AmqpError:
+            return None
+        taker = Taker(link, group, is_broker=True)
         taker.link.open()
         return taker
 
@@ -111,7 +129,11 @@ class BrokerLinks:
         """From the queue; None while it cannot be had."""
         if not self.is_up(broker) or not self._upkeep.may_try(entry, _feed(broker)):
             return None
-        link = self._brokers.receiver(broker, queue.at_broker(broker), "feed")
+        try:
+            link = self._brokers.receiver(broker, queue.at_broker(broker), "feed")
+        except AmqpError as error:
+            self._upkeep.on_refused(entry, _feed(broker), error)
+            return None
         feed = Inlet(link, entry.group, self._link_capacity)
         link.open()
         return feed

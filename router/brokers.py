@@ -23,6 +23,8 @@ from wire.log import Emit
 from wire.node import Command, ConnectorSpec, OpenConnector
 from wire.terminus import source, target
 
+_NAMED_CHARS = 64
+"""Of an address, in the name of a link: for people, who may read the rest in its termini."""
 _SPARE_SESSIONS = 16
 """Left for shared links: RabbitMQ takes 64 sessions on a connection."""
 
@@ -134,7 +136,7 @@ class Brokers:
         """It is an embedded one, which is told whose a link is."""
         return not self._sites[broker].settings.needs_kind
 
-    # Waypoint links
+    # Waypoint links: all raise AmqpError
     def sender(
         self, broker: str, address: str, kind: AddressKind, role: str = "out", *, is_stream: bool = False
     ) -> OutgoingLink:
@@ -143,6 +145,7 @@ class Brokers:
         link = session.sender(self._name(role, address))
         link.set_source(source(address))
         link.set_target(target(address, capabilities=self.kind_capabilities(broker, kind)))
+        link.check_fits()
         return link
 
     def receiver(self, broker: str, address: str, role: str = "in") -> IncomingLink:
@@ -151,11 +154,12 @@ class Brokers:
         link.set_target(target(address))
         # A consumer that waits to hear that its outcome counts hears it when the broker has it on disk.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
+        link.check_fits()
         return link
 
     def _name(self, role: str, address: str) -> str:
         # All routers are one container to a broker: the name tells their links apart, and from those still ending.
-        return f"{role}/{self._router_id}/{next(self._link_count)}/{address}"
+        return f"{role}/{self._router_id}/{next(self._link_count)}/{address[:_NAMED_CHARS]}"
 
     def _base(self, broker: str) -> BrokerConnection:
         base = self._sites[broker].base

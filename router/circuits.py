@@ -12,7 +12,7 @@ from collections.abc import Callable
 from router.forwarding.copies import Copies
 from router.forwarding.relay import Relay
 from router.neighbor import NeighborConnection
-from router.spec import CIRCUIT, CircuitKind, CircuitSpec, path_lost
+from router.spec import BY_CONTROL, CIRCUIT, CircuitKind, CircuitSpec, path_lost
 from router.timers import Patience
 from wire.errors import AmqpError
 from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
@@ -47,14 +47,32 @@ class Circuits:
         link.set_target(target(spec.address))
         # The last word is the producer's: its router gives it for those that leave it to their receiver.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
-        link.set_property(CIRCUIT, spec.to_text())
+        self._say(link, spec, hop)
         return link
 
     def route(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
         """The first link of a link route, asking for exactly what the client at ``near`` asked for."""
         link = self._like(near, spec, hop)
-        link.set_property(CIRCUIT, spec.to_text())
+        self._say(link, spec, hop)
         return link
+
+    def _say(self, link: Link, spec: CircuitSpec, hop: str) -> None:
+        """Tell ``hop`` of the circuit: in the attach, or ahead of it where the attach would not fit a frame.
+
+        Raises FrameTooSmall when not even the rest fits, which is what a client asks for.
+        """
+        text = spec.to_text()
+        link.set_property(CIRCUIT, text)
+        if link.fits():
+            return
+        link.set_property(CIRCUIT, BY_CONTROL)
+        if spec.kind is not CircuitKind.ROUTE:
+            link.set_source(source(None))
+            link.set_target(target(None))
+        link.check_fits()
+        connection = self._neighbor(hop)
+        assert connection is not None
+        connection.send_circuit(link.name, text)
 
     def _like(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
         """In the direction of ``near``."""
@@ -69,10 +87,10 @@ class Circuits:
 
     def pass_on(self, near: Link, spec: CircuitSpec) -> None:
         """Be a transit router. Raises LinkError when the next hop is none of ours now."""
-        onward = self._like(near, spec, spec.next_hop(self._router_id))
-        onward.copy_properties(near)
+        hop = spec.next_hop(self._router_id)
+        onward = self._like(near, spec, hop)
         # Of an edge's link the path was found here.
-        onward.set_property(CIRCUIT, spec.to_text())
+        self._say(onward, spec, hop)
         is_route = spec.kind is CircuitKind.ROUTE
         patience = route_patience(near, self.patience) if is_route else self.patience
         Transit(near, onward, spec.priority, self._on_transit, patience, None if is_route else self._copies)
@@ -130,8 +148,14 @@ class Transit:
     def _on_established(self, link: Link) -> None:
         if link is not self._onward or link.is_refused:
             return
-        self._is_answered = True
-        answer(self._near, self._onward)
+        try:
+            answer(self._near, self._onward)
+        except AmqpError as error:
+            # The terminus may be one that was there before: it stays.
+            link.detach(error)
+            self._on_left(link, False, error)
+        else:
+            self._is_answered = True
 
     def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
         link.close()
@@ -165,7 +189,7 @@ def in_and_out(one: Link, other: Link) -> tuple[IncomingLink, OutgoingLink]:
 
 
 def answer(near: Link, onward: Link) -> None:
-    """Tell the peer of ``near`` what the peer of ``onward`` answered."""
+    """Tell the peer of ``near`` what the peer of ``onward`` answered. Raises FrameTooSmall."""
     near.copy_source(onward)
     near.copy_target(onward)
     # A relay bridges what the peer of ``onward`` does otherwise.

@@ -17,7 +17,7 @@ from router.route_connections import RouteClaim
 from router.spec import PATH_LOST, CircuitSpec, path_lost
 from router.timers import Patience
 from router.unstitched import Unstitched
-from wire.errors import AmqpError, ConnectionFault, LinkError
+from wire.errors import AmqpError, ConnectionFault, FrameTooSmall, LinkError
 from wire.link import SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink
 from wire.log import Emit
 from wire.routed_name import USER
@@ -82,6 +82,9 @@ class BrokerSide:
                 # A session of a link that has just left is free again in a moment.
                 ready(None, None if connection.endpoint.has_ending_sessions else _too_many_links(connection, broker))
                 return
+            except FrameTooSmall as error:
+                ready(None, error)
+                return
             ready(far, None)
 
         self._brokers.claim(claim, broker, client, on_connection)
@@ -104,6 +107,7 @@ class BrokerSide:
             far.set_property(USER, user)
         far.set_settle_modes(*near.remote_settle_modes)
         far.set_max_message_bytes(near.remote_max_message_bytes)
+        far.check_fits()
         return far
 
     def note_refused(self, broker: str, client: str, address: str | None, error: AmqpError | None) -> None:
@@ -150,8 +154,13 @@ class EgressRoute(Unstitched):
         if fault is not None:
             self._on_left(link, True, fault)
             return
-        self._is_answered = True
-        answer_as(self._near, link, self._client_address)
+        try:
+            answer_as(self._near, link, self._client_address)
+        except AmqpError as error:
+            # The terminus may be one that was there before: it stays.
+            self._on_left(link, False, error)
+        else:
+            self._is_answered = True
 
     def on_left(self, closed: bool, error: AmqpError | None) -> None:
         """Left before the broker's link was there."""
@@ -205,7 +214,7 @@ def settle_fault(near: Link, far: Link, broker: str) -> AmqpError | None:
 
 
 def answer_as(near: Link, far: Link, address: str | None, max_message_bytes: int = 0) -> None:
-    """Answer the client with what the broker said, under the name the client used."""
+    """Answer the client with what the broker said, under the name the client used. Raises FrameTooSmall."""
     near.copy_source(far)
     near.copy_target(far)
     if address is not None:

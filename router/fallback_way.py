@@ -93,7 +93,8 @@ class FallbackWay:
         if keeper is None:
             return None
         taker = self._ways.links.open_fallback(self._group, self._queue, target.broker, is_own=True)
-        keeper.add_sender(taker)
+        if taker is not None:
+            keeper.add_sender(taker)
         return taker
 
     def _open_circuit(self, target: Target, kind: CircuitKind = CircuitKind.ANYCAST) -> Taker | None:

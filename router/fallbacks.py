@@ -135,8 +135,10 @@ class Fallbacks:
             broker, keeper = found
             if self._ways.links.is_up(broker) and self._ways.upkeep.may_try(entry, broker):
                 queue = self._queue(entry.policy)
-                entry.ends.broker_takers[broker] = taker = self._ways.links.open_fallback(
-                    entry.group, queue, broker, is_own=False
-                )
+                taker = self._ways.links.open_fallback(entry.group, queue, broker, is_own=False)
+                if taker is None:
+                    self._ways.upkeep.on_refused(entry, broker, None)
+                    return
+                entry.ends.broker_takers[broker] = taker
                 keeper.add_sender(taker)
                 entry.group.add_taker(taker)

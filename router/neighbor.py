@@ -9,8 +9,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from router.announced import ANNOUNCED, AnnouncedCircuits
 from router.connections import ROLE, ROUTER_ROLE, RouterConnection, SessionPool
-from router.spec import CIRCUIT
+from router.routing.fields import ControlMessageError
+from router.spec import BY_CONTROL, CIRCUIT
 from router.unstitched import Unstitched
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint
@@ -53,6 +55,7 @@ class NeighborConnection(RouterConnection):
         self._out: ControlSender | None = None
         self._in: ControlReceiver | None = None
         self._is_up = False
+        self._announced = AnnouncedCircuits(lambda link, circuit: plane.on_circuit(self, link, circuit))
         self._said: tuple[str, Mapping[str, Any], bytes] = ("", {}, b"")
         self._heard_bytes = 0
 
@@ -71,7 +74,10 @@ class NeighborConnection(RouterConnection):
 
     def on_attached(self, link: Link) -> None:
         if (circuit := link.remote_property(CIRCUIT)) is not None:
-            self._plane.on_circuit(self, link, circuit)
+            if circuit == BY_CONTROL:
+                self._announced.on_attached(link)
+            else:
+                self._plane.on_circuit(self, link, circuit)
         elif CONTROL not in link.remote_target.capabilities:
             link.refuse(AmqpError("amqp:not-allowed", "expected a circuit or the control link"))
         elif isinstance(link, IncomingLink) and self._in is None:
@@ -86,7 +92,17 @@ class NeighborConnection(RouterConnection):
             self._plane.on_control_up(self)
 
     def _on_control(self, opcode: str, body: Mapping[str, Any]) -> None:
-        self._plane.on_control(self, opcode, body)
+        if opcode == ANNOUNCED:
+            try:
+                self._announced.on_told(body)
+            except ControlMessageError as error:
+                self.endpoint.close(error)
+        else:
+            self._plane.on_control(self, opcode, body)
+
+    def send_circuit(self, link: str, circuit: str) -> None:
+        """What the attach of this link has no room for; before or behind it."""
+        self.send_control(ANNOUNCED, {"link": link, "circuit": circuit})
 
     def send_control(self, opcode: str, body: Mapping[str, Any]) -> None:
         if self._out is None:

@@ -162,11 +162,18 @@ class IngressRoute(Unstitched):
         elif self.request.address is None and (error := self.request.why_not(address or "")) is not None:
             self._give_up_found(link, error)
         else:
+            self._answer(link, address)
+
+    def _answer(self, far: Link, address: str | None) -> None:
+        try:
+            answer_as(self.near, far, address, self.request.max_message_bytes)
+        except AmqpError as error:
+            self._give_up_found(far, error)
+        else:
             self._is_answered = True
-            answer_as(self.near, link, address, self.request.max_message_bytes)
 
     def _give_up_found(self, far: Link, error: AmqpError) -> None:
-        """What the broker found by the link's name is not for this client: it stays as it was."""
+        """What the broker found is not for this client, or cannot be said to him: it stays as it was."""
         self._far = None
         far.detach()
         self._end_near(True, error)

@@ -17,6 +17,8 @@ from router.routing.spf import Branch
 from wire.errors import AmqpError, LinkError
 
 CIRCUIT = "amqpmesh.circuit"
+BY_CONTROL = ""
+"""In its place, where an attach has no room for it: the control link says it, by the name of the link."""
 PATH_LOST = "amqpmesh:path-lost"
 """Condition of a detach or refusal that says: this way is broken, another may do."""
 NO_TAKER = "amqpmesh:no-taker"
@@ -96,7 +98,7 @@ class CircuitSpec:
             "priority": self.priority,
         }
         said = {name: value for name, value in fields.items() if value != _ABSENT.get(name)}
-        return json.dumps(said, separators=(",", ":"))
+        return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: Any) -> CircuitSpec:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from wire import data
-from wire.engine import Pointer, chars, lib, text
+from wire import data, frame_size
+from wire.core import EndpointCore
+from wire.engine import Pointer, address_of, chars, lib, text
 from wire.errors import AmqpError
 
 
@@ -17,7 +18,8 @@ def read(condition: Pointer, kind: type[AmqpError] = AmqpError) -> AmqpError | N
     )
 
 
-def write(condition: Pointer, error: AmqpError | None) -> None:
+def write(condition: Pointer, error: AmqpError | None, endpoint: EndpointCore | None = None) -> None:
+    """``endpoint``: where a close, end or detach says so, with as much of the error as its peer takes in a frame."""
     lib.pn_condition_clear(condition)
     if error is None:
         return
@@ -25,12 +27,5 @@ def write(condition: Pointer, error: AmqpError | None) -> None:
     lib.pn_condition_set_description(condition, chars(error.description or None))
     if error.info:
         data.write_map(lib.pn_condition_info(condition), error.info)
-
-
-def copy(target: Pointer, source: Pointer) -> None:
-    lib.pn_condition_clear(target)
-    if not lib.pn_condition_is_set(source):
-        return
-    lib.pn_condition_set_name(target, lib.pn_condition_get_name(source))
-    lib.pn_condition_set_description(target, lib.pn_condition_get_description(source))
-    lib.pn_data_copy(lib.pn_condition_info(target), lib.pn_condition_info(source))
+    if endpoint is not None:
+        frame_size.fit_ending(endpoint, address_of(condition))

@@ -106,6 +106,8 @@ cdef class LinkCore:
     cdef public bint has_peer_left
     # What its peer said of it; None before the peer attached it.
     cdef readonly PeerLink peer
+    # Its attach was found to fit.
+    cdef public bint is_measured
 
     cdef bint is_open_now(self) noexcept
 

@@ -70,6 +70,7 @@ class LinkCore:
     is_gone: bool
     has_left: bool
     has_peer_left: bool
+    is_measured: bool
     def __init__(self, session: SessionCore, pointer: int, name: str) -> None: ...
     def _lose(self) -> None: ...
     @property

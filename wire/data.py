@@ -29,6 +29,9 @@ def kept(write: Callable[[Pointer, Any], None], value: Any) -> Pointer:
 
 def read(data: Pointer) -> Any:
     """The first value held, as Python's; None when empty."""
+    lib.pn_data_rewind(data)
+    if not lib.pn_data_next(data):
+        return None  # as most fields of an attach are: a tenth of the time of the below
     wrapped = Data(data)
     wrapped.rewind()
     value = wrapped.get_object() if wrapped.next() is not None else None

@@ -6,5 +6,5 @@ cdef inline bint is_terminal(size_t state) noexcept:
 
 
 cdef size_t pending_now(pn_delivery_t *delivery) noexcept
-cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) noexcept
+cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) except -1
 cdef int set_failed(pn_delivery_t *delivery) noexcept

@@ -6,6 +6,7 @@ Proton pools deliveries: a pointer kept after ``settle`` or after its link went 
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
+from wire.frame_size cimport fit_annotations, fit_condition, fit_data
 from wire.proton cimport (
     ACCEPTED_STATE,
     RECEIVED_STATE,
@@ -13,6 +14,7 @@ from wire.proton cimport (
     RELEASED_STATE,
     pn,
     pn_bytes_t,
+    pn_condition_t,
     pn_disposition_t,
 )
 
@@ -88,16 +90,19 @@ def remote_outcome(size_t delivery):
 
 
 def set_outcome(size_t delivery, outcome):
-    """Tell the peer. A later ``settle`` tells it that we forgot."""
+    """Tell the peer, as much as it takes in a frame. A later ``settle`` tells it that we forgot."""
     cdef size_t state = outcome.kind
+    cdef pn_disposition_t *local = pn.delivery_local(<pn_delivery_t *>delivery)
     if state == REJECTED_STATE or state == MODIFIED_STATE:
         disposition = lib.pn_delivery_local(pointer_to("pn_delivery_t", delivery))
         if state == REJECTED_STATE:
             condition.write(lib.pn_disposition_condition(disposition), outcome.error)
+            fit_condition(pn.disposition_condition(local), <pn_delivery_t *>delivery)
         else:
             lib.pn_disposition_set_failed(disposition, outcome.delivery_failed)
             lib.pn_disposition_set_undeliverable(disposition, outcome.undeliverable_here)
             data.write_map(lib.pn_disposition_annotations(disposition), outcome.annotations)
+            fit_annotations(local, <pn_delivery_t *>delivery)
     pn.delivery_update(<pn_delivery_t *>delivery, state)
 
 
@@ -110,8 +115,18 @@ cdef int set_failed(pn_delivery_t *delivery) noexcept:
     return 0
 
 
-cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) noexcept:
-    """Give ``goal`` locally the state that ``origin`` has remotely, whatever it is. False when there is none."""
+cdef int _copy_condition(pn_condition_t *origin, pn_condition_t *goal) noexcept:
+    """With its info, which `pn_condition_copy` leaves behind when nobody looked at it before."""
+    pn.condition_set_name(goal, pn.condition_get_name(origin))
+    pn.condition_set_description(goal, pn.condition_get_description(origin))
+    return pn.data_copy(pn.condition_info(goal), pn.condition_info(origin))
+
+
+cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) except -1:
+    """Give ``goal`` locally the state that ``origin`` has remotely, whatever it is. False when there is none.
+
+    As much of its error, annotations or data as fits a frame that the peer of ``goal`` takes.
+    """
     cdef size_t state = pn.delivery_remote_state(origin)
     cdef pn_disposition_t *remote
     cdef pn_disposition_t *local
@@ -120,15 +135,18 @@ cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) noexcept:
     if state != ACCEPTED_STATE and state != RELEASED_STATE:
         remote, local = pn.delivery_remote(origin), pn.delivery_local(goal)
         if state == REJECTED_STATE:
-            pn.condition_copy(pn.disposition_condition(local), pn.disposition_condition(remote))
+            _copy_condition(pn.disposition_condition(remote), pn.disposition_condition(local))
+            fit_condition(pn.disposition_condition(local), goal)
         elif state == MODIFIED_STATE:
             pn.disposition_set_failed(local, pn.disposition_is_failed(remote))
             pn.disposition_set_undeliverable(local, pn.disposition_is_undeliverable(remote))
             pn.data_copy(pn.disposition_annotations(local), pn.disposition_annotations(remote))
+            fit_annotations(local, goal)
         elif state == RECEIVED_STATE:
             pn.disposition_set_section_number(local, pn.disposition_get_section_number(remote))
             pn.disposition_set_section_offset(local, pn.disposition_get_section_offset(remote))
         else:
             pn.data_copy(pn.disposition_data(local), pn.disposition_data(remote))
+            fit_data(local, goal)
     pn.delivery_update(goal, state)
     return True

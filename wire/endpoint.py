@@ -169,9 +169,14 @@ class Endpoint(EndpointCore):
             return
         if not self.is_local_open:
             self.open()  # a close needs an OPEN before it
-        condition.write(lib.pn_connection_condition(self._connection), error)
+        condition.write(lib.pn_connection_condition(self._connection), error, self)
         lib.pn_connection_close(self._connection)
         self.mark_dirty()
+
+    @property
+    def peer_name(self) -> str:
+        """What the peer calls itself, for people."""
+        return (self.remote.container_id if self.remote is not None else "") or "the peer"
 
     @property
     def is_local_open(self) -> bool:

@@ -34,5 +34,12 @@ class LinkError(AmqpError):
     """Detaches the link. [2.8.18]"""
 
 
+class FrameTooSmall(LinkError):
+    """An attach, or its answer, does not fit a frame that its reader takes: it never will on this way. [2.8.15]"""
+
+    def __init__(self, description: str) -> None:
+        super().__init__("amqp:frame-size-too-small", description)
+
+
 class LocalStateError(Exception):
     """We broke a rule of our own: a bug, never caught by the forwarder."""

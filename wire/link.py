@@ -9,10 +9,10 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from wire import condition, data, terminus
+from wire import condition, data, frame_size, terminus
 from wire.core import IncomingCore, LinkCore, OutgoingCore, SessionCore
 from wire.engine import NULL, Pointer, address_of, chars, lib, pointer_to, text
-from wire.errors import AmqpError
+from wire.errors import AmqpError, FrameTooSmall
 from wire.terminus import Terminus
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Session(SessionCore):
         return self.endpoint.adopt(IncomingLink(self, lib.pn_receiver(self.pointer, chars(name))))
 
     def end(self, error: AmqpError | None = None) -> None:
-        condition.write(lib.pn_session_condition(self.pointer), error)
+        condition.write(lib.pn_session_condition(self.pointer), error, self.endpoint)
         lib.pn_session_close(self.pointer)
         self.has_left = True
         self.endpoint.mark_dirty()
@@ -126,10 +126,6 @@ class Link(LinkCore):
     def set_property(self, key: str, value: str) -> None:
         """The only one."""
         data.write_text(lib.pn_link_properties(self.pointer), key, value)
-
-    @_unless_gone
-    def copy_properties(self, other: Link) -> None:
-        lib.pn_data_copy(lib.pn_link_properties(self.pointer), lib.pn_link_remote_properties(other.pointer))
 
     @_unless_gone
     def set_settle_modes(self, send: int, receive: int) -> None:
@@ -209,8 +205,43 @@ class Link(LinkCore):
     # Life
     @_unless_gone
     def open(self) -> None:
+        """Attach, or answer the peer's attach. Raises FrameTooSmall as `check_fits` does."""
+        self.check_fits()
         lib.pn_link_open(self.pointer)
         self.endpoint.mark_dirty()
+
+    @_unless_gone
+    def check_fits(self) -> None:
+        """Raise FrameTooSmall if the attach, as it is now, does not fit the peer's frames; a link of ours is gone then.
+
+        The maker of a link calls it while nothing needs the link yet; `open` measures only if nobody did before.
+        """
+        if self.is_measured:
+            return
+        excess = frame_size.find_excess(self)
+        if excess is None:
+            self.is_measured = True
+            return
+        is_answer = self.is_peer_attached
+        if not is_answer:
+            self.endpoint.forget(self)
+        size, limit = excess
+        if size < 0:
+            raise AmqpError("amqp:decode-error", "a field of the attach is malformed: it cannot be encoded again")
+        peer = self.endpoint.peer_name
+        if is_answer:
+            raise FrameTooSmall(f"the answer to this attach has {size} bytes, {peer} takes frames of {limit} bytes")
+        raise FrameTooSmall(
+            f"the attach has {size} bytes on the way to {peer}, where frames have {limit} bytes at most"
+        )
+
+    def fits(self) -> bool:
+        """Say whether the attach, as it is now, fits a frame of the peer's."""
+        return self.is_gone or frame_size.find_excess(self) is None
+
+    @property
+    def is_peer_attached(self) -> bool:
+        return bool(lib.pn_link_state(self.pointer) & lib.PN_REMOTE_ACTIVE)
 
     @_unless_gone
     def accept_as_proposed(self) -> None:
@@ -238,6 +269,12 @@ class Link(LinkCore):
         # Its termini start as empty ones, and those are not null.
         self.set_source(terminus.NULL_TERMINUS)
         self.set_target(terminus.NULL_TERMINUS)
+        if (excess := frame_size.find_excess(self)) is not None:
+            name_bytes = len(self.name.encode())
+            self.endpoint.close(
+                FrameTooSmall(f"the name of a link has {name_bytes} bytes, frames of {excess[1]} cannot answer it")
+            )
+            return
         lib.pn_link_open(self.pointer)
 
     def close(self, error: AmqpError | None = None) -> None:
@@ -253,7 +290,7 @@ class Link(LinkCore):
         self.has_left = True
         if lib.pn_link_state(self.pointer) & lib.PN_LOCAL_UNINIT:
             self._answer_with_nothing()
-        condition.write(lib.pn_link_condition(self.pointer), error)
+        condition.write(lib.pn_link_condition(self.pointer), error, self.endpoint)
         end(self.pointer)
         self.endpoint.mark_dirty()
         if self.has_peer_left or self.session.is_over:

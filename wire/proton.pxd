@@ -12,6 +12,7 @@ cdef extern from *:
     typedef struct pn_disposition_t pn_disposition_t;
     typedef struct pn_condition_t pn_condition_t;
     typedef struct pn_data_t pn_data_t;
+    typedef struct pn_terminus_t pn_terminus_t;
     typedef struct pn_event_t pn_event_t;
     typedef struct { size_t size; const char *start; } pn_bytes_t;
     """
@@ -33,6 +34,8 @@ cdef extern from *:
         pass
     ctypedef struct pn_data_t:
         pass
+    ctypedef struct pn_terminus_t:
+        pass
     ctypedef struct pn_event_t:
         pass
     ctypedef struct pn_bytes_t:
@@ -51,7 +54,11 @@ ctypedef struct Proton:
     const char *(*transport_head)(pn_transport_t *) noexcept
     void (*transport_pop)(pn_transport_t *, size_t) noexcept
     cbool (*transport_closed)(pn_transport_t *) noexcept
+    unsigned int (*transport_get_max_frame)(pn_transport_t *) noexcept
+    unsigned int (*transport_get_remote_max_frame)(pn_transport_t *) noexcept
     int (*connection_state)(pn_connection_t *) noexcept
+    pn_transport_t *(*connection_transport)(pn_connection_t *) noexcept
+    pn_connection_t *(*session_connection)(pn_session_t *) noexcept
     # Events
     pn_event_t *(*collector_peek)(pn_collector_t *) noexcept
     cbool (*collector_pop)(pn_collector_t *) noexcept
@@ -114,15 +121,42 @@ ctypedef struct Proton:
     void (*disposition_set_section_number)(pn_disposition_t *, unsigned int) noexcept
     unsigned long long (*disposition_get_section_offset)(pn_disposition_t *) noexcept
     void (*disposition_set_section_offset)(pn_disposition_t *, unsigned long long) noexcept
+    # Conditions
     int (*condition_copy)(pn_condition_t *, pn_condition_t *) noexcept
+    const char *(*condition_get_name)(pn_condition_t *) noexcept
+    int (*condition_set_name)(pn_condition_t *, const char *) noexcept
+    const char *(*condition_get_description)(pn_condition_t *) noexcept
+    int (*condition_set_description)(pn_condition_t *, const char *) noexcept
+    pn_data_t *(*condition_info)(pn_condition_t *) noexcept
+    # Termini
+    pn_session_t *(*link_session)(pn_link_t *) noexcept
+    const char *(*link_name)(pn_link_t *) noexcept
+    pn_terminus_t *(*link_source)(pn_link_t *) noexcept
+    pn_terminus_t *(*link_target)(pn_link_t *) noexcept
+    pn_data_t *(*link_properties)(pn_link_t *) noexcept
+    int (*terminus_get_type)(pn_terminus_t *) noexcept
+    const char *(*terminus_get_address)(pn_terminus_t *) noexcept
+    pn_data_t *(*terminus_properties)(pn_terminus_t *) noexcept
+    pn_data_t *(*terminus_capabilities)(pn_terminus_t *) noexcept
+    pn_data_t *(*terminus_outcomes)(pn_terminus_t *) noexcept
+    pn_data_t *(*terminus_filter)(pn_terminus_t *) noexcept
+    # Values
     int (*data_copy)(pn_data_t *, pn_data_t *) noexcept
+    void (*data_clear)(pn_data_t *) noexcept
+    size_t (*data_size)(pn_data_t *) noexcept
+    ssize_t (*data_encoded_size)(pn_data_t *) noexcept
 
 cdef Proton pn
 
 cdef enum:
     # [pn_state_t]
     PN_LOCAL_ACTIVE = 2
+    PN_REMOTE_UNINIT = 8
     PN_REMOTE_ACTIVE = 16
+
+cdef enum:
+    # [pn_terminus_type_t] a terminus that is null
+    PN_UNSPECIFIED = 0
 
 cdef enum:
     # [2.8.3] rcv-settle-mode

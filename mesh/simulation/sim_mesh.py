@@ -101,8 +101,11 @@ class SimMesh(World):
         """The first that the topology gives the router."""
         declared = self.topology.routers[name].listeners
         listener = declared[0] if declared else Listener()
+        endpoint = EndpointSettings(name)
+        if "max_frame_bytes" in listener.model_fields_set:
+            endpoint = replace(endpoint, max_frame_bytes=listener.max_frame_bytes)
         return ListenerSettings(
-            EndpointSettings(name), listener.link_capacity, listener.max_message_bytes, listener.sender_stall_timeout_s
+            endpoint, listener.link_capacity, listener.max_message_bytes, listener.sender_stall_timeout_s
         )
 
     def kill(self, name: str) -> None:

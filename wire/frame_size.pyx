@@ -1,0 +1,182 @@
+"""Does a frame that the engine would write fit the frames that its reader takes?
+
+Spec: AMQP 1.0 [2.7.1] max-frame-size, [2.4.1] 512 bytes before the peer's OPEN. The engine splits transfers only and writes
+everything else in one frame, however large; a reader answers a frame that is too large with the end of the connection.
+So an attach is measured before it is opened, and an error is shortened before it is written.
+"""
+
+from libc.string cimport strlen
+
+from wire.core cimport EndpointCore, LinkCore
+from wire.proton cimport (
+    PN_REMOTE_ACTIVE,
+    PN_REMOTE_UNINIT,
+    PN_UNSPECIFIED,
+    pn,
+    pn_connection_t,
+    pn_data_t,
+    pn_link_t,
+    pn_terminus_t,
+    pn_transport_t,
+)
+
+cdef enum:
+    # AMQP's MIN-MAX-FRAME-SIZE. [2.4.1]
+    SMALLEST_FRAME_BYTES = 512
+    # The longest encodings of all that is not counted apart, of the frame's header to the nulls behind the last field.
+    ATTACH_BYTES = 50
+    TERMINUS_BYTES = 52
+    TEXT_BYTES = 5
+    # In front of a condition: of a close, end or detach, and of a disposition or transfer (its tag has 32 bytes at most).
+    ENDING_BYTES = 32
+    DELIVERY_BYTES = 128
+    # A condition's own: descriptor and list, two texts.
+    CONDITION_BYTES = 22
+    # Of the name of a condition: there is none of this length, but peers may say what they like.
+    MOST_NAME_BYTES = 255
+    UNLIMITED = 0xFFFFFFFF
+
+cdef bytes _ELLIPSIS = b"..."
+
+
+cdef size_t _limit(pn_connection_t *connection, pn_transport_t *transport) noexcept:
+    """The largest frame that the peer takes."""
+    cdef size_t taken
+    if pn.connection_state(connection) & PN_REMOTE_UNINIT:
+        return SMALLEST_FRAME_BYTES
+    taken = pn.transport_get_remote_max_frame(transport)
+    return taken if taken else UNLIMITED
+
+
+cdef size_t _limit_of_attach(EndpointCore endpoint, pn_link_t *link) noexcept:
+    """An attach of ours is answered with all that it says: so its answer has to fit the frames that we take, too."""
+    cdef size_t limit = _limit(endpoint.connection, endpoint.transport)
+    cdef size_t own = pn.transport_get_max_frame(endpoint.transport)
+    if pn.link_state(link) & PN_REMOTE_ACTIVE or not own:
+        return limit
+    return min(limit, own)
+
+
+cdef size_t _text(const char *text) noexcept:
+    return 1 if text is NULL else TEXT_BYTES + strlen(text)
+
+
+cdef ssize_t _value(pn_data_t *data) noexcept:
+    """Below 0: it cannot be encoded."""
+    return pn.data_encoded_size(data) if pn.data_size(data) else 0
+
+
+cdef ssize_t _terminus(pn_terminus_t *terminus, bint is_source) noexcept:
+    cdef ssize_t size, total
+    if pn.terminus_get_type(terminus) == PN_UNSPECIFIED:
+        return 1
+    total = TERMINUS_BYTES + _text(pn.terminus_get_address(terminus))
+    for data in range(4 if is_source else 2):
+        if data == 0:
+            size = _value(pn.terminus_properties(terminus))
+        elif data == 1:
+            size = _value(pn.terminus_capabilities(terminus))
+        elif data == 2:
+            size = _value(pn.terminus_outcomes(terminus))
+        else:
+            size = _value(pn.terminus_filter(terminus))
+        if size < 0:
+            return size
+        total += size
+    return total
+
+
+cdef ssize_t _attach(pn_link_t *link) noexcept:
+    cdef ssize_t source = _terminus(pn.link_source(link), True)
+    cdef ssize_t target = _terminus(pn.link_target(link), False)
+    cdef ssize_t properties = 0
+    # In an answer there are none.
+    if not pn.link_state(link) & PN_REMOTE_ACTIVE:
+        properties = _value(pn.link_properties(link))
+    if source < 0 or target < 0 or properties < 0:
+        return -1
+    return ATTACH_BYTES + _text(pn.link_name(link)) + source + target + properties
+
+
+def find_excess(LinkCore link):
+    """(bytes of its attach, bytes that may be used), if these are fewer; (-1, 0) if it cannot be encoded; else None."""
+    cdef ssize_t size = _attach(link.raw)
+    cdef size_t limit
+    if size < 0:
+        return -1, 0
+    limit = _limit_of_attach(link.endpoint, link.raw)
+    return (size, limit) if <size_t>size > limit else None
+
+
+# Conditions
+cdef bytes _shortened(bytes text, ssize_t room):
+    """At the end of a character; with "..." behind it. Nothing where there is no room for that."""
+    cdef Py_ssize_t end = room - len(_ELLIPSIS)
+    if len(text) <= room:
+        return text
+    if end <= 0:
+        return b""
+    while end > 0 and text[end] & 0xC0 == 0x80:
+        end -= 1
+    return text[:end] + _ELLIPSIS
+
+
+cdef int _fit(pn_condition_t *condition, ssize_t room) except -1:
+    """The info goes first, then the ends of texts."""
+    cdef const char *name = pn.condition_get_name(condition)
+    cdef const char *description = pn.condition_get_description(condition)
+    cdef pn_data_t *info
+    cdef ssize_t texts, more
+    cdef bytes cut
+    if name is NULL:
+        return 0
+    info = pn.condition_info(condition)
+    more = _value(info)
+    texts = CONDITION_BYTES + strlen(name) + (0 if description is NULL else strlen(description))
+    if more >= 0 and texts + more <= room:
+        return 0
+    pn.data_clear(info)
+    if texts <= room:
+        return 0
+    room -= CONDITION_BYTES
+    cut = _shortened(name, min(room, MOST_NAME_BYTES))
+    pn.condition_set_name(condition, cut)
+    if description is not NULL:
+        room -= len(cut)
+        cut = _shortened(description, room)
+        pn.condition_set_description(condition, cut)
+    return 0
+
+
+def fit_ending(EndpointCore endpoint not None, size_t condition):
+    """Make the condition of a close, end or detach fit."""
+    cdef size_t limit = _limit(endpoint.connection, endpoint.transport)
+    _fit(<pn_condition_t *>condition, <ssize_t>limit - ENDING_BYTES)
+
+
+# States of deliveries
+cdef ssize_t _room(pn_delivery_t *delivery) noexcept:
+    cdef pn_connection_t *connection = pn.session_connection(pn.link_session(pn.delivery_link(delivery)))
+    return <ssize_t>_limit(connection, pn.connection_transport(connection)) - DELIVERY_BYTES
+
+
+cdef int fit_condition(pn_condition_t *condition, pn_delivery_t *delivery) except -1:
+    """Of a rejected delivery."""
+    return _fit(condition, _room(delivery))
+
+
+cdef int _fit_value(pn_data_t *data, pn_delivery_t *delivery) except -1:
+    cdef ssize_t size = _value(data)
+    if size < 0 or size > _room(delivery):
+        pn.data_clear(data)
+    return 0
+
+
+cdef int fit_annotations(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
+    """Of a modified delivery. Those that are too large go; what else is said of it stays."""
+    return _fit_value(pn.disposition_annotations(disposition), delivery)
+
+
+cdef int fit_data(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
+    """Of a delivery with a state that the engine has no fields for."""
+    return _fit_value(pn.disposition_data(disposition), delivery)
