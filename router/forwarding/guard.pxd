@@ -17,4 +17,4 @@ cdef class Guard:
     cdef size_t _size(self) noexcept
     cdef int watch(self) except -1
     cdef bint _has_moved(self) noexcept
-    cdef bint _may_send(self) except -1
+    cdef bint _may_send(self) noexcept
