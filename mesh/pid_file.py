@@ -1,7 +1,8 @@
 """Who runs: a file that names a process and is locked for as long as that process lives.
 
 The lock, and not the number, says whether it runs: the kernel drops it with the process, so a file left by a crash
-is seen to be stale, and a process id used again by somebody else deceives nobody.
+is seen to be stale, and a process id used again by somebody else deceives nobody. A second lock belongs to no file
+(`mesh.socket_lock`): a process whose file was deleted is found by that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 
+from mesh.socket_lock import SocketLock
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -23,6 +26,7 @@ class PidFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor = -1
+        self._lock = SocketLock(path)
 
     def acquire(self) -> bool:
         """Lock the file and write this process into it; False if another process holds it."""
@@ -30,6 +34,10 @@ class PidFile:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            os.close(descriptor)
+            return False
+        if not self._lock.acquire():
+            # Its process lives, and its file was deleted.
             os.close(descriptor)
             return False
         os.ftruncate(descriptor, 0)
@@ -42,9 +50,16 @@ class PidFile:
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = -1
+            self._lock.release()
 
     def holder(self) -> Holder | None:
-        """The living process that holds the file, or None."""
+        """The living process that holds the file, or held it before it was deleted; None when there is none."""
+        found = self._holder_of_file()
+        if found is None and (pid := self._lock.holder()) is not None:
+            return Holder(pid)
+        return found
+
+    def _holder_of_file(self) -> Holder | None:
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from addressing.redaction import redact
 from addressing.topology import Topology
 from mesh.pid_file import PidFile
+from mesh.socket_lock import held_in
 from mesh.workdir import SUPERVISOR, WRITER, WorkDir
 
 POLL_S = 0.05
@@ -37,11 +38,14 @@ def node_pid(workdir: WorkDir, node: str) -> int | None:
 
 def living(workdir: WorkDir) -> dict[str, int]:
     """Name -> process id of everything that runs, the supervisor included."""
+    folder = workdir.root / "run"
+    # Also those whose files, or the whole folder, somebody has deleted.
+    names = {path.name for path in folder.glob("*.pid")} | {name for name in held_in(folder) if name.endswith(".pid")}
     found = {}
-    for path in sorted((workdir.root / "run").glob("*.pid")):
-        holder = PidFile(path).holder()
+    for name in sorted(names):
+        holder = PidFile(folder / name).holder()
         if holder is not None:
-            found[path.stem] = holder.pid
+            found[name.removesuffix(".pid")] = holder.pid
     return found
 
 
@@ -140,6 +144,8 @@ def other_meshes(topology: Topology) -> list[str]:
 
 def topology_changes(workdir: WorkDir, topology_file: Path) -> list[str]:
     """Lines that differ between the topology that runs and the file as it is now, with a mask for each secret."""
+    if not workdir.running_topology.exists():
+        return []
     running = workdir.running_topology.read_text().splitlines()
     now = topology_file.read_text().splitlines()
     shown_running, shown_now = redact("\n".join(running)).split("\n"), redact("\n".join(now)).split("\n")

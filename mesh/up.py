@@ -82,7 +82,10 @@ def ask_status(workdir: WorkDir) -> MeshStatus:
     try:
         return MeshStatus.from_map(ask(workdir.control_socket(SUPERVISOR), "status"))
     except OSError as error:
-        raise CommandFailed(f"the supervisor of {workdir.root.name} does not answer: {error}") from None
+        raise CommandFailed(
+            f"the supervisor of {workdir.root.name} does not answer: {error}",
+            fix="`amqpmesh down` stops it, whatever became of its files; then `amqpmesh up`.",
+        ) from None
 
 
 def run_detached(order: UpOrder, file: Path, workdir: WorkDir, out: Output) -> int:

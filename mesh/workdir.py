@@ -5,7 +5,7 @@ It lies beside the topology file, so that two checkouts of one topology are two 
     .amqpmesh/<mesh>/
       pki/                certificates
       run/<node>.sock     control socket of a node
-      run/<node>.pid      locked while the node lives, holds its process id
+      run/<node>.pid      locked while the node lives, holds its process id; see also mesh/socket_lock.py
       run/<node>.held     locked by who wants the node not to be started again for now
       run/_supervisor.pid locked while `up` runs
       run/topology.yml    the topology as `up` read it

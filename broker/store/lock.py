@@ -1,4 +1,8 @@
-"""One process per data directory: a flock, which the kernel gives back whatever becomes of us."""
+"""One process per data directory: a flock, which the kernel gives back whatever becomes of us.
+
+The directory itself is locked, since somebody may delete a file in it. The file `lock` says which process holds it, and
+is locked too, for those that know no other lock.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from broker.store.batch import StoreError
 
 HeldBy = str | None
 """The process that uses a store; None: there is none."""
+UNKNOWN = "(its file `lock` was deleted)"
 
 
 class DirectoryLock:
@@ -18,10 +23,13 @@ class DirectoryLock:
 
     def __init__(self, directory: Path) -> None:
         self._handle = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             user = _user(self._handle)
+            os.close(self._directory)
             os.close(self._handle)
             raise StoreError(f"{directory} is in use by {user}") from None
         # Not emptied first: on a full disk somebody else would have its room.
@@ -29,20 +37,24 @@ class DirectoryLock:
         os.ftruncate(self._handle, length)
 
     def release(self) -> None:
+        os.close(self._directory)
         os.close(self._handle)
 
 
 def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
     """Keep every broker from using the store until ``stack`` is closed, unless one does; nothing is written."""
-    path = directory / "lock"
-    if not path.exists():
-        return None  # of a copy
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    stack.callback(os.close, handle)
+    itself = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    stack.callback(os.close, itself)
+    path, handle = directory / "lock", None
+    if path.exists():  # not in a copy
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        stack.callback(os.close, handle)
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        for each in (itself, handle):
+            if each is not None:
+                fcntl.flock(each, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _holder(handle)
+        return UNKNOWN if handle is None else _holder(handle)
     return None
 
 
@@ -52,6 +64,8 @@ def _user(handle: int) -> str:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return f"process {_holder(handle)}"
+    if not _holder(handle):
+        return "a process whose file `lock` was deleted"
     return "an `amqpmesh store` that reads it"
 
 

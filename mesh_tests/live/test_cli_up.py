@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -125,6 +126,33 @@ def test_down_stops_nodes_whose_supervisor_was_killed_and_up_takes_over(folder: 
     down = run(folder, "down")
     assert down.stderr == "stopped small: linklogs, b1, r1, r2\n"
     assert run(folder, "down").stderr == "nothing runs here\n"
+    assert_clean(folder)
+
+
+@pytest.mark.parametrize("what", ["pid files", "run"])
+def test_a_mesh_whose_files_were_deleted_is_found_and_stopped(folder: Path, what: str) -> None:
+    assert run(folder, "up", "--detach").returncode == ExitCode.OK
+    before = living(workdir(folder))
+    run_folder = workdir(folder).root / "run"
+    if what == "run":
+        shutil.rmtree(run_folder)
+    else:
+        for path in run_folder.glob("*.pid"):
+            path.unlink()
+    again = run(folder, "up", "--detach")
+    if what == "run":
+        assert again.returncode == ExitCode.FAILED
+        assert "`amqpmesh down` stops it" in again.stderr
+    else:
+        assert again.returncode == ExitCode.OK
+        assert "small runs already" in again.stderr
+    assert living(workdir(folder)) == before
+    status = run(folder, "status")
+    assert all(str(pid) in status.stdout for name, pid in before.items() if name in ("b1", "r1", "r2")), status
+    assert run(folder, "down").stderr == "stopped small: linklogs, supervisor, b1, r1, r2\n"
+    assert living(workdir(folder)) == {}
+    assert run(folder, "up", "--detach").returncode == ExitCode.OK
+    assert run(folder, "down").returncode == ExitCode.OK
     assert_clean(folder)
 
 
