@@ -168,6 +168,31 @@ def test_a_producer_that_may_not_send_keeps_its_link(egress: str, address: str):
     assert [len(each) for each in receiver.messages] == [sent]
 
 
+def test_a_producer_whose_small_frames_used_up_its_window_keeps_its_link(egress: str):
+    """A window counts frames: it is shut though there is room for bytes, and opens when half of that is free."""
+    mesh = line()
+    consumer = mesh.client(egress, window_frames=4)
+    receiver = consumer.receiver("rpc", credit=10)
+    receiver.reads = False
+    sender = mesh.client("r1").sender("rpc")
+    begin(mesh, sender, PIECE)
+    sent = len(PIECE)
+    while sender.link.is_writable:
+        piece = PIECE if sender.link.session.remote_window_frames > 110 else bytes(100)
+        sender.link.send(piece)
+        sent += len(piece)
+        mesh.flush()
+        mesh.run(0.005)
+    assert sender.link.session.remote_window_frames == 0
+    mesh.run(6 * STALL_S)
+    assert sender.error is None
+    consumer.resume(receiver)
+    mesh.run(5)
+    sender.link.finish()
+    mesh.run_until(lambda: sender.outcomes == {1: ACCEPTED}, 60)
+    assert [len(each) for each in receiver.messages] == [sent]
+
+
 def test_a_producer_whose_credit_was_taken_back_may_go_on_with_what_it_began():
     mesh = line(1)
     consumer = mesh.client("r1")
