@@ -8,6 +8,8 @@ from typing import Any
 
 TAIL_BYTES = 64 * 1024
 GRAVE = ("error", "critical")
+SURVIVED = frozenset({"connection_bug", "node_bug", "loop_trouble", "message_unreadable", "duplicate_router_id"})
+"""Grave events after which a node goes on: none of them is why it died."""
 # Fields of a log line that say where it comes from, not what happened.
 FRAME = frozenset({"ts", "level", "node", "event"})
 
@@ -17,12 +19,22 @@ def size_bytes(log: Path) -> int:
 
 
 def first_cause(log: Path, since_bytes: int = 0) -> str | None:
-    """The last error that was logged after ``since_bytes``; without one, the last line of a crash."""
-    lines = _tail(log, since_bytes)
-    for line in reversed(lines):
-        if (event := _parse(line)) is not None and event.get("level") in GRAVE:
+    """The last grave event after ``since_bytes`` that no node survives; without one, the last words of a crash."""
+    for line in reversed(_tail(log, since_bytes)):
+        event = _parse(line)
+        if event is not None and event.get("level") in GRAVE and event.get("event") not in SURVIVED:
             return to_sentence(event)
-    return next((line.strip() for line in reversed(lines) if line.strip() and _parse(line) is None), None)
+    return last_words(log, since_bytes)
+
+
+def last_words(log: Path, since_bytes: int = 0) -> str | None:
+    """The last line that is not an event, if no event follows it: what Python or C said of a crash."""
+    for line in reversed(_tail(log, since_bytes)):
+        if _parse(line) is not None:
+            return None
+        if line.strip():
+            return line.strip()
+    return None
 
 
 def to_sentence(event: dict[str, Any]) -> str:

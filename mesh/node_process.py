@@ -75,8 +75,9 @@ class NodeProcess:
             self._process.send_signal(number)
 
     def death_sentence(self, exit_code: int) -> str:
-        """Why it died."""
-        cause = log_tail.first_cause(self._log, self._log_start_bytes)
+        """Why it died: what ended it, and what it said of that. Who is killed by a signal has no time to log why."""
+        find = log_tail.last_words if exit_code < 0 else log_tail.first_cause
+        cause = find(self._log, self._log_start_bytes)
         return f"{self.name} {describe_exit(exit_code)}" + (f": {cause}" if cause else f"; see {self._log}")
 
 

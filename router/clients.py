@@ -102,6 +102,9 @@ class ClientConnection(RouterConnection):
     def on_over_limit(self, link: Link, error: AmqpError) -> None:
         self._tell(AttachRefused, link, error)
 
+    def on_link_faulted(self, link: Link, error: AmqpError) -> None:
+        self._tell(LinkEnded, link, error)
+
     def _tell(self, kind: type[AttachRefused | LinkEnded], link: Link, error: AmqpError) -> None:
         terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
         self._services.emit(

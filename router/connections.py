@@ -10,7 +10,7 @@ from collections.abc import Callable
 from addressing.book import DEFAULT_PRIORITY
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
-from wire.events import Event, LinkAttached, LinkDetached, LinkEstablished, LinkOverLimit, Opened
+from wire.events import Event, LinkAttached, LinkDetached, LinkEstablished, LinkFaulted, LinkOverLimit, Opened
 from wire.link import Link, Session
 
 LINKS_PER_SESSION = 64
@@ -42,6 +42,8 @@ class RouterConnection:
                     self.on_attached(link)
             case LinkOverLimit(link=link, error=error):
                 self.on_over_limit(link, error)
+            case LinkFaulted(link=link, error=error):
+                self.on_link_faulted(link, error)
             case LinkEstablished(link=link):
                 if link.owner is not None and not link.is_gone:
                     link.owner.on_established(link)
@@ -63,6 +65,9 @@ class RouterConnection:
 
     def on_over_limit(self, link: Link, error: AmqpError) -> None:
         """The peer attached more links than it may; this one was refused."""
+
+    def on_link_faulted(self, link: Link, error: AmqpError) -> None:
+        """The peer sent over the link what ends it; a LinkDetached follows."""
 
     def on_lost(self, reason: str) -> None:
         """The connection is gone, its links were told."""

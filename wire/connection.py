@@ -311,15 +311,12 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self.endpoint.owes_close:
             return  # it said goodbye, and what it sent is still being passed on
-        reason = "the peer closed the socket without closing the connection"
+        reason = self.endpoint.receive_eof()
         self._reason = self._reason or reason
-        self.endpoint.receive_eof()
         self._owner.on_input(self)
         if self._phase is Phase.AMQP:
-            # In the middle of a frame proton goes on waiting for the rest of it.
-            self.endpoint.close(AmqpError("amqp:connection:framing-error", reason))
             self.flush()
-            self._end(reason)
+            self._end(self._reason or "")
 
     def _on_writable(self) -> None:
         self.flush()

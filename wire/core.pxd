@@ -3,7 +3,8 @@
 `Endpoint`, `Session`, `IncomingLink` and `OutgoingLink` (wire.endpoint, wire.link) are built on these.
 """
 
-from wire.gate cimport Gate, PeerLink
+from wire.gate cimport Gate
+from wire.peers cimport PeerLink
 from wire.proton cimport pn_collector_t, pn_connection_t, pn_delivery_t, pn_link_t, pn_session_t, pn_transport_t
 
 cdef enum:
@@ -71,6 +72,7 @@ cdef class EndpointCore:
     cdef bint _prepare_output(self) except -1
     cdef int _answer_drains(self) except -1
     cdef ssize_t _gather(self) except -1
+    cdef ssize_t _say_flows(self, ssize_t size) except -1
     cdef int _on_flow(self, sink, LinkCore link) except -1
     cdef int _on_delivery(self, sink, pn_delivery_t *delivery) except -1
     cdef int _on_disposition(self, sink, LinkCore link, pn_delivery_t *delivery) except -1

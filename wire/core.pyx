@@ -11,6 +11,7 @@ from cpython.object cimport PyObject
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.string cimport memcpy
 
+from wire.peers cimport PeerLink, PeerSession
 from wire.proton cimport PN_DELIVERY, PN_LINK_FLOW, PN_LOCAL_ACTIVE, PN_REMOTE_ACTIVE, pn, pn_bytes_t, pn_event_t
 
 from wire.errors import LocalStateError
@@ -28,6 +29,8 @@ cdef enum:
     LEAST_FRAME_BYTES = 16000
     # AMQP's MIN-MAX-FRAME-SIZE. [2.4.1]
     SMALLEST_FRAME_BYTES = 512
+    # A flow of ours takes less.
+    MOST_FLOW_BYTES = 128
 
 cdef unsigned int OVERRUN_FRAMES = 0x80000000
 
@@ -120,6 +123,7 @@ cdef class EndpointCore:
         self.owing.clear()
         self.waiters.clear()
         self.bulk.clear()
+        self.gate.release()
         if self.dirty is not None:
             self.dirty.discard(self)
 
@@ -135,7 +139,7 @@ cdef class EndpointCore:
 
     cdef bint wants_flush(self) except -1:
         """There is output, somebody waits for room, or it is not calm."""
-        if not self.is_calm_now() or self.reduced or self.owing or self.waiters or self.bulk:
+        if not self.is_calm_now() or self.reduced or self.owing or self.waiters or self.bulk or self.gate.restless:
             return True
         return pn.transport_pending(self.transport) > 0
 
@@ -157,7 +161,6 @@ cdef class EndpointCore:
         self.has_stopped_reading = pn.transport_capacity(self.transport) < 0
         if self.gate.fault is not None and not self.has_stopped_reading:
             self.has_stopped_reading = True
-            self.gate.make_up_open()
             self._fail(self.gate.fault)
         return self.mark()
 
@@ -190,7 +193,7 @@ cdef class EndpointCore:
 
     cdef ssize_t _gather(self) except -1:
         """Fill ``gathered`` with what the engine has: in one go, since it gives no more than a frame at a time."""
-        cdef ssize_t size = 0, pending
+        cdef ssize_t size = 0, pending = 0
         if not self._prepare_output():
             return 0
         while size < <ssize_t>sizeof(gathered):
@@ -201,10 +204,62 @@ cdef class EndpointCore:
             memcpy(gathered + size, pn.transport_head(self.transport), pending)
             pn.transport_pop(self.transport, pending)
             size += pending
+        self.gate.watch(<const unsigned char *>gathered, size)
+        if pending == 0 and self.gate.restless:
+            size = self._say_flows(size)
         self.bytes_out += size
         self.unsent_bytes = 0
         self.outputs += 1
         return size
+
+    cdef ssize_t _say_flows(self, ssize_t size) except -1:
+        """Append flows that the engine does not send; the engine has said all it has. Returns the new size."""
+        cdef list owed
+        owed, self.gate.restless = self.gate.restless, []
+        for each in owed:
+            if size + MOST_FLOW_BYTES > <ssize_t>sizeof(gathered):
+                self.gate.restless.append(each)
+                continue
+            frame = self._flow_for(each)
+            if frame is not None:
+                memcpy(gathered + size, PyBytes_AS_STRING(frame), len(frame))
+                size += len(frame)
+        return size
+
+    def _flow_for(self, each):
+        """The flow that its peer is owed, or None when there is nobody to tell any more."""
+        cdef PeerSession session
+        cdef PeerLink peer
+        cdef LinkCore link
+        cdef int credit
+        if isinstance(each, PeerSession):
+            session = each
+            session.wants_flow = False
+            return self._flow_with(session, session.session, {})
+        peer = each
+        link = peer.link
+        is_asked, is_drained = peer.wants_flow, peer.wants_drained
+        peer.wants_flow = peer.wants_drained = False
+        if link is None or not link.is_open_now() or peer.local_handle < 0:
+            return None
+        if peer.is_sender:
+            credit, count = max(0, pn.link_remote_credit(link.raw)), peer.delivery_count
+        else:
+            credit = pn.link_credit(link.raw) + pn.link_queued(link.raw)
+            # Credit that is left is given back by the owner, and the engine says so.
+            if not is_asked and not (is_drained and credit <= 0 and not (<OutgoingCore>link).owes_credit):
+                return None
+            count = (peer.credit_end - <unsigned int>credit) & 0xFFFFFFFF
+            credit = max(0, credit)
+        fields = {"handle": peer.local_handle, "delivery-count": count, "link-credit": credit}
+        if pn.link_get_drain(link.raw):
+            fields["drain"] = True
+        return self._flow_with(peer.session, link.session, fields)
+
+    def _flow_with(self, PeerSession peer, SessionCore session, fields):
+        if session is None or session.is_gone or session.has_left or peer.local_channel < 0:
+            return None
+        return self.gate.flow_of(peer, pn.session_remote_incoming_window(session.raw), fields)
 
     cdef bint _prepare_output(self) except -1:
         cdef IncomingCore link
@@ -329,6 +384,16 @@ cdef class EndpointCore:
             self.late.clear()
         return events
 
+    def on_peer_begun(self, SessionCore session):
+        """The engine tells of the peer's begins in their order."""
+        cdef PeerSession peer = self.gate.begun.popleft()
+        peer.session = session
+
+    def on_peer_attached(self, LinkCore link):
+        """The engine tells of the peer's attaches in their order."""
+        link.peer = self.gate.attached.popleft()
+        link.peer.link = link
+
     def tell_later(self, event):
         """Return ``event`` from the next `drain`, behind what the engine has to tell."""
         self.late.append(event)
@@ -357,6 +422,9 @@ cdef class EndpointCore:
             return 0
         if pn.delivery_updated(delivery):
             self._on_disposition(sink, link, delivery)
+        if link.peer is not None and link.peer.fault is not None:
+            self._on_link_fault(link)
+            return 0
         if not link.is_gone:
             (<IncomingCore>link).forgive_crossed_now()
             hot = link.hot
@@ -438,6 +506,8 @@ cdef class LinkCore:
         """The engine's link is about to be freed."""
         if not self.is_gone:
             self.is_gone = True
+            if self.peer is not None:
+                self.peer.link = None
             pn.link_set_context(self.raw, NULL)
             pn.decref(self.raw)
 
@@ -457,6 +527,16 @@ cdef class LinkCore:
     def address(self):
         """Of the engine's link."""
         return <size_t>self.raw
+
+    @property
+    def is_stolen(self):
+        """Its peer attached it again, as another. [2.6.1]"""
+        return self.peer is not None and self.peer.is_stolen
+
+    @property
+    def fault(self):
+        """What its peer sent that ends the link, or None."""
+        return None if self.peer is None else self.peer.fault
 
     @property
     def owner(self):

@@ -151,8 +151,11 @@ class Driver:
         return endpoint
 
     def on_input(self, connection: Connection) -> None:
-        if connection.endpoint is not None:
-            connection.node.on_input(connection.endpoint, self.now())
+        endpoint = connection.endpoint
+        if endpoint is not None:
+            now = self.now()
+            endpoint.hear(now)
+            connection.node.on_input(endpoint, now)
         if connection.node is not self._node:
             connection.flush()
         self.wake()

@@ -32,6 +32,7 @@ from wire.events import (
     LinkAttached,
     LinkDetached,
     LinkEstablished,
+    LinkFaulted,
     LinkOverLimit,
     Opened,
     SessionBegun,
@@ -207,7 +208,10 @@ class Endpoint(EndpointCore):
 
     def _fail(self, fault: AmqpError) -> None:
         """The peer broke a rule of the connection: it is closed with ``fault``, and nothing more is read."""
+        if self._fault is not None:
+            return
         self._fault = fault
+        self.gate.make_up_open()
         self.close(fault)
         if not self._is_closed_told:
             self._is_closed_told = True
@@ -245,20 +249,48 @@ class Endpoint(EndpointCore):
         free_engine(self._connection, self._transport, self._collector)
 
     # Bytes and time
-    def receive_eof(self) -> None:
-        if self.is_freed:
-            return
-        lib.pn_transport_close_tail(self._transport)
-        self.mark_dirty()
+    def receive_eof(self) -> str | None:
+        """The peer sends no more; what is wrong with that, or None when it has closed the connection before."""
+        if self.is_freed or self.is_finished:
+            return None
+        if lib.pn_connection_state(self._connection) & lib.PN_REMOTE_CLOSED:
+            lib.pn_transport_close_tail(self._transport)
+            self.mark_dirty()
+            return None
+        is_cut = self.gate.is_in_frame
+        name = "amqp:connection:framing-error" if is_cut else "amqp:connection:forced"
+        where = "in the middle of a frame" if is_cut else "without closing the connection"
+        reason = f"the peer closed the socket {where}"
+        self._fail(ConnectionFault(name, reason))
+        return reason
 
     def tick(self, now: float) -> float | None:
-        """Send or demand heartbeats; the time at which to be called again. [2.4.5]"""
+        """Send heartbeats, or close for want of them; the time at which to be called again. [2.4.5]"""
         if self.is_freed:
+            return None
+        self.hear(now)
+        silence_ends_at = self._look_at_silence(now)
+        if self._fault is not None:
             return None
         deadline_ms = lib.pn_transport_tick(self._transport, int(now * 1000) or 1)
         if lib.pn_transport_pending(self._transport) > 0:
             self.mark_dirty()
-        return deadline_ms / 1000 if deadline_ms else None
+        deadline = deadline_ms / 1000 if deadline_ms else None
+        if silence_ends_at is None:
+            return deadline
+        return silence_ends_at if deadline is None else min(silence_ends_at, deadline)
+
+    def _look_at_silence(self, now: float) -> float | None:
+        """The engine counts from its tick after the last byte, which makes up to twice the time of it."""
+        limit_s = self.settings.idle_timeout_s
+        if not limit_s or self._fault is not None:
+            return None
+        if now - self.heard_at >= limit_s:
+            self._fail(
+                ConnectionFault("amqp:resource-limit-exceeded", f"idle timeout: nothing was heard for {limit_s:g} s")
+            )
+            return None
+        return self.heard_at + limit_s
 
     # Links, for wire.link
     def begin(self, window_frames: int | None = None) -> Session:
@@ -342,6 +374,15 @@ class Endpoint(EndpointCore):
         self._sessions[session.address] = session
         return session
 
+    def _on_link_fault(self, link: Link) -> None:
+        """The peer sent over ``link`` what cannot be: end it."""
+        error = link.fault
+        if error is None or link.has_left:
+            return
+        link.close(error)
+        self.tell_later(LinkFaulted(link, error))
+        self.tell_later(LinkDetached(link, True, error))
+
     # Events
     def _on_cold_event(self, kind: int, address: int, events: list[Event]) -> None:
         _COLD[kind](self, pointer_to("pn_event_t", address), events)
@@ -394,11 +435,11 @@ class Endpoint(EndpointCore):
         known = self._sessions.get(address_of(pointer))
         if known is not None:
             known.on_begun()
+            self.on_peer_begun(known)
             return
-        if self.remote is None:
-            raise ConnectionFault("amqp:connection:framing-error", "a begin came before the open")
         session = self._own_session(pointer)
         session.on_begun()
+        self.on_peer_begun(session)
         lib.pn_session_open(pointer)
         self.mark_dirty()
         events.append(SessionBegun(session))
@@ -423,12 +464,14 @@ class Endpoint(EndpointCore):
         pointer = lib.pn_event_link(event)
         known = self._links.get(address_of(pointer))
         if known is not None:
+            self.on_peer_attached(known)
             events.append(LinkEstablished(known))
             return
         session = self._sessions.get(address_of(lib.pn_link_session(pointer)))
         if session is None:
             raise LocalStateError("a link attached in a session that was never begun")
         link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
+        self.on_peer_attached(link)
         if len(self._links) > 2 * self.settings.max_links:
             # A refused link takes memory until the peer answers: one that never does goes with its connection.
             self.close(AmqpError("amqp:resource-limit-exceeded", "attaches go on without an answer to their refusals"))

@@ -58,6 +58,14 @@ class LinkEstablished:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkFaulted:
+    """The peer sent over the link what cannot be, and we end the link with ``error``. A LinkDetached follows."""
+
+    link: Link
+    error: AmqpError
+
+
+@dataclass(frozen=True, slots=True)
 class LinkDetached:
     """The peer left, by a detach or with its session; ``closed`` when the terminus goes with the link. [2.6.4]
 
@@ -69,7 +77,17 @@ class LinkDetached:
     error: AmqpError | None
 
 
-Event = Opened | Closed | SessionBegun | SessionEnded | LinkAttached | LinkOverLimit | LinkEstablished | LinkDetached
+Event = (
+    Opened
+    | Closed
+    | SessionBegun
+    | SessionEnded
+    | LinkAttached
+    | LinkOverLimit
+    | LinkEstablished
+    | LinkFaulted
+    | LinkDetached
+)
 
 
 class Sink(Protocol):

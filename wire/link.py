@@ -290,6 +290,8 @@ class Link(LinkCore):
         self.has_left = True
         if lib.pn_link_state(self.pointer) & lib.PN_LOCAL_UNINIT:
             self._answer_with_nothing()
+        if error is None and self.is_stolen:
+            error = AmqpError("amqp:link:stolen", f"link {self.name!r} was attached again")
         condition.write(lib.pn_link_condition(self.pointer), error, self.endpoint)
         end(self.pointer)
         self.endpoint.mark_dirty()

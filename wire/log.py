@@ -6,7 +6,9 @@ An event is a frozen dataclass that extends ``LogEvent``; its name on the line i
 stable: renaming the class is a change that users see. Fields that are None are left out.
 
 Repeats: each kind of event may come ``BURST`` times at once and ``RATE_PER_S`` lasting; what is over that is counted,
-and the next line of that kind says how many were ``suppressed``. So a port scan costs no disk.
+and the next line of that kind says how many were ``suppressed``. So a port scan costs no disk. Of warnings and errors
+about a peer, each host may cause ``HOST_BURST`` of a kind at once and ``HOST_RATE_PER_S`` lasting, so that one
+peer does not use up what there is for all.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ Emit = Callable[["LogEvent"], None]
 
 BURST = 200
 RATE_PER_S = 20.0
+HOST_BURST = 50
+HOST_RATE_PER_S = 1.0
+_MOST_HOSTS = 1000
 
 _RANK: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 
@@ -39,6 +44,12 @@ class LogEvent:
     event_name: ClassVar[str] = "log_event"
     kinds: ClassVar[dict[str, type[LogEvent]]] = {}
 
+    @property
+    def peer_host(self) -> str | None:
+        """Of the peer that the event is about: ``remote`` is its address, ``client`` ends in it."""
+        peer = getattr(self, "remote", None) or getattr(self, "client", None)
+        return str(peer).split(" at ")[-1].rpartition(":")[0] or None if peer else None
+
     def __init_subclass__(cls) -> None:
         # Not super(): with slots=True the class is made twice, and the second is the one to keep.
         cls.event_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
@@ -47,14 +58,16 @@ class LogEvent:
 
 @dataclass(slots=True)
 class _Allowance:
-    """Always: ``0 <= tokens <= BURST``."""
+    """Always: ``0 <= tokens <= burst``."""
 
+    burst: int
+    rate_per_s: float
     tokens: float
     refilled_at: float
     suppressed: int = 0
 
     def take(self, now: float) -> bool:
-        self.tokens = min(BURST, self.tokens + (now - self.refilled_at) * RATE_PER_S)
+        self.tokens = min(self.burst, self.tokens + (now - self.refilled_at) * self.rate_per_s)
         self.refilled_at = now
         if self.tokens < 1:
             self.suppressed += 1
@@ -82,23 +95,42 @@ class Log:
         self._wall_clock = wall_clock
         self._lock = threading.Lock()
         self._allowances: dict[str, _Allowance] = {}
+        self._hosts: dict[tuple[str, str], _Allowance] = {}
 
     def emit(self, event: LogEvent) -> None:
         if _RANK[event.level] < self._rank:
             return
         with self._lock:
-            suppressed = self._admit(event.event_name)
+            suppressed = self._admit(event)
             if suppressed is not None:
                 self._write(self._format(event, suppressed))
 
-    def _admit(self, event_name: str) -> int | None:
+    def _admit(self, event: LogEvent) -> int | None:
         """None: not now. Otherwise how many of this kind were left out before."""
         now = self._clock()
-        allowance = self._allowances.setdefault(event_name, _Allowance(BURST, now))
+        host = event.peer_host
+        if host is not None and _RANK[event.level] >= _RANK["warning"]:
+            of_host = self._allowance_of(event.event_name, host, now)
+            if not of_host.take(now):
+                return None
+        else:
+            of_host = None
+        allowance = self._allowances.setdefault(event.event_name, _Allowance(BURST, RATE_PER_S, BURST, now))
         if not allowance.take(now):
             return None
         suppressed, allowance.suppressed = allowance.suppressed, 0
+        if of_host is not None:
+            suppressed, of_host.suppressed = suppressed + of_host.suppressed, 0
         return suppressed
+
+    def _allowance_of(self, event_name: str, host: str, now: float) -> _Allowance:
+        """The host that was heard of longest ago makes room."""
+        key = (event_name, host)
+        allowance = self._hosts.pop(key, None) or _Allowance(HOST_BURST, HOST_RATE_PER_S, HOST_BURST, now)
+        self._hosts[key] = allowance
+        if len(self._hosts) > _MOST_HOSTS:
+            del self._hosts[next(iter(self._hosts))]
+        return allowance
 
     def _format(self, event: LogEvent, suppressed: int) -> str:
         line: dict[str, object] = {

@@ -10,6 +10,7 @@ from proton import Message
 
 from mesh.simulation.clients import Receiver, Sender
 from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.outcomes import set_transactional
 from wire import delivery as deliveries
 from wire.delivery import ACCEPTED, Kind
 from wire.terminus import Durability, Expiry
@@ -42,6 +43,23 @@ def mesh_of(folder: Path, routers: dict[str, Any] = RING, **brokers: list[str]) 
     mesh.run_until(lambda: all(broker.is_up for node in mesh.routers.values() for broker in node.snapshot().brokers))
     mesh.run(0.2)
     return mesh
+
+
+@pytest.mark.parametrize("address", ["orders", "sharded", "news.a"])
+def test_a_delivery_of_a_transaction_is_rejected_before_a_broker_has_it(tmp_path: Path, address: str):
+    mesh = mesh_of(tmp_path, b1=["r3"])
+    sender, receiver = mesh.client("r1").sender(address), mesh.client("r2").receiver(address)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    set_transactional(sender.begin())
+    sender.link.send(Message(body="no").encode())
+    sender.link.finish()
+    mesh.run_until(lambda: 1 in sender.outcomes)
+    assert sender.outcomes[1].kind is Kind.REJECTED
+    assert sender.outcomes[1].error.condition == "amqp:not-implemented"
+    mesh.run_until(lambda: sender.link.credit > 0)
+    send_all(mesh, sender, 1)
+    mesh.run_until(lambda: receiver.messages)
+    assert len(receiver.messages) == 1
 
 
 def send_all(mesh: SimMesh, sender: Sender, count: int, first: int = 0) -> None:

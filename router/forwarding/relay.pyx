@@ -9,12 +9,15 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from router.forwarding.head cimport is_let_down
-from router.forwarding.move cimport Move, start_move
+from router.forwarding.move cimport Move, start_move, start_refusal
 from wire.core cimport OutgoingCore
-from wire.proton cimport pn, pn_bytes_t
+from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_bytes_t
 
 from addressing.book import DEFAULT_PRIORITY
 from wire.core import IncomingCore
+from wire.outcome import rejected
+
+_NO_TRANSACTIONS = rejected("amqp:not-implemented", "the mesh has no transactions")
 
 
 cdef class Relay(Group):
@@ -59,6 +62,10 @@ cdef class Relay(Group):
                 has_dropped = True
                 continue
             move = inlet.moving
+            if move is None and inlet.is_from_client() and pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:
+                inlet.deliveries_in += 1
+                move = start_refusal(inlet, delivery, _NO_TRANSACTIONS)
+                has_dropped = True
             if move is None:
                 if self.taker.moving is not None or self.taker.is_closing_now:
                     break

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from mesh import log_tail
+from mesh import log_tail, node_process
 from mesh.backoff import Backoff
 from mesh.control import ControlServer, Refused, ask, ask_async
-from mesh.node_process import describe_exit
+from mesh.node_process import NodeProcess, describe_exit
 from mesh.pid_file import Holder, PidFile
 from mesh.sd_notify import notify
 
@@ -64,6 +64,46 @@ def test_without_an_error_event_the_last_line_of_a_crash_is_the_cause(tmp_path: 
     assert log_tail.first_cause(log) == "KeyError: 3"
     assert log_tail.first_cause(log, log_tail.size_bytes(log)) is None
     assert log_tail.first_cause(tmp_path / "none") is None
+
+
+BUG = '{"level": "error", "event": "connection_bug", "error": "KeyError(3)", "traceback": "Traceback"}\n'
+
+
+def test_a_bug_that_a_node_survived_is_not_why_it_died(tmp_path: Path) -> None:
+    log = tmp_path / "r1.jsonl"
+    log.write_text(BUG)
+    assert log_tail.first_cause(log) is None
+    log.write_text('{"level": "error", "event": "node_failed", "reason": "the disk is full"}\n' + BUG)
+    assert log_tail.first_cause(log) == "the disk is full"
+    log.write_text(BUG + "Traceback:\nMemoryError\n")
+    assert log_tail.first_cause(log) == "MemoryError"
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "r1 was ended by SIGSEGV; see "),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "r1 was ended by SIGKILL; see "),
+        (
+            "import os; os.write(2, b'free(): bad\\n'); os.abort()",
+            "r1 was ended by SIGABRT: free(): bad",
+        ),
+        ("raise SystemExit(3)", "r1 ended with exit code 3; see "),
+        ("raise MemoryError", "r1 ended with exit code 1: MemoryError"),
+    ],
+)
+def test_the_reason_of_a_death_is_that_deaths_and_not_a_traceback_from_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, sentence: str
+) -> None:
+    life = f"import sys; sys.stderr.write({BUG!r}); sys.stderr.flush(); {script}"
+    monkeypatch.setattr(node_process, "command_line", lambda *arguments: [sys.executable, "-c", *arguments])
+
+    async def live_and_die() -> str:
+        process = NodeProcess("r1", (life,), tmp_path / "r1.jsonl")
+        await process.start()
+        return process.death_sentence(await process.wait())
+
+    assert asyncio.run(live_and_die()).startswith(sentence)
 
 
 def test_an_error_without_a_sentence_is_told_by_its_fields() -> None:

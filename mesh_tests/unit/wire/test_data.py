@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from proton import symbol
 
 from wire import data
+from wire.codec.values import Symbol as symbol
 from wire.engine import lib
 
 

@@ -109,6 +109,7 @@ def test_a_truncated_frame_is_answered_at_once() -> None:
         async with site() as server:
             answer = await exchange(server.port, plain_client_bytes() + b"\x00\x00\x00\x20\x02", closes=True)
             assert b"amqp:connection:framing-error" in answer
+            assert b"in the middle of a frame" in answer
             await server.log.wait_for(ConnectionLost)
 
     run(scenario)
@@ -301,7 +302,7 @@ def test_an_idle_peer_is_closed_after_the_idle_timeout() -> None:
         server.node.settings = EndpointSettings("server", idle_timeout_s=0.2)
         port = await server.driver.listen(ListenerSpec("amqp", LOOPBACK, 0))
         answer = await exchange(port, plain_client_bytes())
-        assert b"local-idle-timeout" in answer
+        assert b"nothing was heard for 0.2 s" in answer
         (lost,) = await server.log.wait_for(ConnectionLost)
         assert "idle" in lost.reason
         await server.driver.close(1.0)

@@ -6,6 +6,8 @@ import pytest
 
 from mesh_tests.unit.wire.pipes import Pipe, send
 from wire import delivery as deliveries
+from wire.codec.frames import Frame, Record, encode_frame
+from wire.codec.table import OPEN
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.engine import lib
 from wire.errors import AmqpError
@@ -299,6 +301,48 @@ def test_silent_peer_is_given_up_after_the_idle_timeout():
     a.tick(now + 2.5)
     a.tick(now + 5.0)
     assert [type(event) for event in a.drain(None)] == [Closed]
+
+
+@pytest.mark.parametrize("silent_from_s", [0.0, 0.1, 1.0, 1.9])
+def test_the_idle_timeout_counts_from_the_last_byte(silent_from_s):
+    """Also where the engine's own count, from its tick behind that byte, would take up to twice as long."""
+    a = Endpoint(EndpointSettings("a", idle_timeout_s=2))
+    a.open()
+    b = Endpoint(EndpointSettings("b"))
+    b.open()
+    a.receive(b.output())
+    a.drain(None)
+    a.hear(100.0)
+    deadline = a.tick(100.0)
+    if silent_from_s:
+        b.begin()
+        a.receive(b.output())
+        a.hear(100.0 + silent_from_s)
+    while deadline is not None:
+        now, deadline = deadline, a.tick(deadline)
+    assert now == pytest.approx(102.0 + silent_from_s)
+    (closed,) = [event for event in a.drain(None) if isinstance(event, Closed)]
+    assert closed.error.description == "idle timeout: nothing was heard for 2 s"
+
+
+def test_an_idle_timeout_that_would_be_a_flood_of_heartbeats_is_refused():
+    endpoint = Endpoint(EndpointSettings("a"))
+    opening = encode_frame(Frame(0, Record(OPEN, {"container-id": "x", "idle-time-out": 1})))
+    endpoint.receive(b"AMQP\x00\x01\x00\x00" + opening)
+    (closed,) = endpoint.drain(None)
+    assert closed.error.description == "open.idle-time-out: 1, expected 100 at least"
+
+
+@pytest.mark.parametrize(
+    ("last", "condition"),
+    [(b"", "amqp:connection:forced"), (b"\x00\x00\x00\x20\x02", "amqp:connection:framing-error")],
+)
+def test_a_socket_that_is_closed_is_no_framing_error_but_in_the_middle_of_a_frame(last, condition):
+    pipe = Pipe()
+    pipe.a.receive(last)
+    pipe.a.receive_eof()
+    (closed,) = [event for event in pipe.a.drain(None) if isinstance(event, Closed)]
+    assert closed.error.condition == condition
 
 
 def test_a_freed_endpoint_says_nothing_more():

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from mesh_tests.unit.wire.codec.strategies import symbols as symbols_
+from mesh_tests.unit.wire.codec.strategies import values
 from mesh_tests.unit.wire.pipes import Pipe
 from wire.codec.frames import Frame, Record, decode_frame, encode_frame
 from wire.codec.table import ATTACH, BEGIN, BY_CODE, CLOSE, OPEN
 from wire.codec.values import Described, Symbol, UInt, ULong, encode, symbols
 from wire.endpoint import Endpoint, EndpointSettings
-from wire.events import Closed, LinkAttached, LinkDetached, Opened
+from wire.events import Closed, LinkAttached, LinkDetached, LinkFaulted, Opened
 from wire.terminus import source, target
 
 HEADER = b"AMQP\x00\x01\x00\x00"
@@ -271,7 +275,8 @@ def test_a_link_that_is_attached_again_is_stolen(role, channel):
     assert not detached.closed
     assert new.is_open
     assert not old.is_open
-    assert [each.type.name for each in stranger.answers()].count("detach") == 1
+    (answer,) = [each for each in stranger.answers() if each.type.name == "detach"]
+    assert answer["error"]["condition"] == "amqp:link:stolen"
     stranger.say(said(0x16, handle=0, closed=False))
     assert stranger.error() is None
     assert new.is_open
@@ -290,6 +295,140 @@ def test_two_links_of_one_name_in_a_session_are_one_that_was_stolen():
     pipe.run()
     assert pipe.a.is_open
     assert len(pipe.take(pipe.b, LinkAttached)) == 2
+
+
+# What is passed on
+names = st.dictionaries(symbols_, values, max_size=2)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(names, names, names, names, st.lists(symbols_, max_size=3), st.lists(symbols_, max_size=3))
+def test_what_a_peer_says_of_a_link_is_passed_on_as_it_came(filters, node, more, told, capabilities, outcomes):
+    ends = {"address": "a", "dynamic-node-properties": node, "capabilities": symbols(capabilities)}
+    source_ = Record(BY_CODE[0x28], ends | {"filter": filters, "outcomes": symbols(outcomes)})
+    target_ = Record(BY_CODE[0x29], ends | {"dynamic-node-properties": more})
+    stranger = Stranger(OPENING, BEGINNING, attach(source=source_, target=target_, properties=told))
+    (link,) = (event.link for event in stranger.events if isinstance(event, LinkAttached))
+    assert set(link.remote_source.capabilities) == set(map(str, capabilities))
+    assert len(link.remote_source.filter) == len(link.remote_source.filter.keys() & {*map(str, filters)})
+    next_one = Stranger(OPENING, BEGINNING)
+    passed = next_one.endpoint.begin().sender("on")
+    passed.copy_source(link)
+    passed.copy_target(link)
+    passed.copy_properties(link)
+    passed.open()
+    said_on = next(each for each in next_one.answers() if each.type is ATTACH)
+    assert said_on["source"]["filter"] == filters
+    assert said_on["source"]["dynamic-node-properties"] == node
+    assert said_on["target"]["dynamic-node-properties"] == more
+    assert said_on["properties"] == told
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(names)
+def test_what_a_peer_says_of_an_error_can_be_read(info):
+    wrong = Record(BY_CODE[0x1D], {"condition": "x:y", "description": "why", "info": info})
+    stranger = Stranger(OPENING, said(0x18, error=wrong))
+    (closed,) = (event for event in stranger.events if isinstance(event, Closed))
+    assert (closed.error.condition, closed.error.description) == ("x:y", "why")
+    assert {*(closed.error.info or {})} == {*map(str, info)}
+
+
+# 2.7.4
+def flow(**fields: object) -> bytes:
+    windows = {"next_incoming_id": 0, "incoming_window": 9, "next_outgoing_id": 0, "outgoing_window": 9}
+    return said(0x13, **windows, **fields)
+
+
+@pytest.mark.parametrize("role", [False, True], ids=["sender", "receiver"])
+def test_an_echo_is_answered_with_what_there_is_to_say_of_the_link(role):
+    stranger = Stranger(OPENING, BEGINNING, attach(4, role=role))
+    (link,) = (event.link for event in stranger.events if isinstance(event, LinkAttached))
+    if not role:
+        link.grant(5)
+    stranger.answers()
+    stranger.say(flow(handle=4, delivery_count=0, echo=True, **({"link_credit": 3} if role else {})))
+    (answer,) = stranger.answers()
+    assert (answer.type.name, answer["handle"], answer["delivery-count"]) == ("flow", 0, 0)
+    assert answer["link-credit"] == (3 if role else 5)
+    assert answer["next-incoming-id"] == 0
+    assert answer["incoming-window"] == 256
+    assert not answer["echo"]
+    assert stranger.answers() == []
+
+
+def test_an_echo_counts_the_deliveries_that_came():
+    stranger = Stranger(OPENING, BEGINNING, attach(0))
+    (link,) = (event.link for event in stranger.events if isinstance(event, LinkAttached))
+    link.grant(5)
+    stranger.answers()
+    transfers = [said(0x14, handle=0, delivery_id=at, delivery_tag=b"t", settled=True) + b"" for at in range(2)]
+    long_transfer = encode_frame(
+        Frame(0, Record(BY_CODE[0x14], {"handle": 0, "delivery-id": 2, "delivery-tag": b"t"}), bytes(500))
+    )
+    stranger.say(*transfers, long_transfer, flow(handle=0, delivery_count=3, echo=True))
+    answer = stranger.answers()[-1]
+    assert (answer["delivery-count"], answer["link-credit"], answer["next-incoming-id"]) == (3, 2, 3)
+    assert answer["incoming-window"] == 256 - 3
+
+
+def test_an_echo_of_a_session_is_answered():
+    stranger = Stranger(OPENING, BEGINNING)
+    stranger.answers()
+    stranger.say(flow(echo=True))
+    (answer,) = stranger.answers()
+    assert (answer.type.name, answer["handle"], answer["incoming-window"]) == ("flow", None, 256)
+
+
+def test_a_drain_without_credit_is_answered():
+    stranger = Stranger(OPENING, BEGINNING, attach(0, role=True))
+    stranger.answers()
+    stranger.say(flow(handle=0, delivery_count=0, link_credit=0, drain=True))
+    (answer,) = stranger.answers()
+    assert (answer.type.name, answer["handle"], answer["link-credit"], answer["drain"]) == ("flow", 0, 0, True)
+
+
+def test_a_drain_with_credit_is_answered_once():
+    stranger = Stranger(OPENING, BEGINNING, attach(0, role=True))
+    (link,) = (event.link for event in stranger.events if isinstance(event, LinkAttached))
+    stranger.answers()
+    stranger.say(flow(handle=0, delivery_count=0, link_credit=2, drain=True))
+    assert stranger.answers() == []
+    link.drained()
+    (answer,) = stranger.answers()
+    assert (answer["delivery-count"], answer["link-credit"]) == (2, 0)
+
+
+# What a delivery says that cannot be kept
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"message_format": 1}, "transfer.message-format: 1 cannot be kept, expected 0"),
+        ({"state": Record(BY_CODE[0x23], {"section-number": 0, "section-offset": 0})}, "received is not passed on"),
+        ({"state": Record(BY_CODE[0x33], {"txn-id": b"x"})}, "declared is not passed on"),
+    ],
+)
+def test_what_cannot_be_kept_of_a_delivery_ends_its_link_and_no_other(fields, sentence):
+    stranger = Stranger(OPENING, BEGINNING, attach(0), attach(1, "other"))
+    faulty, other = (event.link for event in stranger.events if isinstance(event, LinkAttached))
+    faulty.grant(5)
+    other.grant(5)
+    stranger.answers()
+    stranger.say(
+        said(0x14, handle=0, delivery_id=0, delivery_tag=b"t", **fields),
+        said(0x14, handle=0, delivery_id=1, delivery_tag=b"t"),
+        said(0x14, handle=1, delivery_id=2, delivery_tag=b"t"),
+    )
+    (fault,) = (event for event in stranger.events if isinstance(event, LinkFaulted))
+    assert fault.link is faulty
+    (answer,) = (each for each in stranger.answers() if each.type.name == "detach")
+    assert answer["error"]["condition"] == "amqp:not-implemented"
+    assert sentence in answer["error"]["description"]
+    assert other.is_open
+    assert other.queued == 1
+    stranger.say(said(0x16, handle=0, closed=True))
+    assert faulty.is_gone
+    assert stranger.error() is None
 
 
 def test_the_credit_of_a_flow_may_be_as_large_as_there_is():

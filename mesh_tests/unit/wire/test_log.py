@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from wire.log import BURST, Level, Log, LogEvent
+from wire.log import BURST, HOST_BURST, Level, Log, LogEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,20 @@ class TestNeighborExpired(LogEvent):
     level: ClassVar[Level] = "warning"
     router: str
     silent_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestPeerRefused(LogEvent):
+    __test__: ClassVar[bool] = False
+    level: ClassVar[Level] = "warning"
+    remote: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestLinkEnded(LogEvent):
+    __test__: ClassVar[bool] = False
+    level: ClassVar[Level] = "warning"
+    client: str
 
 
 class Paper:
@@ -60,6 +74,30 @@ def test_a_flood_is_cut_and_counted() -> None:
     assert paper.lines[-1]["suppressed"] == 50
     paper.log.emit(TestNeighborExpired("r3"))
     assert "suppressed" not in paper.lines[-1]
+
+
+def test_one_host_does_not_use_up_the_lines_of_all() -> None:
+    paper = Paper()
+    for port in range(BURST + 50):
+        paper.log.emit(TestPeerRefused(f"192.0.2.1:{port}"))
+        paper.log.emit(TestLinkEnded(f"evil at 192.0.2.1:{port}"))
+    assert len(paper.lines) == 2 * HOST_BURST
+    paper.log.emit(TestPeerRefused("192.0.2.2:1"))
+    paper.log.emit(TestLinkEnded("good at [2001:db8::1]:1"))
+    assert [line.get("remote") or line.get("client") for line in paper.lines[-2:]] == [
+        "192.0.2.2:1",
+        "good at [2001:db8::1]:1",
+    ]
+    paper.now = 1.0
+    paper.log.emit(TestPeerRefused("192.0.2.1:9"))
+    assert paper.lines[-1]["suppressed"] == BURST + 50 - HOST_BURST
+
+
+def test_hosts_without_number_take_no_memory() -> None:
+    paper = Paper()
+    for host in range(5000):
+        paper.log.emit(TestPeerRefused(f"192.0.{host >> 8}.{host & 255}:1"))
+    assert len(paper.log._hosts) <= 1000
 
 
 def test_a_closed_stream_is_no_reason_to_fail() -> None:

@@ -26,7 +26,7 @@ from wire.codec.values import (
     UShort,
 )
 
-names = st.text(st.characters(max_codepoint=127), max_size=300)
+names = st.text(st.characters(max_codepoint=127), max_size=20) | st.sampled_from(["", "x" * 255, "x" * 256])
 symbols = names.map(Symbol)
 descriptors = st.one_of(st.integers(0, 2**64 - 1).map(ULong), symbols)
 scalars: dict[int, st.SearchStrategy[Any]] = {
@@ -46,8 +46,8 @@ scalars: dict[int, st.SearchStrategy[Any]] = {
     0x84: st.binary(min_size=8, max_size=8).map(Decimal64),
     0x94: st.binary(min_size=16, max_size=16).map(Decimal128),
     0x98: st.uuids(),
-    0xB0: st.binary(max_size=300),
-    0xB1: st.text(st.characters(exclude_categories=["Cs"]), max_size=300),
+    0xB0: st.binary(max_size=20) | st.sampled_from([bytes(255), bytes(256)]),
+    0xB1: st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
     0xB3: symbols,
 }
 any_scalar = st.one_of(st.none(), st.booleans(), *scalars.values())

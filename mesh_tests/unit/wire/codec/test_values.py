@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mesh_tests.unit.wire.codec.engine import reencode
@@ -14,7 +14,10 @@ from wire.codec.faults import CodecFault
 from wire.codec.scan import find_fault
 from wire.codec.values import Described, Symbol, ULong, decode, encode
 
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
+
+@unhurried
 @given(values)
 def test_a_value_comes_back_as_it_was(value):
     encoded = encode(value)
@@ -22,6 +25,7 @@ def test_a_value_comes_back_as_it_was(value):
     assert encode(decode(encoded)) == encoded
 
 
+@unhurried
 @given(values)
 def test_the_engine_reads_what_the_codec_writes_and_the_codec_what_the_engine_writes(value):
     again = reencode(encode(value))
@@ -29,6 +33,7 @@ def test_the_engine_reads_what_the_codec_writes_and_the_codec_what_the_engine_wr
     assert decode(again) == decode(encode(value))
 
 
+@unhurried
 @given(values, st.data())
 def test_every_cut_and_every_excess_is_a_fault(value, data):
     encoded = encode(value)
@@ -37,6 +42,7 @@ def test_every_cut_and_every_excess_is_a_fault(value, data):
     assert find_fault(encoded + b"\x40") is not None
 
 
+@unhurried
 @given(values, st.data())
 def test_a_changed_byte_gives_a_fault_or_a_value_that_engine_and_codec_write_alike(value, data):
     encoded = bytearray(encode(value))

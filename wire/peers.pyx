@@ -1,0 +1,272 @@
+"""What is known of each session and link that a peer has, beside what the engine tells: names, handles, counts. [2.5], [2.6]
+
+Heard from the frames that come, and from those that go: the engine hands out no handle of ours, and not the window that it
+told last. A flow that the engine does not send is made of both.
+"""
+
+from collections import deque
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from libc.string cimport memcpy
+
+from wire.codec.composites cimport Fault, Fields, bytes_at, is_true_at, number_at, scan_performative
+from wire.codec.scan cimport Scan, big_endian, begin_scan
+
+from wire.codec import table
+from wire.codec.frames import Frame, Record, encode_frame
+
+cdef enum:
+    HEADER_BYTES = 8
+    # Of a frame: its header and the descriptor of its performative, as the engine writes them.
+    TOLD_BY_BYTES = 11
+    NEAR_HANDLES = 1024
+
+cdef enum:
+    BEGIN = 0x11
+    ATTACH = 0x12
+    FLOW = 0x13
+
+
+cdef class PeerSession:
+    def __cinit__(self, unsigned int channel):
+        self.channel = channel
+        self.answered_channel = self.local_channel = -1
+        self.near = []
+        self.far = {}
+
+    cdef PeerLink link_at(self, unsigned int handle):
+        if handle >= NEAR_HANDLES:
+            return self.far.get(handle)
+        if handle >= <size_t>PyList_GET_SIZE(self.near):
+            return None
+        return <PeerLink><object>PyList_GET_ITEM(self.near, handle)
+
+    cdef int put(self, PeerLink link) except -1:
+        if link.handle >= NEAR_HANDLES:
+            self.far[link.handle] = link
+            return 0
+        while <size_t>PyList_GET_SIZE(self.near) <= link.handle:
+            self.near.append(None)
+        self.near[link.handle] = link
+        return 0
+
+    cdef int drop(self, unsigned int handle) except -1:
+        if handle >= NEAR_HANDLES:
+            self.far.pop(handle, None)
+        else:
+            self.near[handle] = None
+        return 0
+
+    def links(self):
+        return [link for link in self.near if link is not None] + list(self.far.values())
+
+
+cdef class PeerLink:
+    def __cinit__(
+        self, PeerSession session, unsigned int handle, bytes key, bint is_sender, unsigned int delivery_count
+    ):
+        self.session = session
+        self.handle = handle
+        self.key = key
+        self.is_sender = is_sender
+        self.delivery_count = delivery_count
+        self.local_handle = -1
+
+    @property
+    def name(self):
+        return self.key[:len(self.key) - 1].decode()
+
+
+cdef class Peers:
+    """The tables of one connection.
+
+    Always: a link is in ``links`` exactly if it is attached by the peer, and was not stolen since.
+    """
+
+    def __cinit__(self):
+        self.sessions = []
+        self.links = {}
+        self.answered = set()
+        self.begun = deque()
+        self.attached = deque()
+        self.restless = []
+        self.out_header_left = HEADER_BYTES
+        self.out_held = bytearray()
+        self.by_local_channel = {}
+        self.own_handles = {}
+        self.own_windows = {}
+
+    def release(self):
+        """Refer to no session or link any more: these refer to their endpoint."""
+        for session in self.sessions:
+            if session is not None:
+                session.session = None
+                for link in session.links():
+                    link.link = None
+        self.begun.clear()
+        self.attached.clear()
+        self.restless.clear()
+
+    cdef PeerSession session_at(self, unsigned int channel):
+        if channel < <size_t>PyList_GET_SIZE(self.sessions):
+            return <PeerSession><object>PyList_GET_ITEM(self.sessions, channel)
+        return None
+
+    cdef int add_session(self, PeerSession session) except -1:
+        while <size_t>PyList_GET_SIZE(self.sessions) <= session.channel:
+            self.sessions.append(None)
+        self.sessions[session.channel] = session
+        self.begun.append(session)
+        if session.answered_channel >= 0:
+            self.answered.add(session.answered_channel)
+            self._join(session, session.answered_channel, self.own_windows.pop(session.answered_channel, 0))
+        return 0
+
+    cdef int drop_session(self, PeerSession session) except -1:
+        for link in session.links():
+            self.forget(link)
+        self.answered.discard(session.answered_channel)
+        self.by_local_channel.pop(session.local_channel, None)
+        self.own_handles.pop(session.local_channel, None)
+        self.sessions[session.channel] = None
+        return 0
+
+    cdef PeerLink add_link(self, PeerLink link):
+        """The link of the same name and role, which is stolen by that."""
+        cdef dict handles = self.own_handles.get(link.session.local_channel)
+        if handles is not None:
+            link.local_handle = handles.pop(link.key, -1)
+        link.session.put(link)
+        self.attached.append(link)
+        stolen = self.links.get(link.key)
+        self.links[link.key] = link
+        return stolen
+
+    cdef int forget(self, PeerLink link) except -1:
+        if self.links.get(link.key) is link:
+            del self.links[link.key]
+        return 0
+
+    cdef int _join(self, PeerSession session, int local_channel, unsigned int window) except -1:
+        """Our begin and the peer's belong together, and ours told that window."""
+        session.local_channel = local_channel
+        session.told_window_end = session.next_incoming_id + window
+        self.by_local_channel[local_channel] = session
+        return 0
+
+    # What is written
+    cdef int watch(self, const unsigned char *at, size_t size) except -1:
+        """Bytes for the peer, all of them and in order. Begins, attaches and flows are read, the others stepped over."""
+        cdef const unsigned char *end = at + size
+        cdef size_t frame_bytes, taken
+        if self.out_header_left:
+            taken = min(<size_t>self.out_header_left, size)
+            self.out_header_left -= taken
+            at += taken
+        if self.out_left:
+            taken = min(self.out_left, <size_t>(end - at))
+            self.out_left -= taken
+            at += taken
+        if len(self.out_held):
+            at = self._watch_held(at, end)
+        while end - at >= TOLD_BY_BYTES:
+            frame_bytes = big_endian(at, 4)
+            if frame_bytes >= TOLD_BY_BYTES and BEGIN <= at[10] <= FLOW:
+                if frame_bytes > <size_t>(end - at):
+                    break
+                self._look_out(at, frame_bytes)
+            elif frame_bytes > <size_t>(end - at):
+                self.out_left = frame_bytes - (end - at)
+                return 0
+            at += frame_bytes
+        if at < end:
+            self.out_held += at[:end - at]
+        return 0
+
+    cdef const unsigned char *_watch_held(self, const unsigned char *at, const unsigned char *end) except NULL:
+        """Go on with the frame that began in bytes before these."""
+        cdef size_t frame_bytes, taken, wanted
+        while at < end and len(self.out_held):
+            wanted = TOLD_BY_BYTES
+            if <size_t>len(self.out_held) >= HEADER_BYTES:
+                frame_bytes = int.from_bytes(self.out_held[:4], "big")
+                if frame_bytes < TOLD_BY_BYTES or <size_t>len(self.out_held) >= TOLD_BY_BYTES:
+                    wanted = frame_bytes
+                if <size_t>len(self.out_held) >= TOLD_BY_BYTES and not BEGIN <= self.out_held[10] <= FLOW:
+                    self.out_left = frame_bytes - len(self.out_held)
+                    self.out_held.clear()
+                    taken = min(self.out_left, <size_t>(end - at))
+                    self.out_left -= taken
+                    return at + taken
+            else:
+                wanted = HEADER_BYTES
+            taken = min(wanted - len(self.out_held), <size_t>(end - at))
+            self.out_held += at[:taken]
+            at += taken
+            if <size_t>len(self.out_held) >= HEADER_BYTES:
+                frame_bytes = int.from_bytes(self.out_held[:4], "big")
+                if frame_bytes == <size_t>len(self.out_held):
+                    whole = bytes(self.out_held)
+                    self.out_held.clear()
+                    if frame_bytes >= TOLD_BY_BYTES:
+                        self._look_out(whole, frame_bytes)
+        return at
+
+    cdef int _look_out(self, const unsigned char *frame, size_t size) except -1:
+        cdef Scan scan
+        cdef Fields fields
+        cdef Fault fault
+        cdef unsigned long long code
+        cdef int channel = frame[6] << 8 | frame[7]
+        cdef PeerSession session
+        begin_scan(&scan, frame + size)
+        if scan_performative(&scan, frame + HEADER_BYTES, &code, &fields, &fault) is NULL:
+            return 0
+        session = self.by_local_channel.get(channel)
+        if code == BEGIN and fields.at[0] is not NULL:
+            session = self.session_at(number_at(fields.at[0]))
+            if session is not None:
+                self._join(session, channel, number_at(fields.at[2]))
+        elif code == BEGIN:
+            self.own_windows[channel] = number_at(fields.at[2])
+        elif code == ATTACH:
+            self._on_own_attach(channel, session, key_of(fields.at[0], is_true_at(fields.at[2])), number_at(fields.at[1]))
+        elif code == FLOW and session is not None:
+            session.told_window_end = number_at(fields.at[1])
+            if fields.at[0] is not NULL:
+                session.told_window_end += <unsigned int>number_at(fields.at[0])
+        return 0
+
+    def _on_own_attach(self, int channel, PeerSession session, bytes key, handle):
+        cdef PeerLink link = self.links.get(key)
+        if link is not None and link.session is session:
+            link.local_handle = handle
+        else:
+            self.own_handles.setdefault(channel, {})[key] = handle
+
+    # Flows that the engine does not send
+    cdef int want_flow(self, object of) except -1:
+        """Each is in there once, so an endless repetition of the question takes no memory."""
+        self.restless.append(of)
+        return 0
+
+    def flow_of(self, PeerSession session, unsigned int remote_window, link_fields):
+        """What we have to say of a session, and of a link of it. [2.7.4]"""
+        fields = {
+            "next-incoming-id": session.next_incoming_id,
+            "incoming-window": session.told_window_end - session.next_incoming_id,
+            "next-outgoing-id": session.window_end - remote_window,
+            "outgoing-window": 0x7FFFFFFF,
+        }
+        return encode_frame(Frame(session.local_channel, Record(table.FLOW, fields | link_fields)))
+
+
+cdef bytes key_of(const unsigned char *name, bint is_sender):
+    """Name and role of a link; names have no zero byte."""
+    cdef size_t size
+    name = bytes_at(name, &size)
+    cdef bytes key = PyBytes_FromStringAndSize(NULL, size + 1)
+    memcpy(PyBytes_AS_STRING(key), name, size)
+    PyBytes_AS_STRING(key)[size] = is_sender
+    return key
