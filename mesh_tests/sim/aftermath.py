@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mesh.simulation.clients import Receiver, Sender, SimClient
-from wire.delivery import ACCEPTED, RELEASED
+from wire.delivery import ACCEPTED, RELEASED, Kind, Outcome
 
 if TYPE_CHECKING:
     from mesh_tests.sim.walk import Walk
@@ -86,7 +86,10 @@ class Aftermath:
         """What is too large to be kept may come back to its producer from where a consumer rests."""
         sent = self.walk.sent[number]
         is_recalled = outcome == RELEASED and len(sent.body) > COPIED_BYTES and self._has_recalls(sent.address)
-        return outcome == ACCEPTED or is_recalled
+        is_refused = (
+            sent.address in self.walk.REFUSING and isinstance(outcome, Outcome) and outcome.kind is Kind.REJECTED
+        )
+        return outcome == ACCEPTED or is_recalled or is_refused
 
     def not_copied(self) -> list[tuple[str, int]]:
         """What a consumer of a multicast address or a topic did not get."""

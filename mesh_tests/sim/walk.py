@@ -8,6 +8,7 @@ message that a queue accepted was taken by a consumer for good. What must hold o
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,7 +85,7 @@ class Sent(NamedTuple):
 
 @dataclass
 class Ledger:
-    """Numbers of messages by address: what producers were told is accepted, what consumers took for good."""
+    """By the address that messages were sent to: numbers that producers know as accepted, and that consumers took."""
 
     accepted: dict[str, set[int]] = field(default_factory=dict)
     taken: dict[str, set[int]] = field(default_factory=dict)
@@ -94,11 +95,15 @@ class Walk:
     RPC: Any = "anycast"
     """What the topology says of this address."""
     ROUTERS: Any = TOPOLOGY["routers"]
+    ADDRESSES: tuple[str, ...] = ADDRESSES
+    QUEUES: tuple[str, ...] = QUEUES
+    CONVERGED_S: float = CONVERGED_S
+    REFUSING: tuple[str, ...] = ()
+    """Queues that reject what comes while they are full."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
-        addresses = {**TOPOLOGY["addresses"], "rpc": self.RPC}
-        self.mesh = CheckedMesh(self, {**TOPOLOGY, "routers": self.ROUTERS, "addresses": addresses}, folder)
+        self.mesh = CheckedMesh(self, self.topology(), folder)
         self.mesh.converge()
         self.senders: list[tuple[str, SimClient, Sender]] = []
         self.receivers: list[tuple[str, SimClient, Receiver]] = []
@@ -110,6 +115,10 @@ class Walk:
         """That number, by the sender's own count."""
         self.trace: list[str] = []
         self._count = 0
+
+    def topology(self) -> dict[str, Any]:
+        addresses = {**TOPOLOGY["addresses"], "rpc": self.RPC}
+        return {**TOPOLOGY, "routers": self.ROUTERS, "addresses": addresses}
 
     def step(self) -> None:
         acts = self.acts()
@@ -143,13 +152,13 @@ class Walk:
         return self.mesh.client(self.random.choice(sorted(self.mesh.routers)), f"c{self._count}")
 
     def add_receiver(self) -> None:
-        address = self.random.choice(ADDRESSES)
+        address = self.random.choice(self.ADDRESSES)
         receiver = (client := self.client()).receiver(address, credit=self.random.choice((1, 10, 100)))
         receiver.accepts = self.random.random() < 0.7
         self.receivers.append((address, client, receiver))
 
     def add_sender(self) -> None:
-        address = self.random.choice(ADDRESSES)
+        address = self.random.choice(self.ADDRESSES)
         sender = (client := self.client()).sender(address)
         self.senders.append((address, client, sender))
         self.numbers[sender] = {}
@@ -252,7 +261,7 @@ class Walk:
             self.step()
         ledger = self.finish()
         assert not (unanswered := self.unanswered()), unanswered
-        for address in QUEUES:
+        for address in self.QUEUES:
             missing = ledger.accepted[address] - ledger.taken[address]
             assert not missing, f"{len(missing)} of {len(ledger.accepted[address])} accepted by {address} are lost"
         Aftermath(self).check()
@@ -268,12 +277,12 @@ class Walk:
     def finish(self) -> Ledger:
         """Heal, let every consumer take all it is given, and fetch what the queues still have."""
         self.heal()
-        self.mesh.converge(CONVERGED_S)
-        for address in ADDRESSES:
+        self.mesh.converge(self.CONVERGED_S)
+        for address in self.ADDRESSES:
             client = self.mesh.client("r1", f"last-{address}", **({} if address in KEPT else SLOW))
             self.receivers.append((address, client, client.receiver(address, 1000)))
         for address in ("rpc", "prices"):
-            client = self.mesh.client("r3", f"last-to-{address}")
+            client = self.mesh.client(sorted(self.mesh.routers)[-1], f"last-to-{address}")
             self.senders.append((address, client, sender := client.sender(address)))
             self.numbers[sender] = {}
         for _ in range(60):
@@ -293,13 +302,14 @@ class Walk:
             client.endpoint.mark_dirty()
 
     def _ledger(self) -> Ledger:
-        ledger = Ledger({address: set() for address in ADDRESSES}, {address: set() for address in ADDRESSES})
+        ledger = Ledger(defaultdict(set), defaultdict(set))
         for sender, numbers in self.numbers.items():
             for count, outcome in sender.outcomes.items():
                 if outcome.kind is Kind.ACCEPTED:
                     ledger.accepted[self.sent[numbers[count]].address].add(numbers[count])
-        for address, _, receiver in self.receivers:
-            ledger.taken[address].update(map(number_in, receiver.taken))
+        for _, _, receiver in self.receivers:
+            for number in map(number_in, receiver.taken):
+                ledger.taken[self.sent[number].address].add(number)
         return ledger
 
     def unanswered(self) -> list[tuple[str, int]]:
