@@ -15,7 +15,7 @@ from mesh_tests.fuzz.encodings import FALSE, NULL, TRUE, Maker, hostile_value
 from mesh_tests.fuzz.neighbors import CLIENT, Voice
 
 AMQP_HEADER, SASL_HEADER = b"AMQP\x00\x01\x00\x00", b"AMQP\x03\x01\x00\x00"
-ADDRESSES = ("work.fuzz", "prices.fuzz", "orders.fuzz", "news.fuzz", "sharded", "unknown", "closed")
+ADDRESSES = ("work.fuzz", "prices.fuzz", "orders.fuzz", "news.fuzz", "shards.fuzz", "unknown", "closed")
 LINK_CREDIT = 50
 
 Performative = tuple[int, tuple[tuple[str, Maker], ...]]

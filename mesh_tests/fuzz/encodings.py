@@ -100,7 +100,7 @@ def any_value(random: Random, depth: int = 0) -> bytes:
         lambda random: b"\x61" + random.randbytes(2),
         lambda random: random.choice((b"\x71", b"\x72", b"\x74")) + random.randbytes(4),
         lambda random: random.choice((b"\x81", b"\x82", b"\x83", b"\x84")) + random.randbytes(8),
-        lambda random: b"\x73" + struct.pack(">I", random.choice((0x41, 0x10FFFF, 0xD800, 0xFFFFFFFF))),
+        lambda random: b"\x73" + struct.pack(">I", random.choice((0x41, 0xE4, 0x10FFFF))),
         lambda random: random.choice((b"\x94", b"\x98")) + random.randbytes(16),
         lambda random: binary(random.randbytes(random.choice((0, 1, 255, 256)))),
         lambda random: string(random.choice(("", "a", "ä€😀", "x" * 300))),
@@ -203,6 +203,7 @@ HOSTILE: tuple[Maker, ...] = (
     long_value,
     any_value,
     any_value,
+    lambda random: b"\x73" + struct.pack(">I", random.choice((0xD800, 0x110000, 0xFFFFFFFF))),
     lambda random: NULL,
     lambda random: random.randbytes(random.randrange(1, 12)),
 )

@@ -14,7 +14,7 @@ from mesh_tests.fuzz.encodings import NULL, Maker, hostile_value
 CONTROL, CIRCUIT = "amqpmesh.control", "amqpmesh.circuit"
 OPCODES = ("HELLO", "HELLO", "HELLO", "RA", "LSR", "LSU", "LSU", "MAU", "MAU", "MAR", "ASK", "REACH", "X")
 ROUTERS = ("r9", "r9", "r1", "r2", "e1", "r" * 300, "")
-KEYS = ("M0work.fuzz", "X0prices.fuzz", "B:b1", "E:e1", "M1sharded", "", "Z", "M", "M0" + "k" * 300, "B:", "M9x")
+KEYS = ("M0work.fuzz", "X0prices.fuzz", "B:b1", "E:e1", "M1shards.fuzz", "", "Z", "M", "M0" + "k" * 300, "B:", "M9x")
 KINDS = ("anycast", "stream", "multicast", "multicast-settled", "multicast-stream", "route", "x")
 
 

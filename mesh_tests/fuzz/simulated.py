@@ -34,7 +34,7 @@ TOPOLOGY: dict[str, Any] = {
         "prices.#": "multicast",
         "orders.#": {"type": "queue", "broker": "b1"},
         "news.#": {"type": "topic", "broker": "b2"},
-        "sharded": {"type": "queue", "brokers": ["b1", "b2"]},
+        "shards.#": {"type": "queue", "brokers": ["b1", "b2"]},
         "closed": "unavailable",
     },
 }

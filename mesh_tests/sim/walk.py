@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mesh.simulation.clients import Receiver, Sender, SimClient
+from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.aftermath import Aftermath
 from mesh_tests.sim.invariants import CheckedMesh
 from mesh_tests.sim.leftovers import QUIET_S, leftovers
@@ -97,13 +98,14 @@ class Walk:
     ROUTERS: Any = TOPOLOGY["routers"]
     ADDRESSES: tuple[str, ...] = ADDRESSES
     QUEUES: tuple[str, ...] = QUEUES
+    PAUSES_S: tuple[float, ...] = PAUSES_S
     CONVERGED_S: float = CONVERGED_S
     REFUSING: tuple[str, ...] = ()
     """Queues that reject what comes while they are full."""
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
-        self.mesh = CheckedMesh(self, self.topology(), folder)
+        self.mesh: SimMesh = self.make_mesh(folder)
         self.mesh.converge()
         self.senders: list[tuple[str, SimClient, Sender]] = []
         self.receivers: list[tuple[str, SimClient, Receiver]] = []
@@ -115,6 +117,9 @@ class Walk:
         """That number, by the sender's own count."""
         self.trace: list[str] = []
         self._count = 0
+
+    def make_mesh(self, folder: Path) -> SimMesh:
+        return CheckedMesh(self, self.topology(), folder)
 
     def topology(self) -> dict[str, Any]:
         addresses = {**TOPOLOGY["addresses"], "rpc": self.RPC}
@@ -128,7 +133,7 @@ class Walk:
         self.pause()
 
     def pause(self) -> None:
-        self.mesh.run(self.random.choice(PAUSES_S))
+        self.mesh.run(self.random.choice(self.PAUSES_S))
 
     def acts(self) -> list[tuple[int, Callable[[], None]]]:
         """What may happen, each with its weight."""
