@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 SIMULATION = ("addressing", "wire", "router", "broker", "mesh/simulation", "mesh_tests/sim", "setup.cfg")
 BROKER = ("wire", "broker", "mesh_tests/crash", "setup.cfg")
+PEERS = (*SIMULATION, "mesh_tests/fuzz")
+PROCESSES = ("addressing", "wire", "router", "broker", "mesh", "mesh_tests/faults", "mesh_tests/sim", "setup.cfg")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,9 @@ class Life:
     """A batch may take so long on a slow machine: none begins that would end after the time is up."""
     workers: str = "auto"
     """What pytest's `-n` gets; 0 for a test that brings processes of its own."""
+    is_sanitized: bool = False
+    """It runs under AddressSanitizer."""
+    environment: tuple[tuple[str, str], ...] = ()
 
 
 LIVES = (
@@ -37,6 +42,25 @@ LIVES = (
     Life("sim/test_fallback_walk.py", "an anycast address that falls back to a queue, and its order", 2500),
     Life("sim/test_walk_edges.py", "edge routers, and the uplinks of them, with fickle consumers and without", 1000),
     Life("sim/test_vanishing.py", "links, sessions and connections vanish in the middle of anything", 2500),
+    Life("sim/test_walk_broad.py", "random meshes with every option of an address, slow and silent trunks", 2500),
+    Life(
+        "fuzz/test_simulated_peers.py",
+        "800 hostile dialogues at the ports of every kind of node, under AddressSanitizer",
+        63,
+        PEERS,
+        batch=4,
+        batch_s=500.0,
+        is_sanitized=True,
+    ),
+    Life(
+        "fuzz/test_live_peers.py",
+        "20,000 hostile dialogues at the ports of real processes, beside a bystander",
+        1,
+        (*PEERS, "mesh"),
+        batch_s=500.0,
+        workers="0",
+        environment=(("FUZZ_COUNT", "20000"),),
+    ),
     Life("crash/test_broker_crash.py", "20 times kill -9 of a broker, at random moments and failpoints", 25, BROKER, 4),
     Life("crash/storage/test_power_cuts.py", "the power goes while a store is written", 200, BROKER, 20),
 )

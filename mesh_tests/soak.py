@@ -31,6 +31,7 @@ STATE, REPORT = ROOT / ".soak" / "state.json", ROOT / ".soak" / "junit.xml"
 PROOF = ROOT / "docs" / "proof" / "soak.md"
 MEMORY = Path(f"/dev/shm/amqpmesh-soak-{os.getpid()}")
 """Stores on a disk would sync for most of the time, and no process is killed here."""
+PYTEST = (sys.executable, "-m", "pytest", "-q")
 SEEDS = 10**9
 COLUMNS = ("date", "revision", "what happens", "seeds", "lives", "failed", "counted, and which failed")
 
@@ -91,18 +92,12 @@ def first_seed(life: Life, revision: str, date: str) -> int:
 
 def run(life: Life, tally: Tally) -> None:
     count = min(life.batch, life.seeds - tally.seeds)
-    environment = {"LIFE_FIRST": str(tally.first + tally.seeds), "LIFE_COUNT": str(count)}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        life.workers,
-        f"--junitxml={REPORT}",
-        *([f"--basetemp={MEMORY}"] if MEMORY.parent.is_dir() else []),
-        f"mesh_tests/{life.test}",
-    ]
+    environment = {"LIFE_FIRST": str(tally.first + tally.seeds), "LIFE_COUNT": str(count), **dict(life.environment)}
+    if life.is_sanitized:
+        command = ["bash", "tools/asan.sh"]
+        environment |= {"ASAN_TESTS": f"mesh_tests/{life.test}", "ASAN_REPORT": str(REPORT)}
+    else:
+        command = [*PYTEST, "-n", life.workers, f"--junitxml={REPORT}", *_in_memory(), f"mesh_tests/{life.test}"]
     subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, check=False)
     shutil.rmtree(MEMORY, ignore_errors=True)
     suite = ElementTree.parse(REPORT).getroot().find("testsuite")
@@ -110,6 +105,10 @@ def run(life: Life, tally: Tally) -> None:
         raise click.ClickException(f"pytest left no report of {life.test}")
     REPORT.unlink()
     add(tally, count, suite)
+
+
+def _in_memory() -> list[str]:
+    return [f"--basetemp={MEMORY}"] if MEMORY.parent.is_dir() else []
 
 
 def add(tally: Tally, count: int, suite: ElementTree.Element) -> None:

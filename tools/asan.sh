@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Runs the tests under AddressSanitizer: every use of freed memory, and every access beyond its bounds, ends the run.
 # Wants .venv; `make asan` sees to that. More words go to pytest: tools/asan.sh -n 1 -k vanish
+# ASAN_TESTS has other tests than these, and ASAN_REPORT a file for pytest's report of them as JUnit XML.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/asan/build.sh
 
 readonly REPORTS=$BUILD/reports
-readonly TESTS=(mesh_tests/unit mesh_tests/sim)
+read -r -a TESTS <<<"${ASAN_TESTS:-mesh_tests/unit mesh_tests/sim mesh_tests/fuzz/test_simulated_peers.py}"
+readonly TESTS
 # Nothing compiled is called there.
 readonly IGNORED=(
     mesh_tests/unit/addressing mesh_tests/unit/linklogs mesh_tests/unit/router/routing mesh_tests/unit/mesh/drills
@@ -57,6 +59,7 @@ check_it_sees
 status=0
 # A loop without end in compiled code hears no signal: only faulthandler's own thread ends it.
 sanitized tests "$PYTHON" -m pytest -q -n 2 -o faulthandler_timeout=180 -o faulthandler_exit_on_timeout=true \
+    ${ASAN_REPORT:+"--junitxml=$ASAN_REPORT"} \
     "${IGNORED[@]/#/--ignore=}" "${EXCEPT[@]/#/--deselect=}" "${TESTS[@]}" "$@" || status=$?
 show_reports || fail 'AddressSanitizer found what is above'
 exit $status
