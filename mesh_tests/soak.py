@@ -24,7 +24,8 @@ from typing import Any
 
 import click
 
-from mesh_tests.lives import LIVES, Life
+from mesh_tests.faults import background
+from mesh_tests.lives import LIVES, PROCESSES, Life
 
 ROOT = Path(__file__).parents[1]
 STATE, REPORT = ROOT / ".soak" / "state.json", ROOT / ".soak" / "junit.xml"
@@ -146,6 +147,25 @@ def with_row(proof: str, life: Life, tally: Tally) -> str:
     return "\n".join([*lines, row_of(life, tally), ""])
 
 
+LONG_LIFE = Life("faults", "processes are killed, stopped and frozen for half an hour, clients vanish", 1, PROCESSES)
+
+
+def go_on_over_sockets() -> str:
+    """Start the long life of this revision in the background, or add a row for it once it is over; a sentence."""
+    revision, date = git("rev-parse", "--short", "HEAD"), f"{datetime.now(UTC):%F}"
+    background.start(STATE.parent, revision, first_seed(LONG_LIFE, revision, date))
+    found = background.found(STATE.parent, revision)
+    if found["state"] == "running":
+        return (
+            f"a life over sockets runs in the background, of seed {found['seed']}: run this again for what came of it"
+        )
+    failed = [f"seed {found['seed']}"] if found["state"] == "failed" else []
+    counts = {name: found[name] for name in ("steps", "sent", "accepted") if name in found}
+    tally = Tally("", revision, date, found["seed"], 1, 1, failed, counts)
+    PROOF.write_text(with_row(PROOF.read_text(), LONG_LIFE, tally))
+    return f"the life over sockets of seed {found['seed']} {found['state']}{': ' + found['why'] if failed else ''}"
+
+
 @click.command()
 @click.option("--seconds", default=540.0, show_default=True, help="Begin no batch that might end later.")
 @click.option("--only", default="", help="Lead only lives of tests with this in their names.")
@@ -155,6 +175,7 @@ def main(seconds: float, only: str) -> None:
     soak.lives = [life for life in LIVES if only in life.test]
     STATE.parent.mkdir(exist_ok=True)
     PROOF.parent.mkdir(exist_ok=True)
+    click.echo(go_on_over_sockets())
     while (life := soak.next_life(ends_at - time.monotonic())) is not None:
         tally = soak.tallies[life.test]
         run(life, tally)
