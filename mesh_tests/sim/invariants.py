@@ -73,7 +73,7 @@ class Invariants:
         self._known: dict[Receiver | Sender, Known] = {}
         self._clients: dict[SimClient, None] = {}
         self._now = 0.0
-        self._overdue: dict[Any, float] = {}
+        self._overdue: dict[int, float] = {}
         self._late: dict[SimClient, float] = {}
         """Who did not read, or could not be written to: until then, what they see may have been sent long ago."""
         self._taken: set[Hashable] = set()
@@ -105,9 +105,9 @@ class Invariants:
         the node is called at that very moment."""
         deadline = node.next_deadline()
         if deadline is None or deadline >= now:
-            self._overdue.pop(node, None)
+            self._overdue.pop(id(node), None)
             return
-        since = self._overdue.setdefault(node, now)
+        since = self._overdue.setdefault(id(node), now)
         assert since == now, f"{node} wants to be called at {deadline}, and it is {now}"
 
     # Consumers

@@ -91,8 +91,8 @@ def test_a_directory_that_nobody_may_look_into_is_named(tmp_path: Path, monkeypa
     stays, closed = written(tmp_path, "r1"), written(tmp_path, "r2").parent
     scan = os.scandir
 
-    def scandir(path: str) -> Any:
-        if Path(path) == closed:
+    def scandir(path: str | int) -> Any:
+        if not isinstance(path, int) and Path(path) == closed:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return scan(path)
 
