@@ -264,6 +264,11 @@ class BroadWalk(Walk):
             assert not missing, f"{len(missing)} messages for {found.container_id} are lost: {sorted(missing)[:5]}"
         return ledger
 
+    def leave(self) -> None:
+        super().leave()
+        # Over slow trunks the ends of links take their time.
+        self.mesh.run(10)
+
     @staticmethod
     def _missing(found: Subscription, accepted: set[int]) -> set[int]:
         """What was accepted after the subscription was there, and came to none of its consumers."""

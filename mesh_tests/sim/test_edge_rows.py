@@ -8,7 +8,8 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import told
 from mesh_tests.sim.edges import with_edges
 from wire.delivery import ACCEPTED, RELEASED, Kind, rejected
-from wire.endpoint import Peer
+from wire.endpoint import Endpoint, Peer
+from wire.errors import AmqpError
 
 EVERYWHERE = ["e1", "e2", "e3", "r1", "r2", "r3"]
 
@@ -374,13 +375,15 @@ def test_a_large_message_streams_before_its_end_is_sent(address: str):
 
 
 # What edges may not
-def test_a_router_does_not_connect_to_an_edge():
+def test_a_router_does_not_connect_to_an_edge(monkeypatch: pytest.MonkeyPatch):
+    told: list[AmqpError | None] = []
+    monkeypatch.setattr(Endpoint, "close", lambda endpoint, error=None: told.append(error))
     mesh = with_edges()
     node, edge = mesh.routers["r2"], mesh.routers["e1"]
     accepted = edge.on_accepted("nodes", Peer(is_mesh=True), mesh.now)
     mesh.join((node, node.on_connected("router:r3", Peer(is_mesh=True), mesh.now)), (edge, accepted))
-    mesh.run_until(lambda: not accepted.is_local_open and accepted.remote is not None)
-    assert "e1 is an edge router" in accepted.ending.reason
+    mesh.run(0.1)
+    assert [error.description for error in told if error] == ["e1 is an edge router: it dials, no router dials it"]
 
 
 @pytest.mark.parametrize(("router", "neighbor"), [("e1", "r1"), ("r1", "e1")])
