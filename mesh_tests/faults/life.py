@@ -91,10 +91,6 @@ class Life(BroadWalk):
     def heal(self) -> None:
         self.mesh.heal()
 
-    def drop_finished(self) -> None:
-        """Producers and consumers that are gone are judged now: a long life would keep them all."""
-        self.receivers = [each for each in self.receivers if each[2].taken or not each[1].closed]
-
     def live_for(self, seconds: float) -> dict[str, int]:
         """Do random things for so long, then check that nothing is lost, stuck or left behind."""
         end, steps = time.monotonic() + seconds, 0

@@ -5,6 +5,7 @@ Clients are those of the simulation, over sockets of this process; time is real,
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import signal
@@ -224,8 +225,6 @@ class LifeMesh:
 
 
 def _as_text(topology: dict[str, Any]) -> str:
-    from io import StringIO
-
-    text = StringIO()
+    text = io.StringIO()
     YAML().dump(topology, text)
     return text.getvalue()

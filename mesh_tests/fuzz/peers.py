@@ -11,7 +11,7 @@ import contextlib
 import socket
 import struct
 
-from mesh_tests.fuzz.dialogues import AMQP_HEADER, Dialogue, dialogue
+from mesh_tests.fuzz.dialogues import Dialogue, dialogue
 from mesh_tests.fuzz.neighbors import CLIENT, EDGE, ROUTER
 
 VOICES = {"client": CLIENT, "router": ROUTER, "edge": EDGE}
@@ -65,16 +65,6 @@ async def hold_all(ports: list[tuple[int, str]], first: int, count: int, rate: f
         running.add(task)
         task.add_done_callback(running.discard)
     await asyncio.gather(*running, return_exceptions=True)
-
-
-async def is_answering(port: int) -> bool:
-    """The port still speaks AMQP."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(AMQP_HEADER)
-    try:
-        return await asyncio.wait_for(reader.readexactly(4), ANSWER_S) == b"AMQP"
-    finally:
-        writer.close()
 
 
 def main() -> None:
