@@ -264,8 +264,11 @@ class Link(LinkCore):
         """
         self.close(error)
 
-    def _answer_with_nothing(self) -> None:
-        """Attach with null termini: the engine sends no detach of a link that was never attached from here."""
+    def _answer_with_nothing(self) -> bool:
+        """Attach with null termini: the engine sends no detach of a link that was never attached from here.
+
+        False when not even that fits a frame of the peer's: the connection ends, and the link with it.
+        """
         # Its termini start as empty ones, and those are not null.
         self.set_source(terminus.NULL_TERMINUS)
         self.set_target(terminus.NULL_TERMINUS)
@@ -274,8 +277,9 @@ class Link(LinkCore):
             self.endpoint.close(
                 FrameTooSmall(f"the name of a link has {name_bytes} bytes, frames of {excess[1]} cannot answer it")
             )
-            return
+            return False
         lib.pn_link_open(self.pointer)
+        return True
 
     def close(self, error: AmqpError | None = None) -> None:
         self._end(error, lib.pn_link_close)
@@ -288,8 +292,8 @@ class Link(LinkCore):
         if self.is_gone or self.has_left:
             return
         self.has_left = True
-        if lib.pn_link_state(self.pointer) & lib.PN_LOCAL_UNINIT:
-            self._answer_with_nothing()
+        if lib.pn_link_state(self.pointer) & lib.PN_LOCAL_UNINIT and not self._answer_with_nothing():
+            return  # the engine would attach a link that was closed before it was open
         if error is None and self.is_stolen:
             error = AmqpError("amqp:link:stolen", f"link {self.name!r} was attached again")
         condition.write(lib.pn_link_condition(self.pointer), error, self.endpoint)

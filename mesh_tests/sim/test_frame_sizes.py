@@ -233,7 +233,8 @@ def error_of(text: str) -> dict[str, Outcome]:
         "description": Outcome(Kind.REJECTED, AmqpError("app:error", text)),
         "info": Outcome(Kind.REJECTED, AmqpError("app:error", "no", {"why": text})),
         "all": Outcome(Kind.REJECTED, AmqpError("app:error", text, {"why": text})),
-        "condition": Outcome(Kind.REJECTED, AmqpError(f"app:{text}", "no")),
+        # A symbol is ASCII. [1.6.21]
+        "condition": Outcome(Kind.REJECTED, AmqpError(f"app:{'x' * len(text.encode())}", "no")),
         "annotations": Outcome(Kind.MODIFIED, delivery_failed=True, annotations={"x-why": text}),
     }
 
