@@ -310,18 +310,16 @@ def test_what_a_peer_says_of_a_link_is_passed_on_as_it_came(filters, node, more,
     stranger = Stranger(OPENING, BEGINNING, attach(source=source_, target=target_, properties=told))
     (link,) = (event.link for event in stranger.events if isinstance(event, LinkAttached))
     assert set(link.remote_source.capabilities) == set(map(str, capabilities))
-    assert len(link.remote_source.filter) == len(link.remote_source.filter.keys() & {*map(str, filters)})
+    assert {*link.remote_source.filter} == {*map(str, filters)}
     next_one = Stranger(OPENING, BEGINNING)
     passed = next_one.endpoint.begin().sender("on")
     passed.copy_source(link)
     passed.copy_target(link)
-    passed.copy_properties(link)
     passed.open()
     said_on = next(each for each in next_one.answers() if each.type is ATTACH)
     assert said_on["source"]["filter"] == filters
     assert said_on["source"]["dynamic-node-properties"] == node
     assert said_on["target"]["dynamic-node-properties"] == more
-    assert said_on["properties"] == told
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
