@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from zlib import crc32
@@ -103,12 +103,13 @@ class AnchorFile:
     def note(self, frames: int, checksum: bytes) -> None:
         """Of the same log more was synced. Costs no system call: each gives the interpreter lock up."""
         assert self.anchor is not None
-        self._note(replace(self.anchor, frames=frames, checksum=checksum))
+        claim, root, number, salts = self.anchor.claim, self.anchor.root, self.anchor.number, self.anchor.salts
+        self._note(Anchor(claim, root, number, salts, frames, checksum))
 
     def begin_log(self, number: int, salts: bytes, frames: int, checksum: bytes) -> None:
         """As `note`, of a log that was begun anew."""
         assert self.anchor is not None
-        self._note(replace(self.anchor, number=number, salts=salts, frames=frames, checksum=checksum))
+        self._note(Anchor(self.anchor.claim, self.anchor.root, number, salts, frames, checksum))
 
     def _note(self, anchor: Anchor) -> None:
         assert self._slots is not None

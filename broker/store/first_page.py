@@ -250,8 +250,11 @@ def is_unreadable(error: Exception) -> bool:
     """As a database. UnicodeDecodeError: SQLite says what is wrong in the words that it found."""
     if not isinstance(error, sqlite3.Error):
         return True
-    is_ours_to_mend = is_damage(error) and error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_IOERR
-    return is_ours_to_mend or error.sqlite_errorcode in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return False
+    is_ours_to_mend = is_damage(error) and code & 0xFF != sqlite3.SQLITE_IOERR
+    return is_ours_to_mend or code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
 def _bytes_apart(one: bytes, other: bytes) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from broker.store.reserve import NOT_SUPPORTED
 
@@ -22,8 +22,7 @@ _HEADER = struct.Struct("=16xIIII8s")
 _PAGE = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class LogState:
+class LogState(NamedTuple):
     """What was committed to the log."""
 
     frames: int
