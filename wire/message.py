@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import proton
-from proton import Described, symbol
+from proton import symbol
+
+from wire.codec.values import Described, Symbol
 
 # Every section is a described type. [3.2], [1.2]
 SECTION = b"\x00"
@@ -118,7 +120,7 @@ def _decode(data: bytes) -> Message:
 
 def selector_filter(expression: str) -> dict[str, Any]:
     """The filter set of a source that selects by an SQL-92 expression, as brokers know it."""
-    return {"selector": Described(symbol(SELECTOR), expression)}
+    return {"selector": Described(Symbol(SELECTOR), expression)}
 
 
 def _content_type(decoded: proton.Message) -> str | None:

@@ -54,6 +54,7 @@ class Known:
     answers: int = 0
     confirmed: int = 0
     outcomes: int = 0
+    has_left: bool = False
     names: set[Hashable] = field(default_factory=set)
 
 
@@ -130,6 +131,10 @@ class Invariants:
             self._over.update(map(self._life.name_in, self._confirmed(receiver, known)))
             known.messages, known.answers = len(receiver.messages), len(receiver.answers)
             known.confirmed = len(receiver.confirmed)
+            if not known.has_left and (receiver.link.has_left or receiver.link.session.has_left):
+                # A consumer that leaves in order gives back what it has no outcome for.
+                known.has_left = True
+                self._given_back.update(self._life.name_in(message) for _, message in receiver.held)
 
     def _confirmed(self, receiver: Receiver, known: Known) -> list[bytes]:
         """What its sender settled after it; what it only gave back may come again."""

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proton import Described, Message, symbol, ulong
+from proton import Message
 
 from mesh.simulation.clients import Receiver, SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_answered_modes import TOPOLOGY, is_answered
+from wire.codec.values import Described, Symbol, ULong
 from wire.delivery import ACCEPTED
 from wire.terminus import Durability, Expiry
 
 FILTERS = {
-    "by symbol": Described(symbol("apache.org:no-local-filter:list"), []),
-    "by number": Described(ulong(0x0000468C00000003), ["NoLocalFilter{}"]),
+    "by symbol": Described(Symbol("apache.org:no-local-filter:list"), []),
+    "by number": Described(ULong(0x0000468C00000003), ["NoLocalFilter{}"]),
 }
 DURABLE = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
 

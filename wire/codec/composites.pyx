@@ -99,6 +99,7 @@ _CONSTRUCTORS = {
     table.FieldType.BOOLEAN: (AS_TRUE, AS_FALSE, AS_BOOLEAN),
     table.FieldType.UBYTE: (AS_UBYTE,),
     table.FieldType.USHORT: (AS_USHORT,),
+    table.FieldType.LOOSE_USHORT: (AS_USHORT, AS_UBYTE, *_UINTS, *_ULONGS),
     table.FieldType.UINT: _UINTS,
     table.FieldType.ULONG: _ULONGS,
     table.FieldType.BINARY: (AS_BINARY8, AS_BINARY32),

@@ -24,6 +24,7 @@ AMQP, SASL = 0, 1
 _INTEGERS: dict[FieldType, type[int]] = {
     FieldType.UBYTE: UByte,
     FieldType.USHORT: UShort,
+    FieldType.LOOSE_USHORT: UShort,
     FieldType.UINT: UInt,
     FieldType.ULONG: ULong,
 }

@@ -17,6 +17,8 @@ class FieldType(IntEnum):
     BOOLEAN = auto()
     UBYTE = auto()
     USHORT = auto()
+    LOOSE_USHORT = auto()
+    """Peers write it as other unsigned integers, too, of which the engine then reads none."""
     UINT = auto()
     ULONG = auto()
     BINARY = auto()
@@ -81,7 +83,7 @@ OPEN = _composite(
     _must("container-id", _A.STRING),
     Field("hostname", _A.STRING),
     Field("max-frame-size", _A.UINT),
-    Field("channel-max", _A.USHORT),
+    Field("channel-max", _A.LOOSE_USHORT),
     Field("idle-time-out", _A.UINT),
     Field("outgoing-locales", _A.SYMBOLS),
     Field("incoming-locales", _A.SYMBOLS),

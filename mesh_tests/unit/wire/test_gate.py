@@ -155,7 +155,7 @@ def test_a_malformed_field_of_a_performative_is_a_decode_error_that_names_it(cod
 
 
 def _plain(kind: int) -> bytes:
-    return {1: b"\x42", 4: b"\x43", 7: encode("x")}[kind]
+    return {FieldType.BOOLEAN: b"\x42", FieldType.UINT: b"\x43", FieldType.STRING: encode("x")}[FieldType(kind)]
 
 
 @pytest.mark.parametrize("code", range(0x10, 0x19))
