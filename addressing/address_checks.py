@@ -11,7 +11,7 @@ from addressing.declared import Declared, unknown
 from addressing.document import as_key
 from addressing.pattern import PatternMap, is_pattern
 from addressing.problem import Path, Problem, hint_for, nearest
-from addressing.queue_checks import QUEUE_OPTIONS, check_queues
+from addressing.queue_checks import PATTERN_OPTIONS, QUEUE_OPTIONS, check_queues
 from addressing.shared_names import check_shared_names
 from addressing.topology import Address, Topology
 
@@ -43,6 +43,8 @@ def _check_options(path: Path, subject: str, pattern: str, address: Address) -> 
     refused: tuple[str, ...] = () if kind.is_stored else ("broker", "brokers", "broker_address", *QUEUE_OPTIONS)
     if kind is not AddressKind.ANYCAST:
         refused = (*refused, "distribution", "fallback", "retransmit", "spill")
+    if kind is not AddressKind.QUEUE:
+        refused = (*refused, *PATTERN_OPTIONS)
     if kind is not AddressKind.TOPIC:
         refused = (*refused, "subscription_expiry_s")
     if kind is AddressKind.UNAVAILABLE:

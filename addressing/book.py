@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -10,8 +11,17 @@ from typing import TYPE_CHECKING
 
 from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
 from addressing.link_log import Level
-from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap
-from addressing.queue_policy import DEFAULT_DELIVERY_ATTEMPTS, NO_POLICY, QueuePolicy, WhenFull
+from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap, is_pattern
+from addressing.queue_policy import (
+    DEFAULT_DELIVERY_ATTEMPTS,
+    DEFAULT_MAX_QUEUES,
+    DEFAULT_MAX_QUEUES_PER_USER,
+    DEFAULT_QUEUE_EXPIRY_S,
+    NO_POLICY,
+    PatternPolicy,
+    QueuePolicy,
+    WhenFull,
+)
 
 if TYPE_CHECKING:
     from addressing.topology import Address, Topology
@@ -86,12 +96,21 @@ def subscription_expiry_s(entry: Address) -> float:
     return inf if entry.subscription_expiry_s is None else entry.subscription_expiry_s
 
 
+def _names_in(topology: Topology) -> Iterator[str]:
+    """Names of queues that stand in the file, be it as those that others lead to."""
+    for entry in topology.addresses.values():
+        for name in (entry.broker_address, entry.dead_letter, entry.expiry, entry.fallback):
+            if name:
+                yield name
+
+
 class AddressBook:
     """The addresses of one topology. ``resolve`` is fast enough to be asked for each message."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._declared = PatternMap({pattern: (pattern, entry) for pattern, entry in topology.addresses.items()})
+        self._named = frozenset(_names_in(topology))
         self._resolve_declared = lru_cache(_CACHED_ADDRESSES)(self._find_declared)
 
     def resolve(self, address: str) -> AddressPolicy | None:
@@ -138,6 +157,19 @@ class AddressBook:
             max_bytes=entry.max_bytes or 0,
             when_full=entry.when_full or when_full,
             link_log=entry.link_log,
+        )
+
+    def pattern_policy(self, address: str) -> PatternPolicy | None:
+        """Of the pattern by which ``address`` is a queue; None for one whose name stands in the file."""
+        found = None if address in self._named else self._declared.find(address)
+        if found is None or not is_pattern(found[0]) or found[1].type is not AddressKind.QUEUE:
+            return None
+        pattern, entry = found
+        return PatternPolicy(
+            pattern,
+            entry.max_queues or DEFAULT_MAX_QUEUES,
+            entry.max_queues_per_user or DEFAULT_MAX_QUEUES_PER_USER,
+            entry.queue_expiry_s or DEFAULT_QUEUE_EXPIRY_S,
         )
 
     def _name_at_broker(self, address: str | None) -> str:

@@ -250,8 +250,9 @@ _ALL = (
         "an option that this type of address does not have",
         "'distribution', 'spill', 'fallback' and 'retransmit' are for anycast; 'broker', 'brokers', 'broker_address' "
         "are for queue and topic, as are 'dead_letter', 'max_delivery_attempts', 'expiry', 'max_messages', 'max_bytes' "
-        "and 'when_full'; 'subscription_expiry_s' is for a topic, 'spill' is for distribution closest; 'priority' is "
-        "for all but unavailable.",
+        "and 'when_full'; 'max_queues', 'max_queues_per_user' and 'queue_expiry_s' are for queue; "
+        "'subscription_expiry_s' is for a topic, 'spill' is for distribution closest; 'priority' is for all but "
+        "unavailable.",
         "remove the option, or change the type.",
     ),
     Code(
@@ -321,6 +322,13 @@ _ALL = (
         "By 'broker_address' two addresses are the same queue or topic at an embedded broker. It is one or the other, "
         "and has one limit and one dead letter queue, so both have to say the same of it.",
         "give both the same type and options, or another 'broker_address'.",
+    ),
+    Code(
+        "AM416",
+        "a limit of a pattern on one queue",
+        "'max_queues', 'max_queues_per_user' and 'queue_expiry_s' are about queues that clients make under a pattern. "
+        "A queue whose name stands in the file is one, and never expires.",
+        "remove the option, or give it to a pattern.",
     ),
     Code(
         "AM501",

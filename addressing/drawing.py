@@ -200,6 +200,12 @@ def _address_row(name: str, topology: Topology) -> list[str]:
         parts.append(f"priority {address.priority}")
     if address.retransmit:
         parts.append("retransmitted")
+    if address.max_queues is not None:
+        parts.append(f"at most {address.max_queues:,} queues")
+    if address.max_queues_per_user is not None:
+        parts.append(f"at most {address.max_queues_per_user:,} of a user")
+    if address.queue_expiry_s is not None:
+        parts.append(f"unused queues expire after {address.queue_expiry_s:,.12g} s")
     if address.subscription_expiry_s is not None:
         parts.append(f"subscriptions expire after {address.subscription_expiry_s:,.12g} s")
     return [name, str(address.type), ", ".join(part for part in parts if part)]

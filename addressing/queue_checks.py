@@ -14,6 +14,7 @@ from addressing.queue_policy import WhenFull
 from addressing.topology import Address, Topology
 
 QUEUE_OPTIONS = ("dead_letter", "max_delivery_attempts", "expiry", "max_messages", "max_bytes", "when_full")
+PATTERN_OPTIONS = ("max_queues", "max_queues_per_user", "queue_expiry_s")
 _WAYS = ("dead_letter", "expiry")
 _OF_TOPICS = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
 
@@ -24,6 +25,7 @@ def check_queues(topology: Topology, declared: Declared) -> Iterator[Problem]:
         if address.type.is_stored:
             path: Path = ("addresses", pattern)
             yield from _check_needs(path, pattern, address)
+            yield from _check_pattern_options(path, pattern, address)
             yield from _check_brokers(path, pattern, address, topology)
             for way in _WAYS:
                 yield from _check_way(path, way, address, topology, entries, declared)
@@ -48,9 +50,16 @@ def _check_needs(path: Path, pattern: str, address: Address) -> Iterator[Problem
         yield lacks("when_full", f"a topic with 'when_full: {address.when_full}', expected drop-oldest or dead-letter")
 
 
+def _check_pattern_options(path: Path, pattern: str, address: Address) -> Iterator[Problem]:
+    for key in PATTERN_OPTIONS:
+        if key in address.model_fields_set and address.type is AddressKind.QUEUE and not is_pattern(pattern):
+            message = f"address {pattern!r}: {key!r} is for a pattern, and this is one queue"
+            yield Problem((*path, key), "AM416", message, at_key=True, relies_on=((*path, "type"),))
+
+
 def _check_brokers(path: Path, pattern: str, address: Address, topology: Topology) -> Iterator[Problem]:
     existing = [name for name in _brokers_of(address, topology) if not topology.brokers[name].is_embedded]
-    for key in (*QUEUE_OPTIONS, "subscription_expiry_s") if existing else ():
+    for key in (*QUEUE_OPTIONS, *PATTERN_OPTIONS, "subscription_expiry_s") if existing else ():
         if key in address.model_fields_set:
             message = f"address {pattern!r}: {key!r} has no meaning at the existing broker {existing[0]!r}"
             relies_on: tuple[Path, ...] = ((*path, "broker"), (*path, "brokers"), ("default_broker",), ("brokers",))

@@ -8,6 +8,9 @@ from enum import StrEnum
 from addressing.link_log import Level
 
 DEFAULT_DELIVERY_ATTEMPTS = 10
+DEFAULT_MAX_QUEUES = 100_000
+DEFAULT_MAX_QUEUES_PER_USER = 20_000
+DEFAULT_QUEUE_EXPIRY_S = 86_400.0
 
 
 class WhenFull(StrEnum):
@@ -38,6 +41,20 @@ class QueuePolicy:
     @property
     def is_limited(self) -> bool:
         return bool(self.max_messages or self.max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPolicy:
+    """Of the queues that clients make under ``pattern`` at one broker, by using them: how many, and for how long.
+
+    ``max_queues_per_user`` counts those that one user made first. One that is empty and without links for ``expiry_s``
+    is deleted.
+    """
+
+    pattern: str
+    max_queues: int
+    max_queues_per_user: int
+    expiry_s: float
 
 
 NO_POLICY = QueuePolicy()

@@ -183,6 +183,14 @@ class Address(Part):
     """queue, topic: most bytes of messages that the queue, or a subscription, holds."""
     when_full: WhenFull | None = None
     """What a full queue does: block producers (default), reject, drop-oldest (default of a topic), or dead-letter."""
+    max_queues: int | None = Field(default=None, ge=1, le=MAX_LIMIT, strict=True, json_schema_extra={"default": None})
+    """queue, of a pattern: most queues that there are under it, on each broker (default: 100,000)."""
+    max_queues_per_user: int | None = Field(
+        default=None, ge=1, le=MAX_LIMIT, strict=True, json_schema_extra={"default": None}
+    )
+    """queue, of a pattern: most queues under it, on each broker, that one user makes (default: 20,000)."""
+    queue_expiry_s: LongSeconds | None = Field(default=None, json_schema_extra={"default": None})
+    """queue, of a pattern: a queue under it that is empty, and that no link uses for so long, goes (default: a day)."""
     retransmit: bool = False
     """anycast: send again, with delivery-count raised, what was on its way to a router or consumer that is lost."""
     link_log: Level | None = None

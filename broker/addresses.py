@@ -8,7 +8,7 @@ from math import inf
 
 from addressing.address import BROKER_PREFIX, normalize
 from addressing.book import AddressBook, AddressKind, subscription_expiry_s
-from addressing.queue_policy import NO_POLICY, QueuePolicy
+from addressing.queue_policy import NO_POLICY, PatternPolicy, QueuePolicy
 from addressing.topology import Topology
 
 
@@ -81,6 +81,10 @@ class BrokerAddresses:
             return renamed
         policy = self._book.resolve(address)
         return NO_POLICY if policy is None or self._broker not in policy.brokers else policy.queue
+
+    def pattern_policy(self, address: str) -> PatternPolicy | None:
+        """Of the pattern by which ``address`` is a queue here; None for one whose name stands in the topology."""
+        return None if address in self._renamed else self._book.pattern_policy(address)
 
     def temporary(self, token: str, *, is_topic: bool = False) -> Place:
         """What a dynamic terminus names. [3.5.3]"""

@@ -16,10 +16,11 @@ from math import inf
 from addressing.pattern import is_pattern
 from broker.addresses import BrokerAddresses, Holding, Place
 from broker.commit import Commits
-from broker.events import LinkRefused, LinkStolen
+from broker.events import ConsumerTooSmall, LinkRefused, LinkStolen
 from broker.held_queue import HeldQueue
 from broker.last_word import LastWords
 from broker.link_log import LinkLog
+from broker.made_queues import MadeQueues
 from broker.no_local import NoLocal, no_local_of
 from broker.owners import Claim, claim_of
 from broker.receiving import Gate, Receiving
@@ -60,6 +61,7 @@ class Attachments:
     def __init__(
         self,
         addresses: BrokerAddresses,
+        made: MadeQueues,
         subscriptions: Subscriptions,
         stock: Stock,
         shelf: Shelf,
@@ -71,6 +73,7 @@ class Attachments:
         link_log: LinkLog,
     ) -> None:
         self._addresses = addresses
+        self._made = made
         self._subscriptions = subscriptions
         self._stock = stock
         self._shelf = shelf
@@ -129,6 +132,23 @@ class Attachments:
         self._end_link(link, now, error)
         link.close(error)
 
+    def _on_too_large(self, link: OutgoingLink, size: int, now: float) -> None:
+        """All that waits is larger than the peer takes: it is told so, and whatever outlives the link stays. [2.7.3]"""
+        attachment = self._by_link[link]
+        held, most, claim = attachment.held, link.remote_max_message_bytes, attachment.claim
+        assert held is not None
+        error = LinkError(
+            "amqp:link:message-size-exceeded",
+            f"all that waits at {held.address!r} is too large for this link: the first message has {size:,} bytes, and "
+            f"max-message-size is {most:,}",
+        )
+        self._log(ConsumerTooSmall(held.address, claim.peer, claim.user, _container_id(link), link.name, size, most))
+        self._end_link(link, now, error)
+        if held.is_subscription and held.is_durable:
+            link.detach(error)
+        else:
+            link.close(error)
+
     def evict(self, held: HeldQueue, now: float) -> None:
         """The queue was deleted: whoever is attached to it hears so once that is on disk."""
         error = LinkError("amqp:resource-deleted", f"{held.address!r} was deleted by an operator")
@@ -181,17 +201,18 @@ class Attachments:
             place = self._place(wanted.address)
             if is_pattern(place.address):
                 raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards: nothing can be sent there")
-            held = self._queue_at(place)
+            held = self._queue_at(place, claim)
         link.copy_source(link)
         link.set_target(wanted)
         link.settle_as_asked()
         link.check_fits()
         self._steal(link, now)
         queues = None if held is None else [held]
-        targets = partial(self._targets, link)
+        targets = partial(self._targets, link, claim)
         receiving = Receiving(link, wanted.address, queues, targets, self.fail, self._stock, self._commits, self._gate)
         if held is not None:
             held.producer_count += 1
+            self._made.on_used(held, now)
         if link.remote_settle_modes[1] == RECEIVE_SECOND:
             receiving.await_last_word(self._last_words)
         attachment = self._record(link, held, receiving, claim)
@@ -224,12 +245,13 @@ class Attachments:
     def _consume(self, link: OutgoingLink, place: Place, wanted: Terminus, claim: Claim, now: float) -> None:
         if is_pattern(place.address):
             raise LinkError("amqp:not-allowed", f"{place.address!r} has wildcards, and is no topic")
-        held = self._stock.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place)
+        held = self._stock.temporary_queue(place.address) if wanted.is_dynamic else self._queue_at(place, claim)
         assert held is not None
         self._steal(link, now)
         is_browser = wanted.distribution_mode is DistributionMode.COPY
         attachment = self._record(link, held, self._sending(link, held, is_browser=is_browser), claim)
         attachment.owns_queue = wanted.is_dynamic
+        self._made.on_used(held, now)
         self._open(attachment, now)
 
     def _subscribe(self, link: OutgoingLink, place: Place, wanted: Terminus, claim: Claim, now: float) -> None:
@@ -270,24 +292,26 @@ class Attachments:
             raise LinkError("amqp:not-found", f"no queue or topic {address!r} on this broker")
         return place
 
-    def _queue_at(self, place: Place) -> HeldQueue | None:
-        """None for a topic, which is no queue."""
+    def _queue_at(self, place: Place, claim: Claim) -> HeldQueue | None:
+        """None for a topic, which is no queue. Raises LinkError where it is not there, and there are too many."""
         if place.holding is Holding.TOPIC:
             return None
-        if place.holding is Holding.QUEUE:
-            return self._stock.queue(place.address)
         held = self._stock.existing_queue(place.address)
+        if place.holding is Holding.QUEUE:
+            if held is None:
+                self._made.admit(place.address, claim.user)
+            return held or self._stock.queue(place.address, claim.user)
         if held is None and self._addresses.is_temporary(place.address):
             raise LinkError("amqp:not-found", f"the receiver of {place.address!r} is gone")
         return held or self._stock.temporary_queue(place.address, is_probe=place.holding is Holding.PROBE)
 
-    def _targets(self, link: Link, address: str) -> list[HeldQueue]:
+    def _targets(self, link: Link, claim: Claim, address: str) -> list[HeldQueue]:
         place = self._place(address)
-        held = self._queue_at(place)
+        held = self._queue_at(place, claim)
         return self._no_local.without_own(self._stock.matching(place.address), link) if held is None else [held]
 
     def _sending(self, link: OutgoingLink, held: HeldQueue, *, is_browser: bool = False) -> Sending:
-        return Sending(link, held, self._stock, self._shelf, self._commits, is_browser=is_browser)
+        return Sending(link, held, self._stock, self._shelf, self._commits, self._on_too_large, is_browser=is_browser)
 
     def _record(
         self, link: Link, held: HeldQueue | None, worker: Receiving | Sending | None, claim: Claim
@@ -342,6 +366,7 @@ class Attachments:
             held.producer_count -= 1
         elif isinstance(worker, Sending):
             held.taker_count -= 1
+        self._made.on_used(held, now)
         is_subscriber = held.is_subscription and not isinstance(worker, Receiving)
         is_unsubscribed = closed and is_subscriber and held.is_durable and not held.taker_count
         if is_unsubscribed:

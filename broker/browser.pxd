@@ -5,6 +5,10 @@ from broker.packed cimport Pack
 cdef class Browser:
     cdef long consumer_id
     cdef long credit
+    # The largest message that it takes; 0: any. Of the first that was larger; and how many it was shown.
+    cdef size_t most_bytes
+    cdef size_t left_out_bytes
+    cdef long long shown_count
     cdef object ahead
     cdef Pack viewed
     cdef list left_open

@@ -32,8 +32,13 @@ cdef class Browser:
                 self._open_next()
                 continue
             entry = self.ahead.popleft()
-            if entry.standing == AVAILABLE and not entry.is_past(now):
-                return entry
+            if entry.standing != AVAILABLE or entry.is_past(now):
+                continue
+            if self.most_bytes and entry.message.size_bytes > self.most_bytes:
+                self.left_out_bytes = self.left_out_bytes or entry.message.size_bytes
+                continue
+            self.shown_count += 1
+            return entry
         return None
 
     cdef bint is_dry(self, double now) except -1:

@@ -43,6 +43,15 @@ class SubscriptionExpired(LogEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class QueueExpired(LogEvent):
+    """A queue that a pattern made was empty, and no link used it for so long that it was deleted."""
+
+    address: str
+    owner: str | None
+    unused_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class SubscriptionEnded(LogEvent):
     """A client ended a durable subscription, with its messages: by an unsubscribe, or by another one of the same name.
 
@@ -123,6 +132,20 @@ class LinkRefused(LogEvent):
     link: str
     condition: str
     description: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerTooSmall(LogEvent):
+    """All that waited was larger than the max-message-size of a link, which was ended; ``size_bytes`` has the first."""
+
+    level: ClassVar[Level] = "warning"
+    address: str
+    peer: str
+    user: str | None
+    container_id: str
+    link: str
+    size_bytes: int
+    max_message_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

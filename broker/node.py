@@ -23,6 +23,7 @@ from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnrea
 from broker.held_queue import QueueSummary
 from broker.last_word import LastWords
 from broker.link_log import LinkLog
+from broker.made_queues import MadeQueues
 from broker.owners import Owners
 from broker.receiving import Gate
 from broker.restocking import restock
@@ -100,10 +101,12 @@ class BrokerNode:
         self._is_memory_low = False
         self._watermark = Watermark(topology.brokers[name].disk_free_min_bytes)
         self._abandoned = Abandoned(self._stock, addresses.subscription_expiry_s, log)
+        self._made = MadeQueues(self._stock, addresses.pattern_policy, wall_offset_s, log)
         serials = itertools.count(1)
         owners = Owners(topology, partial(book.name_in_mesh, name), self._stock, log)
         self._attachments = Attachments(
             addresses,
+            self._made,
             Subscriptions(self._stock, Subscribers(topology.mesh), self._abandoned, owners),
             self._stock,
             self._shelf,
@@ -118,6 +121,7 @@ class BrokerNode:
         self._control = Control(administration, self._stock, self._commits, log)
         restock(self._stock, inventory, now)
         self._abandoned.begin(now)
+        self._made.begin(now)
 
     def _look_at_clock(self, now: float) -> None:
         self._stock.now = now
@@ -214,6 +218,7 @@ class BrokerNode:
         self._look_at_clock(now)
         self._stock.on_time(now)
         self._abandoned.on_time(now)
+        self._made.on_time(now)
         self._last_words.on_time(now)
         self._commits.on_time(now)
         self._control.on_time()
@@ -228,6 +233,7 @@ class BrokerNode:
         deadlines = (
             self._stock.next_deadline(),
             self._abandoned.next_deadline(),
+            self._made.next_deadline(),
             self._last_words.next_deadline(),
             self._commits.next_deadline(),
             self._control.next_deadline(),

@@ -13,7 +13,11 @@ cdef enum:
 cdef class Consumer:
     cdef long consumer_id
     cdef long credit
+    # The largest message that it takes; 0: any.
+    cdef size_t most_bytes
     cdef dict acquired
+
+    cdef bint is_too_small_for(self, Entry entry) noexcept
 
 
 cdef class Queue:
@@ -25,6 +29,10 @@ cdef class Queue:
     cdef dict consumers
     cdef dict ready
     cdef dict browsers
+    # Consumers that do not take messages of any size.
+    cdef readonly long choosy_count
+    # A message waits, and perhaps no consumer that there is takes one of its size.
+    cdef bint has_passed_over
     cdef Deadlines deadlines
     # In the line, since the last sweep.
     cdef long long archived_count
@@ -51,6 +59,9 @@ cdef class Queue:
     cpdef list detach(self, long consumer_id, object unwritten, double now, bint is_orderly=*)
     cpdef list set_credit(self, long consumer_id, long credit, double now)
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1
+    cpdef size_t refused_by(self, long consumer_id, double now) except? 0
+    cdef bint _has_roomier(self, Consumer consumer) noexcept
+    cdef list _next_to_go(self)
     cdef bint is_hungry_now(self) noexcept
     cdef long long count_now(self) noexcept
     cdef long long limited_count(self) noexcept

@@ -41,6 +41,8 @@ cdef enum:
     # What is due in a pack may wait for more, and is given to nobody meanwhile.
     PATIENCE_S = 1
     AT_ONCE = 1000
+    # Of what waits, for a consumer that is too small for some of it: all of it may be millions.
+    LOOK_ENTRIES = 1000
 
 # A member of an enum that is reached through its class costs as much as a call.
 cdef object _ACCEPTED = Verdict.ACCEPTED, _REJECTED = Verdict.REJECTED, _RELEASED = Verdict.RELEASED
@@ -56,6 +58,9 @@ cdef class Consumer:
     def __cinit__(self, long consumer_id):
         self.consumer_id = consumer_id
         self.acquired = {}
+
+    cdef bint is_too_small_for(self, Entry entry) noexcept:
+        return self.most_bytes and entry.message.size_bytes > self.most_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,14 +240,20 @@ cdef class Queue:
 
     # Consumers
 
-    def attach(self, long consumer_id):
+    def attach(self, long consumer_id, size_t most_bytes=0):
+        """``most_bytes``: of the largest message that it takes; 0: any. What is larger goes to others. [2.7.3]"""
+        cdef Consumer consumer
         self._refuse_twice(consumer_id)
-        self.consumers[consumer_id] = Consumer(consumer_id)
+        consumer = self.consumers[consumer_id] = Consumer(consumer_id)
+        consumer.most_bytes = most_bytes
+        self.choosy_count += most_bytes > 0
 
-    def attach_browser(self, long consumer_id):
+    def attach_browser(self, long consumer_id, size_t most_bytes=0):
         """It will see what is here now and what comes while it stays, but take nothing."""
+        cdef Browser browser
         self._refuse_twice(consumer_id)
-        self.browsers[consumer_id] = Browser(consumer_id, self.line.in_order())
+        browser = self.browsers[consumer_id] = Browser(consumer_id, self.line.in_order())
+        browser.most_bytes = most_bytes
 
     cpdef list detach(self, long consumer_id, object unwritten, double now, bint is_orderly=False):
         """The consumer is gone: the unwritten comes back unchanged, the rest with delivery-count raised.
@@ -257,6 +268,7 @@ cdef class Queue:
             (<Browser>browser).leave()
             return actions
         consumer = self.consumers.pop(consumer_id)
+        self.choosy_count -= consumer.most_bytes > 0
         self.ready.pop(consumer_id, None)
         untouched = set(unwritten)
         for entry in consumer.acquired:
@@ -286,9 +298,50 @@ cdef class Queue:
     cpdef bint is_dry_for(self, long consumer_id, double now) except -1:
         """Nothing here that this consumer could be given: a drain may be answered. [2.6.7]"""
         cdef Browser browser = self.browsers.get(consumer_id)
+        cdef Consumer consumer
+        cdef Entry entry
         if browser is not None:
             return browser.is_dry(now)
-        return not self.line.has_for(consumer_id, now)
+        consumer = self.consumers.get(consumer_id)
+        if consumer is None or not consumer.most_bytes:
+            return not self.line.has_for(consumer_id, now)
+        for entry in self._next_to_go():
+            if not (consumer.is_too_small_for(entry) or entry.is_past(now) or entry.is_shunned_by(consumer_id)):
+                return False
+        return True
+
+    cdef list _next_to_go(self):
+        return self.line.first(LOOK_ENTRIES)
+
+    cpdef size_t refused_by(self, long consumer_id, double now) except? 0:
+        """Size of the first message that waits, if this consumer is too small for all that do, and nobody is larger.
+
+        0: it can have something, or another one may. For a browser, of what it could not be shown, after all else.
+        """
+        cdef size_t found = 0
+        cdef Entry entry
+        cdef Consumer consumer
+        cdef Browser browser = self.browsers.get(consumer_id)
+        if browser is not None:
+            return browser.left_out_bytes if not browser.shown_count and browser.is_dry(now) else 0
+        consumer = self.consumers[consumer_id]
+        if self._has_roomier(consumer):
+            return 0
+        for entry in self._next_to_go():
+            if entry.is_past(now) or entry.is_shunned_by(consumer_id):
+                continue
+            if not consumer.is_too_small_for(entry):
+                return 0
+            found = found or entry.message.size_bytes
+        return found
+
+    cdef bint _has_roomier(self, Consumer consumer) noexcept:
+        """Another consumer that takes larger messages."""
+        cdef Consumer other
+        for other in self.consumers.values():
+            if not other.most_bytes or other.most_bytes > consumer.most_bytes:
+                return True
+        return False
 
     @property
     def is_used(self):
@@ -456,6 +509,10 @@ cdef class Queue:
             consumer = self._choose(entry)
             if consumer is None:
                 passed_over.append(entry)
+                if self.choosy_count:
+                    self.has_passed_over = self.choosy_count == len(self.consumers)
+                    if len(passed_over) >= LOOK_ENTRIES:
+                        break
             elif self._is_unmarked(entry):
                 passed_over.append(entry)
                 self._want_mark(entry, actions)
@@ -482,9 +539,10 @@ cdef class Queue:
 
     cdef Consumer _choose(self, Entry entry):
         """The consumer with credit that was served longest ago, among those that would take this entry."""
+        cdef Consumer consumer
         for consumer in self.ready.values():
-            if not entry.is_shunned_by((<Consumer>consumer).consumer_id):
-                return <Consumer>consumer
+            if not (entry.is_shunned_by(consumer.consumer_id) or consumer.is_too_small_for(entry)):
+                return consumer
         return None
 
     cdef Deliver _give(self, Entry entry, Consumer consumer):

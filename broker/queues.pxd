@@ -12,5 +12,7 @@ cdef class Queues:
     # Those of them that lie in memory.
     cdef dict passing
     cdef long next_queue_id
+    # Told of durable queues that are made and that go; None: nobody is.
+    cdef object watcher
 
     cdef int forget(self, HeldQueue held) except -1

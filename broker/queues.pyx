@@ -27,13 +27,19 @@ cdef class Queues:
         self.subscriptions = SubscriptionTree()
         self.next_queue_id = 1
 
-    def queue(self, address):
-        """The durable queue of this address, made when it is first asked for."""
+    def watch(self, watcher):
+        """``on_made(held)`` and ``on_gone(held)`` hear of durable queues, but not of subscriptions."""
+        self.watcher = watcher
+
+    def queue(self, address, owner=None):
+        """The durable queue of this address, made when it is first asked for: ``owner`` is the user who asks."""
         held = self.queues.get(address)
         if held is None:
-            row = QueueRow(self._new_queue_id(), QueueKind.QUEUE, address)
+            row = QueueRow(self._new_queue_id(), QueueKind.QUEUE, address, owner=owner)
             self.commits.write.queues.append(row)
             held = self.add_from(row)
+            if self.watcher is not None:
+                self.watcher.on_made(held)
         return held
 
     def temporary_queue(self, address, *, is_probe=False):
@@ -70,6 +76,10 @@ cdef class Queues:
         """It belongs to this user from now on."""
         held.owner = owner
         self._rewrite(held, owner=owner)
+
+    def note_use(self, HeldQueue held not None, used_at_s):
+        """A link came or went, at that Unix time."""
+        self._rewrite(held, used_at_s=used_at_s)
 
     def _rewrite(self, HeldQueue held, **changes):
         """Have other words in its row, where it has one."""
@@ -111,6 +121,8 @@ cdef class Queues:
         """Its name, which may be that of another from now on."""
         del self.every[held]
         recorder.note(held, False, None)
+        if self.watcher is not None and held.row is not None and not held.is_subscription:
+            self.watcher.on_gone(held)
         self.passing.pop(held, None)
         if held.is_subscription:
             self.subscriptions.remove(held.address, held)

@@ -13,6 +13,8 @@ cdef class Parcel:
     cdef size_t at
     cdef size_t ready_bytes
     cdef size_t fetched_bytes
+    # By which the message is longer here than it lies in the store: what happened to it is said in its head.
+    cdef Py_ssize_t added_bytes
     cdef bint is_fetching
 
     cdef bint is_fetched(self) noexcept
@@ -26,6 +28,10 @@ cdef class Sending(Taker):
     cdef Shelf shelf
     cdef Commits commits
     cdef bint is_browser
+    # The largest message that its peer takes; 0: any. Of one that was larger once its head said what happened to it.
+    cdef size_t most_bytes
+    cdef size_t refused_bytes
+    cdef object on_too_large
     cdef bint is_settled
     cdef long credit_count
     cdef bint is_attached
@@ -51,6 +57,9 @@ cdef class Sending(Taker):
     cdef int _fetch(self, Parcel parcel) except -1
     cdef int _give_up(self, Parcel parcel, double now) except -1
     cdef int _tell_credit(self, double now) except -1
+    cdef bint _is_too_large(self, Parcel parcel) noexcept
+    cdef int _refuse(self, Parcel parcel, double now) except -1
+    cdef int _tell_if_too_large(self, double now) except -1
     cdef int _give_back(self, long count, double now) except -1
     cdef bint _is_dry(self, double now) except -1
     cdef int _judge(self, pn_delivery_t *delivery, double now) except -1

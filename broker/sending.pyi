@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 from broker.commit import Commits
 from broker.held_queue import HeldQueue, Taker
 from broker.shelf import Shelf
@@ -6,7 +8,15 @@ from wire.link import OutgoingLink
 
 class Sending(Taker):
     def __init__(
-        self, link: OutgoingLink, held: HeldQueue, stock: Stock, shelf: Shelf, commits: Commits, *, is_browser: bool
+        self,
+        link: OutgoingLink,
+        held: HeldQueue,
+        stock: Stock,
+        shelf: Shelf,
+        commits: Commits,
+        on_too_large: Callable[[OutgoingLink, int, float], None],
+        *,
+        is_browser: bool,
     ) -> None: ...
     @property
     def link(self) -> OutgoingLink: ...

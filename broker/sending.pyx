@@ -56,7 +56,9 @@ cdef class Parcel:
         cdef bint is_start = self.fetched_bytes == 0
         self.fetched_bytes += PyBytes_GET_SIZE(body)
         if is_start and (self.entry.delivery_count or self.entry.cause is not None):
+            self.added_bytes = -PyBytes_GET_SIZE(body)
             body = _as_it_is_now(body, self.entry)
+            self.added_bytes += PyBytes_GET_SIZE(body)
         self.pieces.append(body)
         self.ready_bytes += PyBytes_GET_SIZE(body)
         return 0
@@ -100,10 +102,12 @@ cdef class Sending(Taker):
     """Always: the queue's credit for it is what the peer granted, less what is in the outbox or being written
 
     ``unsettled`` are complete deliveries without an outcome, ``unconfirmed`` those with one that is not on disk yet.
+    ``on_too_large(link, size, now)`` is to end the link: all that waits is larger than its peer takes. [2.7.3]
     """
 
     def __init__(self, OutgoingCore link not None, HeldQueue held not None, Stock stock not None, Shelf shelf not None,
-                 Commits commits not None, *, bint is_browser):
+                 Commits commits not None, on_too_large, *, bint is_browser):
+        self.on_too_large = on_too_large
         self.link, self.held = link, held
         self.stock, self.shelf, self.commits = stock, shelf, commits
         self.consumer_id = stock.new_consumer_id()
@@ -118,11 +122,12 @@ cdef class Sending(Taker):
 
     def on_attached(self, double now):
         self.is_settled = self.link.remote_settle_modes[0] == SEND_SETTLED
+        self.most_bytes = self.link.remote_max_message_bytes
         self.held.add_consumer(self)
         if self.is_browser:
-            self.held.queue.attach_browser(self.consumer_id)
+            self.held.queue.attach_browser(self.consumer_id, self.most_bytes)
         else:
-            self.held.queue.attach(self.consumer_id)
+            self.held.queue.attach(self.consumer_id, self.most_bytes)
         self.is_attached = True
         self._note_move()
         self.pump(now)
@@ -148,6 +153,9 @@ cdef class Sending(Taker):
         self.stock.carry_out(self.held, self.held.queue.detach(self.consumer_id, unwritten, now, is_orderly))
         for entry in unwritten:
             self.stock.release((<Entry>entry).message)
+        if self.held.queue.choosy_count:
+            # What it could have had is perhaps for nobody now: the others are to hear so.
+            self.stock.to_pump.update(dict.fromkeys(self.held.consumers.values()))
 
     # broker.stock.Taker
     cdef int take(self, Entry entry) except -1:
@@ -172,6 +180,8 @@ cdef class Sending(Taker):
         while self._write_next(now):
             pass
         self._tell_credit(now)
+        if self.most_bytes and self._tell_if_too_large(now):
+            return 0
         if self.credit_count > 0 and pn.link_get_drain(self.link.raw) and self._is_dry(now):
             self.link.drained()
             self.credit_count = 0
@@ -233,6 +243,8 @@ cdef class Sending(Taker):
             parcel = self.outbox[0]
             if parcel.entry.is_past(now):
                 return self._drop_expired(parcel, now)
+            if self.most_bytes and self._is_too_large(parcel):
+                return self._refuse(parcel, now) == 0
         if parcel.ready_bytes <= REFILL_BYTES and not parcel.is_fetched():
             self._fetch(parcel)
         if not parcel.pieces:
@@ -350,6 +362,29 @@ cdef class Sending(Taker):
             self._give_back(-free, now)
         return 0
 
+    cdef bint _is_too_large(self, Parcel parcel) noexcept:
+        return parcel.added_bytes and parcel.entry.message.size_bytes + parcel.added_bytes > self.most_bytes
+
+    cdef int _refuse(self, Parcel parcel, double now) except -1:
+        """What happened to it made it too large for this link: another one may have it."""
+        self.outbox.popleft()
+        self.refused_bytes = parcel.entry.message.size_bytes + parcel.added_bytes
+        self._conclude(parcel.entry, _RELEASED, True, now)
+        return self.stock.release(parcel.entry.message)
+
+    cdef int _tell_if_too_large(self, double now) except -1:
+        """End the link where it has credit and nothing to do, and can take none of what waits; 1 when it was ended."""
+        cdef size_t size
+        if self.credit_count <= 0 or self.outbox or self.current is not None or self.unsettled or self.unconfirmed:
+            return 0
+        size = self.held.queue.refused_by(self.consumer_id, now)
+        if not size and self.refused_bytes and self.held.queue.available_count:
+            size = self.refused_bytes if self.held.queue.is_dry_for(self.consumer_id, now) else 0
+        if not size:
+            return 0
+        self.on_too_large(self.link, size, now)
+        return 1
+
     cdef int _give_back(self, long count, double now) except -1:
         """The peer took back credit that these, the last of the outbox, were meant for: others may have them."""
         parcels = [self.outbox.pop() for _ in range(min(count, len(self.outbox)))]
@@ -380,6 +415,8 @@ cdef class Sending(Taker):
         if is_settled:
             pn.delivery_settle(delivery)
         self._conclude(entry, verdict, shun, now)
+        if self.most_bytes and not self.unsettled:
+            self.stock.to_pump[self] = None
         return 0 if is_settled else self._confirm(delivery)
 
     cdef int _conclude(self, Entry entry, object verdict, bint shun, double now) except -1:
@@ -405,6 +442,8 @@ cdef class Sending(Taker):
         if is_terminal(pn.delivery_remote_state(delivery)):
             copy_state(delivery, delivery)
         pn.delivery_settle(delivery)
+        if self.most_bytes:
+            self.stock.to_pump[self] = None
         return self.link.endpoint.mark()
 
 

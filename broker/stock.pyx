@@ -430,6 +430,9 @@ cdef class Stock(Queues):
         """It is in the queue now, or was before the broker started."""
         held.count_in(message)
         self.carry_out(held, held.queue.enqueue(message, now, delivery_count, cause))
+        if held.queue.has_passed_over:
+            held.queue.has_passed_over = False
+            self.to_pump.update(dict.fromkeys(held.consumers.values()))
         return 0 if cause is not None else self._await_deadline(held, message.deadline_s)
 
     cdef int _await_deadline(self, HeldQueue held, double deadline_s) except -1:

@@ -81,7 +81,15 @@ class AddressCircuits:
     def open(self, entry: Entry, kind: CircuitKind, path: tuple[str, ...], phase: int) -> Taker | None:
         """A circuit that nobody sends to yet; None when its first hop is gone."""
         group = entry.group
-        spec = CircuitSpec(kind, group.address, self._reach.router_id, phase, path, priority=group.priority)
+        spec = CircuitSpec(
+            kind,
+            group.address,
+            self._reach.router_id,
+            phase,
+            path,
+            user=group.maker or "",
+            priority=group.priority,
+        )
         try:
             link = self._circuits.sender(spec, path[1])
         except AmqpError:

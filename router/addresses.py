@@ -118,9 +118,11 @@ class Addresses:
         entry = self._entries.get((policy.address, 0))
         return bool(entry is not None and entry.group.takers) or self._reach.is_taken_elsewhere(policy)
 
-    def add_consumer(self, policy: AddressPolicy, link: OutgoingLink) -> None:
-        """Answer a client's attach, of a multicast perhaps later, and give it what comes."""
+    def add_consumer(self, policy: AddressPolicy, link: OutgoingLink, user: str | None) -> None:
+        """Answer an attach of ``user``'s, of a multicast perhaps later, and give it what comes."""
         entry = self._entry(policy, self._reach.consumer_phase(policy))
+        if policy.kind.is_stored and entry.group.maker is None:
+            entry.group.maker = user
         if isinstance(entry.group, Multicast):
             self._joining.join(entry, link)
         else:
@@ -140,6 +142,7 @@ class Addresses:
             raise AmqpError(NO_TAKER, f"nobody listens to {spec.address!r} any more")
         self._fallbacks.check_circuit(policy, spec.phase)
         group = self.group(policy, self._reach.arrival_phase(policy, spec.phase))
+        group.maker = group.maker or spec.user or None
         link.accept_as_proposed()
         inlet = Inlet(link, group, self._settings.link_capacity, is_circuit=not edge)
         inlet.ingress = spec.ingress

@@ -45,7 +45,8 @@ class BrokerLinks:
 
     def _add_taker(self, entry: Entry, broker: str) -> None:
         try:
-            link = self._brokers.sender(broker, entry.policy.at_broker(broker), entry.policy.kind)
+            name, user = entry.policy.at_broker(broker), entry.group.maker
+            link = self._brokers.sender(broker, name, entry.policy.kind, user=user)
         except AmqpError as error:
             self._upkeep.on_refused(entry, broker, error)
             return
@@ -55,7 +56,7 @@ class BrokerLinks:
 
     def _add_inlet(self, entry: Entry, broker: str) -> None:
         try:
-            link = self._brokers.receiver(broker, entry.policy.at_broker(broker))
+            link = self._brokers.receiver(broker, entry.policy.at_broker(broker), user=entry.group.maker)
         except AmqpError as error:
             self._upkeep.on_refused(entry, broker, error)
             return
@@ -105,7 +106,8 @@ class BrokerLinks:
     def open_stream(self, group: AddressGroup, queue: AddressPolicy, broker: str) -> Taker | None:
         """None while the broker takes no more of them."""
         try:
-            link = self._brokers.sender(broker, queue.at_broker(broker), queue.kind, "stream", is_stream=True)
+            name, user = queue.at_broker(broker), group.maker
+            link = self._brokers.sender(broker, name, queue.kind, "stream", user=user, is_stream=True)
         except AmqpError:
             return None
         stream = Taker(link, group, is_stream=True, is_broker=True)
@@ -118,7 +120,7 @@ class BrokerLinks:
         """To the queue: for the producers of this router, or for circuits of other routers. None: not now."""
         role = "fallback-own" if is_own else "fallback"
         try:
-            link = self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role)
+            link = self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role, user=None)
         except AmqpError:
             return None
         taker = Taker(link, group, is_broker=True)

@@ -21,6 +21,7 @@ from wire.errors import AmqpError
 from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, OutgoingLink, Session
 from wire.log import Emit
 from wire.node import Command, ConnectorSpec, OpenConnector
+from wire.routed_name import USER
 from wire.terminus import source, target
 
 _NAMED_CHARS = 64
@@ -138,20 +139,34 @@ class Brokers:
 
     # Waypoint links: all raise AmqpError
     def sender(
-        self, broker: str, address: str, kind: AddressKind, role: str = "out", *, is_stream: bool = False
+        self,
+        broker: str,
+        address: str,
+        kind: AddressKind,
+        role: str = "out",
+        *,
+        user: str | None,
+        is_stream: bool = False,
     ) -> OutgoingLink:
+        """``user``: who is to count as the maker of the queue, should it be made."""
         base = self._base(broker)
         session = base.session_of_stream() if is_stream else base.sessions.shared()
         link = session.sender(self._name(role, address))
         link.set_source(source(address))
         link.set_target(target(address, capabilities=self.kind_capabilities(broker, kind)))
+        self._say_user(link, broker, user)
         link.check_fits()
         return link
 
-    def receiver(self, broker: str, address: str, role: str = "in") -> IncomingLink:
+    def _say_user(self, link: IncomingLink | OutgoingLink, broker: str, user: str | None) -> None:
+        if user is not None and self.keeps_owners(broker):
+            link.set_property(USER, user)
+
+    def receiver(self, broker: str, address: str, role: str = "in", *, user: str | None = None) -> IncomingLink:
         link = self._base(broker).sessions.shared().receiver(self._name(role, address))
         link.set_source(source(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
         link.set_target(target(address))
+        self._say_user(link, broker, user)
         # A consumer that waits to hear that its outcome counts hears it when the broker has it on disk.
         link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
         link.check_fits()

@@ -136,7 +136,7 @@ class ClientConnection(RouterConnection):
         if policy.kind.is_stored and not policy.is_sharded:
             self._route(link, policy, wanted.address)
             return
-        group = self._services.addresses.group(policy)
+        group = self._noted(self._services.addresses.group(policy), policy)
         self._check_alive(policy)
         link.accept_as_proposed()
         group.add_inlet(Inlet(link, group, self._link_capacity, guard=self._guard(link)))
@@ -164,7 +164,14 @@ class ClientConnection(RouterConnection):
         return policy, address
 
     def _find_group(self, to: str) -> AddressGroup:
-        return self._services.addresses.group(self._resolve(to, sends=True))
+        policy = self._resolve(to, sends=True)
+        return self._noted(self._services.addresses.group(policy), policy)
+
+    def _noted(self, group: AddressGroup, policy: AddressPolicy) -> AddressGroup:
+        """With this user as the maker of the queue behind the group, if nobody used that before."""
+        if policy.kind.is_stored and group.maker is None:
+            group.maker = self._user
+        return group
 
     def _check_alive(self, policy: AddressPolicy) -> None:
         services = self._services
@@ -191,7 +198,7 @@ class ClientConnection(RouterConnection):
         link.set_source(source(wanted.address, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
         link.copy_target(link)
         link.settle_as_asked()
-        self._services.addresses.add_consumer(policy, link)
+        self._services.addresses.add_consumer(policy, link, self._user)
 
     def _on_dynamic(self, link: OutgoingLink, wanted: Terminus) -> None:
         policy, address = self._new_address(wanted)

@@ -49,7 +49,7 @@ class CircuitSpec:
     """``path``: router ids from ingress to egress (a multicast has ``tree`` instead, of what lies behind the receiver).
 
     ``broker``, ``client`` and ``link_name`` are for routes: whose link it is, by what name the broker knows it.
-    ``user`` is the user of that client; "" for an operator, who may have what is anybody's.
+    ``user`` is that client's, or the one who used the queue first; "" for an operator, who may have what is anybody's.
     """
 
     kind: CircuitKind

@@ -36,6 +36,9 @@ RELEASED = Outcome(Kind.RELEASED)
 MODIFIED_FAILED = Outcome(Kind.MODIFIED, delivery_failed=True)
 """In doubt: it was written, and what became of it is not known."""
 
+UNDELIVERABLE_HERE = Outcome(Kind.MODIFIED, undeliverable_here=True)
+"""Nobody tried it, and this link is not to get it again."""
+
 
 def rejected(name: str, description: str) -> Outcome:
     return Outcome(Kind.REJECTED, AmqpError(name, description))

@@ -9,6 +9,8 @@ cdef class AddressGroup(Group):
     cdef readonly str address
     cdef readonly int phase
     cdef public int priority
+    # The user whose attach made it first, of an address that a broker keeps; None: an operator, or nobody knows.
+    cdef public object maker
     cdef readonly dict inlets
     cdef readonly dict takers
     # None until there are some: most groups of a large mesh have none.

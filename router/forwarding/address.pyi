@@ -24,6 +24,7 @@ class AddressGroup(Group):
     address: str
     phase: int
     priority: int
+    maker: str | None
     inlets: dict[Inlet, None]
     takers: dict[Taker, None]
     released: int

@@ -2,6 +2,8 @@ from router.forwarding.address cimport AddressGroup
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.move cimport Move
 from router.forwarding.recall cimport Recalls
+from router.forwarding.too_large cimport TooLarge
+from wire.proton cimport pn_delivery_t
 
 
 cdef class Anycast(AddressGroup):
@@ -17,6 +19,8 @@ cdef class Anycast(AddressGroup):
     cdef unsigned int offerable_version
     cdef unsigned long long turn
     cdef Recalls recalls
+    # None until a queue sent something that is too large for the consumers here.
+    cdef TooLarge too_large
     # Some inlets rest.
     cdef bint has_resting
 
@@ -37,6 +41,7 @@ cdef class Anycast(AddressGroup):
     cdef int _wait_for_room(self, Inlet inlet) except -1
     cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size)
     cdef Taker best_of(self, Inlet inlet, list tried, size_t size)
+    cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker)
     cdef Taker _who_is_too_small(self, Inlet inlet, size_t size)
     cdef bint may_offer_again(self, Inlet inlet) except -1
     cdef int _count_offerable(self) noexcept

@@ -15,6 +15,7 @@ from router.forwarding.head cimport WHOLE_BYTES, is_let_down
 from router.forwarding.move cimport Move, start_move, too_large
 from router.forwarding.order cimport are_all_passed_on, may_take, note_under_way
 from router.forwarding.recall cimport Recalls, ask_back
+from router.forwarding.too_large cimport TooLarge
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
@@ -304,7 +305,7 @@ cdef class Anycast(AddressGroup):
         if taker is None:
             taker = self._who_is_too_small(inlet, size)
             if taker is not None:
-                return self.refuse(inlet, delivery, too_large(taker))
+                return self._turn_away_from(inlet, delivery, taker)
             self.wait_for_taker(inlet)
             return None
         inlet.weigh(size)
@@ -331,6 +332,16 @@ cdef class Anycast(AddressGroup):
         if move.is_read and may_offer_again:
             move.keep(self.copies)
         return move
+
+    cdef Carrier _turn_away_from(self, Inlet inlet, pn_delivery_t *delivery, Taker taker):
+        cdef Move move = <Move>self.refuse(inlet, delivery, too_large(inlet, taker))
+        move.is_too_large = True
+        return move
+
+    cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
+        if self.too_large is None:
+            self.too_large = TooLarge(self, self.timers, self.settings)
+        return self.too_large.note(inlet, size)
 
     cdef Taker _who_is_too_small(self, Inlet inlet, size_t size):
         """One of the takers, when no taker there is takes a message of this size."""

@@ -156,6 +156,10 @@ cdef class Group:
         """This branch gave back what nobody behind it has."""
         return 0
 
+    cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
+        """A message of a queue, of at least this size, went back: it is larger than what takers here take."""
+        return 0
+
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 

@@ -11,6 +11,8 @@ cdef class Move(Carrier):
     cdef Copies copies
     cdef bint has_left
     cdef bint is_refused
+    # It goes back, for it is larger than its taker takes.
+    cdef bint is_too_large
     cdef size_t sent_bytes
     cdef unsigned long long start_us
     # From when on the ttl in its header counts; and whether it expired before any of it left.
@@ -36,6 +38,9 @@ cdef class Move(Carrier):
     cdef int _expire(self) except -1
     cdef int _wait_for_room(self) except -1
     cdef bint _is_too_large(self) noexcept
+    cdef size_t _known_bytes(self) noexcept
+    cdef int _turn_away(self) except -1
+    cdef int _on_too_large_there(self) except -1
     cdef int _unbegin(self) except -1
     cdef int _let_down(self) except -1
     cdef int _on_let_down(self) except -1
@@ -65,6 +70,6 @@ cdef class Move(Carrier):
     cdef int give_back(self) except -1
 
 
-cdef object too_large(Taker taker)
+cdef object too_large(Inlet inlet, Taker taker)
 cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome)
 cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_delivery_t *outgoing)

@@ -12,15 +12,15 @@ from router.forwarding.ageing cimport has_time_left
 from router.forwarding.copies cimport Copies
 from router.forwarding.head cimport is_let_down
 from router.forwarding.retransmit cimport send_again, tell_lost
-from router.forwarding.words cimport LOST_WORD, NO_WORD, UNWRITTEN_WORD, Word, word_of
+from router.forwarding.words cimport LOST_WORD, TOO_LARGE_WORD, UNWRITTEN_WORD, Word, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, is_terminal, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
 from wire.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
 
-from router.forwarding.words import UNWRITTEN
+from router.forwarding.words import TOO_LARGE, UNWRITTEN
 from wire.delivery import rejected, remote_outcome, set_outcome
-from wire.outcome import MODIFIED_FAILED, RELEASED
+from wire.outcome import MODIFIED_FAILED, RELEASED, UNDELIVERABLE_HERE
 
 
 cdef enum:
@@ -28,7 +28,15 @@ cdef enum:
     PIECE_BYTES = CHUNK_BYTES // 2
 
 
-cdef object too_large(Taker taker):
+cdef object too_large(Inlet inlet, Taker taker):
+    """What the sender of a message hears that is too large for ``taker``, and for all others here.
+
+    A queue keeps it, for whoever can take it: nobody has tried it, and its delivery-count stays. [3.4.5]
+    """
+    if inlet.is_from_node() and not inlet.is_transit and inlet.group.takes_recalls:
+        return TOO_LARGE
+    if inlet.is_of_queue():
+        return UNDELIVERABLE_HERE
     most = taker.max_message_bytes
     return rejected("amqp:link:message-size-exceeded", f"the consumer takes no message of more than {most} bytes")
 
@@ -110,6 +118,8 @@ cdef class Move(Carrier):
         while True:
             if not self.sent_bytes and taker.link.credit_now() <= 0:
                 return self._unbegin()
+            if taker.max_message_bytes and self._known_bytes() > taker.max_message_bytes:
+                return self._turn_away()
             if not taker.link.is_writable_now():
                 return self._wait_for_room()
             if self.copy is not None and not self.is_copy_sent:
@@ -127,8 +137,7 @@ cdef class Move(Carrier):
                 self._abort()
                 return True
             if self._is_too_large():
-                self._give_up_partial(too_large(taker))
-                return self.inlet is None
+                return self._turn_away()
             if not pending_now(self.incoming):
                 if pn.delivery_partial(self.incoming):
                     return False
@@ -157,6 +166,41 @@ cdef class Move(Carrier):
     cdef bint _is_too_large(self) noexcept:
         """For the taker, as far as it was read."""
         return self.taker.max_message_bytes and self.sent_bytes > self.taker.max_message_bytes
+
+    cdef size_t _known_bytes(self) noexcept:
+        """Of the message, what is here, and what has left."""
+        cdef size_t size = self.sent_bytes
+        if self.copy is not None and not self.is_copy_sent:
+            size += PyBytes_GET_SIZE(self.copy)
+        if not self.is_read and self.inlet is not None:
+            size += pending_now(self.incoming)
+        return size
+
+    cdef int _turn_away(self) except -1:
+        """It is larger than its taker takes, which gets no more of it. As `advance`."""
+        if self.inlet is None:
+            self._abort_outgoing()
+            return True
+        self.is_too_large = True
+        self._give_up_partial(too_large(self.inlet, self.taker))
+        return self.inlet is None
+
+    cdef int _on_too_large_there(self) except -1:
+        """No consumer at the other end of a circuit takes a message of its size."""
+        cdef Inlet inlet = self.inlet
+        if inlet is not None and self.copies is not None and self._is_retried():
+            return 0
+        self._settle_outgoing()
+        if inlet is None:
+            return 0
+        self.is_too_large = True
+        if inlet.is_edge:
+            self._give(TOO_LARGE)
+        elif inlet.is_of_queue():
+            self._give(UNDELIVERABLE_HERE)
+        else:
+            self._give(rejected("amqp:link:message-size-exceeded", "no consumer takes a message of this size"))
+        return 0
 
     cdef int _unbegin(self) except -1:
         """The taker took its credit back before anything was written: another one may have it."""
@@ -322,10 +366,16 @@ cdef class Move(Carrier):
         return True
 
     def _give(self, outcome):
-        if self.inlet is not None:
+        cdef Inlet inlet = self.inlet
+        cdef size_t size = self.sent_bytes
+        if inlet is not None:
+            if self.copy is not None:
+                size = max(size, <size_t>PyBytes_GET_SIZE(self.copy))
             if not pn.delivery_settled(self.incoming):
                 set_outcome(<size_t>self.incoming, outcome)
             self.settle_incoming(0)
+            if self.is_too_large and inlet.is_of_queue():
+                inlet.group.on_too_large(inlet, size)
 
     # What the two peers say
     cdef int on_taker_disposition(self) except -1:
@@ -346,7 +396,9 @@ cdef class Move(Carrier):
             return 0
         if state == MODIFIED_STATE and self.taker.cost:
             word = word_of(self.outgoing)
-            if word != NO_WORD:
+            if word == TOO_LARGE_WORD and not (self.inlet is not None and self.inlet.is_circuit):
+                return self._on_too_large_there()
+            if word == UNWRITTEN_WORD or word == LOST_WORD:
                 return self._on_unwritten() if word == UNWRITTEN_WORD else self._on_lost()
         if self.is_in_doubt and state == RELEASED_STATE:
             self._settle_outgoing()

@@ -166,7 +166,7 @@ cdef class Multicast(AddressGroup):
             self.wait_for_taker(inlet)
             return None
         if not ready and too_small is not None:
-            return self.refuse(inlet, delivery, too_large(too_small))
+            return self.refuse(inlet, delivery, too_large(inlet, too_small))
         inlet.weigh(size)
         inlet.count_in()
         if len(ready) < len(takers):

@@ -7,6 +7,8 @@ cdef class Relay(Group):
     cdef readonly Inlet inlet
     cdef readonly Taker taker
     cdef bint is_draining
+    # The broker sent a message that is larger than the client's link takes, and it went back.
+    cdef bint is_too_small
     cdef int senders_before
     cdef int _rank
     cdef object _patience

@@ -15,6 +15,7 @@ from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_bytes_t
 
 from addressing.book import DEFAULT_PRIORITY
 from wire.core import IncomingCore
+from wire.errors import LinkError
 from wire.outcome import rejected
 
 _NO_TRANSACTIONS = rejected("amqp:not-implemented", "the mesh has no transactions")
@@ -50,11 +51,33 @@ cdef class Relay(Group):
     def _stitch(self, outgoing):
         self.taker = Taker(outgoing, self)
 
+    cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
+        """Not at once: whoever moves it is not done yet."""
+        self.is_too_small = True
+        inlet.link.endpoint.wait(inlet)
+        return 0
+
+    def _part(self):
+        """The broker was told a size, and sends more: its link ends, and the client hears why. [2.7.3]"""
+        cdef Inlet inlet = self.inlet
+        most = self.taker.max_message_bytes
+        error = LinkError(
+            "amqp:link:message-size-exceeded",
+            f"the broker sent a message of more than the {most:,} bytes that this link takes",
+        )
+        self.is_too_small = False
+        inlet.link.detach(error)
+        inlet.on_left(False, error)
+        inlet.link.owner = None
+
     cdef int pump(self, Inlet inlet) except -1:
         cdef Carrier move
         cdef OutgoingCore onward = self.taker.link
         cdef pn_delivery_t *delivery
         cdef bint has_dropped = False
+        if self.is_too_small and not inlet.link.is_gone:
+            self._part()
+            return 0
         while inlet.may_go_on_now() and (delivery := inlet.head_now()) is not NULL:
             if self._is_for_nobody(delivery):
                 if not inlet.release_head():

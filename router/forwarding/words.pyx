@@ -8,11 +8,15 @@ from wire.outcome import Kind, Outcome
 
 _UNWRITTEN = "x-opt-amqpmesh-unwritten"
 _LOST = "x-opt-amqpmesh-lost"
+_TOO_LARGE = "x-opt-amqpmesh-too-large"
 
 UNWRITTEN = Outcome(Kind.MODIFIED, annotations={_UNWRITTEN: True})
 """It went no further than here. A consumer would say RELEASED."""
 LOST = Outcome(Kind.MODIFIED, delivery_failed=True, annotations={_LOST: True})
 """Who had it was lost, a consumer or a path. A consumer that failed would say the same without the annotation."""
+
+TOO_LARGE = Outcome(Kind.MODIFIED, undeliverable_here=True, annotations={_TOO_LARGE: True})
+"""No consumer here takes a message of its size, and none was given it. One elsewhere may."""
 
 
 cdef Word word_of(pn_delivery_t *outgoing) except *:
@@ -22,4 +26,6 @@ cdef Word word_of(pn_delivery_t *outgoing) except *:
         return NO_WORD
     if _UNWRITTEN in annotations:
         return UNWRITTEN_WORD
+    if _TOO_LARGE in annotations:
+        return TOO_LARGE_WORD
     return LOST_WORD if _LOST in annotations else NO_WORD

@@ -213,6 +213,7 @@ class Client:
         settle_modes: tuple[int, int] | None = None,
         is_null: bool = False,
         user: str | None = None,
+        max_message_bytes: int = 0,
         **fields: Any,
     ) -> Consumer:
         consumer = Consumer(self.rig, self.session.receiver(name))
@@ -220,6 +221,7 @@ class Client:
             consumer.link.set_property(USER, user)
         consumer.link.set_source(terminus.NULL_TERMINUS if is_null else terminus.source(address, **fields))
         consumer.link.set_target(terminus.target("here"))
+        consumer.link.set_max_message_bytes(max_message_bytes)
         if settle_modes is not None:
             consumer.link.set_settle_modes(*settle_modes)
         consumer.link.open()

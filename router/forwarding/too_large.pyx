@@ -1,0 +1,77 @@
+"""A queue on several brokers has a message that is larger than its consumers here take: what becomes of both?
+
+It goes back undeliverable-here: the broker gives it to another router's link, and nobody counts an attempt. A consumer that
+is idle ``path_wait_s`` later has taken all that it can take of what waits, and its link is ended with the reason. The broker's link is
+renewed when it is idle after ``stall_timeout_s``: consumers that take more may have come, here or at other routers, and
+the broker gives an old link nothing again that went back over it.
+"""
+
+from router.forwarding.address cimport AddressGroup
+from router.forwarding.ends cimport Inlet, Taker
+
+from wire.errors import LinkError
+
+
+cdef class TooLarge:
+    """Of one group."""
+
+    def __init__(self, AddressGroup group, timers, settings):
+        self.group, self.timers, self.settings = group, timers, settings
+        self.small, self.renewals = {}, {}
+
+    cdef int note(self, Inlet inlet, size_t size) except -1:
+        """Something of at least this size went back over the link of ``inlet``."""
+        cdef Taker taker
+        for taker in self.group.takers:
+            if taker.cost == 0 and not taker.edge and taker.max_message_bytes and taker.max_message_bytes < size:
+                self.small.setdefault(taker, size)
+        if self.small and self.timer is None:
+            self.timer = self.timers.after(self.settings.path_wait_s, self._look)
+        if not inlet.is_from_node() and inlet not in self.renewals:
+            self._renew_later(inlet)
+        return 0
+
+    def _look(self):
+        """End the links of those that have nothing to do, though they have credit."""
+        cdef Taker taker
+        self.timer = None
+        small, self.small = self.small, {}
+        for taker, size in small.items():
+            if taker not in self.group.takers or taker.link.is_gone:
+                continue
+            if taker.unsettled_count or taker.credit_count <= 0 or self._has_queued():
+                self.small[taker] = size
+            else:
+                self._tell(taker, size)
+        if self.small:
+            self.timer = self.timers.after(self.settings.path_wait_s, self._look)
+
+    cdef bint _has_queued(self) noexcept:
+        cdef Inlet inlet
+        for inlet in self.group.inlets:
+            if not inlet.link.is_gone and inlet.has_queued():
+                return True
+        return False
+
+    cdef int _tell(self, Taker taker, size_t size) except -1:
+        cdef object error = LinkError(
+            "amqp:link:message-size-exceeded",
+            f"all that waits at {self.group.address!r} is too large for this link: max-message-size is "
+            f"{taker.max_message_bytes:,}, and a message has {size:,} bytes or more",
+        )
+        taker.link.close(error)
+        taker.on_left(True, error)
+        taker.link.owner = None
+        return 0
+
+    def _renew_later(self, Inlet inlet):
+        self.renewals[inlet] = self.timers.after(self.settings.stall_timeout_s, lambda: self._renew(inlet))
+
+    def _renew(self, Inlet inlet):
+        del self.renewals[inlet]
+        if inlet not in self.group.inlets or inlet.link.is_gone:
+            return
+        if inlet.unsettled_count or inlet.has_queued():
+            self._renew_later(inlet)
+        else:
+            inlet.on_left(True, None)
