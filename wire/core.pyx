@@ -165,8 +165,8 @@ cdef class EndpointCore:
         return self.mark()
 
     def hear(self, double now):
-        """Note the time of the bytes that came since the last call."""
-        if self.heard_bytes != self.bytes_in:
+        """Note the time of the bytes that came since the last call; before any came, silence begins with the first call."""
+        if self.heard_bytes != self.bytes_in or self.heard_at == 0:
             self.heard_bytes, self.heard_at = self.bytes_in, now
 
     def output(self):

@@ -10,7 +10,7 @@ from mesh_tests.unit.wire.codec.strategies import symbols as symbols_
 from mesh_tests.unit.wire.codec.strategies import values
 from mesh_tests.unit.wire.pipes import Pipe
 from wire.codec.frames import Frame, Record, decode_frame, encode_frame
-from wire.codec.table import ATTACH, BEGIN, BY_CODE, CLOSE, OPEN
+from wire.codec.table import ATTACH, BEGIN, BY_CODE, CLOSE, OPEN, FieldType
 from wire.codec.values import Described, Symbol, UInt, ULong, encode, symbols
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.events import Closed, LinkAttached, LinkDetached, LinkFaulted, Opened
