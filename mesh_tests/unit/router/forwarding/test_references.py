@@ -26,8 +26,8 @@ from wire.delivery import RELEASED, rejected
 REPLACED = "moving|newest|newer_in|older_in|newer_out|older_out|fan|hot|streaming|inlet|taker"
 CALL_THROUGH_ONE = re.compile(rf"\w\.(?:{REPLACED})(?:\.\w+)*\.(\w+)\(")
 ENGINE_ONLY = {
-    "credit_now", "is_writable_now", "is_open_now", "is_second", "is_of_queue", "settles_last", "set_credit_now", "request_drain",
-    "drained", "start_now", "send_now", "recv_into", "mark",
+    "credit_now", "is_writable_now", "is_open_now", "is_second", "is_of_queue", "settles_last", "set_credit_now",
+    "request_drain", "drained", "start_now", "send_now", "recv_into", "mark",
 }  # fmt: skip
 """These call nobody back."""
 SOURCES = [*Path(router.forwarding.__path__[0]).glob("*.pyx"), Path(wire.__path__[0]) / "core.pyx"]
