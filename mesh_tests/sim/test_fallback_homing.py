@@ -5,6 +5,7 @@ Moments are swept in half milliseconds, half of what a hop takes: so each messag
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,11 @@ def test_of_what_the_queue_feeds_while_the_last_consumer_leaves(
     # Soon after, the queue gives what the first one may have had behind what was on its way.
     again_and_again = {text_of(each) for each in again.messages if gap_s < 0.2 and decoded(each).delivery_count}
     fresh = [text for text in sights(first, again) if text not in again_and_again]
-    assert fresh == [text for text in numbered("m", 80) if text not in again_and_again]
+    # A consumer that leaves in order gives back, uncounted, what it had no outcome for: as many as it had credit.
+    late = [text for before, text in itertools.pairwise(fresh) if int(text[1:]) < int(before[1:])]
+    assert len(late) <= (3 if gap_s < 0.2 else 0)
+    skipped = again_and_again.union(late)
+    assert [text for text in fresh if text not in late] == [text for text in numbered("m", 80) if text not in skipped]
 
 
 @pytest.mark.parametrize("gap_s", MOMENTS_S)
