@@ -72,7 +72,7 @@ class Told:
 
 
 def _link(credit: int = 0) -> Any:
-    return SimpleNamespace(name="link", credit=credit)
+    return SimpleNamespace(name="link", credit=credit, has_left=False, session=SimpleNamespace(has_left=False))
 
 
 @pytest.mark.parametrize("outcome", [ACCEPTED, REJECTED])

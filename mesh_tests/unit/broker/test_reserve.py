@@ -327,4 +327,4 @@ def test_the_reserve_is_no_leftover_and_in_no_backup(tmp_path: Path, connections
     report = check(tmp_path / "data")
     assert (report.findings, report.leftovers) == ([], 0)
     back_up(tmp_path / "data", tmp_path / "copy")
-    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["large", "store.db"]
+    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["anchor", "large", "store.db"]

@@ -379,7 +379,7 @@ def test_of_a_backup_that_fails_nothing_is_left(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("broker.store.copying._sync", fail)
+    monkeypatch.setattr("broker.store.copying.sync_directory", fail)
     with pytest.raises(OSError, match="No space left"):
         back_up(directory, tmp_path / "copy")
     assert list(tmp_path.iterdir()) == [directory]
