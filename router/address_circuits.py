@@ -45,6 +45,7 @@ class AddressCircuits:
             wanted |= self._reach.ways_behind(entry)
         if not wanted and not entry.has_ends:
             return
+        self._look_at_left(entry, wanted)
         for egress, taker in list(entry.ends.circuits.items()):
             if egress not in wanted:
                 self._upkeep.retire(entry, taker, at_once=has_producer or bool(taker.edge and entry.group.inlets))
@@ -63,6 +64,16 @@ class AddressCircuits:
                 self.better.look(entry, egress, circuit, path)
             elif self._upkeep.may_try(entry, egress, path):
                 self._add(entry, egress, path)
+
+    def _look_at_left(self, entry: Entry, wanted: dict[str, Path]) -> None:
+        """An egress without takers may never grant credit for the barrier of a circuit that was left."""
+        if not entry.ends.left:
+            return
+        takers = self._reach.takers(entry)
+        for taker, (egress, _) in list(entry.ends.left.items()):
+            if egress not in wanted and egress not in takers:
+                del entry.ends.left[taker]
+                entry.group.give_up_order_behind(taker)
 
     def _idle(self, entry: Entry, wanted: dict[str, Path]) -> dict[str, Path]:
         """The egresses of circuits that nobody sends to now, and the paths there."""

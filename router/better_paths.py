@@ -86,6 +86,7 @@ class BetterPaths:
             return
         del entry.ends.better[egress]
         for left in entry.ends.leave(egress):
+            entry.ends.left[left] = (egress, {})
             entry.group.leave_taker(left)
             self._upkeep.leave(entry, left)
         entry.ends.circuits[egress] = taker

@@ -46,7 +46,8 @@ class Ends:
     """By egress: what may take the place of its circuit."""
     branches: dict[BranchKey, tuple[Tree, Taker]] = field(default_factory=dict)
     left: dict[Taker, tuple[str, Tree]] = field(default_factory=dict)
-    """Branches in place of which there are others, and the streams beside them: the neighbor, and what is behind it."""
+    """Circuits and branches that others replaced, and the streams beside them: the egress or neighbor, and the tree
+    behind a neighbor."""
     streams: dict[tuple[str, Inlet], Taker] = field(default_factory=dict)
     broker_takers: dict[str, Taker] = field(default_factory=dict)
     broker_streams: dict[tuple[Taker, Inlet], Taker] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from mesh_tests.sim.line import ADDRESSES, ring
 from mesh_tests.sim.test_costs import HIGH, STABLE_S, set_costs
 from mesh_tests.sim.test_fallback import body, body_of
 from router.circuits import Circuits
+from router.upkeep import IDLE_S
 from wire.delivery import ACCEPTED
 from wire.errors import AmqpError
 from wire.link import Link
@@ -205,3 +206,27 @@ def test_a_large_message_on_the_better_path_waits_for_those_on_the_slow_one(is_s
     mesh.send(sender, large(2), settled=is_settled)
     mesh.run_until(lambda: len(receiver.messages) == 3)
     assert receiver.messages == [large(0), large(1), large(2)]
+
+
+@pytest.mark.parametrize("stays", ["the producer", "nobody"])
+def test_a_circuit_that_was_left_ends_when_its_egress_has_no_consumer_any_more(stays: str):
+    mesh = ring()
+    consumer, producer = mesh.client("r3"), mesh.client("r1")
+    receiver, sender = consumer.receiver("rpc", credit=1), producer.sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(body("0"), settled=True)
+    mesh.run_until(lambda: len(receiver.messages) == 1)
+    set_costs(mesh, HIGH, ("r1", "r2"))
+    mesh.run(STABLE_S + 0.5)
+    assert len(circuits_at(mesh, "r1")) == 2, "the circuit that was left waits for credit, and asks for its barrier then"
+    mesh.cut(consumer.pipe)
+    if stays == "nobody":
+        mesh.cut(producer.pipe)
+    mesh.run(IDLE_S + 2)
+    assert {name: circuits_at(mesh, name) for name in mesh.routers if circuits_at(mesh, name)} == {}
+
+
+def circuits_at(mesh: SimMesh, router: str) -> list[str]:
+    """The circuits that the router has links of."""
+    connections = mesh.routers[router]._connections.values()
+    return [link.name for each in connections for link in each.endpoint.links if link.name.startswith("anycast/")]

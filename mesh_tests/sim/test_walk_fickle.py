@@ -13,12 +13,7 @@ from router.forwarding import ties
 SEEDS = seeds(20, 30, 40, 58, 68, 76, 1407, 2349, 3015, 4040, 5044, 9009, 100_097, 100_402, 100_709, 100_780)
 
 
-STAYS = pytest.mark.xfail(reason="a circuit without a producer stays behind a path that was remade", strict=False)
-LEAKING = (40, 5044)
-"""Seeds after which a circuit that belongs to nobody is left: an open fault."""
-
-
-@pytest.mark.parametrize("seed", [pytest.param(seed, marks=STAYS) if seed in LEAKING else seed for seed in SEEDS])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_consumers_do_with_their_credit_nobody_is_starved(tmp_path: Path, seed: int):
     ties_before = ties.count()
     walk = FickleWalk(seed, tmp_path)

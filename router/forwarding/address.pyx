@@ -103,9 +103,13 @@ cdef class AddressGroup(Group):
         self.deliveries_in_before += inlet.deliveries_in
         self.on_changed()
 
-    def on_inlet_left(self, Inlet inlet, closed, error):
+    def lose_inlet(self, Inlet inlet, error):
+        """Forget an inlet that sends nothing more; the owner of the group closes the streams of the inlet."""
         self.forget_inlet(inlet)
         self.owner.on_end_lost(self, inlet, error)
+
+    def on_inlet_left(self, Inlet inlet, closed, error):
+        self.lose_inlet(inlet, error)
         if closed:
             inlet.link.close()
         else:

@@ -355,7 +355,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             if inlet.is_idle():
                 del self.inlets[group]
                 recorder.note(inlet, False, None)
-                group.forget_inlet(inlet)
+                group.lose_inlet(inlet, None)
         self.many_inlets = max(<size_t>MANY_INLETS, 2 * <size_t>len(self.inlets))
         return 0
 
@@ -417,7 +417,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         self.known.clear()
         for group, inlet in inlets.items():
             inlet.abandon()
-            group.forget_inlet(inlet)
+            group.lose_inlet(inlet, error)
         self.streaming = None
         if closed:
             self.link.close()
