@@ -30,13 +30,15 @@ brokers:
 addresses:
   beside: {type: queue, broker: b1}
   behind: {type: queue, broker: b2}
+  rpc: anycast
 """
 ROUNDS = 1_000
 BACKLOG_S = 120.0
 SETTLED_S = 20.0
 """A frozen broker's connections are given up 7 s after nobody claims them any more."""
 CLOSE = bytes.fromhex("0000000c02000000 005318 45")
-NODES = ("r1", "r2", "b1", "b2")
+ROUTERS = ("r1", "r2")
+NODES = (*ROUTERS, "b1", "b2")
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +71,10 @@ def come_and_go(mesh: RunningMesh, address: str, *, resets: bool, closes: bool =
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def wait_flat(mesh: RunningMesh, before: dict[str, int]) -> None:
+def wait_flat(mesh: RunningMesh, before: dict[str, int], nodes: tuple[str, ...] = NODES) -> None:
     def is_flat() -> bool:
         now = descriptors(mesh)
-        return all(now[node] <= before[node] + 2 for node in NODES)
+        return all(now[node] <= before[node] + 2 for node in nodes)
 
     try:
         wait_until(is_flat, SETTLED_S, "descriptors to come back")
@@ -81,11 +83,10 @@ def wait_flat(mesh: RunningMesh, before: dict[str, int]) -> None:
 
 
 def wait_until_served(mesh: RunningMesh) -> None:
-    """The router has dealt with all who came before: they are served in order."""
-
+    """The router has dealt with all clients that came before, in order of arrival."""
     with socket.create_connection(("127.0.0.1", mesh.port("r1"))) as sock:
         sock.settimeout(BACKLOG_S)
-        sock.sendall(attach_bytes("beside", closes=False))
+        sock.sendall(attach_bytes("rpc", closes=False))
         assert sock.recv(8), "the router closed the socket without a word"
 
 
@@ -116,6 +117,9 @@ def test_clients_that_leave_while_their_broker_is_frozen_leave_no_connection_to_
     try:
         for number in range(40):
             come_and_go(mesh, address, resets=number % 2 == 0)
+        # The router gives the connections up without an answer of the broker.
+        wait_until_served(mesh)
+        wait_flat(mesh, before, ROUTERS)
     finally:
         os.kill(pid, signal.SIGCONT)
     wait_flat(mesh, before)

@@ -218,7 +218,7 @@ def test_a_circuit_that_was_left_ends_when_its_egress_has_no_consumer_any_more(s
     mesh.run_until(lambda: len(receiver.messages) == 1)
     set_costs(mesh, HIGH, ("r1", "r2"))
     mesh.run(STABLE_S + 0.5)
-    assert len(circuits_at(mesh, "r1")) == 2, "the circuit that was left waits for credit, and asks for its barrier then"
+    assert len(circuits_at(mesh, "r1")) == 2, "the circuit that was left waits for credit to ask for its barrier"
     mesh.cut(consumer.pipe)
     if stays == "nobody":
         mesh.cut(producer.pipe)
