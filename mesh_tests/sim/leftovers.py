@@ -19,9 +19,9 @@ from router.neighbor import CONTROL, NeighborConnection
 from router.node import RouterNode
 from wire.endpoint import Endpoint
 
-QUIET_S = 45.0
-"""A circuit without producers lasts 10 s, a connection to a broker without links 2 s; of a chain of circuits behind an
-edge each begins its time when the one before it has ended."""
+QUIET_S = 24.0
+"""A circuit without producers lasts 10 s, a connection to a broker without links 2 s. The circuit behind an edge router
+begins its 10 s when the circuit of the edge has ended."""
 
 
 def leftovers(mesh: SimMesh) -> list[str]:

@@ -141,3 +141,38 @@ def test_it_does_not_wait_for_ever_for_brokers_that_do_not_come(rig: Rig):
     assert not is_answered(consumer)
     rig.advance(0.2)
     assert is_answered(consumer)
+
+
+def test_a_broker_in_the_middle_of_its_last_message_is_waited_for(rig: Rig):
+    group = rig.anycast(phase=1)
+    brokers = [rig.producer(group) for _ in range(2)]
+    consumer = rig.consumer(group, credit=0)
+    drain(rig, consumer, 1)
+    first = brokers[asked(*brokers).index(True)]
+    other = brokers[1 - brokers.index(first)]
+    first.begin(b"half ")
+    rig.run()
+    assert not is_answered(consumer)
+    assert asked(other) == [False]
+    first.link.send(b"and half")
+    first.link.finish()
+    rig.run()
+    assert consumer.messages == [b"half and half"]
+    assert is_answered(consumer)
+
+
+def test_what_comes_over_a_stream_beside_a_circuit_comes_before_the_answer(rig: Rig):
+    group = rig.anycast(phase=1)
+    circuit, stream = (rig.producer(group, is_circuit=True) for _ in range(2))
+    stream.inlet.is_stream = True
+    consumer = rig.consumer(group, credit=0)
+    stream.begin(b"half ")
+    drain(rig, consumer, 5)
+    circuit.link.drained()
+    rig.run()
+    assert not is_answered(consumer)
+    stream.link.send(b"and half")
+    stream.link.finish()
+    rig.run()
+    assert consumer.messages == [b"half and half"]
+    assert is_answered(consumer)
