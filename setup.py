@@ -1,5 +1,6 @@
 """What setup.cfg cannot say: the parts that are compiled. Cython turns each .pyx into a module beside it."""
 
+import os
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -7,6 +8,7 @@ from setuptools import Extension, setup
 
 _HERE = Path(__file__).parent
 _PACKAGES = ("wire", "router", "broker", "mesh")
+_CORES = len(os.sched_getaffinity(0))
 
 
 def _extensions() -> list[Extension]:
@@ -19,6 +21,8 @@ setup(
         _extensions(),
         build_dir="build/cython",
         include_path=[str(_HERE)],
+        nthreads=_CORES,
         compiler_directives={"language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True},
-    )
+    ),
+    options={"build_ext": {"parallel": _CORES}},
 )
