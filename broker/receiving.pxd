@@ -67,7 +67,7 @@ cdef class Receiving(Producer):
     cdef int _store_piece(self, bytes piece) except -1
     cdef int _forget_arriving(self) except -1
     cdef int _drop_arriving(self) except -1
-    cdef int _scan(self, bytes data) except -1
+    cdef int _scan(self, bytes data, bint has_more) except -1
     cdef int _on_complete(self, pn_delivery_t *delivery) except -1
     cdef bytes _body(self)
     cdef list _targets_now(self)

@@ -16,7 +16,7 @@ from wire.delivery cimport pending_now
 from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
 from wire.records cimport recorder
-from wire.sections cimport WHOLE, Head, fault_in, scan_head
+from wire.sections cimport CUT, WHOLE, Head, fault_in, scan_head
 
 from addressing.queue_policy import WhenFull
 from wire.delivery import Kind, Outcome, set_outcome
@@ -36,6 +36,8 @@ cdef enum:
 
 cdef tuple _SHEDDING = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
 cdef long _LINK_CREDIT = LINK_CREDIT
+HEAD_BYTES = 131_072
+"""Of a message's header, annotations and properties: what comes before they are all here is kept in memory."""
 cdef size_t _LARGE_BYTES = LARGE_BYTES, _PIECE_BYTES = PIECE_BYTES
 cdef long long _UNSYNCED_LIMIT_BYTES = UNSYNCED_LIMIT_BYTES, _PINNED_LIMIT_BYTES = PINNED_LIMIT_BYTES
 cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
@@ -227,13 +229,17 @@ cdef class Receiving(Producer):
 
     cdef int _become_large(self) except -1:
         cdef bytes start = b"".join(self.pieces)
-        self.pieces.clear()
+        self.pieces[:] = [start]
         try:
-            self._scan(start)
+            self._scan(start, True)
+        except Incomplete:
+            return 0  # its head comes first
         except AmqpError as error:
             # Read to the end all the same: settling earlier would spoil the session's window.
             self.refusal = error
+            self.pieces.clear()
             return 0
+        self.pieces.clear()
         self.large_id = self.stock.new_message_id()
         return self._store_piece(start)
 
@@ -256,17 +262,18 @@ cdef class Receiving(Producer):
         self.to = None
         return 0
 
-    cdef int _scan(self, bytes data) except -1:
-        """What matters here of a message's head. Raises AmqpError for what is no message."""
+    cdef int _scan(self, bytes data, bint has_more) except -1:
+        """What matters here of a message's head. Raises AmqpError for what is no message, Incomplete while more may come."""
         cdef Head head
         if not data:
             raise AmqpError("amqp:decode-error", "an empty delivery is no message")
         if scan_head(<const unsigned char *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), &head) != WHOLE:
-            fault = fault_in(&head)
-            if isinstance(fault, Incomplete):
-                what = f"the message is cut, or its head is longer than {len(data)} bytes"
-                raise AmqpError("amqp:decode-error", what)
-            raise fault
+            if head.finding == CUT and not has_more:
+                raise AmqpError("amqp:decode-error", f"the message of {len(data)} bytes ends within its head")
+            if head.finding == CUT and len(data) > HEAD_BYTES:
+                what = f"more than {HEAD_BYTES} bytes before the body of the message: a queue keeps no longer head"
+                raise AmqpError("amqp:link:message-size-exceeded", what)
+            raise fault_in(&head)
         if head.has_ttl and head.ttl_ms:
             self.ttl_s = head.ttl_ms / 1000.0
         if head.has_expiry:
@@ -287,7 +294,7 @@ cdef class Receiving(Producer):
                 raise self.refusal
             if not self.large_id:
                 body = self._body()
-                self._scan(body)
+                self._scan(body, False)
             targets = self._targets_now()
             for held in targets:
                 self._refuse_when_full(held)
@@ -313,7 +320,7 @@ cdef class Receiving(Producer):
             f"queue {held.address!r} is full: {held.queue.limited_count() + held.arriving_count} messages, "
             f"{held.queue.limited_bytes() + held.arriving_bytes} bytes, of at most {_limits_of(held)}"
         )
-        raise AmqpError("amqp:resource-limit-exceeded", what)
+        raise AmqpError("amqp:link:message-size-exceeded", what)
 
     cdef int _spend(self) except -1:
         """A delivery is here: its credit is used."""

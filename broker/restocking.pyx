@@ -23,6 +23,9 @@ def restock(Stock stock not None, inventory, double now):
     restocking = _Restocking(stock, by_id, inventory.causes, now)
     for segment in inventory.segments:
         restocking.take(segment)
+    for (queue_id, message_id), section in inventory.annotations.items():
+        if queue_id in by_id:
+            stock.annotated.restore(by_id[queue_id], message_id, section)
     for held in by_id.values():
         held.queue.end_restoring()
         stock._await_deadline(held, held.queue.deadline_now())

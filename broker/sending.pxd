@@ -16,6 +16,8 @@ cdef class Parcel:
     # By which the message is longer here than it lies in the store: what happened to it is said in its head.
     cdef Py_ssize_t added_bytes
     cdef bint is_fetching
+    # What consumers said of it before, encoded; None when nothing.
+    cdef bytes annotations
 
     cdef bint is_fetched(self) noexcept
     cdef int add(self, bytes body) except -1

@@ -24,7 +24,7 @@ from collections import deque
 
 from broker.action import Verdict
 from broker.store.batch import BodyRange
-from wire.annotations import with_annotations
+from wire.annotations import with_annotations, with_encoded
 from wire.delivery import remote_outcome
 from wire.header import with_header
 from wire.link import SEND_SETTLED
@@ -55,9 +55,9 @@ cdef class Parcel:
         """The next bytes of the body: all of a small one, READ_AHEAD_BYTES of a large one."""
         cdef bint is_start = self.fetched_bytes == 0
         self.fetched_bytes += PyBytes_GET_SIZE(body)
-        if is_start and (self.entry.delivery_count or self.entry.cause is not None):
+        if is_start and (self.entry.delivery_count or self.entry.cause is not None or self.annotations is not None):
             self.added_bytes = -PyBytes_GET_SIZE(body)
-            body = _as_it_is_now(body, self.entry)
+            body = _as_it_is_now(body, self.entry, self.annotations)
             self.added_bytes += PyBytes_GET_SIZE(body)
         self.pieces.append(body)
         self.ready_bytes += PyBytes_GET_SIZE(body)
@@ -161,6 +161,7 @@ cdef class Sending(Taker):
     cdef int take(self, Entry entry) except -1:
         """From the queue: it is this consumer's now."""
         cdef Parcel parcel = Parcel(entry)
+        parcel.annotations = self.stock.annotated.get(self.held, entry.message.message_id)
         if self.record_level:
             self.held.note_change()
         self.outbox.append(parcel)
@@ -409,7 +410,10 @@ cdef class Sending(Taker):
         if not is_settled and not is_terminal(state):
             return 0
         if state != ACCEPTED_STATE:
-            verdict, shun = _read(remote_outcome(<size_t>delivery))
+            outcome = remote_outcome(<size_t>delivery)
+            verdict, shun = _read(outcome)
+            if outcome is not None and outcome.annotations and not self.is_browser and not self.held.is_deleted:
+                self.stock.annotated.add(self.held, entry.message, outcome.annotations)
         del self.unsettled[<size_t>delivery]
         self._note_move()
         if is_settled:
@@ -447,8 +451,10 @@ cdef class Sending(Taker):
         return self.link.endpoint.mark()
 
 
-def _as_it_is_now(bytes body, Entry entry):
+def _as_it_is_now(bytes body, Entry entry, bytes annotations):
     """With what happened to it at this broker, which is said in the head. [3.2.1, 3.2.3]"""
+    if annotations is not None:
+        body = with_encoded(body, annotations)
     if entry.cause is None:
         return with_header(body, delivery_count=entry.delivery_count)
     body = with_header(body, delivery_count=entry.delivery_count, ttl_s=None)

@@ -1,3 +1,4 @@
+from broker.annotated cimport Annotated
 from broker.crowding cimport Crowding
 from broker.held_queue cimport HeldQueue
 from broker.message cimport Entry, Message
@@ -15,6 +16,7 @@ cdef class Stock(Queues):
     cdef list due
     cdef object dropping
     cdef readonly Crowding crowding
+    cdef Annotated annotated
     cdef MessageRecords records
     cdef long long next_message_id
     cdef long long last_passing_id

@@ -100,6 +100,7 @@ cdef class Stock(Queues):
         self.shelf, self.wall_offset_s = shelf, wall_offset_s
         self.crowding = Crowding(shelf)
         self.records = MessageRecords()
+        self.annotated = Annotated(commits)
         self.to_pump, self.with_room = {}, {}
         self.due = []
         self.dropping = deque()
@@ -124,6 +125,7 @@ cdef class Stock(Queues):
         held.is_deleted = True
         self.forget(held)
         self.dropping.append(held)
+        self.annotated.drop_queue(held)
         self._drop_some()
         # What is under way to it is neither given nor kept: the row takes its entries along.
         if held.row is not None:
@@ -287,6 +289,7 @@ cdef class Stock(Queues):
                 return self.move(held, entry, target, self.cause_of(held, entry, _REASONS[departure]))
         if is_kept:
             self._forget(held, entry)
+        self.annotated.leave(held, entry.message, None)
         if held.record_level:
             self.records.left(held, entry.message, departure, False, self.now)
         held.count_out(entry.message)
@@ -306,6 +309,7 @@ cdef class Stock(Queues):
         In memory it enters the other when that is on disk, so that nobody is given what a crash would show as never seen.
         """
         self._forget(held, entry)
+        self.annotated.leave(held, entry.message, None if entry.message.message_id in target.moved else target)
         if held.held_back:
             self.with_room[held] = None
         return self._go_to(target, entry.message, cause)

@@ -17,6 +17,7 @@ class Held:
     """(message_id, size_bytes, priority, expires_at_ms or None, is_large)."""
     entries: list[EntryRow]
     causes: dict[tuple[int, int], Cause]
+    annotations: dict[tuple[int, int], bytes]
     damages: list[str]
 
 
@@ -31,4 +32,4 @@ def held_by(inventory: Inventory) -> Held:
             entries += having
             messages += [(message_id, *about)] if having else []
     assert inventory.message_count >= len(messages)
-    return Held(inventory.queues, messages, entries, inventory.causes, inventory.damages)
+    return Held(inventory.queues, messages, entries, inventory.causes, inventory.annotations, inventory.damages)

@@ -6,6 +6,7 @@ Spec: AMQP 1.0 [3.2.3] message annotations, which stand behind the header and th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from proton import Data, Described, ProtonException, symbol, ulong
 
@@ -32,6 +33,33 @@ def with_annotations(message: bytes, annotations: Mapping[str, str | int]) -> by
         return message[:start] + _encode(said) + message[end:]
     except (ProtonException, ValueError, TypeError, RecursionError):
         return message
+
+
+OWN_PREFIX = "x-opt-amqpmesh-"
+"""Of annotations that nodes of the mesh tell each other in outcomes: no part of a message."""
+
+
+def with_encoded(message: bytes, section: bytes) -> bytes:
+    """``message`` with the annotations of ``section`` too, as `merged` makes it; those of the same name give way."""
+    head = scan(message)
+    start, end = head.annotations_start, head.annotations_end
+    more, before = Data(), Data()
+    try:
+        said = _decode(before, message[start:end]) if end > start else {}
+        return message[:start] + _encode(said | _decode(more, section)) + message[end:]
+    except (ProtonException, ValueError, TypeError, RecursionError):
+        return message
+
+
+def merged(section: bytes, annotations: Mapping[str, Any]) -> bytes:
+    """A section of annotations with these too. ``section`` may be empty; it stays where these cannot be encoded."""
+    data = Data()
+    try:
+        said = _decode(data, section) if section else {}
+        added = {symbol(name): value for name, value in annotations.items() if not name.startswith(OWN_PREFIX)}
+        return _encode(said | added) if added else section
+    except (ProtonException, ValueError, TypeError, RecursionError):
+        return section
 
 
 def _decode(data: Data, section: bytes) -> dict[object, object]:

@@ -60,6 +60,8 @@ class WriteBatch:
     entries: list[EntryRow] = field(default_factory=list)
     counts: dict[tuple[int, int], int] = field(default_factory=dict)
     causes: list[CauseRow] = field(default_factory=list)
+    annotations: dict[tuple[int, int], bytes | None] = field(default_factory=dict)
+    """What consumers added to a message, by (queue_id, message_id), as an encoded section; None: nothing any more."""
     marks: dict[Mark, int] = field(default_factory=dict)
     archived: dict[int, list[int]] = field(default_factory=dict)
     forgotten_causes: dict[int, list[int]] = field(default_factory=dict)
@@ -83,6 +85,7 @@ class WriteBatch:
             or self.entries
             or self.counts
             or self.causes
+            or self.annotations
             or self.marks
             or self.archived
             or self.forgotten_causes
@@ -137,6 +140,8 @@ class Inventory:
     """In order of arrival. Read while they are asked for, all of them before the first commit."""
     causes: dict[tuple[int, int], Cause]
     """Of (queue_id, message_id)."""
+    annotations: dict[tuple[int, int], bytes]
+    """What consumers added, by (queue_id, message_id): an encoded section of message annotations."""
     message_count: int
     next_queue_id: int
     next_message_id: int

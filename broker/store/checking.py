@@ -25,7 +25,7 @@ from broker.store.large_reader import Written, damage_of
 from broker.store.message_index import checksums_in, has_strange_priority, read_index, slot_bytes_of
 from broker.store.page_header import PAGE_BYTES
 from broker.store.reading import LARGE, HoldingRow, ReadStore, reading
-from broker.store.row_checks import check_causes, check_marks, check_queues
+from broker.store.row_checks import check_annotations, check_causes, check_marks, check_queues
 from broker.store.segment_tables import SegmentRow
 from broker.store.segments import SEGMENT_MESSAGES
 from wire.errors import AmqpError
@@ -54,6 +54,7 @@ class _Check:
         self._lost: Counter[int] = Counter()
         """How many messages they have."""
         self._causes: set[tuple[int, int]] = set()
+        self._annotations: set[tuple[int, int]] = set()
         """Those whose message was not come across yet."""
 
     def run(self) -> None:
@@ -69,6 +70,8 @@ class _Check:
             check_marks(self._store, self._report)
         with self._blaming("its causes"):
             self._causes = check_causes(self._store, self._report)
+        with self._blaming("its annotations"):
+            self._annotations = check_annotations(self._store, self._report)
         with self._blaming("its messages"):
             self._read_messages()
         self._look_at_files()
@@ -105,6 +108,8 @@ class _Check:
             self._report.find(f"queue {queue_id} is lost, and its {what} out of reach")
         for queue_id, message_id in sorted(self._causes):
             self._report.find(f"queue {queue_id}: it has no message {message_id}, but says what brought that there")
+        for queue_id, message_id in sorted(self._annotations):
+            self._report.find(f"queue {queue_id}: it has no message {message_id}, but annotations for that")
 
     def _readable_segments(self) -> Iterator[SegmentRow]:
         ids = self._store.segment_ids()
@@ -190,6 +195,7 @@ class _Check:
                 if count:
                     needed.add(slot)
                     self._causes.discard((holding.queue_id, holding.segment_id + slot))
+                    self._annotations.discard((holding.queue_id, holding.segment_id + slot))
                 if count and totals is None:
                     self._lost[holding.queue_id] += 1
                 elif count and totals is not None:

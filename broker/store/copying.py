@@ -111,7 +111,8 @@ def _forget(database: sqlite3.Connection, gone: set[int]) -> None:
         else:
             database.execute("DELETE FROM holding WHERE queue_id = ? AND segment_id = ?", (queue_id, segment_id))
     for message_id in gone:
-        database.execute("DELETE FROM cause WHERE message_id = ?", (message_id,))
+        for table in ("cause", "annotation"):
+            database.execute(f"DELETE FROM {table} WHERE message_id = ?", (message_id,))
     database.execute("COMMIT")
 
 

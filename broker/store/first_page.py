@@ -37,7 +37,14 @@ from broker.store.schema import APPLICATION_ID, FORMAT_VERSION
 COPY, REPLACED = "first-page", "first-page.damaged"
 _DATABASE, _LOG = "store.db", "store.db-wal"
 
-_KINDS = {"queue": (5, 13), "segment": (5, 13), "mark": (2, 10), "cause": (2, 10), "holding": (2, 10)}
+_KINDS = {
+    "queue": (5, 13),
+    "segment": (5, 13),
+    "mark": (2, 10),
+    "cause": (2, 10),
+    "holding": (2, 10),
+    "annotation": (2, 10),
+}
 """Of a table's first page, its first byte: with rowids or without, leading to others or not."""
 
 Roots = Mapping[str, int]

@@ -23,6 +23,7 @@ from broker.store.damage import DamagedIndex, is_damage
 from broker.store.failpoints import Failpoint
 from broker.store.index_reader import IndexReader
 from broker.store.large import LargeBodies
+from broker.store.lost_annotations import Annotations, load_annotations
 from broker.store.lost_causes import Causes, load_causes
 from broker.store.lost_queues import lost_queues, next_queue_id, stored_queues
 from broker.store.salvage import put_damaged_aside
@@ -55,6 +56,7 @@ class Recovery:
         self._is_some_damaged = False
         """Of the holdings."""
         self._causes: Causes = {}
+        self._annotations: Annotations = {}
         self.segments = Segments()
 
     def recover(self) -> Recovery:
@@ -63,6 +65,8 @@ class Recovery:
         self._indexes = IndexReader(self._tables, self.segments, self._large, self._damages)
         self._find_lost_queues()
         self._causes, lost = load_causes(self._statements)
+        self._damages += lost
+        self._annotations, lost = load_annotations(self._statements)
         self._damages += lost
         unneeded = self._unneeded()
         self._load_segments()
@@ -83,6 +87,7 @@ class Recovery:
             stored_queues(self._connection),
             self._indexes.read(self._lost),
             self._causes,
+            self._annotations,
             sum(map(self.segments.count_needed, self.segments.first_ids())),
             next_queue_id(self._connection),
             self.segments.next_message_id,

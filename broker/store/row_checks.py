@@ -1,10 +1,11 @@
-"""Is there sense in what the rows of queues and causes say?"""
+"""Is there sense in what the rows of queues, causes and annotations say?"""
 
 from __future__ import annotations
 
 from broker.store.aside import has_lost_queues
 from broker.store.batch import QueueKind
 from broker.store.check_report import CheckReport, QueueTotals
+from broker.store.lost_annotations import readable_annotations, section_of
 from broker.store.reading import ReadStore
 from broker.store.rows import cause_of, queue_of
 
@@ -48,3 +49,16 @@ def check_causes(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
         except ValueError as error:
             report.find(f"queue {queue_id}: what brought message {message_id} there cannot be read: {error}")
     return causes
+
+
+def check_annotations(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
+    """(queue_id, message_id) of all messages to which consumers added some."""
+    found = readable_annotations(store.database)
+    if found.gap is not None:
+        report.find("store.db: some annotations of consumers are on pages that cannot be read")
+    for row in found.rows:
+        try:
+            section_of(row)
+        except ValueError as error:
+            report.find(f"queue {row[0]}: what consumers added to message {row[1]} cannot be read: {error}")
+    return {(queue_id, message_id) for queue_id, message_id, *_ in found.rows}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from broker.store.batch import CauseRow, QueueRow
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 APPLICATION_ID = int.from_bytes(b"AMQm", "big")
 
 QUEUE = """
@@ -37,6 +39,15 @@ CREATE TABLE cause (
     PRIMARY KEY (queue_id, message_id)
 ) STRICT, WITHOUT ROWID
 """
+ANNOTATION = """
+CREATE TABLE annotation (
+    queue_id   INTEGER NOT NULL,
+    message_id INTEGER NOT NULL,
+    section    BLOB    NOT NULL,
+    checksum   INTEGER NOT NULL,
+    PRIMARY KEY (queue_id, message_id)
+) STRICT, WITHOUT ROWID
+"""
 SEGMENT = """
 CREATE TABLE segment (
     segment_id    INTEGER PRIMARY KEY,
@@ -59,12 +70,13 @@ CREATE TABLE log_number (
     stamp BLOB NOT NULL
 ) STRICT
 """
-TABLES = (QUEUE, MARK, CAUSE, SEGMENT, HOLDING, LOG_NUMBER)
-TABLES_OF_QUEUES = ("holding", "mark", "cause", "queue")
+TABLES = (QUEUE, MARK, CAUSE, SEGMENT, HOLDING, LOG_NUMBER, ANNOTATION)
+TABLES_OF_QUEUES = ("holding", "mark", "cause", "annotation", "queue")
 
 PUT_QUEUE = "REPLACE INTO queue (queue_id, kind, address, container_id, link_name, owner, used_at_s)"
 PUT_MARK = "REPLACE INTO mark (queue_id, priority, seen_mark)"
 PUT_CAUSE = "REPLACE INTO cause (queue_id, message_id, reason, origin, delivery_count, at_ms)"
+PUT_ANNOTATION = "REPLACE INTO annotation (queue_id, message_id, section, checksum)"
 PUT_SEGMENT = "INSERT INTO segment (segment_id, message_index, bodies)"
 PUT_LOG_NUMBER = "REPLACE INTO log_number (one, stamp)"
 PUT_HOLDING = "REPLACE INTO holding (queue_id, segment_id, counts, checksum)"
@@ -77,3 +89,7 @@ def queue_values(row: QueueRow) -> tuple[int, str, str, str, str, str | None, in
 def cause_values(row: CauseRow) -> tuple[int, int, str, str, int, int]:
     queue_id, message_id, cause = row
     return queue_id, message_id, cause.reason.value, cause.origin, cause.delivery_count, cause.at_ms
+
+
+def annotation_values(key: tuple[int, int], section: bytes) -> tuple[int, int, bytes, int]:
+    return *key, section, crc32(section)

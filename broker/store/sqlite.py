@@ -28,10 +28,12 @@ from broker.store.large_reader import LargeReader, Written
 from broker.store.lock import DirectoryLock
 from broker.store.log_index import LogIndex
 from broker.store.log_number import put_number
+from broker.store.lost_annotations import write_annotations
 from broker.store.page_header import PAGE_BYTES
 from broker.store.recovery import Recovery
 from broker.store.reserve import Reserve, reserve_bytes
 from broker.store.schema import (
+    ANNOTATION,
     APPLICATION_ID,
     CAUSE,
     FORMAT_VERSION,
@@ -270,9 +272,11 @@ class SqliteStore:
                 marks_by_priority(self._writer)
             if 1 < version < 4:
                 add_sums_of_holdings(self._writer)
-            add_owners_of_queues(self._writer)
-            self._make(LOG_NUMBER)
-            put_number(self._writer, 0)
+            if version < 5:
+                add_owners_of_queues(self._writer)
+                self._make(LOG_NUMBER)
+                put_number(self._writer, 0)
+            self._make(ANNOTATION)
             self._writer.execute(f"PRAGMA user_version={FORMAT_VERSION}")
             self._passing(Failpoint.UPGRADE_WRITTEN)
 
@@ -298,6 +302,7 @@ class SqliteStore:
             self._write_messages(rows)
             self._statements.insert(PUT_MARK, [(*key, mark) for key, mark in batch.marks.items()])
             self._write_causes(batch)
+            write_annotations(self._statements, batch.annotations)
             for table in TABLES_OF_QUEUES if batch.dropped_queues else ():
                 self._statements.delete(f"DELETE FROM {table} WHERE queue_id", batch.dropped_queues)
             self._passing(Failpoint.ROWS_WRITTEN)

@@ -32,6 +32,8 @@ cdef enum:
     # Spellings of addresses that are known without being looked up.
     MANY_SPELLINGS = 4000
     LONG_SPELLING_BYTES = 1024
+    # Of a head, that is kept until it says where the message goes.
+    HEAD_BYTES = 131072
 
 
 cdef class AnonymousInlet(Part):
@@ -257,7 +259,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         while self.streaming is None and self._may_go_on() and (delivery := self.link.current_now()) is not NULL:
             self._take(delivery)
             is_partial = pn.delivery_partial(delivery) and not pn.delivery_aborted(delivery)
-            if is_partial and len(self.prefix) < CHUNK_BYTES:
+            if is_partial and (len(self.prefix) < CHUNK_BYTES or self._lacks_head()):
                 return 0
             message, self.prefix = self.prefix, b""
             if not is_partial:
@@ -270,6 +272,14 @@ cdef class AnonymousProducer(DeliveryOwner):
             if self.link.has_left:
                 return 0
         return self.top_up_now()
+
+    cdef bint _lacks_head(self) except -1:
+        """Where it goes is not known yet, and may stand in what is to come."""
+        cdef Head head
+        cdef bytes start = self.prefix
+        if PyBytes_GET_SIZE(start) > HEAD_BYTES:
+            return False
+        return scan_head(<const unsigned char *>PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start), &head) == CUT
 
     cdef int _take(self, pn_delivery_t *delivery) except -1:
         """Read what is there of the message under way."""
@@ -298,7 +308,7 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef int _pass_on(self, pn_delivery_t *delivery, bytes message, bint is_partial) except -1:
         cdef AnonymousInlet inlet
         try:
-            inlet = self._inlet_for(message)
+            inlet = self._inlet_for(message, is_partial)
         except AmqpError as error:
             record_untaken(recorder.level, 0, len(message), REJECTED_STATE)
             self._reject(<size_t>delivery, error, is_partial)
@@ -317,12 +327,15 @@ cdef class AnonymousProducer(DeliveryOwner):
             inlet.note_held()
         return self.stalls.on_waiting(inlet) if inlet.held else 0
 
-    cdef AnonymousInlet _inlet_for(self, bytes message):
+    cdef AnonymousInlet _inlet_for(self, bytes message, bint has_more):
         cdef const unsigned char *raw = <const unsigned char *>PyBytes_AS_STRING(message)
         cdef Head head
         cdef bytes to
         cdef AnonymousInlet inlet
         if scan_head(raw, PyBytes_GET_SIZE(message), &head) != WHOLE:
+            if head.finding == CUT and has_more:
+                what = f"more than {HEAD_BYTES} bytes before the body of a message that was sent without a target"
+                raise AmqpError("amqp:link:message-size-exceeded", what)
             if head.finding == CUT:
                 raise AmqpError("amqp:decode-error", "the message ends before its properties do")
             raise fault_in(&head)

@@ -3,12 +3,13 @@
 It goes as far as the ingress, which tells the producer in outcomes that it knows.
 """
 
+from wire.annotations import OWN_PREFIX
 from wire.delivery import remote_outcome
 from wire.outcome import Kind, Outcome
 
-_UNWRITTEN = "x-opt-amqpmesh-unwritten"
-_LOST = "x-opt-amqpmesh-lost"
-_TOO_LARGE = "x-opt-amqpmesh-too-large"
+_UNWRITTEN = f"{OWN_PREFIX}unwritten"
+_LOST = f"{OWN_PREFIX}lost"
+_TOO_LARGE = f"{OWN_PREFIX}too-large"
 
 UNWRITTEN = Outcome(Kind.MODIFIED, annotations={_UNWRITTEN: True})
 """It went no further than here. A consumer would say RELEASED."""

@@ -3,6 +3,8 @@
 import sqlite3
 from pathlib import Path
 
+from mesh_tests.unit.broker.format_5 import as_format_5
+
 BACK_TO_4 = """
 ALTER TABLE queue DROP COLUMN owner;
 ALTER TABLE queue DROP COLUMN used_at_s;
@@ -12,6 +14,7 @@ PRAGMA user_version = 4;
 
 
 def as_format_4(directory: Path) -> None:
+    as_format_5(directory)
     database = sqlite3.connect(directory / "store.db")
     database.executescript(BACK_TO_4)
     database.close()

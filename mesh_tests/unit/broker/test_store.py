@@ -220,15 +220,30 @@ def test_a_cause_is_there_until_its_message_goes(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_queue_that_is_dropped_takes_its_causes_and_marks_along(tmp_path: Path) -> None:
+def test_a_queue_that_is_dropped_takes_its_causes_annotations_and_marks_along(tmp_path: Path) -> None:
     store = _with_one_message(tmp_path)
     cause = Cause(Reason.FULL, "other", 0, 0)
-    store.commit(WriteBatch(causes=[(1, 7, cause)], marks={(1, 9): 7}))
-    store.commit(WriteBatch(dropped_queues=[1], dropped_messages=[7]))
+    store.commit(WriteBatch(causes=[(1, 7, cause)], marks={(1, 9): 7}, annotations={(1, 7): b"section"}))
+    store.commit(WriteBatch(annotations={(1, 7): b"longer section"}, dropped_queues=[1], dropped_messages=[7]))
     store.close()
     database = sqlite3.connect(tmp_path / "store.db")
-    assert [database.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("cause", "mark")] == [(0,)] * 2
+    counts = [database.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("cause", "annotation", "mark")]
+    assert counts == [(0,)] * 3
     database.close()
+
+
+def test_annotations_of_consumers_are_there_until_their_message_goes(tmp_path: Path) -> None:
+    store = _with_one_message(tmp_path)
+    store.commit(WriteBatch(annotations={(1, 7): b"first"}))
+    store.commit(WriteBatch(annotations={(1, 7): b"second"}))
+    store.close()
+    store = SqliteStore(tmp_path)
+    assert held_by(store.load()).annotations == {(1, 7): b"second"}
+    store.commit(WriteBatch(archived={1: [7]}, annotations={(1, 7): None}, dropped_messages=[7]))
+    store.close()
+    store = SqliteStore(tmp_path)
+    assert held_by(store.load()).annotations == {}
+    store.close()
 
 
 def test_a_store_that_could_not_be_taken_over_is_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,6 +185,14 @@ def sql(*statements: str) -> Callable[[Path], None]:
             sql("INSERT INTO cause VALUES (1, 9, 'whim', 'other', 0, 0)"),
             r"queue 1: what brought message 9 there .*'whim'.*",
         ),
+        (
+            sql("INSERT INTO annotation VALUES (1, 10, x'00', 3523407757)"),
+            r"queue 1: it has no message 10, but annotations for that",
+        ),
+        (
+            sql("INSERT INTO annotation VALUES (1, 9, x'00', 1)"),
+            r"queue 1: what consumers added to message 9 cannot be read: the section is not what was written",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(directory: Path, spoil: Callable[[Path], None], finding: str) -> None:

@@ -1,0 +1,2 @@
+MOST_BYTES: int
+BUDGET_BYTES: int

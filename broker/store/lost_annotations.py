@@ -1,0 +1,74 @@
+"""What consumers added to messages that they gave back, as far as it can be read. [3.4.5]
+
+A row that cannot be read takes these annotations away, and nothing else: the message stays as its producer sent it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+from zlib import crc32
+
+from broker.store.aside import put_aside
+from broker.store.readable import Readable, read_what_can_be
+from broker.store.schema import ANNOTATION, PUT_ANNOTATION, annotation_values
+from broker.store.statements import Statements
+
+Annotations = dict[tuple[int, int], bytes]
+"""Encoded sections, by (queue_id, message_id)."""
+
+
+def readable_annotations(connection: sqlite3.Connection) -> Readable:
+    """Rows for `section_of`."""
+    columns = "queue_id, message_id, section, checksum"
+    return read_what_can_be(connection, "annotation", columns, ("queue_id", "message_id"))
+
+
+def section_of(row: tuple[Any, ...]) -> bytes:
+    """Raises ValueError where the row is not what was written."""
+    _, _, section, checksum = row
+    if not isinstance(section, bytes) or crc32(section) != checksum:
+        raise ValueError("the section is not what was written")
+    return section
+
+
+def load_annotations(statements: Statements) -> tuple[Annotations, list[str]]:
+    """All that can be read, and sentences: what is lost. The table is whole then."""
+    found = readable_annotations(statements.connection)
+    annotations: Annotations = {}
+    spoiled: dict[int, list[int]] = {}
+    sentences: list[str] = []
+    for row in found.rows:
+        queue_id, message_id = row[:2]
+        try:
+            annotations[queue_id, message_id] = section_of(row)
+        except ValueError as error:
+            spoiled.setdefault(queue_id, []).append(message_id)
+            what = f"the annotations that consumers added to message {message_id} are lost"
+            sentences.append(f"queue {queue_id}: {what}: {error}")
+    if found.gap is not None:
+        rows = [annotation_values(key, section) for key, section in annotations.items()]
+        aside = put_aside(statements, "annotation", ANNOTATION, PUT_ANNOTATION, rows)
+        sentences.append(f"table annotation was damaged, and is kept as {aside}: {len(rows)} of its rows are left")
+    elif spoiled:
+        with statements.transaction():
+            for queue_id, message_ids in spoiled.items():
+                forget_annotations(statements, queue_id, message_ids)
+    return annotations, sentences
+
+
+def forget_annotations(statements: Statements, queue_id: int, message_ids: list[int]) -> None:
+    """Within a transaction."""
+    statements.delete("DELETE FROM annotation WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
+
+
+def write_annotations(statements: Statements, written: dict[tuple[int, int], bytes | None]) -> None:
+    """Within a transaction; None where nothing is left of them."""
+    put = [annotation_values(key, section) for key, section in written.items() if section is not None]
+    statements.insert(PUT_ANNOTATION, put)
+    gone: dict[int, list[int]] = {}
+    for (queue_id, message_id), section in written.items():
+        if section is None:
+            gone.setdefault(queue_id, []).append(message_id)
+    for queue_id, message_ids in gone.items():
+        forget_annotations(statements, queue_id, message_ids)
