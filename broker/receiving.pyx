@@ -14,7 +14,7 @@ from broker.stock cimport Stock
 from wire.core cimport IncomingCore
 from wire.delivery cimport pending_now
 from wire.drought cimport Drought, take_us, turn
-from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
+from wire.proton cimport ACCEPTED_STATE, TRANSACTIONAL_STATE, pn, pn_delivery_t
 from wire.records cimport recorder
 from wire.sections cimport CUT, WHOLE, Head, fault_in, scan_head
 
@@ -292,6 +292,8 @@ cdef class Receiving(Producer):
         try:
             if self.refusal is not None:
                 raise self.refusal
+            if pn.delivery_remote_state(delivery) == TRANSACTIONAL_STATE:
+                raise AmqpError("amqp:not-implemented", "this broker has no transactions")
             if not self.large_id:
                 body = self._body()
                 self._scan(body, False)
@@ -320,7 +322,7 @@ cdef class Receiving(Producer):
             f"queue {held.address!r} is full: {held.queue.limited_count() + held.arriving_count} messages, "
             f"{held.queue.limited_bytes() + held.arriving_bytes} bytes, of at most {_limits_of(held)}"
         )
-        raise AmqpError("amqp:link:message-size-exceeded", what)
+        raise AmqpError("amqp:resource-limit-exceeded", what)
 
     cdef int _spend(self) except -1:
         """A delivery is here: its credit is used."""

@@ -8,9 +8,10 @@ that their clients do not mean to find again: programs that never set a containe
     of one that is global                       <subscription>|...|<connection>
     any other                                   <container-id>|<link name>|<connection>
 
-At an existing broker with ``subscriptions: by_user`` in the topology, ``<user>|`` stands before the first and the last,
-``<user>%7C`` before those of shared subscriptions. An embedded broker hears of the user in the link property `USER`, so
-that names stay as they are.
+At an existing broker with ``subscriptions: by_user`` in the topology, ``<user>|`` stands before the last, ``<user>%7C``
+before those of shared subscriptions, and the first is ``<user>%7C<container-id>%7C<link name>``: an Artemis deletes no
+subscription that is not shared and has ``|`` in its name, though its link is closed.
+An embedded broker hears of the user in the link property `USER`, so that names stay as they are.
 
 What is before the first ``|`` of a shared one names the subscription, here as for clients: so it is read by every
 broker that knows shared subscriptions. In a container-id ``|`` is written ``%7C``, and ``%`` as ``%25``.
@@ -25,18 +26,19 @@ of a client's link, and a link without it is a node's or an operator's."""
 
 
 def lasting(container_id: str, link_name: str, user: str | None = None) -> str:
-    return f"{_of(user)}{_quoted(container_id)}{DELIMITER}{link_name}"
+    name = f"{_of(user)}{_quoted(container_id)}{DELIMITER}{link_name}"
+    return name if user is None else _quoted(name)
 
 
 def passing(container_id: str, link_name: str, connection: str, user: str | None = None) -> str:
-    return f"{lasting(container_id, link_name, user)}{DELIMITER}{connection}"
+    return f"{_of(user)}{lasting(container_id, link_name)}{DELIMITER}{connection}"
 
 
 def sharing(container_id: str, link_name: str, connection: str, *, is_global: bool, user: str | None = None) -> str:
     subscription = subscription_of(link_name)
     others = link_name[len(subscription) :]
     if not is_global:
-        scoped = _quoted(lasting(container_id, subscription, user))
+        scoped = _quoted(f"{_of(user)}{lasting(container_id, subscription)}")
     else:
         scoped = subscription if user is None else _quoted(_of(user) + subscription)
     return f"{scoped}{others}{DELIMITER}{connection}"

@@ -1,0 +1,113 @@
+"""What a consumer says of a message that it gives back reaches the next consumer, by whatever way it comes. [3.4.5]"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from proton import Message
+
+from mesh.simulation.clients import Receiver
+from mesh.simulation.sim_mesh import SimMesh
+from mesh_tests.sim.test_broker_routes import mesh_of
+from wire.delivery import RELEASED, Kind, Outcome, rejected
+
+MESH = {
+    "mesh": "mesh",
+    "node_tls": False,
+    "routers": {"r1": {"connect": ["r2"]}, "r2": {"connect": ["r3"]}, "r3": {}},
+    "addresses": {"jobs": "anycast"},
+}
+OUTCOMES = {
+    "released": RELEASED,
+    "rejected": rejected("amqp:decode-error", "no"),
+    "modified": Outcome(Kind.MODIFIED, annotations={"x-why": "no"}),
+    "failed": Outcome(Kind.MODIFIED, delivery_failed=True, annotations={"x-why": "no"}),
+    "not here": Outcome(Kind.MODIFIED, undeliverable_here=True, annotations={"x-why": "no"}),
+    "failed here": Outcome(Kind.MODIFIED, delivery_failed=True, undeliverable_here=True, annotations={"x-why": "no"}),
+}
+AGAIN = {
+    "released": (0, {}),
+    "modified": (0, {"x-why": "no"}),
+    "failed": (1, {"x-why": "no"}),
+    "not here": (0, {"x-why": "no"}),
+    "failed here": (1, {"x-why": "no"}),
+}
+
+
+def rows(outcomes: Iterable[str]) -> list[tuple[str, str]]:
+    """Without undeliverable-here at sharded queues: the broker gives the message to no link of that router again."""
+    every = product(["orders", "sharded"], outcomes)
+    return [(address, said) for address, said in every if address == "orders" or "here" not in said]
+
+
+def seen(receiver: Receiver) -> list[tuple[int, dict[str, Any]]]:
+    found = []
+    for data in receiver.messages:
+        message = Message()
+        message.decode(data)
+        found.append((message.delivery_count, dict(message.annotations or {})))
+    return found
+
+
+def send_one(mesh: SimMesh, address: str) -> None:
+    sender = mesh.client("r2", "producer").sender(address)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(Message(body="1", durable=True).encode())
+    mesh.run_until(lambda: len(sender.outcomes) == 1)
+
+
+@pytest.mark.parametrize("at", [("r1", "r1"), ("r1", "r3")], ids=" and ".join)
+@pytest.mark.parametrize(("address", "said"), rows(OUTCOMES))
+def test_an_outcome_at_a_sharded_queue_is_that_at_a_plain_one(
+    tmp_path: Path, address: str, at: tuple[str, str], said: str
+) -> None:
+    """The next consumer is there already."""
+    mesh = mesh_of(tmp_path, b1=["r1"], b2=["r3"])
+    first = mesh.client(at[0], "first").receiver(address, credit=1)
+    mesh.run_until(lambda: first.link.is_open)
+    first.accepts = False
+    send_one(mesh, address)
+    mesh.run_until(lambda: bool(first.held))
+    second = mesh.client(at[1], "second").receiver(address, credit=1)
+    mesh.run(1.0)
+    first.settle(OUTCOMES[said])
+    mesh.run(5.0)
+    assert seen(second) == ([AGAIN[said]] if said in AGAIN else [])
+    assert len(first.messages) == 1
+
+
+@pytest.mark.parametrize(("address", "said"), rows(AGAIN))
+def test_who_comes_later_gets_what_was_given_back(tmp_path: Path, address: str, said: str) -> None:
+    mesh = mesh_of(tmp_path, b1=["r1"], b2=["r3"])
+    first = mesh.client("r1", "first").receiver(address, credit=1)
+    mesh.run_until(lambda: first.link.is_open)
+    first.accepts = False
+    send_one(mesh, address)
+    mesh.run_until(lambda: bool(first.held))
+    first.settle(OUTCOMES[said])
+    mesh.run(5.0)
+    second = mesh.client("r1", "second").receiver(address, credit=1)
+    mesh.run(5.0)
+    assert seen(second) == [AGAIN[said]]
+
+
+@pytest.mark.parametrize("said", ["modified", "failed", "not here", "failed here"])
+@pytest.mark.parametrize("at", ["r1", "r3"])
+def test_annotations_of_a_consumer_reach_the_producer_of_an_anycast_address(at: str, said: str) -> None:
+    mesh = SimMesh(MESH)
+    mesh.converge()
+    receiver = mesh.client(at, "consumer").receiver("jobs")
+    receiver.accepts = False
+    sender = mesh.client("r1", "producer").sender("jobs")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    sender.send(Message(body="1").encode())
+    mesh.run_until(lambda: bool(receiver.held))
+    receiver.settle(OUTCOMES[said])
+    mesh.run_until(lambda: len(sender.outcomes) == 1)
+    outcome = sender.outcomes[1]
+    assert (outcome.kind, dict(outcome.annotations)) == (Kind.MODIFIED, {"x-why": "no"})
+    assert (outcome.delivery_failed, outcome.undeliverable_here) == ("failed" in said, "here" in said)
