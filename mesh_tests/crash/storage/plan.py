@@ -84,7 +84,7 @@ class Plan:
             # Uploads do not outlive the connections that they came over.
             state = before.reopened()
             self._uploads.clear()
-        for _ in range(FIRST_QUEUES if number == 0 else self._random.random() < 0.15):
+        for _ in range(FIRST_QUEUES if number == 0 else self._random.random() < 0.3):
             self._make_queue(batch, state)
         self._use_queue(batch, state)
         had = {message_id for _, message_id in state.entries}
@@ -126,7 +126,7 @@ class Plan:
         """With all that it has. Two stay, so that there is where to put messages."""
         made_now = {row.queue_id for row in batch.queues}
         old = [queue_id for queue_id in state.queues if queue_id not in made_now]
-        if len(state.queues) <= 2 or not old or self._random.random() > 0.12:
+        if len(state.queues) <= 2 or not old or self._random.random() > 0.3:
             return
         queue_id = self._random.choice(old)
         batch.dropped_queues.append(queue_id)

@@ -26,7 +26,7 @@ def test_after_a_power_cut_what_was_promised_is_there_and_a_batch_is_there_whole
     plan, recording, chance = Plan(seed, BATCHES), record(recorder, seed, tmp_path), random.Random(seed)
     assert recording.exit_code == 0, recording.said
     assert recording.batches_before(len(recording.operations)) == BATCHES
-    moments = set(chance.sample(range(len(recording.operations) + 1), MOMENTS))
+    moments = {*chance.sample(range(len(recording.operations)), MOMENTS - 1), len(recording.operations)}
     for number, disk in disks(recording.operations):
         if number in moments:
             for kept in Kept:
