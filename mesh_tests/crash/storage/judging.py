@@ -20,7 +20,12 @@ def look_at(files: dict[str, bytes], directory: Path, plan: Plan, promised: int)
         assert check(directory).findings == []
     store = SqliteStore(directory)
     inventory = held_by(store.load())
-    shown = Shown(frozenset(inventory.entries), frozenset(inventory.causes.items()), frozenset(inventory.queues))
+    shown = Shown(
+        frozenset(inventory.entries),
+        frozenset(inventory.causes.items()),
+        frozenset(inventory.queues),
+        frozenset(inventory.annotations.items()),
+    )
     assert shown in [plan.states[number].shown() for number in (promised, min(promised + 1, len(plan.batches)))]
     assert inventory.damages == []
     large = {message_id for message_id, *_, is_large in inventory.messages if is_large}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from broker.cause import Cause, Reason
 from broker.store.batch import QueueKind, QueueRow, WriteBatch
@@ -17,19 +17,20 @@ EXPIRES_AT_MS = 1_900_000_000_000
 
 @dataclass
 class State:
-    """Of a store: delivery-counts and causes by queue and message, seen marks by queue and priority, rows of queues."""
+    """Of a store: delivery-counts, causes and annotations by queue and message, seen marks by queue and priority."""
 
     entries: dict[tuple[int, int], int] = field(default_factory=dict)
     marks: dict[tuple[int, int], int] = field(default_factory=dict)
     causes: dict[tuple[int, int], Cause] = field(default_factory=dict)
     queues: dict[int, QueueRow] = field(default_factory=dict)
+    annotations: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def copy(self) -> State:
-        return State(dict(self.entries), dict(self.marks), dict(self.causes), dict(self.queues))
+        return replace(self, **{each.name: dict(getattr(self, each.name)) for each in fields(self)})
 
     def reopened(self) -> State:
         entries = {(queue, message): count for queue, message, count in self.loaded()}
-        return State(entries, {}, dict(self.causes), dict(self.queues))
+        return replace(self.copy(), entries=entries, marks={})
 
     def loaded(self) -> set[tuple[int, int, int]]:
         """What a store that was not closed says when it is opened: what may have been seen counts as that."""
@@ -39,7 +40,12 @@ class State:
         }
 
     def shown(self) -> Shown:
-        return Shown(frozenset(self.loaded()), frozenset(self.causes.items()), frozenset(self.queues.values()))
+        return Shown(
+            frozenset(self.loaded()),
+            frozenset(self.causes.items()),
+            frozenset(self.queues.values()),
+            frozenset(self.annotations.items()),
+        )
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Shown:
     entries: frozenset[tuple[int, int, int]]
     causes: frozenset[tuple[tuple[int, int], Cause]]
     queues: frozenset[QueueRow]
+    annotations: frozenset[tuple[tuple[int, int], bytes]]
 
 
 def priority_of(message_id: int) -> int:
@@ -90,6 +97,7 @@ class Plan:
         had = {message_id for _, message_id in state.entries}
         self._settle(batch, state)
         self._move(batch, state)
+        self._annotate(batch, state)
         self._drop_queue(batch, state)
         self._drop_messages(batch, state, had)
         self._go_on_with_uploads(batch, state)
@@ -131,7 +139,7 @@ class Plan:
         queue_id = self._random.choice(old)
         batch.dropped_queues.append(queue_id)
         del state.queues[queue_id]
-        for rows in (state.entries, state.marks, state.causes):
+        for rows in (state.entries, state.marks, state.causes, state.annotations):
             for key in [key for key in rows if key[0] == queue_id]:
                 del rows[key]
         # What this batch was to write of it goes with it.
@@ -154,18 +162,29 @@ class Plan:
             if self._random.random() >= chance or not targets or (queue_id, message_id) in batch.counts:
                 continue
             target = self._random.choice(targets)
-            count = state.entries.pop((queue_id, message_id))
+            count, section = state.entries.pop((queue_id, message_id)), state.annotations.get((queue_id, message_id))
             self._archive(batch, state, queue_id, message_id)
             cause = Cause(self._random.choice(list(Reason)), f"queue{queue_id}", count, 1_700_000_000_000 + message_id)
             batch.entries.append((target, message_id, 0))
             batch.causes.append((target, message_id, cause))
+            if section is not None:
+                batch.annotations[target, message_id] = state.annotations[target, message_id] = section
             state.entries[target, message_id] = 0
             state.causes[target, message_id] = cause
+
+    def _annotate(self, batch: WriteBatch, state: State) -> None:
+        """Consumers give messages back, and say something of them."""
+        for key in state.entries:
+            if self._random.random() < 0.05:
+                section = self._random.randbytes(self._random.choice((10, 5000)))
+                batch.annotations[key] = state.annotations[key] = section
 
     def _archive(self, batch: WriteBatch, state: State, queue_id: int, message_id: int) -> None:
         batch.archived.setdefault(queue_id, []).append(message_id)
         if state.causes.pop((queue_id, message_id), None) is not None:
             batch.forgotten_causes.setdefault(queue_id, []).append(message_id)
+        if state.annotations.pop((queue_id, message_id), None) is not None:
+            batch.annotations[queue_id, message_id] = None
 
     def _drop_messages(self, batch: WriteBatch, state: State, had: set[int]) -> None:
         """Those that no queue has any more."""

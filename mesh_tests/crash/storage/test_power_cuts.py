@@ -38,7 +38,17 @@ def test_after_a_power_cut_what_was_promised_is_there_and_a_batch_is_there_whole
 def test_the_batches_have_all_that_a_broker_writes() -> None:
     plans = [Plan(seed, BATCHES) for seed in range(1, 4)]
     batches = [batch for plan in plans for batch in plan.batches]
-    for what in ("queues", "messages", "entries", "counts", "causes", "marks", "archived", "forgotten_causes"):
+    for what in (
+        "queues",
+        "messages",
+        "entries",
+        "counts",
+        "causes",
+        "marks",
+        "archived",
+        "forgotten_causes",
+        "annotations",
+    ):
         assert sum(bool(getattr(batch, what)) for batch in batches) > 3, what
     for what in ("dropped_messages", "dropped_queues", "pieces", "sealed", "unlinked"):
         assert sum(bool(getattr(batch, what)) for batch in batches) > 3, what

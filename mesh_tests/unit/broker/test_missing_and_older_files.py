@@ -189,9 +189,10 @@ def assert_salvages(data: Path, history: History, what: str) -> None:
         assert salvaged.lost, what
     store = SqliteStore(copy)
     there = {number: (size, is_large) for number, size, _, _, is_large in held_by(store.load()).messages}
-    _, wrong = lost_of(store, there, history)
+    lost, wrong = lost_of(store, there, history)
     assert not wrong, what
-    assert len(there) <= salvaged.report.messages
+    # A message whose segment can be read in part stays in its queue, and is not counted.
+    assert len(set(there) - lost) <= salvaged.report.messages
     store.close()
 
 
