@@ -20,9 +20,7 @@ cdef class Gate(Rules):
     cdef int _hold(self, const unsigned char *at, size_t size) except -1
     cdef int _give(self, const unsigned char *at, size_t size) except -1
     cdef int _look(self, const unsigned char *frame, size_t size) except -1
-    cdef bint _is_plain_transfer(
-        self, const unsigned char *at, const unsigned char *end, unsigned int channel
-    ) except -1
+    cdef bint _is_plain(self, const unsigned char *frame, size_t size) noexcept
     cdef int _look_at_performative(
         self, const unsigned char *frame, const unsigned char *body, const unsigned char *end
     ) except -1

@@ -1,0 +1,170 @@
+"""Is a frame a transfer or disposition of the common form, and is every byte of its performative fine? [2.7.5], [2.7.6]
+
+Both come once for each message, and nearly all look alike: a short list of small numbers and constants. A reader here accepts
+only what `wire.codec.composites` accepts, too, and reads no byte without a check that the list has it. A frame that is not of
+the common form may still be a good one: the answer is "no" then, and the full scan decides.
+"""
+
+cdef enum:
+    NULL_VALUE = 0x40
+    TRUE_VALUE = 0x41
+    FALSE_VALUE = 0x42
+    UINT0 = 0x43
+    LIST0 = 0x45
+    SMALL_UINT = 0x52
+    UINT = 0x70
+    BINARY8 = 0xA0
+    LIST8 = 0xC0
+    MOST_TAG_BYTES = 32
+
+cdef enum:
+    # Fields of a transfer, by their places.
+    SETTLED = 4
+    MORE = 5
+    RCV_SETTLE_MODE = 6
+    STATE = 7
+    ABORTED = 9
+    TRANSFER_FIELDS = 11
+
+cdef enum:
+    ACCEPTED = 0x24
+    MODIFIED = 0x27
+
+
+cdef inline const unsigned char *_after_uint(
+    const unsigned char *at, const unsigned char *goal, unsigned int *value
+) noexcept:
+    """Behind the uint at ``at``; NULL if there is another value, or none."""
+    if at >= goal:
+        return NULL
+    if at[0] == UINT:
+        if goal - at < 5:
+            return NULL
+        value[0] = four_bytes(at + 1)
+        return at + 5
+    if at[0] == SMALL_UINT:
+        if goal - at < 2:
+            return NULL
+        value[0] = at[1]
+        return at + 2
+    value[0] = 0
+    return at + 1 if at[0] == UINT0 else NULL
+
+
+cdef inline bint _is_flag(unsigned char code) noexcept:
+    """Null, true or false."""
+    return NULL_VALUE <= code <= FALSE_VALUE
+
+
+cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, PlainTransfer *transfer) noexcept:
+    """At least PLAIN_HEAD_BYTES are there, and begin with PLAIN_TRANSFER. The payload begins where the list ends."""
+    cdef const unsigned char *goal = at + PLAIN_HEAD_BYTES - 1 + at[4]
+    cdef unsigned int count = at[5], place
+    cdef unsigned int ignored, format = 0
+    cdef bint has_id = False, has_tag = False
+    if goal > end or not 1 <= count <= TRANSFER_FIELDS:
+        return False
+    transfer.has_more = False
+    at = _after_uint(at + PLAIN_HEAD_BYTES, goal, &transfer.handle)
+    if at is NULL:
+        return False
+    if count > 1:
+        if at < goal and at[0] == NULL_VALUE:
+            at += 1
+        else:
+            at = _after_uint(at, goal, &ignored)
+            if at is NULL:
+                return False
+            has_id = True
+    if count > 2:
+        if goal - at >= 2 and at[0] == BINARY8 and at[1] <= MOST_TAG_BYTES:
+            at += 2 + at[1]
+            has_tag = True
+        elif at < goal and at[0] == NULL_VALUE:
+            at += 1
+        else:
+            return False
+    if count > 3:
+        if at < goal and at[0] == NULL_VALUE:
+            at += 1
+        else:
+            at = _after_uint(at, goal, &format)
+            if at is NULL or format != 0:
+                return False
+    transfer.is_first = has_id and has_tag
+    for place in range(SETTLED, count):
+        if at >= goal or not _is_flag(at[0]):
+            return False
+        if at[0] != NULL_VALUE and (place == RCV_SETTLE_MODE or place == STATE):
+            return False
+        if place == MORE:
+            transfer.has_more = at[0] == TRUE_VALUE
+        elif place == ABORTED and at[0] == TRUE_VALUE:
+            transfer.has_more = False
+        at += 1
+    return at == goal
+
+
+cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end) noexcept:
+    """At least PLAIN_HEAD_BYTES are there, and begin with PLAIN_DISPOSITION. Its state has no fields."""
+    cdef unsigned int count = at[5], first = 0, last = 0
+    if at + PLAIN_HEAD_BYTES - 1 + at[4] != end or not 2 <= count <= 6:
+        return False
+    at += PLAIN_HEAD_BYTES
+    if at >= end or not TRUE_VALUE <= at[0] <= FALSE_VALUE:
+        return False
+    at = _after_uint(at + 1, end, &first)
+    if at is NULL:
+        return False
+    if count > 2:
+        if at < end and at[0] == NULL_VALUE:
+            at += 1
+        else:
+            at = _after_uint(at, end, &last)
+            if at is NULL or last - first > <unsigned int>0x7FFFFFFF:
+                return False
+    if count > 3:
+        if at >= end or not _is_flag(at[0]):
+            return False
+        at += 1
+    if count > 4:
+        at = _after_state(at, end)
+        if at is NULL:
+            return False
+    if count > 5:
+        if at >= end or not _is_flag(at[0]):
+            return False
+        at += 1
+    return at == end
+
+
+cdef inline const unsigned char *_after_state(const unsigned char *at, const unsigned char *end) noexcept:
+    """Behind null, or an outcome without fields; NULL if there is something else."""
+    if at < end and at[0] == NULL_VALUE:
+        return at + 1
+    if end - at < 4 or at[0] != 0 or at[1] != 0x53 or not ACCEPTED <= at[2] <= MODIFIED:
+        return NULL
+    if at[3] == LIST0:
+        return at + 4
+    if end - at >= 6 and at[3] == LIST8 and at[4] == 1 and at[5] == 0:
+        return at + 6
+    return NULL
+
+
+def transfer_in(const unsigned char[:] body not None):
+    """Handle, whether it has id and tag, and whether more follows, of a plain transfer; None of all else."""
+    cdef PlainTransfer transfer
+    cdef size_t size = body.shape[0]
+    if size < PLAIN_HEAD_BYTES or four_bytes(&body[0]) != PLAIN_TRANSFER:
+        return None
+    if not is_plain_transfer(&body[0], &body[0] + size, &transfer):
+        return None
+    return transfer.handle, bool(transfer.is_first), bool(transfer.has_more)
+
+
+def is_disposition(const unsigned char[:] body not None):
+    """It is a plain disposition."""
+    cdef size_t size = body.shape[0]
+    if size < PLAIN_HEAD_BYTES or four_bytes(&body[0]) != PLAIN_DISPOSITION:
+        return False
+    return bool(is_plain_disposition(&body[0], &body[0] + size))
