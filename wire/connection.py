@@ -118,6 +118,8 @@ class Connection(asyncio.BufferedProtocol):
             self._owner.guard(self, self._on_writable)
 
     def connection_lost(self, error: Exception | None) -> None:
+        if self._phase is Phase.GONE:
+            return
         self._phase = Phase.GONE
         self._cancel_timers()
         if self._reason is None:
@@ -181,6 +183,11 @@ class Connection(asyncio.BufferedProtocol):
             # What the peer said before it went is a better reason, if it said something.
             if not endpoint.is_finished:
                 self.abort(describe_os_error(error))
+
+    def forsake(self) -> None:
+        """Its dialing was given up: a connection that had just been made is gone, whether or not the loop says so."""
+        if self._phase is not Phase.NEW:
+            self.connection_lost(None)
 
     def close(self, error: AmqpError | None) -> None:
         """End in order: the peer is told, and has its say."""

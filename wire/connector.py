@@ -94,17 +94,29 @@ class Connector:
     async def _attempt(self) -> str:
         """Dial and stay until the connection is lost; return why."""
         spec = self.spec
-        loop = asyncio.get_running_loop()
-        self._lost = loop.create_future()
+        self._lost = asyncio.get_running_loop().create_future()
         try:
-            async with asyncio.timeout(spec.handshake_timeout_s):
-                await loop.create_connection(self._make_connection, spec.host, spec.port)
+            await self._dial()
         except (OSError, UnicodeError) as error:
+            if self._lost.done():
+                return self._lost.result()  # The connection was made, and lost in the same moment.
             # A name with a label over 63 characters is a UnicodeError; a TimeoutError is an OSError.
             reason = f"cannot connect: {describe_os_error(error)}"
             self._owner.on_connect_failed(spec.name, reason)
             return reason
         return await self._lost
+
+    async def _dial(self) -> None:
+        spec = self.spec
+        try:
+            async with asyncio.timeout(spec.handshake_timeout_s):
+                await asyncio.get_running_loop().create_connection(self._make_connection, spec.host, spec.port)
+        except BaseException:
+            # The time is up, or the node dials no more. A connection that was made in that very moment is dropped by
+            # uvloop, which calls no connection_lost then.
+            if self._connection is not None:
+                self._connection.forsake()
+            raise
 
     def _settle_pause(self) -> None:
         lived_s = 0.0 if self._opened_at is None else self._owner.now() - self._opened_at

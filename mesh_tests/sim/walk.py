@@ -271,7 +271,10 @@ class Walk:
             assert not missing, f"{len(missing)} of {len(ledger.accepted[address])} accepted by {address} are lost"
         Aftermath(self).check()
         self.leave()
-        assert not (left := leftovers(self.mesh)), left
+        assert not (left := self.leftovers()), left
+
+    def leftovers(self) -> list[str]:
+        return leftovers(self.mesh)
 
     def leave(self) -> None:
         """Every client goes."""

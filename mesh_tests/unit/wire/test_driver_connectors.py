@@ -10,6 +10,7 @@ import pytest
 
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sites import LOOPBACK, reset_on_close, site
+from wire.connection import Connection
 from wire.log_events import (
     ConnectionBug,
     ConnectionClosed,
@@ -42,6 +43,39 @@ def test_a_connector_tries_at_once_and_again_and_tells_each_reason_once() -> Non
                 await client.log.wait_for(ConnectorUp)
                 assert client.driver.snapshot().connectors[0].is_up
 
+    run(scenario)
+
+
+@pytest.mark.parametrize("ends", ["it dials no more", "it is stopped", "the driver closes"])
+def test_a_connection_that_is_given_up_in_the_moment_it_is_made_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    make = Connection.connection_made
+
+    def make_and_give_up(connection: Connection, transport: asyncio.BaseTransport) -> None:
+        make(connection, transport)
+        if connection.origin.connector is None:
+            return
+        connector = client.driver._connectors["up"]
+        if ends == "it dials no more":
+            connector.stop_dialing()
+        elif ends == "it is stopped":
+            connector.stop()
+        else:
+            closing.append(asyncio.ensure_future(client.driver.close(grace_s=1.0)))
+
+    closing: list[asyncio.Future[None]] = []
+    monkeypatch.setattr(Connection, "connection_made", make_and_give_up)
+
+    async def scenario() -> None:
+        nonlocal client
+        async with site("server") as server, site("client") as client:
+            client.dial(server.port)
+            await client.node.wait(lambda: client.node.disconnected or client.node.failed)
+            await client.driver.close(grace_s=1.0)
+            assert client.driver.snapshot().connection_count == 0
+
+    client: Any = None
     run(scenario)
 
 
