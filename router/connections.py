@@ -45,7 +45,8 @@ class RouterConnection:
             case LinkFaulted(link=link, error=error):
                 self.on_link_faulted(link, error)
             case LinkEstablished(link=link):
-                if link.owner is not None and not link.is_gone:
+                # The answer may cross our own detach, and the other end of a relay be gone by then.
+                if link.owner is not None and not link.is_gone and not link.has_left:
                     link.owner.on_established(link)
             case LinkDetached(link=link, closed=closed, error=error):
                 # Its session may have ended in the same batch of events.

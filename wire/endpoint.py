@@ -338,13 +338,14 @@ class Endpoint(EndpointCore):
         """Both sides ended the link: free it. Unsettled deliveries go with it."""
         if link.is_gone:
             return
+        pointer = link.pointer
         link._lose()
         if isinstance(link.owner, DeliveryOwner):
             link.owner.on_gone()
         link.session.link_count -= 1
         self._links.pop(link.address, None)
         unread_bytes = lib.pn_session_incoming_bytes(link.session.pointer)
-        lib.pn_link_free(link.pointer)
+        lib.pn_link_free(pointer)
         if lib.pn_session_incoming_bytes(link.session.pointer) < unread_bytes:
             self._tell_window(link.session)
         self._free_if_over(link.session)
