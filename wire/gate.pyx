@@ -31,9 +31,9 @@ from wire.codec.frames import Frame, Record, encode_frame
 from wire.rules import FRAMING
 
 cdef extern from "Python.h":
-    # The reference that it returns is borrowed.
-    PyObject *PyList_GET_ITEM(object, Py_ssize_t) noexcept
-    Py_ssize_t PyList_GET_SIZE(object) noexcept
+    # Of borrowed references: no count of references is touched.
+    PyObject *PyList_GET_ITEM(PyObject *, Py_ssize_t) noexcept
+    Py_ssize_t PyList_GET_SIZE(PyObject *) noexcept
 
 cdef enum:
     HEADER_BYTES = 8
@@ -191,13 +191,15 @@ cdef class Gate(Rules):
     cdef bint _is_plain(self, const unsigned char *frame, size_t size) noexcept:
         """A transfer or disposition of the common form, and it breaks no rule; all others get a closer look.
 
-        Nothing is noted of others. No reference is counted here: nothing that is called could drop one.
+        Nothing is noted of others. All references here are borrowed: nothing that is called could drop one.
         """
         cdef const unsigned char *body = frame + FRAME_HEADER_BYTES
         cdef Py_ssize_t channel = <Py_ssize_t>frame[6] << 8 | frame[7]
         cdef PlainTransfer transfer
         cdef unsigned int head
+        cdef PyObject *sessions = <PyObject *>self.sessions
         cdef PyObject *session
+        cdef PyObject *links
         cdef PyObject *link
         if size < FRAME_HEADER_BYTES + PLAIN_HEAD_BYTES or frame[4] != 2 or frame[5] != 0:
             return False
@@ -206,20 +208,23 @@ cdef class Gate(Rules):
             return self.is_open and is_plain_disposition(body, frame + size)
         if head != PLAIN_TRANSFER or not is_plain_transfer(body, frame + size, &transfer):
             return False
-        if channel >= PyList_GET_SIZE(self.sessions):
+        if channel >= PyList_GET_SIZE(sessions):
             return False
-        session = PyList_GET_ITEM(self.sessions, channel)
-        if session == <PyObject *>None or transfer.handle >= <size_t>PyList_GET_SIZE((<PeerSession>session).near):
+        session = PyList_GET_ITEM(sessions, channel)
+        if session == <PyObject *>None:
             return False
-        link = PyList_GET_ITEM((<PeerSession>session).near, transfer.handle)
+        links = <PyObject *>(<PeerSession>session).near
+        if transfer.handle >= <size_t>PyList_GET_SIZE(links):
+            return False
+        link = PyList_GET_ITEM(links, transfer.handle)
         if link == <PyObject *>None or not (<PeerLink>link).is_sender or (<PeerLink>link).is_stolen:
             return False
         if not (<PeerLink>link).is_partial:
             if not transfer.is_first:
                 return False
-            (<PeerLink>link).delivery_count += 1
+            (<PeerLink>link).delivery_count = (<PeerLink>link).delivery_count + 1
         (<PeerLink>link).is_partial = transfer.has_more
-        (<PeerSession>session).next_incoming_id += 1
+        (<PeerSession>session).next_incoming_id = (<PeerSession>session).next_incoming_id + 1
         return True
 
     cdef int _look_at_performative(

@@ -11,7 +11,8 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.string cimport memcpy
 
 from wire.codec.composites cimport Fault, Fields, bytes_at, is_true_at, number_at, scan_performative
-from wire.codec.scan cimport Scan, big_endian, begin_scan
+from wire.codec.scan cimport Scan, begin_scan
+from wire.plain cimport four_bytes
 
 from wire.codec import table
 from wire.codec.frames import Frame, Record, encode_frame
@@ -171,7 +172,7 @@ cdef class Peers:
         if len(self.out_held):
             at = self._watch_held(at, end)
         while end - at >= TOLD_BY_BYTES:
-            frame_bytes = big_endian(at, 4)
+            frame_bytes = four_bytes(at)
             if frame_bytes >= TOLD_BY_BYTES and BEGIN <= at[10] <= FLOW:
                 if frame_bytes > <size_t>(end - at):
                     break

@@ -10,12 +10,14 @@ cdef enum:
     TRUE_VALUE = 0x41
     FALSE_VALUE = 0x42
     UINT0 = 0x43
-    LIST0 = 0x45
     SMALL_UINT = 0x52
     UINT = 0x70
     BINARY8 = 0xA0
-    LIST8 = 0xC0
     MOST_TAG_BYTES = 32
+    # Between two delivery-ids, of which the second is not before the first. [2.8.10]
+    MOST_SERIAL = 0x7FFFFFFF
+    # Head and first four fields of a disposition whose ids have four bytes each.
+    NUMBERED_BYTES = 18
 
 cdef enum:
     # Fields of a transfer, by their places.
@@ -27,8 +29,9 @@ cdef enum:
     TRANSFER_FIELDS = 11
 
 cdef enum:
-    ACCEPTED = 0x24
-    MODIFIED = 0x27
+    # Descriptor of an outcome, and an empty list, or the constructor of a short one: as one number.
+    PLAIN_OUTCOME = 0x00532445
+    LISTED_OUTCOME = 0x005324C0
 
 
 cdef inline const unsigned char *_after_uint(
@@ -108,25 +111,34 @@ cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, P
 cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end) noexcept:
     """At least PLAIN_HEAD_BYTES are there, and begin with PLAIN_DISPOSITION. Its state has no fields."""
     cdef unsigned int count = at[5], first = 0, last = 0
-    if at + PLAIN_HEAD_BYTES - 1 + at[4] != end or not 2 <= count <= 6:
+    cdef size_t size = end - at
+    if at[4] != size - (PLAIN_HEAD_BYTES - 1) or not 2 <= count <= 6:
         return False
-    at += PLAIN_HEAD_BYTES
-    if at >= end or not TRUE_VALUE <= at[0] <= FALSE_VALUE:
-        return False
-    at = _after_uint(at + 1, end, &first)
-    if at is NULL:
-        return False
-    if count > 2:
-        if at < end and at[0] == NULL_VALUE:
-            at += 1
-        else:
-            at = _after_uint(at, end, &last)
-            if at is NULL or last - first > <unsigned int>0x7FFFFFFF:
-                return False
-    if count > 3:
-        if at >= end or not _is_flag(at[0]):
+    if size >= NUMBERED_BYTES and count > 3 and at[7] == UINT and at[12] == UINT:
+        # Most have this form: it is read at once.
+        if not TRUE_VALUE <= at[6] <= FALSE_VALUE or not _is_flag(at[17]):
             return False
-        at += 1
+        if four_bytes(at + 13) - four_bytes(at + 8) > MOST_SERIAL:
+            return False
+        at += NUMBERED_BYTES
+    else:
+        at += PLAIN_HEAD_BYTES
+        if at >= end or not TRUE_VALUE <= at[0] <= FALSE_VALUE:
+            return False
+        at = _after_uint(at + 1, end, &first)
+        if at is NULL:
+            return False
+        if count > 2:
+            if at < end and at[0] == NULL_VALUE:
+                at += 1
+            else:
+                at = _after_uint(at, end, &last)
+                if at is NULL or last - first > MOST_SERIAL:
+                    return False
+        if count > 3:
+            if at >= end or not _is_flag(at[0]):
+                return False
+            at += 1
     if count > 4:
         at = _after_state(at, end)
         if at is NULL:
@@ -140,13 +152,16 @@ cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end
 
 cdef inline const unsigned char *_after_state(const unsigned char *at, const unsigned char *end) noexcept:
     """Behind null, or an outcome without fields; NULL if there is something else."""
+    cdef unsigned int head
     if at < end and at[0] == NULL_VALUE:
         return at + 1
-    if end - at < 4 or at[0] != 0 or at[1] != 0x53 or not ACCEPTED <= at[2] <= MODIFIED:
+    if end - at < 4:
         return NULL
-    if at[3] == LIST0:
+    # The outcomes' codes, 0x24 to 0x27, differ in their last two bits.
+    head = four_bytes(at) & ~<unsigned int>0x300
+    if head == PLAIN_OUTCOME:
         return at + 4
-    if end - at >= 6 and at[3] == LIST8 and at[4] == 1 and at[5] == 0:
+    if head == LISTED_OUTCOME and end - at >= 6 and at[4] == 1 and at[5] == 0:
         return at + 6
     return NULL
 

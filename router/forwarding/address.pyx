@@ -62,6 +62,7 @@ cdef class AddressGroup(Group):
         if self.sharing is None:
             self.sharing = CreditSharing(self.inlets, self.top_up, self.timers)
         self.inlets[inlet] = None
+        inlet.is_member = True
         self.on_changed()
         if not self.takers:
             self._despair_later()
@@ -95,6 +96,7 @@ cdef class AddressGroup(Group):
     def forget_inlet(self, Inlet inlet):
         if self.inlets.pop(inlet, self) is self:
             return
+        inlet.is_member = False
         self.waiting.pop(inlet, None)
         self.sharing.forget(inlet)
         inlet.set_promised(0)
@@ -201,7 +203,7 @@ cdef class AddressGroup(Group):
         self.top_up_now(inlet)
 
     cdef int on_returned(self, Inlet inlet) except -1:
-        if inlet in self.inlets:
+        if inlet.is_member:
             self.top_up_now(inlet)
         if self.waiting and inlet in self.waiting:
             self.kick()

@@ -18,6 +18,8 @@ cdef class Anycast(AddressGroup):
     cdef int offerable
     cdef unsigned int offerable_version
     cdef unsigned long long turn
+    # The takers in their order; None after a change.
+    cdef list takers_listed
     cdef Recalls recalls
     # None until a queue sent something that is too large for the consumers here.
     cdef TooLarge too_large

@@ -114,7 +114,12 @@ cdef class Anycast(AddressGroup):
             if self.at_edges is None:
                 self.at_edges = {}
             self.at_edges[taker.edge] = taker
+        self.takers_listed = None
         super().add_taker(taker)
+
+    cdef bint _forget_taker(self, Taker taker) except -1:
+        self.takers_listed = None
+        return AddressGroup._forget_taker(self, taker)
 
     def on_taker_left(self, Taker taker, closed, error):
         if taker.edge and not taker.is_stream and self.at_edges.get(taker.edge) is taker:
@@ -402,7 +407,9 @@ cdef class Anycast(AddressGroup):
         cdef Taker taker, best = None
         cdef int value, best_value = 0
         cdef int cost = self.nearest_cost(inlet, tried, size) if self.is_strict else 0
-        for taker in self.takers:
+        if self.takers_listed is None:
+            self.takers_listed = list(self.takers)
+        for taker in self.takers_listed:
             if not taker.can_take_now() or taker.is_stream or not inlet.may_feed(taker):
                 continue
             if self.is_strict and taker.cost != cost:

@@ -89,6 +89,8 @@ cdef class Inlet(Head):
     cdef public bint is_draining
     # With its link or connection: nothing more of it goes on.
     cdef public bint is_lost
+    # Its group has it among its inlets.
+    cdef bint is_member
     # Its ingress recalled what waited here: no float until a consumer has credit.
     cdef bint is_resting
     # The last one's, and whether there may be deliveries on another.

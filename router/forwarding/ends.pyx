@@ -429,7 +429,10 @@ cdef class Inlet(Head):
         return 0
 
     cdef int count_in(self) except -1:
-        self.leave_line()
+        if self.held_since is None:
+            self.came_us = recorder.now_us
+        else:
+            self.leave_line()
         if self.promised_count > 0:
             self.set_promised(self.promised_count - 1)
         self.deliveries_in += 1
