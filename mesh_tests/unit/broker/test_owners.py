@@ -167,6 +167,13 @@ def test_an_anonymous_subscription_belongs_to_the_anonymous_user(tmp_path: Path)
     assert condition(subscribe(rig, "anonymous")) is None
 
 
+def test_a_subscription_belongs_to_its_owner_where_nobody_may_be_anonymous(tmp_path: Path) -> None:
+    rig = users_rig(tmp_path, topology_of({"alice": ["news.#"], "bob": ["news.#"]}))
+    subscribe(rig, "alice").detach()
+    assert condition(subscribe(rig, "bob")) == "amqp:unauthorized-access"
+    assert condition(subscribe(rig, "alice")) is None
+
+
 def test_the_right_is_that_to_the_address_as_the_mesh_calls_it(tmp_path: Path) -> None:
     rig = users_rig(tmp_path, topology_of({"alice": ["sky"], "bob": ["weather"]}))
     rig.client("rig").consumer("weather", name="app|reader", **DURABLE).detach()

@@ -109,6 +109,26 @@ def test_when_the_consumer_is_lost_the_broker_is_used_as_before(rig: Rig):
     assert other.messages == [b"1"]
 
 
+def test_a_broker_that_gave_credit_back_while_its_messages_waited_gets_as_much_again(rig: Rig):
+    group = rig.anycast(phase=1)
+    broker, consumer = rig.producer(group), rig.consumer(group, credit=0)
+    consumer.connection.is_stalled = True
+    drain(rig, consumer, 5)
+    broker.send(bytes(200_000), b"waits behind it")
+    broker.link.drained()
+    rig.run()
+    assert broker.inlet.is_waiting
+    consumer.connection.is_stalled = False
+    rig.run()
+    assert len(consumer.messages) == 2
+    assert is_answered(consumer)
+    consumer.answer()
+    consumer.link.end_drain()
+    consumer.link.grant(5)
+    rig.run()
+    assert broker.link.credit == 5
+
+
 def test_what_feeds_an_anycast_from_its_queue_is_not_asked(rig: Rig):
     group = rig.anycast(phase=0)
     producer = rig.producer(group)

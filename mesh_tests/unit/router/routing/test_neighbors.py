@@ -52,7 +52,9 @@ def test_a_neighbor_is_up_when_both_sides_hear_each_other() -> None:
     neighbors = _neighbors()
     neighbors.on_connected(1, 1, 0.0)
     neighbors.on_hello(1, _hello(hears_me=False), 0.1)
+    assert neighbors.router_on(1) is None
     assert neighbors.on_hello(1, _hello(), 0.2) == [NeighborUp("r2", 1)]
+    assert neighbors.router_on(1) == "r2"
     assert neighbors.connections == {"r2": 1}
     assert neighbors.on_hello(1, _hello(), 1.2) == []
 
@@ -67,6 +69,15 @@ def test_hello_is_repeated_on_every_connection() -> None:
         (2, ("r3",)),
     ]
     assert neighbors.next_deadline() == 2.0
+
+
+def test_no_hello_is_sent_before_it_is_due() -> None:
+    neighbors = _neighbors()
+    neighbors.on_connected(1, 1, 0.0)
+    assert neighbors.next_deadline() == 1.0
+    assert neighbors.on_time(0.9) == []
+    assert neighbors.next_deadline() == 1.0
+    assert len(neighbors.on_time(1.0)) == 1
 
 
 def test_a_neighbor_expires_after_hello_max_age_and_its_connection_is_closed() -> None:
@@ -152,6 +163,16 @@ def test_of_parallel_connections_the_cheapest_is_used_then_the_oldest() -> None:
     assert neighbors.connections == {"r2": 3}
     assert neighbors.on_connection_lost(3, "lost") == []
     assert (neighbors.connections, neighbors.costs) == ({"r2": 1}, {"r2": 3})
+
+
+def test_a_cheaper_connection_that_is_not_up_yet_is_not_used() -> None:
+    neighbors = _neighbors()
+    neighbors.on_connected(1, 1, 0.0)
+    neighbors.on_hello(1, _hello(hears_me=False), 0.1)
+    _up(neighbors, 2, now=0.2, cost=7)
+    assert neighbors.connections == {"r2": 2}
+    neighbors.on_hello(1, _hello(), 0.3)
+    assert neighbors.connections == {"r2": 1}
 
 
 def test_a_neighbor_that_uses_our_id_is_refused() -> None:
