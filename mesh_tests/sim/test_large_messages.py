@@ -1,0 +1,66 @@
+"""Does a message of megabytes go on without a stall, whatever frames and windows producer, router and consumer have?
+
+In virtual time nothing takes long but waiting for a window that does not open: 8 MiB take some hundred turns of 1 ms.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from proton import Message
+
+from mesh.simulation.sim_mesh import SimMesh
+from router.settings import ListenerSettings
+from wire.delivery import ACCEPTED
+from wire.endpoint import EndpointSettings
+
+LARGE = Message(body=b"x" * (8 << 20)).encode()
+
+
+def mesh_of(monkeypatch: pytest.MonkeyPatch, folder: Path, frame_bytes: int, window_frames: int) -> SimMesh:
+    """r1 - r2 with a broker at r2. A listener has windows of so many frames."""
+
+    def listener(self: SimMesh, name: str) -> ListenerSettings:
+        return ListenerSettings(EndpointSettings(name, max_frame_bytes=frame_bytes, window_frames=window_frames))
+
+    monkeypatch.setattr(SimMesh, "_listener", listener)
+    mesh = SimMesh(
+        {
+            "mesh": "large",
+            "node_tls": False,
+            "routers": {"r1": {"connect": ["r2"]}, "r2": {}},
+            "brokers": {"b1": {"data": "b1", "routers": ["r2"]}},
+            "addresses": {"orders": {"type": "queue", "broker": "b1"}, "rpc": "anycast", "prices": "multicast"},
+        },
+        folder,
+    )
+    mesh.converge()
+    mesh.run_until(lambda: all(each.is_up for each in mesh.routers["r2"].snapshot().brokers))
+    mesh.run(0.2)
+    return mesh
+
+
+@pytest.mark.parametrize("address", ["orders", "rpc", "prices"])
+@pytest.mark.parametrize("router", ["r1", "r2"])
+@pytest.mark.parametrize(("frame_bytes", "window_frames"), [(4096, 1024), (32768, 128), (1 << 20, 4), (16 << 20, 4)])
+@pytest.mark.parametrize(("takes_bytes", "takes_frames"), [(16384, 256), (1 << 20, 2), (4096, 8)])
+def test_a_large_message_is_never_stuck(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    frame_bytes: int,
+    window_frames: int,
+    takes_bytes: int,
+    takes_frames: int,
+    router: str,
+    address: str,
+):
+    mesh = mesh_of(monkeypatch, tmp_path, frame_bytes, window_frames)
+    receiver = mesh.client("r1", "c", max_frame_bytes=takes_bytes, window_frames=takes_frames).receiver(address)
+    sender = mesh.client(router, "p").sender(address)
+    for count in range(1, 4):
+        mesh.send(sender, LARGE)
+        mesh.run_until(lambda: not sender.open, 10)
+        mesh.run_until(lambda count=count: len(receiver.messages) == count, 10)
+    assert set(sender.outcomes.values()) == {ACCEPTED}
+    assert receiver.messages == [LARGE] * 3
