@@ -31,7 +31,7 @@ def mesh_of(monkeypatch: pytest.MonkeyPatch, folder: Path, frame_bytes: int, win
             "node_tls": False,
             "routers": {"r1": {"connect": ["r2"]}, "r2": {}},
             "brokers": {"b1": {"data": "b1", "routers": ["r2"]}},
-            "addresses": {"orders": {"type": "queue", "broker": "b1"}, "rpc": "anycast", "prices": "multicast"},
+            "addresses": {"orders": {"type": "queue", "broker": "b1"}, "rpc": "anycast"},
         },
         folder,
     )
@@ -41,10 +41,16 @@ def mesh_of(monkeypatch: pytest.MonkeyPatch, folder: Path, frame_bytes: int, win
     return mesh
 
 
-@pytest.mark.parametrize("address", ["orders", "rpc", "prices"])
-@pytest.mark.parametrize("router", ["r1", "r2"])
-@pytest.mark.parametrize(("frame_bytes", "window_frames"), [(4096, 1024), (32768, 128), (1 << 20, 4), (16 << 20, 4)])
-@pytest.mark.parametrize(("takes_bytes", "takes_frames"), [(16384, 256), (1 << 20, 2), (4096, 8)])
+@pytest.mark.parametrize(("address", "router"), [("orders", "r1"), ("rpc", "r2")])
+@pytest.mark.parametrize(
+    ("frame_bytes", "window_frames", "takes_bytes", "takes_frames"),
+    [
+        (4096, 1024, 1 << 20, 2),
+        (32768, 128, 16384, 256),
+        (1 << 20, 4, 32768, 8),
+        (16 << 20, 4, 1 << 20, 2),
+    ],
+)
 def test_a_large_message_is_never_stuck(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -58,9 +64,8 @@ def test_a_large_message_is_never_stuck(
     mesh = mesh_of(monkeypatch, tmp_path, frame_bytes, window_frames)
     receiver = mesh.client("r1", "c", max_frame_bytes=takes_bytes, window_frames=takes_frames).receiver(address)
     sender = mesh.client(router, "p").sender(address)
-    for count in range(1, 4):
-        mesh.send(sender, LARGE)
-        mesh.run_until(lambda: not sender.open, 10)
-        mesh.run_until(lambda count=count: len(receiver.messages) == count, 10)
+    mesh.send(sender, LARGE)
+    mesh.run_until(lambda: not sender.open, 10)
+    mesh.run_until(lambda: bool(receiver.messages), 10)
     assert set(sender.outcomes.values()) == {ACCEPTED}
-    assert receiver.messages == [LARGE] * 3
+    assert receiver.messages == [LARGE]

@@ -23,6 +23,8 @@ cdef class Anycast(AddressGroup):
     cdef Recalls recalls
     # None until a queue sent something that is too large for the consumers here.
     cdef TooLarge too_large
+    # Links of brokers over which messages went back that nobody here wanted; None until there are some.
+    cdef dict unwanted
     # Some inlets rest.
     cdef bint has_resting
 
@@ -33,6 +35,7 @@ cdef class Anycast(AddressGroup):
     cdef int _wake_if_writable(self, Taker taker) except -1
     cdef int nearest_cost(self, Inlet inlet, list tried, size_t size) except -2
     cdef int nearest_credit(self, Inlet inlet) except? -2147483648
+    cdef TooLarge _renewals(self)
     cdef bint _is_barrier_late(self, Inlet inlet) except -1
     cdef int _credit_at(self, int edge) except -1
     cdef int _recall_further(self, Carrier carrier) except -1

@@ -116,6 +116,10 @@ cdef class Anycast(AddressGroup):
             self.at_edges[taker.edge] = taker
         self.takers_listed = None
         super().add_taker(taker)
+        if self.unwanted:
+            unwanted, self.unwanted = self.unwanted, None
+            for inlet in unwanted:
+                self._renewals().renew_soon(inlet)
 
     cdef bint _forget_taker(self, Taker taker) except -1:
         self.takers_listed = None
@@ -344,9 +348,19 @@ cdef class Anycast(AddressGroup):
         return move
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
+        return self._renewals().note(inlet, size)
+
+    cdef int on_undeliverable(self, Inlet inlet) except -1:
+        if not inlet.is_from_node():
+            if self.unwanted is None:
+                self.unwanted = {}
+            self.unwanted[inlet] = None
+        return 0
+
+    cdef TooLarge _renewals(self):
         if self.too_large is None:
             self.too_large = TooLarge(self, self.timers, self.settings)
-        return self.too_large.note(inlet, size)
+        return self.too_large
 
     cdef Taker _who_is_too_small(self, Inlet inlet, size_t size):
         """One of the takers, when no taker there is takes a message of this size."""

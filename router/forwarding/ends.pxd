@@ -45,6 +45,7 @@ cdef class Group:
     cdef bint take_back(self, Carrier carrier) except -1
     cdef int on_given_back(self, Taker taker) except -1
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1
+    cdef int on_undeliverable(self, Inlet inlet) except -1
 
 
 cdef class Carrier(Waiter):

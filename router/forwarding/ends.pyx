@@ -160,6 +160,10 @@ cdef class Group:
         """A message of a queue, of at least this size, went back: it is larger than what takers here take."""
         return 0
 
+    cdef int on_undeliverable(self, Inlet inlet) except -1:
+        """A message of a queue went back: none of the takers here want it."""
+        return 0
+
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 

@@ -23,6 +23,8 @@ cdef class Move(Carrier):
     cdef unsigned int taker_number  # of the one that had it last
     cdef object outcome
     cdef list tried
+    # What consumers of a queue said of it, that did not want it; None when nothing.
+    cdef object said
     # It came back, and the one that had it did not write it.
     cdef bint is_untried
     # Somebody had it, and is lost.
@@ -42,6 +44,7 @@ cdef class Move(Carrier):
     cdef int _turn_away(self) except -1
     cdef int _on_too_large_there(self) except -1
     cdef int _unbegin(self) except -1
+    cdef bint _is_of_shared_queue(self) noexcept
     cdef int _let_down(self) except -1
     cdef int _on_let_down(self) except -1
     cdef bint _is_buffered(self) noexcept

@@ -10,6 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from router.forwarding.ageing cimport has_time_left
 from router.forwarding.copies cimport Copies
+from router.forwarding.given_back cimport give_on, tell_said
 from router.forwarding.head cimport is_let_down
 from router.forwarding.retransmit cimport send_again, tell_lost
 from router.forwarding.words cimport LOST_WORD, TOO_LARGE_WORD, UNWRITTEN_WORD, Word, word_of
@@ -400,6 +401,9 @@ cdef class Move(Carrier):
                 return self._on_too_large_there()
             if word == UNWRITTEN_WORD or word == LOST_WORD:
                 return self._on_unwritten() if word == UNWRITTEN_WORD else self._on_lost()
+        if state == MODIFIED_STATE or (self.said is not None and state == RELEASED_STATE):
+            if self._is_of_shared_queue() and give_on(self, is_over):
+                return 0
         if self.is_in_doubt and state == RELEASED_STATE:
             self._settle_outgoing()
             return self.settle_incoming(MODIFIED_STATE)
@@ -409,6 +413,10 @@ cdef class Move(Carrier):
         if is_over:
             self._settle(0)
         return 0
+
+    cdef bint _is_of_shared_queue(self) noexcept:
+        """Of one whose consumers here have one link of its broker together."""
+        return self.inlet is not None and self.inlet.group.is_of_queue and self.inlet.group.takes_recalls
 
     cdef int _let_down(self) except -1:
         """Its sender is lost, from where it comes again: the taker is not to go on with it, or to rely on it. [3.4.5]"""
@@ -531,6 +539,9 @@ cdef class Move(Carrier):
             self.timer.cancel()
             self.timer = None
         if self.inlet is not None and self.taker is None:
+            if tell_said(self):
+                self.inlet.group.on_undeliverable(self.inlet)
+                return self.settle_incoming(0)
             self.settle_incoming(0 if pn.delivery_settled(self.incoming) else self._state_if_nobody())
         return 0
 

@@ -13,5 +13,6 @@ cdef class TooLarge:
     cdef dict renewals
 
     cdef int note(self, Inlet inlet, size_t size) except -1
+    cdef int renew_soon(self, Inlet inlet) except -1
     cdef int _tell(self, Taker taker, size_t size) except -1
     cdef bint _has_queued(self) noexcept

@@ -31,6 +31,12 @@ cdef class TooLarge:
             self._renew_later(inlet)
         return 0
 
+    cdef int renew_soon(self, Inlet inlet) except -1:
+        """A consumer came, that may want what no other here did."""
+        if inlet not in self.renewals:
+            self.renewals[inlet] = self.timers.after(self.settings.path_wait_s, lambda: self._renew(inlet))
+        return 0
+
     def _look(self):
         """End the links of those that have nothing to do, though they have credit."""
         cdef Taker taker
