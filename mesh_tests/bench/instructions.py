@@ -68,6 +68,7 @@ class Client:
             if out := sasl.output():
                 self._socket.sendall(out)
             sasl.receive(self._read())
+        self._rest += sasl.leftover
         self._socket.sendall(HEADER + open_frame("instructions", "127.0.0.1") + begin_frame(0))
         while len(self._rest) < len(HEADER):
             self._rest += self._read()
