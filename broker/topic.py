@@ -69,11 +69,11 @@ class SubscriptionTree(Generic[K]):
 
 
 def _match(branch: _Branch[K], tokens: list[str], starts: list[int], found: dict[K, None]) -> None:
-    """Collect the keys below ``branch``; ``starts`` are all positions in ``tokens`` that led here, in order.
+    """Collect the keys below ``branch``; ``starts`` has at least one position in ``tokens`` that led here, in order.
 
     All positions at once: one after the other, `#.#.#` in a filter would cost all ways to share the tokens out.
     """
-    if starts and starts[-1] == len(tokens):
+    if starts[-1] == len(tokens):
         found.update(branch.keys)
     for label, below in _worth_a_look(branch, tokens, starts):
         ends = list(_ends(label, tokens, starts))

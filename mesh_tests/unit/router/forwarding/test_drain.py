@@ -196,3 +196,21 @@ def test_what_comes_over_a_stream_beside_a_circuit_comes_before_the_answer(rig: 
     rig.run()
     assert consumer.messages == [b"half and half"]
     assert is_answered(consumer)
+
+
+def test_the_time_of_a_drain_that_is_over_ends_no_later_one(rig: Rig):
+    group = rig.anycast(phase=1)
+    broker, consumer = rig.producer(group), rig.consumer(group, credit=0)
+    drain(rig, consumer, 5)
+    broker.link.drained()
+    rig.run()
+    assert is_answered(consumer)
+    rig.advance(rig.settings.path_wait_s - 0.5)
+    rig.has_all_brokers = False
+    consumer.link.end_drain()
+    drain(rig, consumer, 5)
+    broker.link.drained()
+    rig.advance(1.0)
+    assert not is_answered(consumer)
+    rig.advance(rig.settings.path_wait_s)
+    assert is_answered(consumer)

@@ -37,6 +37,15 @@ def test_an_edge_costs_the_larger_of_both_reports() -> None:
     assert state.graph.edges["a", "me"]["cost"] == 7
 
 
+def test_a_path_costs_the_sum_of_its_edges_as_long_as_all_are_there() -> None:
+    state = _line()
+    state.update({"b": _record(a=4, seq=2)}, 1.0)
+    assert state.cost_along(("me", "a", "b")) == 5
+    assert state.cost_along(("me", "b")) is None
+    state.update({"b": _record(seq=3)}, 2.0)
+    assert state.cost_along(("me", "a", "b")) is None
+
+
 def test_a_whole_part_comes_into_reach_with_the_edge_that_joins_it() -> None:
     state = LinkState("me", 1, max_age_s=60.0)
     state.update({"a": _record("b", "me")}, 0.0)

@@ -55,6 +55,7 @@ def test_a_neighbor_is_up_when_both_sides_hear_each_other() -> None:
     assert neighbors.router_on(1) is None
     assert neighbors.on_hello(1, _hello(), 0.2) == [NeighborUp("r2", 1)]
     assert neighbors.router_on(1) == "r2"
+    assert neighbors.router_on(2) is None
     assert neighbors.connections == {"r2": 1}
     assert neighbors.on_hello(1, _hello(), 1.2) == []
 
