@@ -214,3 +214,14 @@ def test_the_time_of_a_drain_that_is_over_ends_no_later_one(rig: Rig):
     assert not is_answered(consumer)
     rig.advance(rig.settings.path_wait_s)
     assert is_answered(consumer)
+
+
+def test_a_producer_is_asked_no_longer_once_the_last_consumer_that_drained_is_lost(rig: Rig):
+    group = rig.anycast()
+    consumers = [rig.consumer(group, credit=1) for _ in range(2)]
+    producer = rig.producer(group, is_circuit=True)
+    for consumer in consumers:
+        drain(rig, consumer, 5)
+    for consumer, is_asked in zip(consumers, (True, False), strict=True):
+        rig.cut(consumer.connection)
+        assert producer.inlet.is_draining == is_asked
