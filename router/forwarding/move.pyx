@@ -535,12 +535,14 @@ cdef class Move(Carrier):
 
     cdef int give_back(self) except -1:
         """Nobody else takes it: the producer may try again."""
+        cdef Inlet inlet = self.inlet
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        if self.inlet is not None and self.taker is None:
+        if inlet is not None and self.taker is None:
             if tell_said(self):
-                self.inlet.group.on_undeliverable(self.inlet)
+                group = inlet.group
+                group.on_undeliverable(inlet)
                 return self.settle_incoming(0)
             self.settle_incoming(0 if pn.delivery_settled(self.incoming) else self._state_if_nobody())
         return 0
