@@ -1,9 +1,14 @@
 """Durable subscriptions without a consumer: when are they deleted?"""
 
-from typing import Any
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from broker.abandoned import Abandoned
 from broker.events import SubscriptionExpired
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Rig
@@ -13,6 +18,7 @@ from wire.terminus import Durability, Expiry
 KEPT: dict[str, Any] = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER}
 SHARED: dict[str, Any] = {"capabilities": ("topic", "shared")}
 EXPIRY_S = 3600
+EMPTY = SimpleNamespace(available_count=0, size_bytes=0)
 
 
 def _expired(rig: Rig) -> list[SubscriptionExpired]:
@@ -73,6 +79,33 @@ def test_a_consumer_that_comes_and_goes_leaves_no_memory_of_it(rig: Rig) -> None
     for _ in range(300):
         client.consumer("alerts.#", name="reader", **KEPT).detach()
     assert len(rig.node._abandoned._due) < 110
+
+
+@dataclass(eq=False)
+class Held:
+    """What `Abandoned` asks of a subscription."""
+
+    address: str
+    is_deleted: bool = False
+    key: None = None
+    queue: Any = field(default_factory=lambda: SimpleNamespace(snapshot=lambda: EMPTY))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_is_deleted_in_its_time_though_others_come_and_go(seed: int) -> None:
+    random, deleted = Random(seed), list[Held]()
+    abandoned: Any = Abandoned(cast(Any, SimpleNamespace(delete=deleted.append)), lambda _: inf, lambda _: None)
+    due: dict[Held, float] = {}
+    subscriptions = [Held(f"news.{number}") for number in range(200)]
+    for now, deadline in enumerate(random.sample(range(3000, 30_000), 3000)):
+        held = random.choice(subscriptions)
+        due[held] = deadline
+        abandoned.on_left(held, due[held] - now, now)
+    assert len(abandoned._due) < 2 * len(due) + 100, "it has been pruned"
+    for held, deadline in sorted(due.items(), key=lambda item: item[1]):
+        assert abandoned.next_deadline() == deadline
+        abandoned.on_time(deadline)
+        assert deleted[-1].address == held.address
 
 
 def test_the_clock_starts_when_the_broker_starts(rig: Rig) -> None:

@@ -1,12 +1,16 @@
 """Queues that clients make under a pattern: how many, whose, and for how long?"""
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from addressing.topology import Topology
 from broker.events import QueueExpired
+from broker.made_queues import MadeQueues
 from mesh_tests.unit.broker.format_4 import as_format_4
 from mesh_tests.unit.broker.rig import Consumer, Producer, Rig
 from wire.delivery import ACCEPTED, Kind
@@ -196,3 +200,42 @@ def test_an_operator_sees_who_made_a_queue(tmp_path: Path) -> None:
     rig.restart()
     (held,) = rig.node._stock.every_queue()
     assert held.owner == "bob"
+
+
+@dataclass(eq=False)
+class Held:
+    """What `MadeQueues` asks of a queue."""
+
+    address: str
+    expiry_s: int
+    producer_count: int = 0
+    taker_count: int = 0
+    coming_count: int = 0
+    owner: None = None
+    is_durable: bool = True
+    is_subscription: bool = False
+    row: Any = field(default_factory=lambda: SimpleNamespace(used_at_s=0))
+    queue: Any = field(default_factory=lambda: SimpleNamespace(is_empty=True))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_queue_expires_in_its_time_though_links_come_and_go(seed: int) -> None:
+    random, deleted = Random(seed), list[Held]()
+    queues = [Held(f"q.{number}", expiry_s) for number, expiry_s in enumerate(random.sample(range(5000, 50_000), 200))]
+    stock = SimpleNamespace(
+        every_queue=lambda: queues, watch=lambda _: None, note_use=lambda *_: None, delete=deleted.append
+    )
+    policies = {held.address: SimpleNamespace(pattern="q.#", expiry_s=held.expiry_s) for held in queues}
+    made: Any = MadeQueues(cast(Any, stock), cast(Any, policies.get), 0.0, lambda _: None)
+    made.begin(0)
+    due = {held: held.expiry_s for held in queues}
+    for now in range(4000):
+        held = random.choice(queues)
+        due[held] = now + held.expiry_s
+        for held.taker_count in (1, 0):
+            made.on_used(held, now)
+    assert len(made._due) < 2 * len(due) + 101, "it has been pruned"
+    for deadline in sorted(set(due.values())):
+        assert made.next_deadline() == deadline
+        made.on_time(deadline)
+        assert due[deleted[-1]] == deadline
