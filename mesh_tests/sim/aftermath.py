@@ -91,13 +91,19 @@ class Aftermath:
         )
         return outcome == ACCEPTED or is_recalled or is_refused
 
-    def not_copied(self) -> list[tuple[str, int]]:
-        """What a consumer of a multicast address or a topic did not get."""
+    def not_copied(self) -> list[tuple[str, int, str]]:
+        """What a consumer of a multicast address or a topic did not get, and which one. Those that share are as one."""
+        seen: dict[int, set[int]] = {}
+        who: dict[int, tuple[str, str]] = {}
+        for address, client, receiver in self.receivers:
+            if address in TO_ALL:
+                sharers = self.walk.sharers(receiver)
+                seen.setdefault(sharers, set()).update(self.walk.seen(receiver))
+                who[sharers] = address, client.endpoint.settings.container_id
         return [
-            (address, number)
-            for address, _, receiver in self.receivers
-            if address in TO_ALL
-            for number in self._sent_to(address) - set(self.walk.seen(receiver))
+            (address, number, name)
+            for sharers, (address, name) in who.items()
+            for number in self._sent_to(address) - seen[sharers]
         ]
 
     def _sent_to(self, address: str) -> set[int]:

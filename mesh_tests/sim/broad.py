@@ -247,6 +247,13 @@ class BroadWalk(Walk):
         if found.since == 0 and receiver.link.is_open:
             found.since = self._count
 
+    def sharers(self, receiver: Receiver) -> int:
+        """Of a shared subscription there may be several: an attach that takes long is tried again at another router."""
+        for found in self.subscriptions:
+            if found.is_shared and any(end is receiver for _, end in found.ends):
+                return id(found)
+        return super().sharers(receiver)
+
     # The end
     def finish(self) -> Any:
         self._is_over = True

@@ -332,6 +332,10 @@ class Walk:
     def seen(self, receiver: Receiver) -> list[int]:
         return list(map(number_in, receiver.messages))
 
+    def sharers(self, receiver: Receiver) -> int:
+        """The same number for all consumers of which one gets each message."""
+        return id(receiver)
+
     # For the invariants
     def name_in(self, message: bytes) -> int | None:
         number = number_in(message) if b"no=" in message else None
