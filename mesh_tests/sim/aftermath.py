@@ -22,6 +22,7 @@ EACH = 5
 PADDINGS = (50, 20_000, 150_000)
 """The last comes in parts, so it takes a circuit of its own."""
 COPIED_BYTES = 65536
+STANDSTILL_S, LONGEST_S = 20.0, 300.0
 TO_ALL = ("prices", "news")
 BY_PRIORITY = ("orders", "news")
 """A broker gives the most urgent first."""
@@ -67,11 +68,20 @@ class Aftermath:
         return EACH - len(self.sent[sender])
 
     def _wait(self, condition: Callable[[], bool]) -> None:
-        """20 s at most: twice the time after which a consumer that takes nothing is left out of a multicast."""
-        end = self.walk.mesh.now + 20
-        while not condition() and self.walk.mesh.now < end:
+        """Until nothing has moved for 20 s: twice the time after which a consumer that takes nothing is left out of a
+        multicast. Hundreds of consumers that have a copy each take their time on a real machine."""
+        now, moved = self.walk.mesh.now, self._moved()
+        end, last = now + STANDSTILL_S, now + LONGEST_S
+        while not condition() and self.walk.mesh.now < min(end, last):
             self.walk.serve()
             self.walk.mesh.run(0.05)
+            if moved != (moved := self._moved()):
+                end = self.walk.mesh.now + STANDSTILL_S
+
+    def _moved(self) -> int:
+        """A number that grows with each message and outcome."""
+        arrived = sum(len(receiver.messages) for _, _, receiver in self.receivers)
+        return arrived + sum(len(sender.outcomes) for _, _, sender in self.senders)
 
     def unaccepted(self) -> list[tuple[int, object]]:
         """Numbers of messages that were not accepted, with the outcome that they have."""
