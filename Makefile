@@ -28,9 +28,12 @@ $(READY): tools/setup.sh tools/proton.sh setup.cfg setup.py pyproject.toml $(COM
 demo: $(READY)
 	@$(BIN)/amqpmesh demo
 
+# One more than there are cores: some wait for a disk, or for a clock.
+WORKERS := $(shell echo $$(($$(nproc) + 1)))
+
 # Each of these runs, whatever became of those before it: the last lines say how each of them ended.
 CHECKS := '$(BIN)/ruff check' '$(BIN)/ruff format --check' '$(BIN)/mypy' '$(BIN)/lint-imports' \
-	'$(BIN)/pytest -q -n auto mesh_tests/unit mesh_tests/sim $(ARGS)'
+	'$(BIN)/pytest -q -n $(WORKERS) mesh_tests/unit mesh_tests/sim $(ARGS)'
 OTHERS := --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
 
 check: $(READY)
