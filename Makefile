@@ -31,9 +31,12 @@ demo: $(READY)
 # One more than there are cores: some wait for a disk, or for a clock.
 WORKERS := $(shell echo $$(($$(nproc) + 1)))
 
+# Compiled code that hangs hears no signal: only faulthandler's own thread ends its worker.
+HANGING := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+
 # Each of these runs, whatever became of those before it: the last lines say how each of them ended.
 CHECKS := '$(BIN)/ruff check' '$(BIN)/ruff format --check' '$(BIN)/mypy' '$(BIN)/lint-imports' \
-	'$(BIN)/pytest -q -n $(WORKERS) mesh_tests/unit mesh_tests/sim $(ARGS)'
+	'$(BIN)/pytest -q -n $(WORKERS) $(HANGING) mesh_tests/unit mesh_tests/sim $(ARGS)'
 OTHERS := --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
 
 check: $(READY)

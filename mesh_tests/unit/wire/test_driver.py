@@ -298,14 +298,13 @@ def test_what_a_connection_that_its_node_aborts_had_to_send_is_forgotten() -> No
 
 def test_an_idle_peer_is_closed_after_the_idle_timeout() -> None:
     async def scenario() -> None:
-        server = Site("server")
-        server.node.settings = EndpointSettings("server", idle_timeout_s=0.2)
-        port = await server.driver.listen(ListenerSpec("amqp", LOOPBACK, 0))
-        answer = await exchange(port, plain_client_bytes())
-        assert b"nothing was heard for 0.2 s" in answer
-        (lost,) = await server.log.wait_for(ConnectionLost)
-        assert "idle" in lost.reason
-        await server.driver.close(1.0)
+        async with site() as server:
+            server.node.settings = EndpointSettings("server", idle_timeout_s=0.2)
+            answer = await exchange(server.port, plain_client_bytes())
+            # On a machine that pauses for a while, the engine's own clock is the first.
+            assert b"nothing was heard for 0.2 s" in answer or b"local-idle-timeout expired" in answer
+            (lost,) = await server.log.wait_for(ConnectionLost)
+            assert "idle" in lost.reason
 
     run(scenario)
 
