@@ -106,7 +106,8 @@ def test_a_mesh_that_does_not_get_ready_in_time_exits_75_and_says_what_is_missin
         f"mesh: small\nrouters: {{r1: {{port: {free_port()}}}}}\n"
         f'brokers: {{old: {{url: "amqp://127.0.0.1:{free_port()}", routers: [r1]}}}}\n'
     )
-    up = run(folder, "up", "--timeout", "4s")
+    # Long enough for a router to start beside others' tests.
+    up = run(folder, "up", "--timeout", "10s")
     assert up.returncode == ExitCode.TIMEOUT, up.stderr
     assert "r1 has no connection to broker old (cannot connect: connection refused)" in up.stderr
     assert_clean(folder)
@@ -190,6 +191,7 @@ def test_without_waiting_up_returns_while_the_mesh_starts(folder: Path) -> None:
 
 
 def test_a_node_by_itself_tells_systemd_and_stops_on_sigterm(folder: Path) -> None:
+    assert run(folder, "certs", "make").returncode == ExitCode.OK
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(folder / "notify"))
         systemd.settimeout(COMMAND_S)
