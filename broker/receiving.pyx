@@ -16,7 +16,7 @@ from wire.delivery cimport pending_now
 from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport ACCEPTED_STATE, TRANSACTIONAL_STATE, pn, pn_delivery_t
 from wire.records cimport recorder
-from wire.sections cimport CUT, WHOLE, Head, fault_in, scan_head
+from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
 from addressing.queue_policy import WhenFull
 from wire.delivery import Kind, Outcome, set_outcome
@@ -36,8 +36,6 @@ cdef enum:
 
 cdef tuple _SHEDDING = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
 cdef long _LINK_CREDIT = LINK_CREDIT
-HEAD_BYTES = 131_072
-"""Of a message's header, annotations and properties: what comes before they are all here is kept in memory."""
 cdef size_t _LARGE_BYTES = LARGE_BYTES, _PIECE_BYTES = PIECE_BYTES
 cdef long long _UNSYNCED_LIMIT_BYTES = UNSYNCED_LIMIT_BYTES, _PINNED_LIMIT_BYTES = PINNED_LIMIT_BYTES
 cdef double _TEMPORARY_TTL_S = TEMPORARY_TTL_S
@@ -270,8 +268,8 @@ cdef class Receiving(Producer):
         if scan_head(<const unsigned char *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), &head) != WHOLE:
             if head.finding == CUT and not has_more:
                 raise AmqpError("amqp:decode-error", f"the message of {len(data)} bytes ends within its head")
-            if head.finding == CUT and len(data) > HEAD_BYTES:
-                what = f"more than {HEAD_BYTES} bytes before the body of the message: a queue keeps no longer head"
+            if head.finding == CUT and len(data) > MOST_HEAD_BYTES:
+                what = f"more than {MOST_HEAD_BYTES} bytes before the body of the message: a queue keeps no longer head"
                 raise AmqpError("amqp:link:message-size-exceeded", what)
             raise fault_in(&head)
         if head.has_ttl and head.ttl_ms:
@@ -377,7 +375,7 @@ cdef class Receiving(Producer):
         return message
 
     cdef int _on_written(self, pn_delivery_t *delivery, Message message, list targets, double now) except -1:
-        """It is on disk, where it has to be: accept it, unless it came settled, and give it to who waits."""
+        """The message is on disk, if its queues are durable: accept the delivery, unless it came settled, and serve the consumers."""
         self.stock.on_written(message, targets, now)
         if self.is_over:
             return 0

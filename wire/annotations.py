@@ -13,6 +13,10 @@ from proton import Data, Described, ProtonException, symbol, ulong
 from wire.sections import scan
 
 MESSAGE_ANNOTATIONS = ulong(0x72)
+OWN_PREFIX = "x-opt-amqpmesh-"
+"""Of annotations that nodes of the mesh tell each other in outcomes: they are not part of a message."""
+UNREADABLE = (ProtonException, ValueError, TypeError, RecursionError)
+"""Raised for annotations that the engine can neither decode nor encode."""
 
 
 def with_annotations(message: bytes, annotations: Mapping[str, str | int]) -> bytes:
@@ -20,35 +24,18 @@ def with_annotations(message: bytes, annotations: Mapping[str, str | int]) -> by
 
     As it was, where it has annotations that nobody can read.
     """
-    if not annotations:
-        return message
-    head = scan(message)
-    start, end = head.annotations_start, head.annotations_end
-    # Its binaries are views: into memory that goes when it goes.
-    data = Data()
-    try:
-        said = _decode(data, message[start:end]) if end > start else {}
-        for name, value in annotations.items():
-            said[symbol(name)] = value if isinstance(value, str) else ulong(value)
-        return message[:start] + _encode(said) + message[end:]
-    except (ProtonException, ValueError, TypeError, RecursionError):
-        return message
-
-
-OWN_PREFIX = "x-opt-amqpmesh-"
-"""Of annotations that nodes of the mesh tell each other in outcomes: no part of a message."""
+    named = {symbol(name): value if isinstance(value, str) else ulong(value) for name, value in annotations.items()}
+    return _with(message, named) if named else message
 
 
 def with_encoded(message: bytes, section: bytes) -> bytes:
     """``message`` with the annotations of ``section`` too, as `merged` makes it; those of the same name give way."""
-    head = scan(message)
-    start, end = head.annotations_start, head.annotations_end
-    more, before = Data(), Data()
+    data = Data()
     try:
-        said = _decode(before, message[start:end]) if end > start else {}
-        return message[:start] + _encode(said | _decode(more, section)) + message[end:]
-    except (ProtonException, ValueError, TypeError, RecursionError):
+        added = _decode(data, section)
+    except UNREADABLE:
         return message
+    return _with(message, added)
 
 
 def merged(section: bytes, annotations: Mapping[str, Any]) -> bytes:
@@ -58,8 +45,20 @@ def merged(section: bytes, annotations: Mapping[str, Any]) -> bytes:
         said = _decode(data, section) if section else {}
         added = {symbol(name): value for name, value in annotations.items() if not name.startswith(OWN_PREFIX)}
         return _encode(said | added) if added else section
-    except (ProtonException, ValueError, TypeError, RecursionError):
+    except UNREADABLE:
         return section
+
+
+def _with(message: bytes, added: dict[object, object]) -> bytes:
+    head = scan(message)
+    start, end = head.annotations_start, head.annotations_end
+    # Its binaries are views: into memory that goes when it goes.
+    data = Data()
+    try:
+        said = _decode(data, message[start:end]) if end > start else {}
+        return message[:start] + _encode(said | added) + message[end:]
+    except UNREADABLE:
+        return message
 
 
 def _decode(data: Data, section: bytes) -> dict[object, object]:

@@ -54,6 +54,14 @@ cdef inline const unsigned char *_after_uint(
     return at + 1 if at[0] == UINT0 else NULL
 
 
+cdef inline const unsigned char *_after_uint_or_null(
+    const unsigned char *at, const unsigned char *goal, unsigned int *value, bint *has_value
+) noexcept:
+    """Behind the uint or null at ``at``; NULL if there is another value, or none. ``value`` stays as it is for a null."""
+    has_value[0] = at >= goal or at[0] != NULL_VALUE
+    return _after_uint(at, goal, value) if has_value[0] else at + 1
+
+
 cdef inline bint _is_flag(unsigned char code) noexcept:
     """Null, true or false."""
     return NULL_VALUE <= code <= FALSE_VALUE
@@ -64,7 +72,7 @@ cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, P
     cdef const unsigned char *goal = at + PLAIN_HEAD_BYTES - 1 + at[4]
     cdef unsigned int count = at[5], place
     cdef unsigned int ignored, format = 0
-    cdef bint has_id = False, has_tag = False
+    cdef bint has_id = False, has_tag = False, has_format = False
     if goal > end or not 1 <= count <= TRANSFER_FIELDS:
         return False
     transfer.has_more = False
@@ -72,13 +80,9 @@ cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, P
     if at is NULL:
         return False
     if count > 1:
-        if at < goal and at[0] == NULL_VALUE:
-            at += 1
-        else:
-            at = _after_uint(at, goal, &ignored)
-            if at is NULL:
-                return False
-            has_id = True
+        at = _after_uint_or_null(at, goal, &ignored, &has_id)
+        if at is NULL:
+            return False
     if count > 2:
         if goal - at >= 2 and at[0] == BINARY8 and at[1] <= MOST_TAG_BYTES:
             at += 2 + at[1]
@@ -88,12 +92,9 @@ cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, P
         else:
             return False
     if count > 3:
-        if at < goal and at[0] == NULL_VALUE:
-            at += 1
-        else:
-            at = _after_uint(at, goal, &format)
-            if at is NULL or format != 0:
-                return False
+        at = _after_uint_or_null(at, goal, &format, &has_format)
+        if at is NULL or format != 0:
+            return False
     transfer.is_first = has_id and has_tag
     for place in range(SETTLED, count):
         if at >= goal or not _is_flag(at[0]):
@@ -111,6 +112,7 @@ cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, P
 cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end) noexcept:
     """At least PLAIN_HEAD_BYTES are there, and begin with PLAIN_DISPOSITION. Its state has no fields."""
     cdef unsigned int count = at[5], first = 0, last = 0
+    cdef bint has_last = False
     cdef size_t size = end - at
     if at[4] != size - (PLAIN_HEAD_BYTES - 1) or not 2 <= count <= 6:
         return False
@@ -129,12 +131,9 @@ cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end
         if at is NULL:
             return False
         if count > 2:
-            if at < end and at[0] == NULL_VALUE:
-                at += 1
-            else:
-                at = _after_uint(at, end, &last)
-                if at is NULL or last - first > MOST_SERIAL:
-                    return False
+            at = _after_uint_or_null(at, end, &last, &has_last)
+            if at is NULL or (has_last and last - first > MOST_SERIAL):
+                return False
         if count > 3:
             if at >= end or not _is_flag(at[0]):
                 return False

@@ -1,3 +1,8 @@
+cdef enum:
+    # Of header, annotations and properties: of a message that comes in pieces, so many are kept until all are there.
+    MOST_HEAD_BYTES = 131072
+
+
 cdef enum Finding:
     # What a scan came to; but for the first two, what is wrong.
     WHOLE

@@ -350,7 +350,7 @@ def _checkpoint_pages(directory: Path) -> int:
 
 
 def _room(directory: Path) -> tuple[int, int]:
-    """Bytes of its file system, and those of them that are free."""
+    """The size of the file system under ``directory`` and its free space, both in bytes."""
     found = os.statvfs(directory)
     return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 

@@ -136,7 +136,10 @@ cdef class AddressGroup(Group):
         self.kick()
 
     def leave_taker(self, Taker left):
-        """Another takes its place, over another path. What it has goes on, before what takes that; it gets no more."""
+        """Give ``left`` no more deliveries: a taker over another path replaces it.
+
+        The deliveries that ``left`` has reach the next router before those that the other one gets.
+        """
         leave(self.inlets, left)
 
     def has_passed_on(self, Taker left):

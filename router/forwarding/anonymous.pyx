@@ -21,7 +21,7 @@ from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport REJECTED_STATE, pn, pn_delivery_t
 from wire.records cimport ABORTED, record_untaken, recorder
-from wire.sections cimport CUT, WHOLE, Head, fault_in, scan_head
+from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
 from wire.delivery import rejected, set_outcome
 from wire.errors import AmqpError
@@ -32,8 +32,6 @@ cdef enum:
     # Spellings of addresses that are known without being looked up.
     MANY_SPELLINGS = 4000
     LONG_SPELLING_BYTES = 1024
-    # Of a head, that is kept until it says where the message goes.
-    HEAD_BYTES = 131072
 
 
 cdef class AnonymousInlet(Part):
@@ -277,7 +275,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         """Where it goes is not known yet, and may stand in what is to come."""
         cdef Head head
         cdef bytes start = self.prefix
-        if PyBytes_GET_SIZE(start) > HEAD_BYTES:
+        if PyBytes_GET_SIZE(start) > MOST_HEAD_BYTES:
             return False
         return scan_head(<const unsigned char *>PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start), &head) == CUT
 
@@ -334,7 +332,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         cdef AnonymousInlet inlet
         if scan_head(raw, PyBytes_GET_SIZE(message), &head) != WHOLE:
             if head.finding == CUT and has_more:
-                what = f"more than {HEAD_BYTES} bytes before the body of a message that was sent without a target"
+                what = f"more than {MOST_HEAD_BYTES} bytes before the body of a message that was sent without a target"
                 raise AmqpError("amqp:link:message-size-exceeded", what)
             if head.finding == CUT:
                 raise AmqpError("amqp:decode-error", "the message ends before its properties do")

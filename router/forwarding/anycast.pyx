@@ -121,6 +121,11 @@ cdef class Anycast(AddressGroup):
             for inlet in unwanted:
                 self._renewals().renew_soon(inlet)
 
+    def forget_inlet(self, Inlet inlet):
+        if self.unwanted:
+            self.unwanted.pop(inlet, None)
+        super().forget_inlet(inlet)
+
     cdef bint _forget_taker(self, Taker taker) except -1:
         self.takers_listed = None
         return AddressGroup._forget_taker(self, taker)

@@ -186,7 +186,7 @@ cdef class Carrier(Waiter):
         return True
 
     cdef bint goes_to(self, Taker taker) noexcept:
-        """It has it, and did not say yet what became of it."""
+        """``taker`` has the delivery, and has given no outcome yet."""
         return self.taker is taker
 
     cdef int advance(self) except -1:

@@ -80,9 +80,9 @@ cdef bint _is_released(pn_delivery_t *incoming) noexcept:
 @cython.final
 @cython.no_gc
 cdef class Move(Carrier):
-    """One incoming delivery and the outgoing one that carries it on. ``copy`` is what was read of it before.
+    """An incoming delivery, and the outgoing delivery with the same message. ``copy`` has the bytes that were read so far.
 
-    ``copies`` is set while the copy is whole and kept until the outcome is known.
+    ``copies`` is set while ``copy`` has the whole message, and stays set until the outcome is known.
     """
 
     cdef bint keep(self, Copies copies) noexcept:
@@ -415,7 +415,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef bint _is_of_shared_queue(self) noexcept:
-        """Of one whose consumers here have one link of its broker together."""
+        """The message comes from a queue whose consumers at this router share one link from the broker."""
         return self.inlet is not None and self.inlet.group.is_of_queue and self.inlet.group.takes_recalls
 
     cdef int _let_down(self) except -1:
@@ -477,7 +477,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _give_back_unwritten(self) except -1:
-        """Who recalled it hears that none of those here had it."""
+        """Tell the router that recalled the delivery: no consumer here had it."""
         if self.is_in_doubt or not self._is_recalled():
             return self.settle_incoming(self._state_if_nobody())
         set_outcome(<size_t>self.incoming, UNWRITTEN)
@@ -497,7 +497,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef size_t _state_if_nobody(self) noexcept:
-        """What its producer is told when nobody takes it."""
+        """The delivery state for the producer when no consumer takes the message."""
         return MODIFIED_STATE if self.is_in_doubt else RELEASED_STATE
 
     cdef bint _is_retried(self) except -1:
