@@ -3,12 +3,17 @@
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from mesh_tests.running_mesh import RunningMesh
+from mesh_tests.share import Share
 
 StartMesh = Callable[[str], RunningMesh]
+
+SHARED = frozenset({"rows", "spark"})
+"""Fixtures of a whole session: a mesh of many routers, and a JVM."""
 
 
 def pytest_configure() -> None:
@@ -16,12 +21,38 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--share",
+        metavar="COUNT/WORD",
+        type=Share.parse,
+        help="run one of COUNT tests of mesh_tests/unit and mesh_tests/sim; another WORD takes others",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What goes to one worker when there are several: all that share the mesh of rows, else a file."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    share: Share | None = config.getoption("--share")
+    if share is not None:
+        left = [item for item in items if _is_of_the_fast_tier(item.path) and not share.has(item.nodeid)]
+        config.hook.pytest_deselected(items=left)
+        without = set(left)
+        items[:] = [item for item in items if item not in without]
+    _group(items)
+
+
+def _is_of_the_fast_tier(path: Path) -> bool:
+    return any(path.is_relative_to(Path(__file__).parent / tier) for tier in ("unit", "sim"))
+
+
+def _group(items: list[pytest.Item]) -> None:
+    """Decide what goes to one worker when there are several: tests that share something costly, or those of a file.
+
+    A test has one group only: xdist would make a third one of the names of two.
+    """
     for item in items:
-        shares_rows = "rows" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("rows" if shares_rows else str(item.path)))
+        shared = SHARED.intersection(getattr(item, "fixturenames", ()))
+        item.add_marker(pytest.mark.xdist_group(min(shared, default=str(item.path))))
 
 
 def _meshes(tmp_path_factory: pytest.TempPathFactory, session: pytest.Session) -> Iterator[StartMesh]:

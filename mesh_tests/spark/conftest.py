@@ -17,8 +17,9 @@ FOR_TESTS = {
     "spark.default.parallelism": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.memory": "1g",
-    # The compiler that makes the fastest code takes longer than all of these tests.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    # One JVM runs all of these tests: to compile code that is fast pays off, but not for expressions over a few rows.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -40,7 +41,10 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.parent.name == "spark":
-            item.add_marker(pytest.mark.xdist_group("spark"))
+@pytest.fixture(autouse=True)
+def empty_cache(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Spark takes files for those that it has kept if paths and sizes are the same, and tests share their paths."""
+    session = request.getfixturevalue("spark") if "spark" in request.fixturenames else None
+    yield
+    if session is not None:
+        session.catalog.clearCache()
