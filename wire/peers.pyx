@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.string cimport memcpy
 
-from wire.codec.composites cimport Fault, Fields, bytes_at, is_true_at, number_at, scan_performative
+from wire.codec.composites cimport Fields, bytes_at, is_true_at, number_at, read_first_fields
 from wire.codec.scan cimport Scan, begin_scan
 from wire.plain cimport four_bytes
 
@@ -22,6 +22,8 @@ cdef enum:
     # Of a frame: its header and the descriptor of its performative, as the engine writes them.
     TOLD_BY_BYTES = 11
     NEAR_HANDLES = 1024
+    # Of a begin up to its incoming-window, of an attach up to its role, of a flow up to its incoming-window.
+    FIELDS_READ = 3
 
 cdef enum:
     BEGIN = 0x11
@@ -217,12 +219,14 @@ cdef class Peers:
     cdef int _look_out(self, const unsigned char *frame, size_t size) except -1:
         cdef Scan scan
         cdef Fields fields
-        cdef Fault fault
         cdef unsigned long long code
         cdef int channel = frame[6] << 8 | frame[7]
         cdef PeerSession session
         begin_scan(&scan, frame + size)
-        if scan_performative(&scan, frame + HEADER_BYTES, &code, &fields, &fault) is NULL:
+        if not read_first_fields(&scan, frame + HEADER_BYTES, &code, &fields, FIELDS_READ):
+            return 0
+        # The mandatory ones of those that are read here: the engine writes them always.
+        if fields.at[1] is NULL or code != FLOW and fields.at[2] is NULL or code == ATTACH and fields.at[0] is NULL:
             return 0
         session = self.by_local_channel.get(channel)
         if code == BEGIN and fields.at[0] is not NULL:

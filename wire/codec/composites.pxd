@@ -21,6 +21,9 @@ cdef struct Fields:
 cdef const unsigned char *scan_performative(
     Scan *scan, const unsigned char *at, unsigned long long *code, Fields *fields, Fault *fault
 ) noexcept
+cdef bint read_first_fields(
+    Scan *scan, const unsigned char *at, unsigned long long *code, Fields *fields, int most
+) noexcept
 cdef object fault_in(const Scan *scan, const Fault *fault)
 cdef unsigned long long number_at(const unsigned char *at) noexcept
 cdef bint is_true_at(const unsigned char *at) noexcept

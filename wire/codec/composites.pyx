@@ -183,6 +183,35 @@ cdef const unsigned char *scan_performative(
     return _scan_fields(scan, at, rule_of_code[code[0]], fields, fault, 0)
 
 
+cdef bint read_first_fields(
+    Scan *scan, const unsigned char *at, unsigned long long *code, Fields *fields, int most
+) noexcept:
+    """Read the first ``most`` fields of a described list that this node wrote itself, without the table's rules.
+
+    False if the bytes end too early, or a value of these fields is not well formed.
+    """
+    cdef bint is_symbol
+    cdef unsigned long long count = 0
+    cdef size_t size = 0
+    cdef int place
+    code[0] = 0
+    memset(fields, 0, sizeof(Fields))
+    at = _scan_head(scan, at, code, &is_symbol)
+    if at is NULL or is_symbol or _scan_list(scan, at, &at, &count, &size) is NULL:
+        return False
+    for place in range(most):
+        if <unsigned long long>place >= count:
+            break
+        if at >= scan.end:
+            return False
+        if at[0] != AS_NULL:
+            fields.at[place] = at
+        at = scan_value(scan, at, 1)
+        if at is NULL:
+            return False
+    return True
+
+
 cdef const unsigned char *_scan_head(
     Scan *scan, const unsigned char *at, unsigned long long *code, bint *is_symbol
 ) noexcept:

@@ -34,14 +34,15 @@ class Site:
 
 
 @asynccontextmanager
-async def site(name: str = "server", **listener: Any) -> AsyncIterator[Site]:
+async def site(name: str = "server", *, has_bugs: bool = False, **listener: Any) -> AsyncIterator[Site]:
+    """Closed however the test ends: uvloop would wait for an open listener, and hear no signal meanwhile."""
     made = Site(name)
     made.port = await made.driver.listen(ListenerSpec("amqp", LOOPBACK, 0, **listener))
     try:
         yield made
     finally:
         await made.driver.close(grace_s=1.0)
-        assert made.log.of(ConnectionBug) == []
+        assert has_bugs or made.log.of(ConnectionBug) == []
         assert len(made.node.disconnected) == len(made.node.endpoints)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
-from mesh_tests.unit.wire.sites import LOOPBACK, Site, exchange, plain_client_bytes, reset_on_close, site
+from mesh_tests.unit.wire.sites import LOOPBACK, exchange, plain_client_bytes, reset_on_close, site
 from wire.driver import BindError
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.log_events import (
@@ -133,17 +133,14 @@ def test_a_reset_is_one_disconnect_with_its_reason() -> None:
 
 def test_a_fault_in_the_node_drops_that_connection_only() -> None:
     async def scenario() -> None:
-        server = Site("server")
-        port = await server.driver.listen(ListenerSpec("amqp", LOOPBACK, 0))
-
         def stumble(link: Any) -> None:
             raise RuntimeError("stumbled")
 
-        async with site("good") as good, site("bad") as bad:
-            good.dial(port)
+        async with site(has_bugs=True) as server, site("good") as good, site("bad") as bad:
+            good.dial(server.port)
             await server.node.wait(lambda: server.node.opened)
             server.node.on_link = stumble
-            bad.dial(port)
+            bad.dial(server.port)
             await bad.node.wait(lambda: bad.node.opened)
             bad.node.opened[0].begin().sender("x").open()
             bad.driver.wake()
@@ -153,7 +150,6 @@ def test_a_fault_in_the_node_drops_that_connection_only() -> None:
             await server.node.wait(lambda: server.node.disconnected)
             assert len(server.node.disconnected) == 1
             assert good.node.disconnected == []
-            await server.driver.close(1.0)
 
     run(scenario)
 
@@ -171,18 +167,16 @@ def test_the_timer_fires_at_the_nodes_deadline() -> None:
 
 def test_a_fault_in_on_time_is_told_and_does_not_spin() -> None:
     async def scenario() -> None:
-        server = Site("server")
-
         def stumble(now: float) -> None:
             raise RuntimeError("stumbled")
 
-        server.node.on_time = stumble  # type: ignore[method-assign]
-        server.node.deadline = server.driver.now()
-        server.driver.wake()
-        await server.log.wait_for(NodeBug)
-        await asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.1)
-        assert len(server.log.of(NodeBug)) == 1
-        await server.driver.close()
+        async with site() as server:
+            server.node.on_time = stumble  # type: ignore[method-assign]
+            server.node.deadline = server.driver.now()
+            server.driver.wake()
+            await server.log.wait_for(NodeBug)
+            await asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.1)
+            assert len(server.log.of(NodeBug)) == 1
 
     run(scenario)
 
@@ -214,16 +208,15 @@ def test_output_stops_at_a_peer_that_does_not_read_and_goes_on_when_it_does() ->
 
 def test_a_peer_that_never_answers_the_close_is_aborted_after_the_grace() -> None:
     async def scenario() -> None:
-        server = Site("server")
-        port = await server.driver.listen(ListenerSpec("amqp", LOOPBACK, 0))
-        _reader, writer = await asyncio.open_connection(LOOPBACK, port)
-        writer.write(plain_client_bytes())
-        await server.node.wait(lambda: server.node.opened)
-        started = time.monotonic()
-        await server.driver.close(grace_s=0.6)
-        assert 0.25 < time.monotonic() - started < 2
-        assert [reason for _, reason in server.node.disconnected] == ["shut down"]
-        writer.close()
+        async with site() as server:
+            _reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+            writer.write(plain_client_bytes())
+            await server.node.wait(lambda: server.node.opened)
+            started = time.monotonic()
+            await server.driver.close(grace_s=0.6)
+            assert 0.25 < time.monotonic() - started < 2
+            assert [reason for _, reason in server.node.disconnected] == ["shut down"]
+            writer.close()
 
     run(scenario)
 

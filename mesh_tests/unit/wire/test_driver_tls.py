@@ -11,9 +11,9 @@ import pytest
 from mesh.certs import Certificate, NodeRequest, ensure_operator, ensure_pki, issue_client
 from mesh_tests.unit.wire.loops import run
 from mesh_tests.unit.wire.sasl.secrets import USERS
-from mesh_tests.unit.wire.sites import LOOPBACK, Site, exchange, site
+from mesh_tests.unit.wire.sites import LOOPBACK, exchange, site
 from wire.log_events import ConnectionOpened, ConnectionRefused, ConnectorDown
-from wire.node import ConnectorSpec, ListenerSpec
+from wire.node import ConnectorSpec
 from wire.sasl import SaslClientSettings, SaslServerSettings
 from wire.sasl.headers import AMQP
 from wire.tls import (
@@ -278,13 +278,11 @@ def test_a_file_that_cannot_be_used_is_named(pki: Pki, tmp_path: Path) -> None:
 
 def test_nodes_without_tls_are_of_the_mesh_because_the_topology_says_so() -> None:
     async def scenario() -> None:
-        server = Site("r1")
-        port = await server.driver.listen(ListenerSpec("nodes", LOOPBACK, 0, mesh="m"))
-        async with site("r2") as client:
-            client.driver.connect(ConnectorSpec("up", LOOPBACK, port, is_mesh=True))
+        async with site("r1", mesh="m") as server, site("r2") as client:
+            client.driver.connect(ConnectorSpec("up", LOOPBACK, server.port, is_mesh=True))
             await server.node.wait(lambda: server.node.opened)
+            await client.node.wait(lambda: client.node.opened)
             assert server.node.peers[0].is_mesh
             assert client.node.peers[0].is_mesh
-        await server.driver.close(1.0)
 
     run(scenario)
