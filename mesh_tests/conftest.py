@@ -17,8 +17,9 @@ SHARED = frozenset({"rows", "spark"})
 
 
 def pytest_configure() -> None:
-    """A shell ignores Ctrl-C for what it starts in the background, and programs inherit that: tests send it."""
+    """Programs inherit what is ignored: Ctrl-C by what a shell starts in the background, SIGHUP by `nohup`."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
