@@ -12,9 +12,6 @@ from mesh_tests.share import Share
 
 StartMesh = Callable[[str], RunningMesh]
 
-SHARED = frozenset({"rows", "spark"})
-"""Fixtures of a whole session: a mesh of many routers, and a JVM."""
-
 
 def pytest_configure() -> None:
     """Programs inherit what is ignored: Ctrl-C by what a shell starts in the background, SIGHUP by `nohup`."""
@@ -47,13 +44,10 @@ def _is_of_the_fast_tier(path: Path) -> bool:
 
 
 def _group(items: list[pytest.Item]) -> None:
-    """Decide what goes to one worker when there are several: tests that share something costly, or those of a file.
-
-    A test has one group only: xdist would make a third one of the names of two.
-    """
+    """Decide what goes to one worker when there are several: those that share the mesh of rows, or a file."""
     for item in items:
-        shared = SHARED.intersection(getattr(item, "fixturenames", ()))
-        item.add_marker(pytest.mark.xdist_group(min(shared, default=str(item.path))))
+        shares_rows = "rows" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("rows" if shares_rows else str(item.path)))
 
 
 def _meshes(tmp_path_factory: pytest.TempPathFactory, session: pytest.Session) -> Iterator[StartMesh]:

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this directory: a JVM takes seconds to start, and one worker has it."""
+"""One Spark session for all tests of this directory that a worker runs: a JVM takes seconds to start."""
 
 import os
 import re
@@ -17,7 +17,7 @@ FOR_TESTS = {
     "spark.default.parallelism": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.memory": "1g",
-    # One JVM runs all of these tests: to compile code that is fast pays off, but not for expressions over a few rows.
+    # A JVM runs many of these tests: to compile code that is fast pays off, but not for expressions over a few rows.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -42,9 +42,10 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(autouse=True)
-def empty_cache(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Spark takes files for those that it has kept if paths and sizes are the same, and tests share their paths."""
-    session = request.getfixturevalue("spark") if "spark" in request.fixturenames else None
+def empty_cache(spark: SparkSession) -> Iterator[None]:
+    """Spark takes files for those that it has kept if paths and sizes are the same, and tests share their paths.
+
+    All tests here have the session: a command that makes one first would let Spark choose the Python of its workers.
+    """
     yield
-    if session is not None:
-        session.catalog.clearCache()
+    spark.catalog.clearCache()
