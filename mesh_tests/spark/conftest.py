@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -49,3 +50,10 @@ def empty_cache(spark: SparkSession) -> Iterator[None]:
     """
     yield
     spark.catalog.clearCache()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give time to the first test of a worker: Java starts beside two others, and compiles what it runs."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(300))
