@@ -14,9 +14,8 @@ StartMesh = Callable[[str], RunningMesh]
 
 
 def pytest_configure() -> None:
-    """Programs inherit what is ignored: Ctrl-C by what a shell starts in the background, SIGHUP by `nohup`."""
+    """A shell ignores Ctrl-C for what it starts in the background, and programs inherit that: tests send it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

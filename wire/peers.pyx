@@ -1,7 +1,7 @@
-"""What is known of each session and link that a peer has, beside what the engine tells: names, handles, counts. [2.5], [2.6]
+"""Sessions and links of a peer: the names, handles and counts that the engine does not tell. [2.5], [2.6]
 
-Heard from the frames that come, and from those that go: the engine hands out no handle of ours, and not the window that it
-told last. A flow that the engine does not send is made of both.
+The gate reads these from incoming and from outgoing frames, since the engine hands out neither the handles of our links nor
+the window that it wrote last. A flow that the engine does not send is made of both.
 """
 
 from collections import deque
@@ -188,7 +188,7 @@ cdef class Peers:
         return 0
 
     cdef const unsigned char *_watch_held(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """Go on with the frame that began in bytes before these."""
+        """Complete the outgoing frame whose first bytes were written before."""
         cdef size_t frame_bytes, taken, wanted
         while at < end and len(self.out_held):
             wanted = TOLD_BY_BYTES
@@ -257,7 +257,7 @@ cdef class Peers:
         return 0
 
     def flow_of(self, PeerSession session, unsigned int remote_window, link_fields):
-        """What we have to say of a session, and of a link of it. [2.7.4]"""
+        """The encoded flow of a session, with the fields of one of its links. [2.7.4]"""
         fields = {
             "next-incoming-id": session.next_incoming_id,
             "incoming-window": session.told_window_end - session.next_incoming_id,

@@ -53,7 +53,8 @@ def test_what_runs_in_a_terminal_ends_in_order_when_the_terminal_is_closed(tmp_p
     log = tmp_path / "log"
     terminal, other_end = os.openpty()
     with log.open("wb") as output:
-        whole = ["setsid", "--ctty", AMQPMESH, *command]
+        # As `nohup` may have started the tests, and programs inherit that.
+        whole = ["env", "--default-signal=HUP", "setsid", "--ctty", AMQPMESH, *command]
         child = subprocess.Popen(whole, cwd=tmp_path, stdin=other_end, stdout=output, stderr=output)
     os.close(other_end)
     try:

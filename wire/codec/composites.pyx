@@ -1,4 +1,4 @@
-"""Are the fields of a performative what `wire.codec.table` says, and where do they stand? [1.4]
+"""Scan a performative: find its fields, and hold each field against the rules of `wire.codec.table`. [1.4]
 
 Nested composite types (termini, errors, delivery states) are looked at in the same way. Nothing here allocates or raises
 while it scans. Composite types have to be named by number: peers name them so, and the engine knows no other name.
@@ -265,7 +265,7 @@ cdef const unsigned char *_scan_fields(
 cdef const unsigned char *_scan_list(
     Scan *scan, const unsigned char *at, const unsigned char **first, unsigned long long *count, size_t *size
 ) noexcept:
-    """Where the list at ``at`` ends by its size, and where its ``first`` value stands."""
+    """Return the end of the list at ``at`` by the list's size, and in ``first`` the place of its first value."""
     cdef size_t width, there
     if at >= scan.end:
         return blame(scan, CUT, 1, 0)
@@ -381,7 +381,7 @@ cdef bint _has_names(Scan *scan, const unsigned char *at, bint may_be_numbers) n
 
 
 cdef object fault_in(const Scan *scan, const Fault *fault):
-    """What is wrong, as the error that names the performative and its field."""
+    """Make the error of a scan: it names the performative, the field and the fault."""
     cdef int level
     names = []
     for level in range(fault.depth + 1):
@@ -394,7 +394,7 @@ cdef object fault_in(const Scan *scan, const Fault *fault):
 
 
 def check(const unsigned char[:] body not None):
-    """The body of a frame: the number of its performative, and where that ends. Raises CodecFault."""
+    """Return the code of the performative in a frame's body, and the offset of its end. Raises CodecFault."""
     cdef Scan scan
     cdef Fields fields
     cdef Fault fault
