@@ -7,7 +7,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 _HERE = Path(__file__).parent
-_PACKAGES = ("wire", "router", "broker", "mesh")
+_PACKAGES = ("wire", "recording", "router", "broker", "mesh")
 _CORES = len(os.sched_getaffinity(0))
 
 

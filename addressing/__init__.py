@@ -1,1 +1,1 @@
-"""What an address means: the topology file, address patterns, permissions. Pure: no I/O but reading the topology."""
+"""Meaning of addresses: the topology file, address patterns, permissions. Pure: no I/O but reading the topology."""

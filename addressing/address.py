@@ -1,4 +1,4 @@
-"""Which address does this text name? Normal form, internal addresses, and dynamic reply addresses.
+"""Addresses as text: normal form, internal addresses, and dynamic reply addresses.
 
 ``x``, ``amqp:x``, ``amqp:/x`` and ``amqp://host/x`` name the address ``x``. A leading slash is otherwise part of the
 address: ``/queues/x`` is not ``queues/x``.
@@ -12,7 +12,7 @@ MESH_PREFIX = "_amqpmesh/"
 PROBE_PREFIX = "_amqpmesh/probe/"
 BROKER_PREFIX = "_amqpmesh/broker/"
 CONTROL_ADDRESS = "_amqpmesh/control"
-"""Where an embedded broker is asked by operators; at its own port only, routers know no such address."""
+"""Address of operators' requests to an embedded broker, at the broker's own port only: routers know no such address."""
 ROUTER_PREFIX = "_topo/"
 AREA_PREFIX = "_topo/0/"
 
@@ -22,7 +22,7 @@ _DYNAMIC = re.compile(r"_topo/0/([^/]+)/(temp|open)(-topic)?\..+", re.DOTALL)
 
 def normalize(address: str) -> str:
     """Return ``address`` without the scheme and host that some clients put before it."""
-    # The first letter decides nearly always: this runs for each message of an anonymous sender.
+    # The first letter nearly always decides: the function runs for each message of an anonymous sender.
     if address[:1] in "aA":
         found = _URL_FORM.match(address)
         if found:
@@ -38,8 +38,9 @@ def is_internal(address: str) -> bool:
 def dynamic_address(router_id: str, token: str, *, is_topic: bool = False, is_open: bool = False) -> str:
     """Name a dynamic address that every router knows how to route: to ``router_id``.
 
-    Whoever knows the address may send to it, so ``token`` should be hard to guess. What is sent to a topic goes to
-    every consumer there, else to one. To receive from an open address is allowed to whoever knows it, too.
+    Any client that knows the address may send to it, so ``token`` should be hard to guess. A message for a topic goes
+    to every consumer there, any other message to one consumer. From an open address, any client that knows the address
+    may also receive.
     """
     return f"amqp:/{AREA_PREFIX}{router_id}/{'open' if is_open else 'temp'}{'-topic' if is_topic else ''}.{token}"
 
@@ -54,12 +55,12 @@ def is_dynamic_topic(address: str) -> bool:
 
 
 def is_open(address: str) -> bool:
-    """Say whether ``address`` is dynamic, and was made by a sender: others are meant to receive from it."""
+    """Say whether ``address`` is dynamic and made by a sender, so that other clients are meant to receive from it."""
     found = _DYNAMIC.fullmatch(normalize(address))
     return found is not None and found[2] == "open"
 
 
 def router_of(address: str) -> str | None:
-    """Return the router that owns the dynamic ``address``; None if it is no dynamic address."""
+    """Return the router that owns the dynamic ``address``; None for any other address."""
     found = _DYNAMIC.fullmatch(normalize(address))
     return found[1] if found else None

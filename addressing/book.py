@@ -1,4 +1,4 @@
-"""What is to be done with messages for this address? The declared addresses of a mesh, ready for look-up."""
+"""The address book: look-up of the declared addresses of a mesh, with the policy for each address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
-from addressing.link_log import Level
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap, is_pattern
 from addressing.queue_policy import (
     DEFAULT_DELIVERY_ATTEMPTS,
@@ -22,20 +21,21 @@ from addressing.queue_policy import (
     QueuePolicy,
     WhenFull,
 )
+from addressing.records import Level
 
 if TYPE_CHECKING:
-    from addressing.topology import Address, Topology
+    from addressing.topology.model import Address, Topology
 
-# Anonymous senders look an address up for each message; the cache turns most of these into one C call.
+# Anonymous senders look up an address for each message; the cache turns most look-ups into one C call.
 _CACHED_ADDRESSES = 4096
 
 DEFAULT_PRIORITY = 4
-"""Of ten, 9 the most urgent."""
+"""Priorities are 0 to 9, with 9 the most urgent."""
 MAX_PRIORITY = 9
 
 
 class AddressKind(StrEnum):
-    """What an address does; the words of the topology file."""
+    """Type of an address, in the words of the topology file."""
 
     ANYCAST = "anycast"
     MULTICAST = "multicast"
@@ -50,7 +50,7 @@ class AddressKind(StrEnum):
 
 
 class Distribution(StrEnum):
-    """How anycast chooses among takers."""
+    """Rule by which anycast chooses among takers."""
 
     BALANCED = "balanced"
     CLOSEST = "closest"
@@ -58,11 +58,10 @@ class Distribution(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """How the mesh treats one address.
+    """Treatment of one address in the mesh.
 
     Always: ``brokers`` is empty unless ``kind`` is QUEUE or TOPIC; a TOPIC has one broker. ``fallback`` is the
-    address of a QUEUE, or "" for none, as for all that are not ANYCAST; nor are ``retransmit`` and ``spill`` true of
-    those.
+    address of a QUEUE, or "" for none. Only ANYCAST has a ``fallback``, ``retransmit`` or ``spill``.
     """
 
     address: str
@@ -80,11 +79,11 @@ class AddressPolicy:
     queue: QueuePolicy = NO_POLICY
     subscription_expiry_s: float = inf
     link_log: Level | None = None
-    """How much is recorded of it; None: as of all that say nothing."""
+    """Record level of the address; None: the default level of the mesh."""
 
     @property
     def is_sharded(self) -> bool:
-        """Say whether the queue is spread over several brokers, so served as a waypoint and not by link routes."""
+        """Say whether several brokers share the queue, which is then served as a waypoint and not by link routes."""
         return len(self.brokers) > 1
 
     def at_broker(self, broker: str) -> str:
@@ -97,7 +96,7 @@ def subscription_expiry_s(entry: Address) -> float:
 
 
 def _names_in(topology: Topology) -> Iterator[str]:
-    """Names of queues that stand in the file, be it as those that others lead to."""
+    """Yield the names of queues that addresses of the file refer to."""
     for entry in topology.addresses.values():
         for name in (entry.broker_address, entry.dead_letter, entry.expiry, entry.fallback):
             if name:
@@ -105,7 +104,7 @@ def _names_in(topology: Topology) -> Iterator[str]:
 
 
 class AddressBook:
-    """The addresses of one topology. ``resolve`` is fast enough to be asked for each message."""
+    """The addresses of one topology. ``resolve`` is fast enough for one call per message."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -114,7 +113,7 @@ class AddressBook:
         self._resolve_declared = lru_cache(_CACHED_ADDRESSES)(self._find_declared)
 
     def resolve(self, address: str) -> AddressPolicy | None:
-        """Return the policy for ``address``, in any of its forms; None if nobody declared such an address."""
+        """Return the policy for ``address``, in any of its forms; None for an unknown address."""
         name = normalize(address)
         if not name or len(name) > MAX_ADDRESS_CHARS:
             return None
@@ -146,7 +145,7 @@ class AddressBook:
         )
 
     def queue_policy(self, entry: Address) -> QueuePolicy:
-        """Of a queue, or of each subscription of a topic."""
+        """Return the policy of a queue, or of each subscription of a topic."""
         attempts = entry.max_delivery_attempts or DEFAULT_DELIVERY_ATTEMPTS
         when_full = WhenFull.DROP_OLDEST if entry.type is AddressKind.TOPIC else WhenFull.BLOCK
         return QueuePolicy(
@@ -160,7 +159,7 @@ class AddressBook:
         )
 
     def pattern_policy(self, address: str) -> PatternPolicy | None:
-        """Of the pattern by which ``address`` is a queue; None for one whose name stands in the file."""
+        """Return the policy of the pattern that makes ``address`` a queue; None for a queue named in the file."""
         found = None if address in self._named else self._declared.find(address)
         if found is None or not is_pattern(found[0]) or found[1].type is not AddressKind.QUEUE:
             return None
@@ -177,7 +176,7 @@ class AddressBook:
         return (found[1].broker_address or address or "") if found else ""
 
     def name_in_mesh(self, broker: str, name: str) -> str:
-        """Return what the mesh calls the address that ``broker`` calls ``name``."""
+        """Return the mesh's name for the address that ``broker`` calls ``name``."""
         site = self._topology.brokers.get(broker)
         local = name.removeprefix(site.address_prefix) if site is not None else name
         for address, entry in self._topology.addresses.items():
@@ -186,11 +185,11 @@ class AddressBook:
         return local
 
     def names_users(self, broker: str) -> bool:
-        """Say whether links at ``broker`` have the name of their user in theirs."""
+        """Say whether link names at ``broker`` contain the name of the user."""
         return self._topology.brokers[broker].names_users
 
     def with_fallback(self) -> tuple[AddressPolicy, ...]:
-        """Return the policies of all addresses that have a fallback; such are declared by name, not by pattern."""
+        """Return the policies of all addresses with a fallback, which are declared by name and not by pattern."""
         found = (self.resolve(address) for address, entry in self._topology.addresses.items() if entry.fallback)
         return tuple(policy for policy in found if policy is not None)
 
@@ -198,7 +197,7 @@ class AddressBook:
         if is_dynamic_topic(address):
             return AddressPolicy(address, AddressKind.MULTICAST, is_internal=True)
         if is_dynamic(address):
-            # One consumer, at the router that the address names: closest spares the arithmetic of balancing.
+            # One consumer, at the router named in the address: closest spares the arithmetic of balancing.
             return AddressPolicy(address, AddressKind.ANYCAST, Distribution.CLOSEST, is_internal=True)
         if address.startswith(PROBE_PREFIX) and address != PROBE_PREFIX:
             return AddressPolicy(address, AddressKind.ANYCAST, is_internal=True)
@@ -209,7 +208,7 @@ class AddressBook:
     def _resolve_probe_queue(self, address: str) -> AddressPolicy | None:
         name, _, queue = address.removeprefix(BROKER_PREFIX).partition("/")
         broker = self._topology.brokers.get(name)
-        # An existing broker is not ours to make queues on.
+        # amqpmesh makes no queues on an existing broker.
         if broker is None or not broker.is_embedded or not queue:
             return None
         return AddressPolicy(address, AddressKind.QUEUE, brokers=(name,), address_prefixes=("",), is_internal=True)

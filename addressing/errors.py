@@ -1,4 +1,4 @@
-"""What a wrong topology file says to its author: where, what, what was expected, and how to mend it."""
+"""Errors of a topology file, as its author reads each: place, mistake, expectation and fix."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Literal
 Severity = Literal["error", "warning"]
 
 
-# Of a line, around the place that is meant: more would not be read.
+# Characters of a line shown around the place at fault: nobody would read more.
 SHOWN_BEFORE, SHOWN_AFTER = 80, 120
 CUT = "..."
 
 
 def visible(text: str) -> str:
-    """Text for a terminal: each character that would steer it becomes one that is seen. Tabs stay."""
+    """Make ``text`` safe for a terminal: a visible character replaces each control character. Tabs stay."""
     return "".join(c if c == "\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -35,10 +35,10 @@ class ConfigError(Exception):
     fix: str = ""
     suggestion: str | None = None
     source_line: str = ""
-    """The line at fault as it may be shown, without secrets."""
+    """The line at fault, without secrets."""
     caret_width: int = 1
     caret_col: int = 0
-    """Where the place stands in ``source_line``, if masked secrets before it have moved it; 0: at ``col``."""
+    """Column of the place in ``source_line``, if masked secrets before the place have moved it; 0: same as ``col``."""
     severity: Severity = "error"
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class ConfigError(Exception):
 
 
 class BadValue(ValueError):
-    """A value that cannot be what it should be; ``code`` is the code of the topology error for it."""
+    """A value of the wrong form; ``code`` is the code of the topology error for the value."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

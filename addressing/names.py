@@ -1,4 +1,4 @@
-"""Which names may meshes, routers, brokers and users have?"""
+"""Valid names of meshes, routers, brokers and users."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from addressing.errors import BadValue
 NODE_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 USER_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.@+-]{0,254}$"
 
-# Stands for a connection that did not say who it is.
+# User name of a connection that did not authenticate.
 ANONYMOUS = "anonymous"
 
 _NODE_NAME = re.compile(NODE_NAME_PATTERN[1:-1])
@@ -17,7 +17,7 @@ _USER_NAME = re.compile(USER_NAME_PATTERN[1:-1])
 
 
 def check_node_name(name: str) -> str:
-    """Return the name of a mesh, router or broker; raise BadValue if it cannot be one."""
+    """Return ``name``; raise BadValue if no mesh, router or broker may have the name."""
     if not _NODE_NAME.fullmatch(name):
         raise BadValue(
             f"{name!r} is no name: expected 1 to 64 of A-Z a-z 0-9 _ . - beginning with letter or digit", "AM107"
@@ -41,7 +41,7 @@ def check_user_name(name: str) -> str:
 
 
 def similar_node_name(name: str) -> str:
-    """Return a name that a node may have, as near to ``name`` as can be."""
+    """Return a valid node name as near to ``name`` as possible."""
     return _similar(name, r"[^A-Za-z0-9_.-]+", 64)
 
 

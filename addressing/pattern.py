@@ -1,12 +1,12 @@
-"""Which of many address patterns matches an address best?
+"""Address patterns, and the best match for an address among many patterns.
 
 An address is tokens, separated by ``.`` or ``/``. In a pattern ``*`` stands for exactly one token and ``#`` for any
 number of tokens, also none, together with the delimiter before it: ``news.#`` matches ``news`` and ``news.eu.paris``.
 Delimiters are part of the address: ``news.#`` does not match ``news/eu``, but ``#`` swallows delimiters of both kinds.
 
-Of several that match, the leftmost difference decides: a literal token is better than ``*``, ``*`` better than the end
-of a pattern, and that better than ``#``. So ``a`` wins over ``a.#``, and ``a.#.z`` over ``a.#``. What is still equal is
-decided by the alphabet, never by the order in which patterns were declared: two routers must not disagree.
+Among several matches, the leftmost difference decides: a literal token is better than ``*``, ``*`` better than the end
+of a pattern, and the end better than ``#``. So ``a`` wins over ``a.#``, and ``a.#.z`` over ``a.#``. The alphabet
+decides between patterns that are still equal, never the order of declaration: two routers must not disagree.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _USER = "${user}"
 
 
 class PatternError(BadValue):
-    """The text is no address pattern that users may declare."""
+    """The text is not an address pattern that users may declare."""
 
     def __init__(self, message: str, code: str = "AM401") -> None:
         super().__init__(message, code)
@@ -54,13 +54,13 @@ def check_pattern(pattern: str) -> str:
 
 
 def check_permission_pattern(pattern: str) -> str:
-    """Like check_pattern, for the patterns of a user: these may contain ``${user}``."""
+    """Check a pattern of a user's permissions as `check_pattern` does, but allow ``${user}`` in the pattern."""
     check_pattern(pattern.replace(_USER, "user"))
     return pattern
 
 
 def for_user(pattern: str, user: str) -> str:
-    """Put the name of ``user`` in place of ``${user}``. Names have no wildcards, so none can come in this way."""
+    """Put the name of ``user`` in place of ``${user}``. User names have no wildcards, so the pattern gains none."""
     return pattern.replace(_USER, user)
 
 
@@ -86,8 +86,8 @@ def _split(address: str) -> list[str]:
 class PatternMap(Generic[T]):
     """Values by address pattern; ``find`` returns the value of the best match.
 
-    Without wildcards a lookup is one dict access. With them it walks a tree of tokens, each tree node at most once, so
-    no address, however made, costs more than (tokens of the address) x (tokens of all patterns).
+    Without wildcards a look-up is one dict access. With wildcards a look-up walks a tree of tokens, each tree node at
+    most once, so no address, however made, costs more than (tokens of the address) x (tokens of all patterns).
     """
 
     def __init__(self, entries: Mapping[str, T]) -> None:
@@ -120,9 +120,9 @@ class PatternSet:
 
 
 class _Branch(Generic[T]):
-    """One node of the tree: what may follow after the pattern tokens on the way here.
+    """A node of the pattern tree: all pattern tokens that may follow the tokens on the way to this node.
 
-    ``starts`` below are the positions in the address that those tokens can have led to: several, after a ``#``.
+    ``starts`` below are the positions in the address after those tokens: several positions, after a ``#``.
     """
 
     __slots__ = ("_hashes", "_literals", "_stars", "_value")
@@ -141,7 +141,7 @@ class _Branch(Generic[T]):
         kind.setdefault(tokens[0], _Branch()).plant(tokens[1:], value)
 
     def search(self, tokens: Sequence[str], starts: Sequence[int]) -> T | None:
-        """Return the best value below this branch, in the order of precedence of the module."""
+        """Return the best value below this branch, by the module's order of precedence."""
         open_starts = [start for start in starts if start < len(tokens)]
         for step, ends in self._single_steps(tokens, open_starts):
             found = step.search(tokens, ends)

@@ -1,8 +1,8 @@
-"""May this user send to, or receive from, this address, and how often may it connect?
+"""Permissions of users: sending to an address, receiving from an address, and the number of connections.
 
-Nobody is asked who they are in a mesh without users: all may use every declared address. Once there is a user, what no
-pattern of the user allows is denied; who did not say who they are is the user ``anonymous``. Nodes and operators,
-known by a certificate of the mesh, may do everything, and they alone may use the internal addresses.
+In a mesh without users, nobody has to authenticate, and every client may use every declared address. Once there is a
+user, any use that no pattern of the user allows is denied; a client without authentication is the user ``anonymous``.
+Nodes and operators, known by a certificate of the mesh, may do everything; no other client may use internal addresses.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from addressing.names import ANONYMOUS
 from addressing.pattern import PatternSet, for_user
 
 if TYPE_CHECKING:
-    from addressing.topology import Topology
+    from addressing.topology.model import Topology
 
 
 class Permissions:
-    """The permissions of one topology. ``user`` None stands for a connection that did not say who it is."""
+    """The permissions of one topology. ``user`` None stands for a connection that did not authenticate."""
 
     def __init__(self, topology: Topology) -> None:
         self._is_open = not topology.users
@@ -28,7 +28,7 @@ class Permissions:
         self._most = {name: user.max_connections or 0 for name, user in topology.users.items()}
 
     def may_send(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
-        """Say whether ``user`` may send to ``address``. To a dynamic address, which is as good as a secret, all may."""
+        """Say whether ``user`` may send to ``address``. A dynamic address, as good as a secret, is open to all."""
         if is_mesh or is_dynamic(address):
             return True
         return self._allows(self._send, user, normalize(address))
@@ -36,18 +36,18 @@ class Permissions:
     def may_receive(self, user: str | None, address: str, *, is_mesh: bool = False) -> bool:
         """Say whether ``user`` may attach a receiver to ``address``.
 
-        To a dynamic address that a receiver made only its router attaches one, for the client that asked for it; a
-        second client that names it could read the replies of others. What a sender made others are to receive from: to
-        know the name, which is as good as a secret, is enough.
+        To a dynamic address made by a receiver, only the address's router attaches a receiver, for the client that
+        asked for the address; a second client with the name could read the replies of others. From a dynamic address
+        made by a sender, other clients are meant to receive: knowing the name, as good as a secret, is enough.
         """
         return is_mesh or is_open(address) or self._allows(self._receive, user, normalize(address))
 
     def may_receive_any(self, user: str | None, *, is_mesh: bool = False) -> bool:
-        """Say whether there is any address that ``user`` may attach a receiver to."""
+        """Say whether ``user`` may attach a receiver to any address at all."""
         return is_mesh or self._is_open or bool(self._receive.get(ANONYMOUS if user is None else user))
 
     def max_connections(self, user: str | None) -> int:
-        """To one router; 0 for any number."""
+        """Return the most connections of ``user`` to one router; 0 for any number."""
         return self._most.get(ANONYMOUS if user is None else user, 0)
 
     def _allows(self, patterns: dict[str, PatternSet], user: str | None, address: str) -> bool:

@@ -1,11 +1,11 @@
-"""What becomes of messages that nobody accepts, or that a queue has no room for?"""
+"""Policies of queues: limits, dead letters, expiry, and limits of queues that clients make under a pattern."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from addressing.link_log import Level
+from addressing.records import Level
 
 DEFAULT_DELIVERY_ATTEMPTS = 10
 DEFAULT_MAX_QUEUES = 100_000
@@ -14,7 +14,7 @@ DEFAULT_QUEUE_EXPIRY_S = 86_400.0
 
 
 class WhenFull(StrEnum):
-    """What a queue does with a message beyond its limits."""
+    """Treatment of a message beyond a queue's limits."""
 
     BLOCK = "block"
     REJECT = "reject"
@@ -24,9 +24,9 @@ class WhenFull(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueuePolicy:
-    """Of one queue, or of each subscription of a topic. Addresses are those at the broker; "" for none, 0 for no limit.
+    """Policy of a queue, or of each subscription of a topic. Addresses are names at the broker; "" and 0: none.
 
-    Always: ``max_delivery_attempts`` is 0 unless there is a ``dead_letter``; so is ``when_full`` not DEAD_LETTER
+    Always: without a ``dead_letter``, ``max_delivery_attempts`` is 0 and ``when_full`` is not DEAD_LETTER.
     """
 
     dead_letter: str = ""
@@ -36,7 +36,7 @@ class QueuePolicy:
     max_bytes: int = 0
     when_full: WhenFull = WhenFull.BLOCK
     link_log: Level | None = None
-    """How much is recorded of it; None: as of all that say nothing."""
+    """Record level of the queue; None: the default level of the mesh."""
 
     @property
     def is_limited(self) -> bool:
@@ -45,10 +45,10 @@ class QueuePolicy:
 
 @dataclass(frozen=True, slots=True)
 class PatternPolicy:
-    """Of the queues that clients make under ``pattern`` at one broker, by using them: how many, and for how long.
+    """Limits on the queues that clients make under ``pattern`` at one broker by using them: number and lifetime.
 
-    ``max_queues_per_user`` counts those that one user made first. One that is empty and without links for ``expiry_s``
-    is deleted.
+    ``max_queues_per_user`` counts the queues that a user was the first to use. A queue that is empty and without links
+    for ``expiry_s`` is deleted.
     """
 
     pattern: str

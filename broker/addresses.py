@@ -1,4 +1,4 @@
-"""What does this broker keep under an address?"""
+"""The addresses that a broker serves: queue, topic or temporary queue, and the policies of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import inf
 from addressing.address import BROKER_PREFIX, normalize
 from addressing.book import AddressBook, AddressKind, subscription_expiry_s
 from addressing.queue_policy import NO_POLICY, PatternPolicy, QueuePolicy
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 
 
 class Holding(Enum):
@@ -17,25 +17,25 @@ class Holding(Enum):
     TOPIC = "topic"
     TEMPORARY = "temporary queue"
     PROBE = "probe queue"
-    """A temporary queue whose messages wait for the disk, to show that it works."""
+    """A temporary queue whose messages wait for the disk, to show that the disk works."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An address in normal form, and what is kept there.
+    """An address in normal form, and its kind.
 
-    A filter with wildcards is an address too: the entry of the topology that it falls under says what holds for it,
-    though the addresses it matches may fall under others.
+    A filter with wildcards is an address too: the topology entry that covers the filter applies, though the addresses
+    matched by the filter may have other entries.
     """
 
     address: str
     holding: Holding
     subscription_expiry_s: float = inf
-    """Of durable subscriptions without a consumer."""
+    """Expiry of durable subscriptions without a consumer."""
 
 
 class BrokerAddresses:
-    """The topology as one of its embedded brokers sees it."""
+    """The topology as an embedded broker sees it."""
 
     def __init__(self, topology: Topology, broker: str, book: AddressBook) -> None:
         self._broker = broker
@@ -70,12 +70,12 @@ class BrokerAddresses:
         return Place(name, _HOLDINGS[policy.kind], policy.subscription_expiry_s)
 
     def subscription_expiry_s(self, filter_: str) -> float:
-        """Of durable subscriptions; one to what the topology does not have any more never expires."""
+        """Expiry of durable subscriptions with this filter; inf if the topology no longer has the address."""
         place = self.resolve(filter_)
         return inf if place is None else place.subscription_expiry_s
 
     def queue_policy(self, address: str) -> QueuePolicy:
-        """Of the queue, or of the subscriptions with this filter, which a pattern of the topology fits."""
+        """The policy of the queue at ``address``, or of the subscriptions with this filter."""
         renamed = self._renamed_policies.get(address)
         if renamed is not None:
             return renamed
@@ -83,11 +83,11 @@ class BrokerAddresses:
         return NO_POLICY if policy is None or self._broker not in policy.brokers else policy.queue
 
     def pattern_policy(self, address: str) -> PatternPolicy | None:
-        """Of the pattern by which ``address`` is a queue here; None for one whose name stands in the topology."""
+        """The policy of the pattern that makes ``address`` a queue here; None for an address named in the topology."""
         return None if address in self._renamed else self._book.pattern_policy(address)
 
     def temporary(self, token: str, *, is_topic: bool = False) -> Place:
-        """What a dynamic terminus names. [3.5.3]"""
+        """The address of a new dynamic terminus. [3.5.3]"""
         if is_topic:
             return Place(f"{self._temporary_topic_prefix}{token}", Holding.TOPIC)
         return Place(f"{self._temporary_prefix}{token}", Holding.TEMPORARY)

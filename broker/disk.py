@@ -1,7 +1,7 @@
-"""The broker's disk in asyncio: one thread that commits, one that reads, so that neither waits for the other's sync.
+"""The broker's disk in asyncio: one thread commits and another reads, so that no read waits for a sync.
 
-Threads here sit in system calls nearly all the time; what they do in Python is short. A producer that waits for each
-accept pays for each hop between threads: so no task stands between a thread and the node.
+These threads are in system calls nearly all the time and run little Python. A producer that waits for each accept pays
+for each hop between threads: so no task stands between a thread and the node.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from broker.node import BrokerNode
-from broker.shelf import Fetch
-from broker.space import Space
+from broker.queueing.body_cache import Fetch
 from broker.store.batch import Store, Unreadable, WriteBatch
+from broker.store.space import Space
 from broker.time_slice import ask_for_slice
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 LOOK_WHILE_WRITING_S = 0.05
-"""A disk that takes 500 MB/s has 25 MB less by the next look."""
+"""Between two looks a disk that writes 500 MB/s loses 25 MB of free space."""
 LOOK_WHILE_IDLE_S = 1.0
-"""Others fill disks, too."""
+"""Other processes fill disks, too."""
 WRITER_SLICE_US = 1000
-"""All wait for what it commits: on busy cores it must not queue up behind those who wait (docs/performance.md)."""
+"""All clients wait for commits: on busy cores this thread must not queue up behind others (docs/performance.md)."""
 
 
 class Disk:
-    """Carries batches and fetches between ``node`` and ``store``; ``wake`` is called after what came back.
+    """Carries batches and fetches between ``node`` and ``store``; ``wake`` is called after each result.
 
-    Looks now and then how much room there is, from the thread that commits: while the disk has trouble it waits there.
+    Looks now and then how much room there is, in the commit thread: if the disk is in trouble only this thread waits.
 
-    Always: at most one commit and one read are under way
+    Always: there is at most one commit and one read under way
     """
 
     def __init__(self, node: BrokerNode, store: Store, clock: Callable[[], float], wake: Callable[[], None]) -> None:
@@ -54,8 +54,8 @@ class Disk:
         self._next_look = self._loop.call_later(LOOK_WHILE_IDLE_S, self._look)
 
     def serve(self) -> None:
-        """The node may want something. Call it after each input."""
-        # Not at once: what is flushed after an input makes room, and room makes the node want more.
+        """Start commits and reads the node may want. Call after each input."""
+        # Not at once: a flush after the input makes room, and room makes the node want more.
         if not self._is_called:
             self._is_called = True
             self._loop.call_soon(self._serve_now)
@@ -69,11 +69,11 @@ class Disk:
             self._fail(bug)
 
     async def wait_failed(self) -> None:
-        """Raise what ended a thread's work: StoreError when the disk refused, and nothing can be promised any more."""
+        """Raise the error that ended a thread's work: StoreError if the disk refused, so no promise can be kept."""
         await asyncio.shield(self._failed)
 
     async def finish(self) -> None:
-        """Commit all that is left, the closing marks included. Raises StoreError."""
+        """Commit everything left, including the closing marks. Raises StoreError."""
         self._is_finishing = True
         self._next_look.cancel()
         self._node.close()
@@ -87,7 +87,7 @@ class Disk:
             self._failed.result()
 
     def abandon(self) -> None:
-        """The store failed: nothing more is written or read."""
+        """Give up after a failure of the store: nothing more is written or read."""
         self._is_finishing = self._is_committing = True
         self._next_look.cancel()
         self._end_threads()
@@ -95,7 +95,7 @@ class Disk:
     def _commit(self) -> None:
         while not self._is_committing and (batch := self._node.take_batch()) is not None:
             if batch.is_empty:
-                # Only promises, which wait for nothing.
+                # A batch of promises alone waits for nothing.
                 self._node.on_committed(self._clock())
                 self._wake()
             else:
@@ -103,14 +103,14 @@ class Disk:
                 self._hand_over(self._writer, self._commit_and_look, batch, self._on_committed)
 
     def _commit_and_look(self, batch: WriteBatch) -> Space | None:
-        """In the thread that commits."""
+        """Runs in the commit thread."""
         self._store.commit(batch)
         return self._store.look() if self._clock() >= self._looked_at + LOOK_WHILE_WRITING_S else None
 
     def _on_committed(self, space: Space | None) -> None:
         self._is_committing = False
         if space is not None:
-            # First: what a commit promises gives producers credit.
+            # Before the commit's promises, which give producers credit.
             self._on_space(space)
         self._node.on_committed(self._clock())
         self._wake()
@@ -147,7 +147,7 @@ class Disk:
         def run() -> None:
             try:
                 result = work(what)
-            except Exception as error:  # noqa: BLE001 (it is raised by who waits in wait_failed or finish)
+            except Exception as error:  # noqa: BLE001 (raised again in wait_failed or finish)
                 self._loop.call_soon_threadsafe(self._fail, error)
             else:
                 self._loop.call_soon_threadsafe(self._land, then, result)
@@ -167,6 +167,6 @@ class Disk:
         self._landed.set()
 
     def _end_threads(self) -> None:
-        """What they are in the middle of ends first: then the store can be closed."""
+        """Wait for the work in both threads to end, so that the store can be closed."""
         self._writer.shutdown()
         self._reader.shutdown()

@@ -1,4 +1,4 @@
-"""What a broker says in the log."""
+"""Log events of a broker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wire.log import Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class StoreOpened(LogEvent):
-    """The store was read: this is what survived."""
+    """The broker read its store; the counts are the queues and messages found there."""
 
     directory: str
     queue_count: int
@@ -20,9 +20,9 @@ class StoreOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ClockWasSet(LogEvent):
-    """The machine's clock was set while the broker did not run: deadlines go on as if it had not been.
+    """The machine's clock was set while the broker did not run; message deadlines ignore the change.
 
-    They follow the clock again after a reboot, or once the file `clock` in the directory was deleted.
+    Deadlines follow the clock again after a reboot, or once the file `clock` in the directory is deleted.
     """
 
     level: ClassVar[Level] = "warning"
@@ -32,7 +32,7 @@ class ClockWasSet(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionExpired(LogEvent):
-    """Nobody took from a durable subscription for so long that it was deleted, with its messages."""
+    """A durable subscription had no consumer for so long that the broker deleted the subscription and its messages."""
 
     level: ClassVar[Level] = "warning"
     address: str
@@ -44,7 +44,7 @@ class SubscriptionExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class QueueExpired(LogEvent):
-    """A queue that a pattern made was empty, and no link used it for so long that it was deleted."""
+    """A queue made under a pattern was empty and without links for so long that the broker deleted the queue."""
 
     address: str
     owner: str | None
@@ -53,9 +53,10 @@ class QueueExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionEnded(LogEvent):
-    """A client ended a durable subscription, with its messages: by an unsubscribe, or by another one of the same name.
+    """A client ended a durable subscription, with its messages: by unsubscribing, or with a new filter for its name.
 
-    That one is to ``new_filter``. ``user`` is null for a node or an operator, ``owner`` where nobody owned it.
+    ``new_filter`` is the filter of the new subscription. ``user`` is null for a node or an operator, ``owner`` if the
+    subscription had no owner.
     """
 
     address: str
@@ -69,7 +70,7 @@ class SubscriptionEnded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionOwned(LogEvent):
-    """A durable subscription had no owner, as those of older versions: the first user with the right took it."""
+    """A durable subscription of an older version, without owner, now belongs to the first user who took from it."""
 
     address: str
     subscriber: str
@@ -78,7 +79,7 @@ class SubscriptionOwned(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SubscriberBehind(LogEvent):
-    """A subscription that lies in memory took too much of it: it lost its oldest messages, and nobody waits for it."""
+    """A subscription in memory took too much memory and lost its oldest messages; producers did not wait."""
 
     level: ClassVar[Level] = "warning"
     address: str
@@ -89,7 +90,7 @@ class SubscriberBehind(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryLow(LogEvent):
-    """Messages that lie in memory alone have taken all there is for them: producers wait; consumers go on."""
+    """Messages in memory alone have reached their limit: producers wait, consumers go on."""
 
     level: ClassVar[Level] = "warning"
     held_bytes: int
@@ -97,14 +98,14 @@ class MemoryLow(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryFine(LogEvent):
-    """There is room again: producers go on."""
+    """Memory for messages is free again: producers go on."""
 
     held_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoreDamaged(LogEvent):
-    """Something in the store cannot be read; all else works. `amqpmesh store check` says more."""
+    """Part of the store cannot be read; everything else works. `amqpmesh store check` says more."""
 
     level: ClassVar[Level] = "error"
     directory: str
@@ -113,7 +114,7 @@ class StoreDamaged(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MessageUnreadable(LogEvent):
-    """The body of a message is damaged: it stays in its queue, and nobody is given it."""
+    """The body of a message is damaged: the queue keeps the message, and no consumer gets the message."""
 
     level: ClassVar[Level] = "error"
     address: str
@@ -123,7 +124,7 @@ class MessageUnreadable(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkRefused(LogEvent):
-    """Somebody attached to what is not here, or in a way that is not supported."""
+    """The broker refused a link: no such address, no permission, a limit, or an unsupported request."""
 
     level: ClassVar[Level] = "warning"
     peer: str
@@ -136,7 +137,7 @@ class LinkRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerTooSmall(LogEvent):
-    """All that waited was larger than the max-message-size of a link, which was ended; ``size_bytes`` has the first."""
+    """The broker ended a link: all waiting messages exceeded its max-message-size; ``size_bytes`` has the first."""
 
     level: ClassVar[Level] = "warning"
     address: str
@@ -150,7 +151,7 @@ class ConsumerTooSmall(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkStolen(LogEvent):
-    """The same link was attached again elsewhere; the older one was detached. [2.6.1]"""
+    """A link was attached again over another session; the older link was detached. [2.6.1]"""
 
     container_id: str
     link: str
@@ -159,7 +160,7 @@ class LinkStolen(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskLow(LogEvent):
-    """Others or our own queues have taken the disk: producers wait until there is room; consumers go on."""
+    """The disk is nearly full, with our queues or other files: producers wait until there is room; consumers go on."""
 
     level: ClassVar[Level] = "warning"
     directory: str
@@ -171,7 +172,7 @@ class DiskLow(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DiskFine(LogEvent):
-    """There is room again: producers go on."""
+    """The disk has room again: producers go on."""
 
     directory: str
     free_bytes: int

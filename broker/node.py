@@ -1,6 +1,6 @@
 """A broker as a whole: owns all state, does no I/O.
 
-Fed by the driver (``wire.node.Node``), and by whoever has its disk: ``take_batch`` and ``on_committed``,
+The driver feeds the node (``wire.node.Node``), and so does the owner of the disk: ``take_batch`` and ``on_committed``,
 ``take_fetches`` and ``on_fetched``, and ``on_space`` now and then.
 """
 
@@ -12,27 +12,28 @@ from dataclasses import dataclass
 from functools import partial
 
 from addressing.book import AddressBook
-from addressing.topology import Topology
-from broker.abandoned import Abandoned
+from addressing.topology.model import Topology
 from broker.addresses import BrokerAddresses
-from broker.administration import Administration
-from broker.attaching import Attachments
-from broker.commit import Commits
-from broker.control import Control, ControlLink
 from broker.events import DiskFine, DiskLow, MemoryFine, MemoryLow, MessageUnreadable, SubscriberBehind
-from broker.held_queue import QueueSummary
-from broker.last_word import LastWords
-from broker.link_log import LinkLog
-from broker.made_queues import MadeQueues
-from broker.owners import Owners
-from broker.receiving import Gate
-from broker.restocking import restock
-from broker.shelf import Fetch, Shelf
-from broker.space import Space, Watermark
-from broker.stock import Stock
+from broker.links.attaching import Attachments
+from broker.links.incoming import Gate
+from broker.links.link_log import LinkLog
+from broker.links.second_settlement import LastWords
+from broker.operating.administration import Administration
+from broker.operating.control import Control, ControlLink
+from broker.queueing.body_cache import Fetch, Shelf
+from broker.queueing.client_queues import MadeQueues
+from broker.queueing.commit import Commits
+from broker.queueing.expired_subscriptions import Abandoned
+from broker.queueing.held_queue import QueueSummary
+from broker.queueing.message_store import Stock
+from broker.queueing.recovery import restock
+from broker.queueing.subscribers import Subscribers
+from broker.queueing.subscription_owners import Owners
+from broker.queueing.subscriptions import Subscriptions
 from broker.store.batch import Inventory, Unreadable, WriteBatch
-from broker.subscribers import Subscribers
-from broker.subscriptions import Subscriptions
+from broker.store.space import Space, Watermark
+from recording.records import set_now
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
@@ -41,7 +42,6 @@ from wire.events import Closed, LinkAttached, LinkDetached, Opened
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import Emit, emit
 from wire.node import Command
-from wire.records import set_now
 
 MAX_LINKS_PER_CONNECTION = 100_000
 PRODUCT = "amqpmesh broker"
@@ -60,10 +60,11 @@ class BrokerSnapshot:
 
 
 class BrokerNode:
-    """``wall_offset_s``: wall clock less monotonic clock at the start, and no later look: deadlines on disk are wall
-    time, and a clock that is set must neither expire messages nor hold them.
+    """All state of a broker.
 
-    ``secret`` makes the addresses of dynamic sources hard to guess.
+    ``wall_offset_s``: wall clock less monotonic clock, read once at the start: deadlines on disk are wall time, and
+    setting the clock must neither expire messages nor hold them. ``secret`` makes the addresses of dynamic termini hard
+    to guess.
     """
 
     def __init__(
@@ -130,7 +131,10 @@ class BrokerNode:
     # The disk
 
     def take_batch(self) -> WriteBatch | None:
-        """What is to be committed now; then call ``on_committed``. None while one is under way, or nothing is due."""
+        """The batch to commit now; then call ``on_committed``.
+
+        None while another batch is under way, or nothing is due.
+        """
         return self._commits.take(self._stock.now)
 
     def on_committed(self, now: float) -> None:
@@ -153,7 +157,7 @@ class BrokerNode:
         self._settle_down(now)
 
     def on_space(self, space: Space, now: float) -> None:
-        """There is so much room on the disk."""
+        """Tell the node how much room the disk has."""
         self._look_at_clock(now)
         if not self._watermark.on_space(space):
             return
@@ -195,7 +199,7 @@ class BrokerNode:
                 case LinkAttached(link):
                     self._attachments.attach(link, now)
                 case LinkDetached(link, closed, error):
-                    # A session that ends takes its links along, but says nothing about their termini.
+                    # The end of a session takes links along, but leaves their termini.
                     self._attachments.detach(link, now, closed=closed and link.has_peer_left, error=error)
                 case Closed():
                     self._end_links(endpoint, now)
@@ -225,7 +229,7 @@ class BrokerNode:
         self._settle_down(now)
 
     def on_second(self, now: float) -> None:
-        """A second is over: what changes all the time is recorded."""
+        """Record the changes of the last second in the link log."""
         self._look_at_clock(now)
         self._link_log.on_second(now, self._stock.oldest_us)
 
@@ -240,7 +244,7 @@ class BrokerNode:
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    # wire.events.Sink: what comes over links of operators, and over those that nobody serves (any more)
+    # wire.events.Sink: events of operators' links, and of links without an owner (any more)
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
         if isinstance(link.owner, ControlLink):
@@ -255,7 +259,7 @@ class BrokerNode:
     # Closing
 
     def close(self) -> None:
-        """After the last connection: what is taken from ``take_batch`` then is the last batch."""
+        """Call after the last connection: the next batch from ``take_batch`` is then the last."""
         self._stock.close()
         self._commits.close()
 
@@ -278,7 +282,7 @@ class BrokerNode:
             self._attachments.end(link, now)
 
     def _settle_down(self, now: float) -> None:
-        """Write what can be written; let producers in that were held back."""
+        """Write as much as possible, and let waiting producers go on."""
         self._stock.pump(now)
         while self._gate.let_in():
             self._stock.pump(now)

@@ -1,4 +1,4 @@
-"""One broker in this process, from opening its store to closing it in order."""
+"""Runs one broker in this process, from opening the store to closing in order."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 from broker.disk import Disk
 from broker.events import ClockWasSet, StoreDamaged, StoreOpened
-from broker.link_log import LinkLog
+from broker.links.link_log import LinkLog
 from broker.node import BrokerNode
 from broker.store.batch import Store, StoreError
 from broker.store.sqlite import SqliteStore
 from broker.wall_clock import read_clocks, settle_wall_time_s
+from recording.recorder import recording, seconds
 from wire.driver import Driver
 from wire.errors import AmqpError
 from wire.log import Emit, emit
 from wire.node import ListenerSpec
 from wire.node_files import NodeFiles
-from wire.recording import recording, seconds
 from wire.tls import mesh_listener_context
 
 OnStarted = Callable[[BrokerNode], Awaitable[None]]
 
-# How long a thread may keep the interpreter when another wants it. At the default, 5 ms, the writer thread waits that
-# long after each statement beside a busy event loop: group commit then collapses.
+# How long a thread may keep the interpreter when another thread wants to run. At the default, 5 ms, the writer thread
+# waits 5 ms after each statement beside a busy event loop: group commit then collapses.
 SWITCH_INTERVAL_S = 0.0002
 
 
@@ -64,7 +64,7 @@ def _open_node(
     offset_s = wall_s - time.monotonic()
     if clocks.wall_s != wall_s:
         log(ClockWasSet(str(files.data), round(clocks.wall_s - wall_s, 1)))
-    # It reads all of the inventory.
+    # The node reads all of the inventory.
     node = BrokerNode(
         name,
         topology,
@@ -77,7 +77,7 @@ def _open_node(
     )
     now = time.monotonic()
     log(StoreOpened(str(files.data), len(inventory.queues), inventory.message_count, round(now - began, 3)))
-    # Some of it twice, when the disk was full.
+    # A finding may stand twice in the list, when the disk was full.
     for finding in dict.fromkeys(inventory.damages):
         log(StoreDamaged(str(files.data), finding))
     node.on_space(store.look(), now)
@@ -95,7 +95,7 @@ async def _serve(
     try:
         await _wait_first(stop.wait(), disk.wait_failed())
     except StoreError:
-        # What is not accepted by now never is: its producers learn that it is theirs still.
+        # Messages not accepted by now never will be: the error tells producers to keep them.
         await driver.close(error=AmqpError("amqp:internal-error", f"broker {node.name} cannot use its disk any more"))
         disk.abandon()
         raise
@@ -104,7 +104,7 @@ async def _serve(
 
 
 async def _wait_first(*waits: Awaitable[object]) -> None:
-    """Until one is done; raises what it raised."""
+    """Wait until the first is done; raise its error."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

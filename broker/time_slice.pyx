@@ -1,7 +1,8 @@
-"""For how long may this thread keep a core when others want it?
+"""The scheduler's time slice of a thread.
 
-The less it asks for, the sooner it gets one: from 6.12 Linux serves a thread with a short slice first. Older ones take the
-order and do not heed it. `sched_setattr(2)`, of which neither Python nor the C library has a function.
+A thread that asks for a shorter slice gets a core sooner: from 6.12 on Linux serves a thread with a short slice first.
+Older kernels accept the setting without effect. `sched_setattr(2)`; neither Python nor the C library has a function for
+it.
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
@@ -26,7 +27,7 @@ cdef struct Attributes:  # struct sched_attr, as of its first version
 
 
 def ask_for_slice(slice_us: int) -> bool:
-    """Of the calling thread; its policy and niceness stay. False where the kernel, or a sandbox, says no."""
+    """Set the slice of the calling thread; policy and niceness stay. False if the kernel, or a sandbox, refuses."""
     cdef Attributes asked
     memset(&asked, 0, sizeof(asked))
     if syscall(SYS_sched_getattr, <long>0, &asked, <long>sizeof(asked), <long>0) != 0:
@@ -37,7 +38,7 @@ def ask_for_slice(slice_us: int) -> bool:
 
 
 def slice_us() -> int:
-    """Of the calling thread; 0 where it is the kernel's own choice, or unknown."""
+    """The slice of the calling thread; 0 if the kernel chooses, or unknown."""
     cdef Attributes has
     memset(&has, 0, sizeof(has))
     if syscall(SYS_sched_getattr, <long>0, &has, <long>sizeof(has), <long>0) != 0:

@@ -1,9 +1,9 @@
-"""What time is it, if somebody set the clock while the broker did not run?
+"""The broker's time at its start, even if the clock was set while the broker did not run.
 
-Deadlines on disk are wall time. While a broker runs it looks at the wall clock once, at its start, and then at one
-that nobody sets. What it went by is noted beside the store, so that the next start of the same boot can tell whether
-the clock was set meanwhile: then all deadlines would be over at once, or hold for years. After a reboot nobody knows
-for how long the machine was off: the clock is gone by, unless it is one that was never set.
+Deadlines on disk are wall time. A broker reads the wall clock once, at its start, and from then on a clock that cannot
+be set. The time used is noted beside the store, so that the next start of the same boot can tell whether the clock was
+set meanwhile: otherwise all deadlines would be over at once, or hold for years. After a reboot the time since the note
+is unknown: the broker uses the wall clock, unless the clock was never set.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 TOLERANCE_S = 60.0
-"""A clock may be put right by less: no deadline is worth a sentence then."""
+"""A smaller correction of the clock is ignored: no deadline is worth a log line then."""
 NOTE = "clock"
 NEVER_SET_S = 1_700_000_000.0
-"""Before there was this program: what a machine without a battery says."""
+"""A time before this program existed, as shown by a machine without a battery."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """``up_s`` is the time since the boot, in which the machine may have slept; ``boot`` is empty if it has no name."""
+    """``up_s`` is the time since the boot, including sleep of the machine; ``boot`` is empty if unknown."""
 
     wall_s: float
     up_s: float
@@ -42,7 +42,7 @@ def read_clocks() -> Reading:
 
 
 def wall_time_s(now: Reading, before: Reading | None) -> float:
-    """The time to go by. ``before`` is what an earlier start went by, None if it is not known."""
+    """The time to use. ``before`` is the note of an earlier start, None if unknown."""
     if before is None:
         return now.wall_s
     if not now.boot or before.boot != now.boot:
@@ -52,9 +52,9 @@ def wall_time_s(now: Reading, before: Reading | None) -> float:
 
 
 def settle_wall_time_s(directory: Path, now: Reading) -> float:
-    """The time to go by from now on, noted in ``directory``, the data of a broker that nobody else uses."""
+    """The time to use from now on, noted in ``directory``, the data of a broker that nobody else uses."""
     wall_s = wall_time_s(now, _noted(directory / NOTE))
-    # Without a note the next start goes by the wall clock. A disk may be full.
+    # Without a note the next start uses the wall clock. The disk may be full.
     with suppress(OSError):
         _note(directory / NOTE, Reading(wall_s, now.up_s, now.boot))
     return wall_s

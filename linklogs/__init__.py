@@ -1,1 +1,1 @@
-"""The link log: what nodes record, in files that Spark reads, and reports of it. Knows nodes by their records only."""
+"""The link log: files of nodes' records, for Spark to read, and reports of these. Knows records only, not nodes."""

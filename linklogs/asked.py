@@ -1,4 +1,4 @@
-"""What do people mean by a time and a time zone, when they ask for a report?"""
+"""Reads the times and time zones that users give for a report."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from linklogs.moments import Span
 
 US_PER_S = 1_000_000
 LONGEST_S = 366 * 86_400
-"""Of a window."""
+"""The longest window."""
 
 
 def zone_of(text: str) -> ZoneInfo:
-    """Raise ValueError for what is no time zone."""
+    """Raise ValueError for text that is no time zone."""
     try:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -21,7 +21,7 @@ def zone_of(text: str) -> ZoneInfo:
 
 
 def span_of(since: str | None, until: str | None, tz: ZoneInfo) -> Span:
-    """Times are of ``tz`` unless they name a zone. Raise ValueError for what is no time, or leaves nothing between."""
+    """Times are in ``tz`` unless they name a zone. Raise ValueError for text that is no time, or an empty span."""
     span = Span(_us(since, "--from", tz), _us(until, "--to", tz))
     if span.from_us is not None and span.to_us is not None and span.from_us >= span.to_us:
         raise ValueError(f"--from {since} is not before --to {until}: nothing lies between them")
@@ -30,7 +30,7 @@ def span_of(since: str | None, until: str | None, tz: ZoneInfo) -> Span:
 
 def window_us_of(seconds: float) -> int:
     """Raise ValueError for a window without length, or of more than a year."""
-    # Also of what is no number at all, which is neither less nor more.
+    # Written so that NaN, neither less nor more, is refused too.
     if not 1 <= seconds * US_PER_S <= LONGEST_S * US_PER_S:
         raise ValueError(f"--window is {seconds:g} s: must be longer than 0, and 366 days at most")
     return round(seconds * US_PER_S)

@@ -1,8 +1,8 @@
-"""Many small files of an hour that is over become one, or a few large ones, while others read them.
+"""Merges the many small files of a past hour into one, or a few large ones, while other processes read them.
 
-The merged file names in its metadata all that it replaces; from the moment it has its own name, those no longer count
-(``live_files``). Only then are they deleted, and not as long as somebody reads: who does so holds ``reading``. Whoever
-dies between the two leaves files that do not count and that the next run deletes.
+The merged file names all replaced files in its metadata; once the merged file has its final name, the replaced files no
+longer count (``live_files``). Replaced files are deleted after that, and only while no process reads: readers hold
+``reading``. A crash between leaves replaced files, which the next run deletes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from linklogs.merging import DRAFT, Source, Unreadable, merge, source_of
 from linklogs.naming import HOUR_US, UNREAD, files_in, hours, size_of
 
 SETTLED_US: Final = 300_000_000
-"""After the end of an hour, until all of its spools have become files."""
+"""Time after the end of an hour, for all of its spools to become files."""
 
 MOST_BYTES: Final = 32 << 20
-"""Of a merged file. Readers hold whole files in memory, several at a time, and read each on one core."""
+"""Limit of a merged file. Readers hold whole files in memory, several at a time, and read each on one core."""
 
 _LOCK: Final = ".compacting"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -33,7 +33,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 class Failpoint(StrEnum):
     MERGED = "merged"
-    """The new file has its name; what it replaces is still there."""
+    """The new file has its name; the replaced files are still there."""
 
 
 Passing = Callable[[Failpoint], None]
@@ -41,9 +41,9 @@ Passing = Callable[[Failpoint], None]
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """``hours`` for which there is a new file. ``findings``: what was left as it is, and why; a sentence each.
+    """``hours`` with a new file. ``findings``: a sentence for each file that was left as it is, and why.
 
-    ``put_off``: files that are merged, and that the next run deletes, as somebody reads them now.
+    ``put_off``: replaced files left for the next run to delete, since a process reads now.
     """
 
     directory: Path
@@ -59,7 +59,7 @@ class CompactReport:
 def compact(directory: Path, now: datetime, passing: Passing = lambda _: None) -> CompactReport:
     """Merge the files of each node and hour that was over five minutes before ``now``, which has a time zone.
 
-    Raises FileNotFoundError if there is no ``directory``, BlockingIOError if another process is at it, and OSError.
+    Raises FileNotFoundError if there is no ``directory``, BlockingIOError if another process merges there, and OSError.
     """
     now_us = (now - _EPOCH) // timedelta(microseconds=1)
     with _alone(directory):
@@ -77,9 +77,9 @@ def compact(directory: Path, now: datetime, passing: Passing = lambda _: None) -
 
 @contextmanager
 def reading(directory: Path) -> Iterator[None]:
-    """As long as it lasts, no file that ``live_files`` gave out is deleted because of a merge.
+    """While the context lasts, no file from ``live_files`` is deleted because of a merge.
 
-    Where a file system has no locks, or the directory may not be opened, it promises nothing.
+    On a file system without locks, or if the directory cannot be opened, nothing is promised.
     """
     try:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -107,7 +107,7 @@ def _compact_hour(hour: Path, findings: list[str], passing: Passing) -> bool:
 
 
 def _groups(sources: Iterable[Source]) -> Iterator[list[Source]]:
-    """One after the other as they come, as many as make no file that is larger than MOST_BYTES."""
+    """Groups of successive sources, each group of at most MOST_BYTES in all."""
     group: list[Source] = []
     group_bytes = 0
     for source in sources:
@@ -122,7 +122,7 @@ def _groups(sources: Iterable[Source]) -> Iterator[list[Source]]:
 
 
 def _sources(paths: list[Path], findings: list[str]) -> list[Source]:
-    """Those that can be merged."""
+    """The sources that can be merged."""
     found = []
     for path in paths:
         try:
@@ -139,7 +139,7 @@ def _merge(hour: Path, sources: list[Source], findings: list[str]) -> bool:
         findings.append(f"{error}; its hour is left as it is")
         return False
     except FileNotFoundError:
-        # Retention may take a whole hour away meanwhile.
+        # Retention may have deleted the whole hour meanwhile.
         if hour.exists():
             raise
         return False
@@ -147,8 +147,8 @@ def _merge(hour: Path, sources: list[Source], findings: list[str]) -> bool:
 
 
 def _delete_replaced(directory: Path, hour: Path) -> int:
-    """How many are there still, as somebody reads."""
-    # A file may say anything: nothing but files of its own hour goes because of it.
+    """Delete replaced files; return how many stay because a process reads."""
+    # A file may claim to replace anything: only files of its own hour are deleted.
     replaced = replaced_in(hour)
     there = [path for path in files_in(hour) if path.name in replaced]
     if not there:

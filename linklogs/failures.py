@@ -1,4 +1,4 @@
-"""What does Spark say when it fails? One sentence of it, instead of stack traces of two languages."""
+"""Turns Spark's errors into one sentence, without the stack traces of two languages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 FAILURES = (PySparkException, Py4JError, ConnectionError)
-"""What any call of Spark may raise; the last when its Java is gone."""
+"""Errors that any call of Spark may raise; the last when Spark's Java is gone."""
 CUT_SHORT = (EOFError, OSError, pyarrow.ArrowException)
-"""What is raised besides where its Java went in the middle of an answer; anything else raises them, too."""
+"""Further errors when Spark's Java ends in the middle of an answer; other faults raise them, too."""
 GONE = "Spark's Java ended in the middle of it, as it does without memory: spark.driver.memory says how much it has"
 
 _FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] .*? reading file (\S+?)\.\s")
@@ -30,11 +30,11 @@ def is_gone(spark: SparkSession) -> bool:
 
 
 def sentence(error: Exception) -> str:
-    """With the file, where it is one that could not be read."""
+    """The error as a sentence, with the file's name if a file was unreadable."""
     try:
         text = str(error)
     except FAILURES:
-        # What some say they ask Java for.
+        # Some errors ask Java for their text.
         return GONE
     if isinstance(error, Py4JNetworkError | ConnectionError):
         return GONE
@@ -45,13 +45,13 @@ def sentence(error: Exception) -> str:
 
 
 def said(error: Exception) -> str:
-    """Without stack traces."""
+    """The error's text without stack traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
     return _said(lines)
 
 
 def _said(lines: list[str]) -> str:
-    """The first line; of an error of Java the line after that, which says what it was; of a worker the last."""
+    """The first line; for an error of Java the next line, with the reason; for an error of a worker the last line."""
     if not lines:
         return "it does not say why"
     if lines[0].startswith(_WORKER) and (raised := [line for line in lines[1:] if _OF_WORKER.match(line)]):

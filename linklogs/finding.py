@@ -1,6 +1,6 @@
-"""Where in a directory are link logs of a time, and what else is there?
+"""Finds the link logs of a time in a directory, and everything else there.
 
-Only of paths of this machine: what lies elsewhere is found by Spark.
+Works on paths of this machine only: Spark finds files elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NODE = "node="
 HOUR = "hour="
 SUFFIX = ".parquet"
 UNSEEN = "._"
-"""Names that begin so are of what is being written, or of nobody's business."""
+"""Names with these first characters are drafts, or none of our files."""
 EXPECTED = f"{NODE}NAME/{HOUR}YYYY-MM-DDTHH/*{SUFFIX}"
 
 
@@ -26,7 +26,7 @@ class NoLogs(Exception):
 
 
 class LogFile(NamedTuple):
-    """By its name alone: what is in it is for who reads it to say."""
+    """A file known by its name alone; the content is for the reader to judge."""
 
     node: str
     path: str
@@ -35,8 +35,10 @@ class LogFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``files`` in order of node, hour and name. ``notices``: a sentence for each thing that is left out, and for each
-    node that has files, but none of the time: hours are those of its own clock.
+    """``files`` in order of node, hour and name.
+
+    ``notices``: a sentence for each thing that is left out, and for each node with files, but none of the time: hours
+    are those of the node's own clock.
     """
 
     files: tuple[LogFile, ...]
@@ -45,15 +47,15 @@ class Found:
 
 @dataclass(slots=True)
 class _Walk:
-    """What lies where logs should lie."""
+    """The walk through the directories of nodes and hours."""
 
     span: Span
     files: list[LogFile] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     hours: list[str] = field(default_factory=list)
-    """Of a node, those that are not of the time."""
+    """A node's hours outside the time."""
     silent: list[str] = field(default_factory=list)
-    """A sentence for each node that has files, but none of the time."""
+    """A sentence for each node with files, but none of the time."""
 
     def root(self, directory: str) -> None:
         for entry in self._entries(directory):
@@ -79,12 +81,12 @@ class _Walk:
             if not entry.name.endswith(SUFFIX) or not entry.is_file():
                 self._leave_out(f"{entry.path} is not of a link log: expected a file that ends in {SUFFIX}")
                 continue
-            # Whoever writes logs may take away what is too old, at any time.
+            # Retention in another process may delete old files at any time.
             with suppress(FileNotFoundError):
                 self.files.append(LogFile(node, entry.path, entry.stat().st_size))
 
     def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
-        """Those with names that are text. Of a directory that is gone by now there are none."""
+        """Entries whose names are text; none if the directory was deleted meanwhile."""
         try:
             entries = list(_visible(directory))
         except FileNotFoundError:
@@ -115,7 +117,7 @@ class _Walk:
         return False
 
     def _leave_out(self, notice: str) -> None:
-        # Names are whatever octets somebody gave them.
+        # Names may be any octets.
         self.notices.append(notice.encode("utf-8", "backslashreplace").decode())
 
 
@@ -136,7 +138,7 @@ def no_hour(path: str) -> str:
 
 
 def find(root: str, span: Span) -> Found:
-    """By names alone: what is in the files is for who reads them to say. Raise NoLogs where there is none."""
+    """Find files by names alone; their content is for the reader to judge. Raise NoLogs if there are none."""
     if not os.path.isdir(root):
         raise NoLogs(f"{root} is no directory: expected one with link logs, {EXPECTED}")
     walk = _Walk(span)
@@ -147,7 +149,7 @@ def find(root: str, span: Span) -> Found:
 
 
 def _visible(directory: str) -> Iterator[os.DirEntry[str]]:
-    """In order; without what is still being written, and what readers of such directories leave alone."""
+    """Entries in order, without drafts, and without names that readers of such directories ignore."""
     with os.scandir(directory) as entries:
         yield from sorted((each for each in entries if each.name[0] not in UNSEEN), key=lambda each: each.name)
 
@@ -173,7 +175,7 @@ def _nothing(root: str, notices: Sequence[str], span: Span) -> str:
 
 
 def _root_above(root: str) -> str | None:
-    """Of a directory of a node, or of an hour of one, that which has the nodes."""
+    """The directory with the nodes, given a directory of a node or of an hour."""
     path = os.path.abspath(root)
     if os.path.basename(path).startswith(HOUR):
         path = os.path.dirname(path)
@@ -181,7 +183,7 @@ def _root_above(root: str) -> str | None:
 
 
 def _root_below(root: str) -> str | None:
-    """The one directory in it that has directories of nodes; None without, where there are several, or it has them."""
+    """The only subdirectory with nodes; None if there are none or several, or ``root`` has nodes itself."""
     if _has_nodes(root):
         return None
     directories = [each.path for each in _visible(root) if each.is_dir() and not each.name.startswith(NODE)]

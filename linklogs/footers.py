@@ -1,4 +1,4 @@
-"""Is a file a link log that this version understands, of what time are its records, and what does it stand for?"""
+"""Reads footers: is a file a link log of a known version, from when are its records, which files does it replace?"""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from pyarrow import parquet
 
-from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY
+from recording.columns import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY
 
 STORED = {"string": ("BYTE_ARRAY", ("STRING",)), "int64": ("INT64", ("NONE", "INT"))}
-"""By type of a column: how Parquet has it, and which it calls it."""
+"""By type of a column: physical and logical type in Parquet."""
 UNSIGNED = "isSigned=false"
 NEEDED = ("kind", "at_us")
 NO_LINK_LOG = "is torn, or no Parquet file"
@@ -18,7 +18,7 @@ TYPES = {column.name: column.type for column in COLUMNS}
 
 
 def wrong(metadata: parquet.FileMetaData) -> str | None:
-    """Why it cannot be read as a link log, to be said after its name."""
+    """Why the file cannot be read as a link log, as text to follow the file's name."""
     version = (metadata.metadata or {}).get(VERSION_KEY.encode())
     if version is None:
         return f"is no link log: expected {VERSION_KEY} in its metadata"
@@ -56,13 +56,13 @@ def _type_of(column: parquet.ColumnSchema) -> str:
 
 def _is_stored_as(column: parquet.ColumnSchema, wanted: str) -> bool:
     physical, logical = STORED[wanted]
-    # A time is an integer of 64 bits too, and so is a number without a sign.
+    # A time is an integer of 64 bits too, and so is an unsigned number.
     is_unsigned = column.logical_type.type == "INT" and UNSIGNED in str(column.logical_type)
     return column.physical_type == physical and column.logical_type.type in logical and not is_unsigned
 
 
 def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
-    """Of the first and the last record, from what the file says of each group of rows."""
+    """Times of the first and the last record, from the statistics of row groups."""
     place = metadata.schema.names.index("at_us")
     groups = [metadata.row_group(i).column(place) for i in range(metadata.num_row_groups)]
     known = [each.statistics for each in groups if each.is_stats_set and each.statistics.has_min_max]
@@ -72,7 +72,7 @@ def times(metadata: parquet.FileMetaData) -> tuple[int | None, int | None]:
 
 
 def replaces(metadata: parquet.FileMetaData) -> tuple[str, ...]:
-    """Names of files beside it, all of which is in it; none where it says so in no way that anybody understands."""
+    """Names of files in the same directory that this file replaces; none if the metadata is unreadable."""
     try:
         names = json.loads((metadata.metadata or {}).get(REPLACES_KEY.encode(), b"[]"))
     except ValueError:
@@ -81,6 +81,6 @@ def replaces(metadata: parquet.FileMetaData) -> tuple[str, ...]:
 
 
 def first_line(error: Exception) -> str:
-    """What Arrow says of damage may have some of it in it."""
+    """Arrow's error text may quote damaged bytes."""
     printable = "".join(each if each.isprintable() or each == "\n" else "?" for each in str(error)).strip()
     return printable.splitlines()[0] if printable else type(error).__name__

@@ -1,4 +1,4 @@
-"""While a report reads files of this machine, nobody who merges them takes any away."""
+"""Keeps local files from being deleted by a merge while a report reads them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def is_local(path: str) -> bool:
 
 
 def local_path(path: str) -> str:
-    """Absolute: Spark takes no relative ones."""
+    """Absolute, since Spark takes no relative paths."""
     return os.path.abspath(path.removeprefix("file://").removeprefix("file:"))
 
 
 @contextmanager
 def held(path: str) -> Iterator[None]:
-    """From before files are looked for until all are read. What lies elsewhere nobody can hold."""
+    """Hold from before the search for files until all are read. Remote files cannot be held."""
     if not is_local(path):
         yield
         return

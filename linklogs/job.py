@@ -1,8 +1,8 @@
 """The tables of a report under spark-submit: `spark-submit --py-files linklogs.zip amqpmesh_report.py LOGS OUT`.
 
-`amqpmesh linklogs pack` makes both files. Needs pyspark, pandas, pyarrow, linklogs, addressing.link_log and
-addressing.address, and nothing else of amqpmesh. Spark writes each table as Parquet into a directory of OUT, which may
-be anywhere that Spark writes; the page is made of them by `amqpmesh report --tables`.
+`amqpmesh linklogs pack` makes both files. Needs pyspark, pandas, pyarrow, linklogs, recording.columns
+and addressing.address, and nothing else of amqpmesh. Spark writes each table as Parquet into a
+directory of OUT, which may be anywhere that Spark writes; `amqpmesh report --tables` makes the page from the tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from linklogs.session import open_session
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0, or 1 with a sentence on stderr where nothing can be read."""
+    """Return 0, or 1 with a sentence on stderr if nothing can be read."""
     parser = _parser()
     asked = parser.parse_args(arguments)
     try:
@@ -51,7 +51,7 @@ def _write(asked: argparse.Namespace) -> None:
     for notice in logs.notices:
         sys.stderr.write(f"left out: {notice}\n")
     spark = _session(asked.master)
-    # Else they are of a type of Spark alone, which has no time zone.
+    # The default is a type that only Spark knows, without a time zone.
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     # Tables name users and addresses, as the logs do. This is for HDFS.
     spark.conf.set("fs.permissions.umask-mode", f"{OTHERS:03o}")
@@ -61,7 +61,7 @@ def _write(asked: argparse.Namespace) -> None:
         sys.stderr.write(f"left out: {notice}\n")
     for name, table in tables.by_name.items():
         _write_table(table, asked.out, name)
-    # Last, as it says which others there are.
+    # Last, since this table lists the others.
     _write_table(spark.createDataFrame(_result(asked.logs, params, tables).to_table()), asked.out, NAME)
     tables.release()
     for name in (*tables.by_name, NAME):
@@ -80,7 +80,7 @@ def _write_table(table: DataFrame, out: str, name: str) -> None:
 
 
 def _make_private(out: str, name: str) -> None:
-    """On this machine Spark leaves it to the umask of its Java. What workers made that are other users is theirs."""
+    """Locally Spark leaves the mode to the umask of its Java. Files made by workers of other users stay as they are."""
     directory = Path(local_path(out), name) if is_local(out) else None
     if directory is not None and directory.is_dir():
         with suppress(PermissionError):

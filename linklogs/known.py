@@ -1,6 +1,7 @@
-"""Of what files open with, what was told by a file before?
+"""Tells news from repeats among the snapshots that files open with.
 
-Not all that is live is of a snapshot: what found no room in time is told so, too, later, and by no other record.
+Not every live record belongs to a snapshot: a thing whose record found no room in time is told as live later, and by no
+other record.
 """
 
 from __future__ import annotations
@@ -10,22 +11,22 @@ from typing import Final
 import pyarrow
 from pyarrow import compute
 
-from addressing.link_log import Event, Kind
+from recording.columns import Event, Kind
 
 _NUMBERS: Final = ("queue", "link", "connection")
 _NAMES: Final = ("neighbor", "egress")
-"""The first that a row has is what it is of, within its kind and run. Credit is of a link."""
+"""The first of these columns with a value identifies the thing, within kind and run. Credit belongs to a link."""
 _BEGINS: Final = pyarrow.array([Event.LIVE.value, Event.OPENED.value])
 
 
 class Known:
-    """Files of one node come in the order of their times."""
+    """Expects the files of one node in order of time."""
 
     def __init__(self) -> None:
         self._things: set[str] = set()
 
     def news_of(self, found: pyarrow.Table, begun: dict[int, int]) -> pyarrow.Table:
-        """Without what a snapshot repeats. ``begun`` is of this file: when its snapshots are of, by run, so far."""
+        """Drop snapshot rows told before. ``begun``: the time of this file's snapshot by run, filled in here."""
         is_live = compute.fill_null(compute.equal(found["event"], Event.LIVE), False)
         is_node = compute.equal(found["kind"], Kind.NODE)
         opens = found.filter(compute.and_(is_live, is_node))

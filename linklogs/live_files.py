@@ -1,4 +1,4 @@
-"""Which files of a directory of link logs count? All but those that a merged one replaces and that are still there."""
+"""The files of a directory of link logs that count: all but files replaced by a merged file and not deleted yet."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Final
 import pyarrow
 from pyarrow import parquet
 
-from addressing.link_log import REPLACES_KEY
 from linklogs.naming import files_in, hours
+from recording.columns import REPLACES_KEY
 
 MERGED: Final = ".to."
 """In the name of each merged file, and of no other."""
 
 
 def live_files(directory: Path) -> list[Path]:
-    """Of all nodes and hours, the oldest hour first. Footers are read of merged files only."""
+    """Live files of all nodes and hours, the oldest hour first. Only footers of merged files are read."""
     return [path for _, hour in hours(directory) for path in live_files_in(hour)]
 
 
 def live_files_in(hour: Path) -> list[Path]:
-    # Listed once: a merged file that came after that does not count, nor do those go that it replaces.
+    # Listed once: a merged file that comes later does not count, and the files replaced by it still do.
     found = files_in(hour)
     replaced = {name for path in found for name in replaced_by(path)}
     return [path for path in found if path.name not in replaced]
 
 
 def replaced_in(hour: Path) -> set[str]:
-    """Names, of files that are there or are not any more."""
+    """Names of replaced files, whether they still exist or not."""
     return {name for path in files_in(hour) for name in replaced_by(path)}
 
 
 def replaced_by(path: Path) -> list[str]:
-    """None for a file that is not merged, is no Parquet, or is gone meanwhile."""
+    """Names of files that this file replaces; none for a file not merged, no Parquet, or deleted meanwhile."""
     if MERGED not in path.name:
         return []
     try:

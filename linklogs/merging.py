@@ -1,7 +1,7 @@
-"""Several files of the link log become one, in bounded memory, with the row groups of any other.
+"""Merges several files of the link log into one, in bounded memory, with row groups as in any other file.
 
-Of the snapshots of a run, which each file opens with, the first is kept, and of the others what is news: the record of
-the node, and what no file told of before. What was live at any later time follows from the records between.
+Each file opens with a snapshot of its run. The merge keeps the first snapshot, and of the others only news: the record
+of the node, and things that no earlier file told of. The state at any later time follows from the records between.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Final
 import pyarrow
 from pyarrow import compute, parquet
 
-from addressing.link_log import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY, Kind
 from linklogs.known import Known
 from linklogs.live_files import MERGED, replaced_by
 from linklogs.naming import SUFFIX, UNREAD
 from linklogs.parquet import MOVED, SCHEMA, TOLD, open_writer
 from linklogs.private_files import replacing
+from recording.columns import COLUMNS, REPLACES_KEY, SCHEMA_VERSION, VERSION_KEY, Kind
 
 DRAFT: Final = ".merging"
 GROUP_ROWS: Final = 1 << 19
@@ -34,12 +34,12 @@ _OF_THE_FILE: Final = (REPLACES_KEY.encode(), b"ARROW:schema")
 
 
 class Unreadable(Exception):
-    """The file, what is there, and what was expected."""
+    """Names the file, the content found and the content expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that can be merged; it is open only while it is read, so there may be many."""
+    """A file that can be merged; open only while it is read, so there may be many."""
 
     path: Path
     footer: parquet.FileMetaData
@@ -49,12 +49,12 @@ class Source:
         return self.footer.metadata or {}
 
     def groups_of(self, kinds: Kinds) -> list[int]:
-        """Row groups that may have such records."""
+        """Row groups that may have records of the kinds."""
         return [group for group in range(self.footer.num_row_groups) if _may_have(self.footer.row_group(group), kinds)]
 
     @contextmanager
     def opened(self) -> Iterator[parquet.ParquetFile]:
-        """Raises Unreadable, also for what is done with it."""
+        """Open the file. Raises Unreadable, also for errors of the caller's reads."""
         text = [name for name in self.footer.schema.names if name in _TEXT]
         try:
             with parquet.ParquetFile(self.path, metadata=self.footer, read_dictionary=text) as file:
@@ -64,7 +64,7 @@ class Source:
 
 
 def source_of(path: Path) -> Source:
-    """Raises Unreadable for what is no link log, or of another version."""
+    """Raises Unreadable for a file that is no link log, or of another version."""
     try:
         footer = parquet.read_metadata(path)
     except (OSError, pyarrow.ArrowException) as error:
@@ -76,7 +76,7 @@ def source_of(path: Path) -> Source:
 
 
 def merge(hour: Path, sources: Sequence[Source]) -> None:
-    """Raises Unreadable or OSError, and then there is no new file."""
+    """Merge the files. After Unreadable or OSError there is no new file."""
     target = hour / _name_of(sources)
     replaced = sorted({name for source in sources for name in (source.path.name, *replaced_by(source.path))})
     described = {key: value for key, value in sources[-1].described.items() if key not in _OF_THE_FILE}
@@ -100,7 +100,7 @@ def _closing(writer: parquet.ParquetWriter) -> Iterator[parquet.ParquetWriter]:
         yield writer
         writer.close()
     except BaseException:
-        # It would try again when it is collected, and write to a file that is closed.
+        # The writer would try again at garbage collection, and write to a closed file.
         writer.is_open = False
         raise
 
@@ -110,13 +110,13 @@ def _text(described: Mapping[bytes, bytes]) -> dict[str, str]:
 
 
 def _name_of(sources: Sequence[Source]) -> str:
-    """Sorts like the first. Another one each time: no file comes twice, and what was merged before comes first."""
+    """A new name that sorts like the first source. Each merge gives another name, and earlier merges sort first."""
     stems = [source.path.name.removesuffix(SUFFIX) for source in sources]
     return f"{stems[0].partition(MERGED)[0]}{MERGED}{stems[-1].partition(MERGED)[2] or stems[-1]}{SUFFIX}"
 
 
 def _fits(found: pyarrow.Schema) -> bool:
-    """Columns may be missing: then they are null."""
+    """Whether the columns fit. Missing columns read as null."""
     wanted = {column.name: column.type for column in COLUMNS}
     return "kind" in found.names and all(wanted.get(field.name) == str(field.type) for field in found)
 
@@ -152,7 +152,7 @@ def _rows(file: parquet.ParquetFile, group: int, kinds: Kinds) -> pyarrow.Table:
 
 
 def _columns_of(file: parquet.ParquetFile, kinds: Kinds) -> list[str] | None:
-    """Of kinds with many records only those that they fill in: all that is null takes as much memory as numbers do."""
+    """Columns to read. Kinds with many records need only their own columns: nulls take as much memory as numbers."""
     if kinds == TOLD:
         return None
     return [column.name for column in COLUMNS if (set(kinds) & set(column.kinds) or not column.kinds)
@@ -169,7 +169,7 @@ def _in_schema(found: pyarrow.Table) -> pyarrow.Table:
 
 
 def _gathered(tables: Iterator[pyarrow.Table]) -> Iterator[pyarrow.Table]:
-    """Together, until they are a row group or a little more."""
+    """Join tables until they make a row group or a little more."""
     waiting: list[pyarrow.Table] = []
     for table in tables:
         waiting.append(table)

@@ -1,6 +1,6 @@
-"""Which hour does a directory stand for, and which directories can hold records of a time?
+"""The hour of a directory, and the directories that may hold records of a time.
 
-Times are of UTC, in us since 1970. A file lies in the directory of the hour in which it was begun.
+Times are UTC, in us since 1970. A file lies in the directory of the hour in which it was begun.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Span:
 
     @property
     def length_us(self) -> int:
-        """Of one with both ends; 0 where it ends before it begins."""
+        """The length of a span with both ends, or else 0; also 0 if the span ends before it begins."""
         return 0 if self.from_us is None or self.to_us is None else max(0, self.to_us - self.from_us)
 
     def widened(self, by_us: int) -> Span:
@@ -33,13 +33,13 @@ class Span:
         return Span(from_us, None if self.to_us is None else self.to_us + by_us)
 
     def within(self, other: Span) -> Span:
-        """What both have."""
+        """The part in both spans."""
         begins = [each for each in (self.from_us, other.from_us) if each is not None]
         ends = [each for each in (self.to_us, other.to_us) if each is not None]
         return Span(max(begins, default=None), min(ends, default=None))
 
     def may_hold(self, hour_us: int) -> bool:
-        """Whether a file that was begun in the hour may have records of this time: it may reach into the next hour."""
+        """Whether a file begun in the hour may have records of this time: a file may reach into the next hour."""
         is_late_enough = self.from_us is None or hour_us + 2 * HOUR_US > self.from_us
         return is_late_enough and (self.to_us is None or hour_us < self.to_us)
 
@@ -48,5 +48,5 @@ ALWAYS = Span()
 
 
 def parse_hour_us(text: str) -> int:
-    """Raise ValueError for what is no hour such as `2026-11-24T00`."""
+    """Raise ValueError for text that is no hour such as `2026-11-24T00`."""
     return int(datetime.strptime(text, HOUR_FORMAT).replace(tzinfo=UTC).timestamp()) * 1_000_000

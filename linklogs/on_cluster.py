@@ -13,10 +13,10 @@ from linklogs.packing import pack
 from linklogs.session import ALWAYS
 
 DRIVER_MEMORY = "3g"
-"""Of a driver that is started here. Result tables go through it, and so do small ones that all executors get."""
+"""Memory of a driver started here. Result tables go through the driver, and small tables for all executors."""
 
 MEANT = ("spark.sql.session.timeZone", "spark.sql.sources.partitionColumnTypeInference.enabled")
-"""With others, records would be read as something else."""
+"""With other values of these settings, records would be misread."""
 
 
 def is_cluster(master: str | None) -> bool:
@@ -24,21 +24,21 @@ def is_cluster(master: str | None) -> bool:
 
 
 def settings() -> dict[str, str]:
-    """For a session that is opened here."""
-    # Where a cluster has no room for executors, a warning is all that Spark says of it.
+    """Settings of a session opened here."""
+    # A cluster without room for executors shows only as a warning of Spark.
     return {"spark.driver.memory": DRIVER_MEMORY, "spark.log.level": "WARN"}
 
 
 @contextmanager
 def modules_given(spark: SparkSession) -> Iterator[None]:
-    """As long as it lasts executors get what they need of amqpmesh, as with ``--py-files`` of spark-submit."""
+    """While the context lasts executors get the modules of amqpmesh, as with ``--py-files`` of spark-submit."""
     with TemporaryDirectory() as folder:
         spark.sparkContext.addPyFile(str(pack(Path(folder)).archive))
         yield
 
 
 def submitted_session() -> SparkSession:
-    """That of spark-submit. What was given to it stays; its pages and its log are of who submits."""
+    """The session of spark-submit, whose settings win; web page and log are the submitter's business."""
     session = SparkSession.builder.getOrCreate()
     given = session.sparkContext.getConf()
     for name, value in ALWAYS.items():

@@ -1,6 +1,6 @@
-"""What spark-submit needs of amqpmesh: the modules of a report as one zip, and the file that it starts.
+"""Packs the files for spark-submit: the modules of a report as one zip, and the script to start.
 
-Of the same modules the zip is the same, byte by byte.
+The same modules make the same zip, byte by byte.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import addressing
 import linklogs
+import recording
 
 ARCHIVE = "linklogs.zip"
 JOB = "amqpmesh_report.py"
 MODULES = (
-    (addressing, ("__init__.py", "address.py", "link_log.py")),
+    (addressing, ("__init__.py", "address.py")),
+    (recording, ("__init__.py", "columns.py")),
     (linklogs, ("*.py", "replay/*.py")),
 )
 
@@ -27,7 +29,7 @@ class Packed:
     archive: Path
     """For --py-files."""
     job: Path
-    """What to submit."""
+    """The script to submit."""
 
 
 def pack(directory: Path) -> Packed:
@@ -43,7 +45,7 @@ def pack(directory: Path) -> Packed:
 
 
 def _modules() -> Iterator[tuple[str, Path]]:
-    """The name of each in the zip, and where it is."""
+    """Each module's name in the zip, and its path."""
     for package, patterns in MODULES:
         root = Path(package.__path__[0])
         for path in sorted(found for pattern in patterns for found in root.glob(pattern)):

@@ -1,4 +1,4 @@
-"""How does a file come to be that only its owner and group read, and that is whole as soon as it has its name?"""
+"""Files that only owner and group can read, and that are complete as soon as they have their final names."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import BinaryIO
 FILE_MODE = 0o640
 DIRECTORY_MODE = 0o750
 OTHERS = 0o027
-"""What nobody but owner and group may."""
+"""The permissions withheld from all but owner and group."""
 
 
 @contextmanager
 def kept_private() -> Iterator[None]:
-    """What this process makes meanwhile, by whatever library, is so; what was there stays as it is."""
+    """While the context lasts, all files made by this process are private; existing files stay as they are."""
     before = os.umask(OTHERS)
     try:
         yield
@@ -25,14 +25,14 @@ def kept_private() -> Iterator[None]:
 
 
 def make_private(directory: Path) -> None:
-    """All that is in it, whoever made it, and itself."""
+    """Make the directory and its whole content private, whoever made the files."""
     directory.chmod(DIRECTORY_MODE)
     for path in directory.rglob("*"):
         path.chmod(DIRECTORY_MODE if path.is_dir() else FILE_MODE)
 
 
 def make_directories(path: Path) -> None:
-    """Those that are missing, for good."""
+    """Make missing directories, and sync their names."""
     if path.is_dir():
         return
     make_directories(path.parent)
@@ -42,7 +42,7 @@ def make_directories(path: Path) -> None:
 
 
 def create(path: Path) -> int:
-    """Its descriptor, to read and write. What was there is gone."""
+    """Create or empty a file; return a descriptor to read and write."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     os.fchmod(handle, FILE_MODE)
     return handle
@@ -50,7 +50,7 @@ def create(path: Path) -> int:
 
 @contextmanager
 def replacing(path: Path, draft: Path) -> Iterator[BinaryIO]:
-    """Write to ``draft``; then that is ``path``, for good. If it fails ``draft`` is gone, and ``path`` as before."""
+    """Write to ``draft``, then rename and sync. After an error ``draft`` is gone, and ``path`` as before."""
     try:
         with os.fdopen(create(draft), "wb") as file:
             yield file
@@ -64,7 +64,7 @@ def replacing(path: Path, draft: Path) -> Iterator[BinaryIO]:
 
 
 def sync(directory: Path) -> None:
-    """The names in it."""
+    """Sync the names in the directory."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

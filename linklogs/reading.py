@@ -1,7 +1,7 @@
 """The files of link logs as one DataFrame, wherever they are, for linklogs/replay/files.py to read.
 
-Of a path of this machine, which all workers have, too, they open the files themselves: to hand octets over through Java
-takes as long as to read them.
+Workers open local files, which all workers have, by themselves: handing octets over through Java takes as long as
+reading them.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from linklogs.moments import Span
 
 TASK_BYTES: Final = 128 << 20
 OPENED_BYTES: Final = 256 << 10
-"""To open a file takes as long as to read so much of it."""
+"""Opening a file takes as long as reading this many bytes."""
 MOST_LOOKED_AT: Final = 100
-"""Directories of nodes: each is a question to a server."""
+"""Directories of nodes to look into: each look is a question to a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """What will be read. ``found`` is None where only Spark can look."""
+    """The logs to read. ``found`` is None if only Spark can look."""
 
     path: str
     span: Span
@@ -56,7 +56,7 @@ class Logs:
 
 
 def look(path: str, span: Span) -> Logs:
-    """Needs no Spark. Raise NoLogs where nothing can be read."""
+    """Find the logs without Spark. Raise NoLogs if nothing can be read."""
     if not is_local(path):
         return Logs(path, span, None)
     local = local_path(path)
@@ -66,14 +66,14 @@ def look(path: str, span: Span) -> Logs:
 def files(spark: SparkSession, logs: Logs) -> DataFrame:
     """Columns node, path, size_bytes and content: a row for each file that can hold records of the time.
 
-    ``content`` is null where a worker opens the path itself. Names of nodes stay text, `007` too. Raise NoLogs for a
-    path that cannot be read.
+    ``content`` is null if a worker opens the path itself. Names of nodes stay text, even `007`. Raise NoLogs for an
+    unreadable path.
     """
     return _named(spark, logs.found.files) if logs.found is not None else _by_spark(spark, logs)
 
 
 def _named(spark: SparkSession, found: Sequence[LogFile]) -> DataFrame:
-    """Each task gets files that lie beside each other, and as much to do as any other."""
+    """Each task gets neighboring files, and about as much work as any other task."""
     weights = numpy.array([each.size_bytes + OPENED_BYTES for each in found], numpy.int64)
     cores = spark.sparkContext.defaultParallelism
     tasks = -(-int(weights.sum()) // (TASK_BYTES * cores)) * cores
@@ -89,9 +89,9 @@ def _named(spark: SparkSession, found: Sequence[LogFile]) -> DataFrame:
 
 
 def _by_spark(spark: SparkSession, logs: Logs) -> DataFrame:
-    """What lies elsewhere only Spark can open, so it hands over the octets.
+    """Read remote files through Spark, which hands over the octets.
 
-    It is told where to look: of a tree that has anything else in it, it would read nothing.
+    Spark gets exact directories: of a tree with anything else inside, Spark would read nothing.
     """
     where = f"{logs.path.rstrip('/')}/{NODE}*/{HOUR}*"
     reader = spark.read.format("binaryFile").option("basePath", logs.path).option("pathGlobFilter", f"*{SUFFIX}")
@@ -107,7 +107,7 @@ def _by_spark(spark: SparkSession, logs: Logs) -> DataFrame:
 
 
 def foreign(spark: SparkSession, logs: Logs) -> Iterator[str]:
-    """A sentence for each thing that is left out where only Spark can look; of files, whoever reads them says it."""
+    """A sentence for each thing left out if only Spark can look; the reader reports on files."""
     if logs.found is not None:
         return
     nodes = []
@@ -138,7 +138,7 @@ def _seen(names: list[str]) -> list[str]:
 
 
 def names_in(spark: SparkSession, path: str) -> list[str]:
-    """What lies directly in a directory, by Hadoop. Raise what Java does where it cannot be listed."""
+    """Names of the entries of a directory, by Hadoop. Raises the error of Java if listing fails."""
     java: Any = spark.sparkContext._jvm
     hadoop_path = java.org.apache.hadoop.fs.Path(path)
     settings: Any = spark._jsparkSession.sessionState().newHadoopConf()
@@ -147,7 +147,7 @@ def names_in(spark: SparkSession, path: str) -> list[str]:
 
 
 def _hours(span: Span) -> Column:
-    """True for directories that may hold records of the time, not for those that are of no hour; Spark prunes by it."""
+    """True for directories that may hold records of the time, false for names that are no hour; prunes directories."""
     began = F.unix_micros(F.try_to_timestamp(F.col("hour"), F.lit("yyyy-MM-dd'T'HH")))
     is_late_enough = F.lit(True) if span.from_us is None else began + 2 * 3_600_000_000 > span.from_us
     is_in_time = is_late_enough if span.to_us is None else is_late_enough & (began < span.to_us)

@@ -1,6 +1,6 @@
-"""Of which logs, time and options are the tables that a job wrote? With that a page can be made of them elsewhere.
+"""Describes the tables that a job wrote: logs, time and options, so that a page can be made elsewhere.
 
-It lies beside the tables as one more of them, with one row, so that it is wherever Spark can write.
+The description is another table with a single row, and so can be wherever Spark writes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 NAME = "report"
-"""Of the table."""
+"""Name of the table."""
 VERSION = 1
 SCHEMA = pa.schema(
     [
@@ -41,7 +41,7 @@ class NoTables(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``from_us`` and ``to_us`` are None where nothing moved."""
+    """``from_us`` and ``to_us`` are None if nothing moved."""
 
     logs: str
     address: str | None
@@ -55,12 +55,12 @@ class Result:
     tables: list[str]
     """In the order in which they are worth reading."""
     wider_us: list[tuple[str, int]]
-    """By table, windows that are wider than was asked for."""
+    """By table, windows that are wider than requested."""
     near: list[str] = field(default_factory=list)
-    """Addresses that there are, where none matches ``address``."""
+    """Existing addresses, if none matches ``address``."""
     since_us: int | None = None
     until_us: int | None = None
-    """Of what was asked for."""
+    """The requested time."""
     version: int = VERSION
 
     def to_table(self) -> pa.Table:
@@ -68,7 +68,7 @@ class Result:
 
 
 def read_result(directory: Path) -> Result:
-    """Raise NoTables where no job, or one of a newer amqpmesh, wrote."""
+    """Raise NoTables if no job, or a job of a newer amqpmesh, wrote the tables."""
     rows = read_table(directory, NAME).to_pylist()
     row = rows[0] if len(rows) == 1 else {}
     version = row.get("version")
@@ -78,7 +78,7 @@ def read_result(directory: Path) -> Result:
 
 
 def read_table(directory: Path, name: str) -> pa.Table:
-    """Raise NoTables where it is not there, or cannot be read."""
+    """Raise NoTables if the table is missing or unreadable."""
     path = directory / name
     try:
         return parquet.read_table(path)

@@ -1,4 +1,4 @@
-"""A Spark session that fits a report: quiet, without a web page, and bound to this machine if it runs on it alone."""
+"""A Spark session for reports: quiet, without a web page, and bound to this machine if it runs here alone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LOCAL = {
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
-    # All that is long runs in workers: here, code that is ready soon beats code that is fast.
+    # All long work is done in workers: here, code that starts soon beats code that runs fast.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
 }
-"""For a master in this very process."""
+"""For a master in this process."""
 
 ALWAYS = {
     "spark.ui.enabled": "false",
@@ -25,9 +25,9 @@ ALWAYS = {
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # A file of a link log is small: weighed as 4 MiB, thousands of them would be a task each.
+    # A file of a link log is small: weighed as 4 MiB, thousands of files would be a task each.
     "spark.sql.files.openCostInBytes": "262144",
-    # To compile a table of a few thousand rows takes longer than to make it.
+    # Compiling takes longer than making a table of a few thousand rows.
     "spark.sql.codegen.wholeStage": "false",
     # Tables of links and connections are never worth a shuffle of the traffic.
     "spark.sql.autoBroadcastJoinThreshold": "268435456",
@@ -35,10 +35,10 @@ ALWAYS = {
 
 
 def open_session(master: str | None, conf: Mapping[str, str]) -> SparkSession:
-    """``master`` None: whatever spark-submit says. ``conf`` wins over what is set here."""
+    """``master`` None: as spark-submit says. ``conf`` wins over the settings here."""
     is_local = master is not None and master.startswith("local")
     if is_local:
-        # Else workers are of whatever python3 comes first on the PATH, which may have none of our libraries.
+        # Otherwise workers use the first python3 on the PATH, which may lack our libraries.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {**ALWAYS, **(LOCAL if is_local else {}), **conf}
     builder = SparkSession.builder.appName("amqpmesh report")

@@ -1,1 +1,1 @@
-"""The `amqpmesh` command: run a topology, a node of it, and exchange messages with it."""
+"""The `amqpmesh` command: runs a topology or a single node, sends and receives messages, and operates a mesh."""

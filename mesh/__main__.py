@@ -1,5 +1,5 @@
-"""`python -m mesh` is the `amqpmesh` command."""
+"""Runs the `amqpmesh` command for `python -m mesh`."""
 
-from mesh.cli import main
+from mesh.commands.cli import main
 
 main()

@@ -43,10 +43,31 @@ def _is_of_the_fast_tier(path: Path) -> bool:
 
 
 def _group(items: list[pytest.Item]) -> None:
-    """Decide what goes to one worker when there are several: those that share the mesh of rows, or a file."""
+    """Decide what goes to one worker when there are several: a group that is marked, tests of the rows, or of a file.
+
+    With `--no-loadscope-reorder` workers take groups in this order: a group with a long test that came last would leave
+    the other workers idle.
+    """
+    groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        shares_rows = "rows" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("rows" if shares_rows else str(item.path)))
+        groups.setdefault(_group_of(item), []).append(item)
+    for name, group in groups.items():
+        for item in group:
+            item.add_marker(pytest.mark.xdist_group(name))
+    longest_first = sorted(groups.values(), key=lambda group: (max(map(_timeout_s, group)), len(group)), reverse=True)
+    items[:] = [item for group in longest_first for item in group]
+
+
+def _group_of(item: pytest.Item) -> str:
+    marker = item.get_closest_marker("xdist_group")
+    if marker is not None:
+        return str(marker.args[0])
+    return "rows" if "rows" in getattr(item, "fixturenames", ()) else str(item.path)
+
+
+def _timeout_s(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0] if marker is not None else item.config.getini("timeout"))
 
 
 def _meshes(tmp_path_factory: pytest.TempPathFactory, session: pytest.Session) -> Iterator[StartMesh]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from broker.cause import Cause
 from broker.store.batch import EntryRow, Inventory, QueueRow
+from broker.store.cause import Cause
 from broker.store.message_index import read_index
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow
 
-from addressing.link_log import Kind
 from linklogs.parquet import batch_of_rows, metadata, open_writer
+from recording.columns import Kind
 
 NOTHING: Mapping[str, str] = {}
 Row = Mapping[str, str | int | None]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SIMULATION = ("addressing", "wire", "router", "broker", "mesh/simulation", "mesh_tests/sim", "setup.cfg")
-BROKER = ("wire", "broker", "mesh_tests/crash", "setup.cfg")
+SIMULATION = ("addressing", "wire", "recording", "router", "broker", "mesh/simulation", "mesh_tests/sim", "setup.cfg")
+BROKER = ("wire", "recording", "broker", "mesh_tests/crash", "setup.cfg")
 PEERS = (*SIMULATION, "mesh_tests/fuzz")
-PROCESSES = ("addressing", "wire", "router", "broker", "mesh", "mesh_tests/faults", "mesh_tests/sim", "setup.cfg")
+PROCESSES = (*SIMULATION[:-1], "mesh", "mesh_tests/faults", "setup.cfg")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import itertools
 import socket
 
-from mesh.free_ports import free_ports
+from mesh.deploy.free_ports import free_ports
 
 _hosts = itertools.count((127 << 24) + (1 << 16) + 1)
 

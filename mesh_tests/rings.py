@@ -1,4 +1,4 @@
-"""What does a ring have in it? Read as `addressing.link_log_ring` says, by nothing that writes one."""
+"""What does a ring have in it? Read as `recording.ring_format` says, by nothing that writes one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from addressing import link_log_ring as ring
-from wire.ring_file import header
+from recording import ring_format as ring
+from recording.ring_file import header
 
 
 class Record(NamedTuple):

@@ -10,9 +10,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from mesh.control import ask
-from mesh.pid_file import PidFile
-from mesh.workdir import WorkDir
+from mesh.deploy.control import ask
+from mesh.deploy.pid_file import PidFile
+from mesh.deploy.workdir import WorkDir
 from mesh_tests.ports import free_port
 from mesh_tests.waiting import wait_until
 

@@ -1,4 +1,4 @@
-"""Which addresses are in use at this router, and what must exist for each: circuits, broker links, advertisements.
+"""The addresses in use at this router, with the circuits, broker links and advertisements that each address needs.
 
 Changes are noted as they happen and settled once after each input, so that a burst of attaches costs one pass.
 """
@@ -9,15 +9,21 @@ from collections.abc import Callable
 
 from addressing.address import router_of
 from addressing.book import AddressBook, AddressKind, AddressPolicy, Distribution
-from router.address_circuits import AddressCircuits
-from router.backed import Ways
-from router.branches import Branches
-from router.broker_links import BrokerLinks
-from router.brokers import Brokers
-from router.changed import Changed
-from router.circuits import Circuits
-from router.entries import Entry
-from router.fallbacks import Fallbacks
+from recording.records import level_of
+from router.circuits.circuits import Circuits
+from router.circuits.spec import NO_TAKER, CircuitKind, CircuitSpec
+from router.connections.brokers import Brokers
+from router.distribution.address_circuits import AddressCircuits
+from router.distribution.branches import Branches
+from router.distribution.broker_links import BrokerLinks
+from router.distribution.changed_addresses import Changed
+from router.distribution.entries import Entry
+from router.distribution.joining import Joining
+from router.distribution.reach import Reach, key_for, key_of, phase_in, producer_key
+from router.distribution.upkeep import Upkeep
+from router.fallback.announcements import Advertise
+from router.fallback.context import Ways
+from router.fallback.fallbacks import Fallbacks
 from router.forwarding.address import AddressGroup
 from router.forwarding.anycast import Anycast
 from router.forwarding.copies import Copies
@@ -25,26 +31,20 @@ from router.forwarding.ends import Inlet, Taker
 from router.forwarding.fallback import AnycastWithFallback
 from router.forwarding.multicast import Multicast
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
-from router.joining import Joining
-from router.keeping import Advertise
-from router.reach import Reach, key_for, key_of, phase_in, producer_key
 from router.routing.edges import Edges
 from router.routing.messages import Level
-from router.spec import NO_TAKER, CircuitKind, CircuitSpec
 from router.timers import Timers
-from router.upkeep import Upkeep
 from wire.errors import AmqpError
 from wire.link import IncomingLink, OutgoingLink
 from wire.log import Emit
-from wire.records import level_of
 
 BURIAL_S = 0.5
 _MOST_AT_ONCE = 64
-"""Addresses that are settled in one turn: others have theirs in between, and the next hop begins with what it got."""
+"""Addresses settled in one turn: other inputs come in between, and the next hop can start on the first circuits."""
 
 
 class Addresses:
-    """Owner of every group. ``advertise(key, is_there)`` tells other routers, ``tell_edges()`` edges what they ask."""
+    """Owner of every group. ``advertise(key, is_there)`` tells other routers; ``tell_edges()`` answers edge routers."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Addresses:
         self._has_more = False
         self._has_news = False
         self._consumed: set[str] = set()
-        """Keys of sharded queues that some router had consumers for, so that a broker that comes up finds them."""
+        """Keys of sharded queues with consumers elsewhere, now or before: a broker that comes up later looks here."""
 
     # Groups
     def group(self, policy: AddressPolicy, phase: int = 0) -> AddressGroup:
@@ -114,12 +114,12 @@ class Addresses:
         return entry
 
     def has_taker(self, policy: AddressPolicy) -> bool:
-        """Of a dynamic address: here, or at a router that says so."""
+        """True if a dynamic address has a taker here, or at a router that advertises one."""
         entry = self._entries.get((policy.address, 0))
         return bool(entry is not None and entry.group.takers) or self._reach.is_taken_elsewhere(policy)
 
     def add_consumer(self, policy: AddressPolicy, link: OutgoingLink, user: str | None) -> None:
-        """Answer an attach of ``user``'s, of a multicast perhaps later, and give it what comes."""
+        """Answer the attach from ``user``, for a multicast perhaps later, and add the consumer to the group."""
         entry = self._entry(policy, self._reach.consumer_phase(policy))
         if policy.kind.is_stored and entry.group.maker is None:
             entry.group.maker = user
@@ -130,9 +130,9 @@ class Addresses:
             entry.group.add_taker(Taker(link, entry.group))
 
     def accept_circuit(self, link: IncomingLink, spec: CircuitSpec, edge: int = 0) -> None:
-        """Be the egress of an anycast circuit, or a router on the tree of a multicast one. Raises LinkError.
+        """Act as the egress of an anycast circuit, or as a router on the tree of a multicast. Raises LinkError.
 
-        ``edge``: number of the connection, if it comes from an edge router. Then this is the ingress.
+        ``edge``: number of the connection if the circuit comes from an edge router; then this router is the ingress.
         """
         policy = self._book.resolve(spec.address)
         if policy is None or policy.kind is AddressKind.UNAVAILABLE:
@@ -149,17 +149,17 @@ class Addresses:
         inlet.is_stream = spec.kind is CircuitKind.STREAM
         if edge:
             inlet.is_edge = True
-            # What falls back comes from the queue again, in order: its consumers are not told from others.
+            # With a fallback, deliveries return from the queue in order, so the edge's own consumers may take them.
             inlet.shuns = 0 if policy.fallback else edge
         else:
             self._branches.pass_on(group, spec, inlet)
         group.add_inlet(inlet)
 
     def _is_alive(self, policy: AddressPolicy) -> bool:
-        """A dynamic address that somebody listens to, here or at an edge."""
+        """True if a dynamic address has a taker, here or at an edge router."""
         return self.has_taker(policy) or bool(self._edges.taking(key_for(policy, 0)))
 
-    # What the groups tell
+    # Calls from groups
     def on_group_changed(self, group: AddressGroup) -> None:
         entry = self._entries.get((group.address, group.phase))
         if entry is not None:
@@ -177,7 +177,7 @@ class Addresses:
             self._upkeep.on_refused(entry, name, error, end.path if isinstance(end, Taker) else None)
         entry.forget(end)
         self._fallbacks.on_end_lost(entry, end, error)
-        # Of the routers that may take it, one had nobody any more.
+        # An open dynamic address may still have takers at another router, though this egress has none.
         if error is not None and error.condition == NO_TAKER and not self._reach.is_taken_elsewhere(entry.policy):
             group.give_up()
 
@@ -187,7 +187,7 @@ class Addresses:
             self._circuits.better.on_up(entry, taker)
 
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
-        """The brokers of a sharded queue that can be reached send here; for a circuit, those connected here."""
+        """True if all reachable brokers of a sharded queue send here; for a circuit, all brokers connected here."""
         entry = self._entries.get((group.address, group.phase))
         if entry is None:
             return True
@@ -207,18 +207,18 @@ class Addresses:
         entry = self._entries.get((group.address, group.phase))
         return self._branches.streams(entry, inlet) if entry is not None else []
 
-    # What the mesh tells
+    # Calls from the mesh
     def on_paths_changed(self) -> None:
         for entry in self._entries.values():
             self._changed.add(entry)
         self._look_for_consumers()
 
     def _look_for_consumers(self) -> None:
-        """Consumers that can be reached now may want what a broker here has."""
+        """Settle the sharded queues whose consumers can be reached now: a broker here may hold messages for them."""
         self.on_keys_changed(frozenset(key for key in self._consumed if self._routing.routers_with(key)))
 
     def on_keys_changed(self, keys: frozenset[str]) -> None:
-        """Other routers gained or lost takers for these."""
+        """Other routers gained or lost takers for these keys."""
         for key in keys:
             if key.startswith("B:"):
                 self.on_broker_changed(key[2:])
@@ -228,7 +228,7 @@ class Addresses:
                 continue
             phase = phase_in(key)
             if phase is None:
-                continue  # a key of a later protocol, or of a neighbor that speaks nonsense
+                continue  # a key of a later protocol, or nonsense from a neighbor
             name = (key[2:], phase)
             if key.startswith("M1"):
                 self._consumed.add(key)
@@ -239,13 +239,13 @@ class Addresses:
 
     # Edge routers
     def _on_edge_moved(self, edge: str) -> None:
-        """Its dynamic addresses are elsewhere now."""
+        """The dynamic addresses of the edge router have moved: settle them."""
         for entry in self._entries.values():
             if router_of(entry.policy.address) == edge:
                 self._changed.add(entry)
 
     def on_edge_changed(self, edge: str, keys: frozenset[str], *, has_moved: bool) -> None:
-        """It takes some of these now, or no longer; or asks for them."""
+        """The edge router takes, or asks for, other ``keys`` than before."""
         if has_moved:
             self._on_edge_moved(edge)
         for key in keys:
@@ -256,7 +256,7 @@ class Addresses:
                 self._changed.add(self._entry(policy, phase))
 
     def _deny(self, key: str) -> None:
-        """Another topology's address."""
+        """The key belongs to another topology: answer the edge routers that the key has no taker."""
         for edge in self._edges.asking(key):
             self._edges.note(edge, key, Level.NONE)
             self._has_news = True
@@ -273,7 +273,7 @@ class Addresses:
                 self._give_back_later(entry, edge)
 
     def _give_back_later(self, entry: Entry, edge: str) -> None:
-        """Nobody but this edge takes it any more: what it sent is held a while, as for any last taker that leaves."""
+        """Only this edge still takes the address: hold its deliveries for a while, as after the last taker leaves."""
         self._timers.after(entry.group.hold_s, lambda: self._give_back(entry, edge))
 
     def _give_back(self, entry: Entry, edge: str) -> None:
@@ -302,7 +302,7 @@ class Addresses:
 
     # Settling
     def settle(self) -> None:
-        """Make what is missing, drop what is not needed any more. What is left over is due in no time."""
+        """Make missing ends and drop unneeded ends of changed addresses; a timer due at once continues the rest."""
         count = 0
         while self._changed and count < _MOST_AT_ONCE:
             count += 1
@@ -318,7 +318,7 @@ class Addresses:
             self._timers.after(0.0, self._go_on)
 
     def _go_on(self) -> None:
-        """The node settles when its timers ran."""
+        """The node settles again after its timers ran."""
         self._has_more = False
 
     def _settle(self, key: tuple[str, int], entry: Entry) -> None:
@@ -328,7 +328,7 @@ class Addresses:
             self._branches.settle(entry)
         else:
             self._circuits.settle(entry)
-        # What was made just now needs no other look: all of it is seen below.
+        # Changes made by this settling need no second look: the code below sees them all.
         self._changed.discard(entry)
         self._settle_advertisement(entry)
         self._joining.look(entry)
@@ -343,7 +343,8 @@ class Addresses:
         elif self._is_over(entry):
             group.give_up()
         elif not entry.had_taker and not self._may_be_kept(entry) and not self._reach.is_announced(entry):
-            # Nobody takes from it and nobody ever said he would: anonymous senders hear so at once.
+            # The address has no taker and none was ever announced: release the deliveries of anonymous senders at
+            # once.
             group.give_up()
         if not group.inlets and not group.takers and not entry.joiners and not self._is_awaited(entry):
             del self._entries[key]
@@ -351,18 +352,18 @@ class Addresses:
             self._reach.forget(entry)
 
     def _is_over(self, entry: Entry) -> bool:
-        """The uplink of this edge says that a dynamic address is gone."""
+        """True if the uplink of this edge router says that a dynamic address is gone."""
         return self._reach.is_edge and bool(router_of(entry.policy.address)) and not self._reach.is_announced(entry)
 
     @staticmethod
     def _may_be_kept(entry: Entry) -> bool:
-        """A broker may take what nobody else does."""
+        """True if a broker may take deliveries without other takers."""
         return entry.policy.kind.is_stored or bool(entry.policy.fallback)
 
     def _bury(self, group: AddressGroup) -> None:
-        """The consumer of a dynamic address is gone, and with it the address: who sends to it hears so at once."""
+        """The consumer of a dynamic address is gone, and the address with it: release deliveries at once."""
         group.give_up()
-        # What is on its way is still answered one by one, as never written; then the circuits end.
+        # Deliveries on the way are still answered one by one, as never written; then the circuits end.
         self._timers.after(BURIAL_S, lambda: self._end_circuits(group))
 
     @staticmethod
@@ -373,9 +374,10 @@ class Addresses:
             inlet.expel(AmqpError(NO_TAKER, f"nobody listens to {group.address!r} any more"))
 
     def _is_awaited(self, entry: Entry) -> bool:
-        """Other routers have consumers of a queue that this one has a broker for, or may fall back to this one.
+        """True if the entry must stay although it has no ends.
 
-        Or an edge takes it, or asks for it.
+        Other routers have consumers of a queue with a broker here, this router keeps the entry's fallback, or an edge
+        router takes the address or asks for it.
         """
         if self._fallbacks.is_keeping(entry) or self._reach.behind(entry) or self._edges.asking(key_of(entry)):
             return True

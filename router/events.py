@@ -1,4 +1,4 @@
-"""What a router writes to its log. Names are stable."""
+"""Events that a router writes to its log. The names are stable."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from wire.log import Emit, Level, LogEvent
 
 @dataclass(frozen=True, slots=True)
 class NeighborUp(LogEvent):
+    """Both routers hear each other; the connection to `router` counts in paths from now on."""
+
     router: str
 
 
 @dataclass(frozen=True, slots=True)
 class UplinkChosen(LogEvent):
-    """An edge router goes this way now, None for no way at all, and went that way before."""
+    """An edge router uses the uplink `router` now (missing if no uplink is up) and used `before` until now."""
 
     router: str | None
     before: str | None
@@ -24,18 +26,22 @@ class UplinkChosen(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class EdgeUp(LogEvent):
-    """An edge router has this router for its active uplink."""
+    """An edge router uses this router as its active uplink."""
 
     router: str
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeDown(LogEvent):
+    """An edge router uses this router no longer as its active uplink."""
+
     router: str
 
 
 @dataclass(frozen=True, slots=True)
 class NeighborDown(LogEvent):
+    """The last connection to a neighbor ended; `reason` says why. Traffic takes other paths."""
+
     level: ClassVar[Level] = "warning"
     router: str
     reason: str
@@ -43,6 +49,8 @@ class NeighborDown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class NeighborExpired(LogEvent):
+    """Nothing came from a neighbor for `silent_s` seconds. The router drops that connection."""
+
     level: ClassVar[Level] = "warning"
     router: str | None
     silent_s: float
@@ -50,12 +58,16 @@ class NeighborExpired(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class PathsChanged(LogEvent):
+    """Paths were computed again; the lists name the routers gained and the routers lost."""
+
     reachable: list[str]
     unreachable: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateRouterId(LogEvent):
+    """Another router has the id of this router. Give one of the two another name."""
+
     level: ClassVar[Level] = "error"
     router: str
     instance: int
@@ -64,18 +76,22 @@ class DuplicateRouterId(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RouterRestarted(LogEvent):
+    """A router of the mesh started anew; this router forgets the link state and addresses of its life before."""
+
     router: str
     instance: int
 
 
 @dataclass(frozen=True, slots=True)
 class ControlMessageRefused(LogEvent):
+    """A neighbor sent a control message that this router cannot use; `reason` says what is wrong with it."""
+
     level: ClassVar[Level] = "warning"
     reason: str
 
 
 def tell(action: actions.Action, emit: Emit) -> None:
-    """Log what routing reports."""
+    """Log an event that routing returned."""
     match action:
         case actions.NeighborUp(router):
             emit(NeighborUp(router))
@@ -97,12 +113,16 @@ def tell(action: actions.Action, emit: Emit) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BrokerUp(LogEvent):
+    """This router is connected to a broker."""
+
     broker: str
     container_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerDown(LogEvent):
+    """This router lost its connection to a broker."""
+
     level: ClassVar[Level] = "warning"
     broker: str
     reason: str
@@ -110,7 +130,7 @@ class BrokerDown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class BrokerLinkRefused(LogEvent):
-    """A broker refused the link of a client's that was routed to it. Who ends a subscription by name has no address."""
+    """A broker refused a client's routed link. `address` is missing if the client named only a subscription."""
 
     level: ClassVar[Level] = "warning"
     broker: str
@@ -122,7 +142,7 @@ class BrokerLinkRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class AttachRefused(LogEvent):
-    """A client asked for a link that it cannot have."""
+    """The router refused a client's attach; `condition` and `description` say why."""
 
     level: ClassVar[Level] = "warning"
     client: str
@@ -135,7 +155,7 @@ class AttachRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkEnded(LogEvent):
-    """The router ended a link, since its client broke a rule or left a message half sent; `condition` says which."""
+    """The router ended a client's link: the client broke a rule or left a message half sent; `condition` says which."""
 
     level: ClassVar[Level] = "warning"
     client: str
@@ -148,6 +168,8 @@ class LinkEnded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class CircuitRefused(LogEvent):
+    """A circuit to the router `egress`, or a link to the broker of that name, was refused. The router tries again."""
+
     level: ClassVar[Level] = "warning"
     address: str
     egress: str
@@ -157,7 +179,7 @@ class CircuitRefused(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RouteReattached(LogEvent):
-    """A client's link to a broker goes on over another path."""
+    """A client's link to a broker was attached again, possibly over another path."""
 
     link: str
     address: str
@@ -167,7 +189,7 @@ class RouteReattached(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackBegan(LogEvent):
-    """What producers here send to the address goes to the queue."""
+    """Deliveries that producers here send to the address now go to the fallback queue."""
 
     address: str
     queue: str
@@ -175,7 +197,7 @@ class FallbackBegan(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackEnded(LogEvent):
-    """It goes to consumers again."""
+    """Deliveries to the address go to consumers again."""
 
     address: str
     queue: str

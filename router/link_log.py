@@ -1,7 +1,8 @@
-"""What the link log hears of connections, links, neighbors and paths of this router, as they come, change and go.
+"""State records for the link log: connections, links, neighbors and paths of this router, and their changes.
 
-Records of deliveries are made where these are settled (`wire.records`) and name links by number: who a link belongs to
-is told here, at the end of the input that brought it. Columns are those of `addressing.link_log`.
+Records of deliveries are written where the deliveries are settled (`recording.records`) and name links by number. The
+state record of a link, with its number, is written here at the end of the input that attached the link. Columns are
+those of `recording.columns`.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from addressing.book import AddressBook, AddressKind, AddressPolicy
-from addressing.link_log import Event, Kind
-from router.connections import RouterConnection
+from recording.columns import Event, Kind
+from recording.records import Recorder, level_of, set_now
+from recording.state_records import AT_ONCE, Teller
+from router.circuits.spec import CIRCUIT, CircuitSpec
+from router.connections.peers import RouterConnection
 from router.forwarding.ends import Inlet, Taker
 from router.routing import actions
 from router.routing.snapshot import RoutingSnapshot
-from router.spec import CIRCUIT, CircuitSpec
 from wire import ended
 from wire.errors import LocalStateError
 from wire.link import IncomingLink, Link
-from wire.records import Recorder, level_of, set_now
-from wire.telling import AT_ONCE, Teller
 
 _ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
 _CLIENT, _BROKER = "client", "broker"
@@ -35,24 +36,24 @@ class LinkLog:
         self._book = book
         self._arriving: dict[int, RouterConnection] = {}
         self._links: dict[int, dict[int, None]] = {}
-        """Of each connection that was told of, the numbers of its links."""
+        """For each recorded connection, the numbers of its links."""
         self._neighbors: dict[str, int] = {}
         self._is_topology_new = False
         self._routing: Callable[[], RoutingSnapshot] = _no_routing
         self._paths: dict[str, tuple[str, int]] = {}
 
     def attend(self, routing: Callable[[], RoutingSnapshot]) -> None:
-        """``routing`` knows neighbors and paths."""
+        """``routing`` returns the neighbors and paths."""
         self._routing = routing
 
     # Connections
     def on_connection(self, connection: RouterConnection) -> None:
-        """It is told of once its peer's OPEN says who it is."""
+        """Remember a new connection; its record is written once the peer's OPEN names the peer."""
         if self._teller.is_on:
             self._arriving[connection.number] = connection
 
     def on_disconnected(self, connection: RouterConnection, reason: str) -> None:
-        # Its links have the error that others are told because of them.
+        # With the reason, because the error noted at these links is the error for the peers on other connections.
         self._settle(connection.number, reason)
         self._arriving.pop(connection.number, None)
         links = self._links.pop(connection.number, None)
@@ -69,11 +70,11 @@ class LinkLog:
 
     # Links
     def settle(self) -> None:
-        """Tell of all that came and went since the last time."""
+        """Record all changes since the last call."""
         self._settle(None, "")
 
     def _settle(self, lost: int | None, reason: str) -> None:
-        """``lost``: a connection that is gone, and why; its links went with it."""
+        """``lost``: a connection that is gone with all links; ``reason``: why."""
         if self._arriving:
             self._meet()
         if self._recorder.has_changes:
@@ -124,7 +125,7 @@ class LinkLog:
             self._teller.tell_detached(end.number, number, cause)
 
     def on_second(self, now: float) -> None:
-        """What changes all the time is told once a second."""
+        """Record once a second the values that change all the time."""
         set_now(now)
         self.settle()
         self._teller.end_second()
@@ -156,7 +157,7 @@ class LinkLog:
             self._teller.is_moving(end.number, end)
 
     def _is_known(self, end: Inlet | Taker) -> bool:
-        """It was told of, and is there still."""
+        """True if the end was recorded and still exists."""
         return end.number in self._links.get(end.link.endpoint.owner.number, ())
 
     def _cause_of(self, number: int, inlet: Inlet) -> str | None:
@@ -164,7 +165,7 @@ class LinkLog:
 
     # Neighbors and paths
     def on_routing(self, action: actions.Action) -> None:
-        """A lost neighbor is told of at once, all else when the second is over: at a start much comes at once."""
+        """Record a lost neighbor at once, other changes when the second is over: at a start many come together."""
         match action:
             case actions.NeighborDown(router, _, reason):
                 self._lose(router, reason)
@@ -181,7 +182,7 @@ class LinkLog:
             self._tell(Kind.NEIGHBOR, Event.CLOSED, neighbor=router, cost=cost, cause=cause)
 
     def _compare(self) -> None:
-        """Neighbors, and the cheapest path to each router, of which only changes are told."""
+        """Record the changes of neighbors, and of the cheapest path to each router."""
         known = self._routing()
         self._compare_neighbors({name: each.cost for name, each in known.neighbors.items()})
         paths = {name: (">".join(each.path), each.cost or 0) for name, each in known.routers.items() if each.path}
@@ -213,7 +214,7 @@ def _came(router: str, before: Mapping[str, object]) -> Event:
 
 
 def _spec_of(link: Link) -> CircuitSpec | None:
-    """Of a link between routers, what its attach said."""
+    """Return the circuit spec from the attach of a link between routers."""
     text = link.own_property(CIRCUIT) or link.remote_property(CIRCUIT)
     return CircuitSpec.from_text(text) if text is not None else None
 
@@ -228,7 +229,7 @@ def _address_of(end: Inlet | Taker, spec: CircuitSpec | None) -> str | None:
 
 
 def _cause_of(group: Any) -> str:
-    """Why its senders have no credit."""
+    """Return why the senders of the group have no credit."""
     return "takers" if getattr(group, "takers", True) else "no_taker"
 
 

@@ -1,6 +1,6 @@
 """A router: owns all its state, takes inputs and time, does no I/O.
 
-Inputs come from the driver (`wire.driver`); what is to be sent gathers in ``dirty``, what the driver is to do in
+Inputs come from the driver (`wire.driver`). Endpoints with bytes to send gather in ``dirty``, work for the driver in
 ``commands``.
 """
 
@@ -12,23 +12,26 @@ from typing import Any
 
 from addressing.book import AddressBook
 from addressing.permissions import Permissions
-from addressing.topology import MAX_COST
+from addressing.topology.model import MAX_COST
+from recording.records import set_now
 from router import events
 from router.addresses import Addresses
-from router.brokers import BrokerConnection, Brokers, is_broker_connector
-from router.circuits import Circuits
-from router.clients import ClientConnection, ClientServices
-from router.connections import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
-from router.crowding import Crowding
-from router.edge_reach import EdgeReach
+from router.circuits.circuits import Circuits
+from router.circuits.neighbor import EDGE, INTERIOR, UPLINK, NeighborConnection
+from router.circuits.spec import CircuitSpec, path_lost
+from router.clients.clients import ClientConnection, ClientServices
+from router.clients.connection_limits import Crowding
+from router.clients.leaving import Leaving
+from router.clients.sole_connections import SoleConnections
+from router.connections.brokers import BrokerConnection, Brokers, is_broker_connector
+from router.connections.peers import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
+from router.distribution.edge_reach import EdgeReach
+from router.distribution.reach import Reach, broker_key, edge_key
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
-from router.leaving import Leaving
 from router.link_log import LinkLog
-from router.neighbor import EDGE, INTERIOR, UPLINK, NeighborConnection
 from router.placing import Placing
-from router.reach import Reach, broker_key, edge_key
-from router.routes import RouteWays
+from router.routes.link_routes import RouteWays
 from router.routing import actions
 from router.routing.core import Routing
 from router.routing.edges import Edges
@@ -36,8 +39,6 @@ from router.routing.plane import Plane
 from router.routing.uplinks import Uplinks
 from router.settings import ListenerSettings, RouterSettings
 from router.snapshot import RouterNodeSnapshot, connection_snapshot, router_views
-from router.sole_connections import SoleConnections
-from router.spec import CircuitSpec, path_lost
 from router.timers import Patience, Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, Peer
@@ -47,7 +48,6 @@ from wire.events import LinkDetached
 from wire.link import IncomingLink, Link
 from wire.log import Emit
 from wire.node import Abort, Command
-from wire.records import set_now
 
 
 class RouterNode:
@@ -189,17 +189,18 @@ class RouterNode:
         self._look_at_clock(now)
         connection: RouterConnection = endpoint.owner
         self._connections.pop(connection.number, None)
-        # All at once: what becomes of one link may let others go on.
+        # Mark all inlets first: handling the loss of one link may let other links go on.
         for inlet in [link.owner for link in endpoint.links if isinstance(link.owner, Inlet)]:
             inlet.is_lost = True
         if isinstance(connection, NeighborConnection):
-            # Before the links: what they carried looks for another path at once.
+            # Routing before the links: deliveries of lost links look for another path at once.
             if connection.kind == EDGE:
                 self._act(self._edges.on_connection_lost(connection.number))
             else:
                 self._act(self._routing.on_connection_lost(connection.number, now))
         elif isinstance(connection, BrokerConnection):
-            # Likewise: a route that is told would be attached again over what is just being lost.
+            # Likewise: a route that learned of the loss would otherwise attach again over the connection that is
+            # being lost.
             connection.on_lost(reason)
         error = path_lost(f"connection to {connection.describe()} lost: {reason}")
         for link in endpoint.links:
@@ -242,17 +243,18 @@ class RouterNode:
 
     @property
     def epoch(self) -> int:
-        """Raised whenever a path of an interior router may have changed."""
+        """A counter, raised whenever a path of an interior router may have changed."""
         return self._routing.epoch if isinstance(self._routing, Routing) else 0
 
     def edges(self) -> dict[tuple[str, str], int]:
-        """The connections in reach of this router, as it knows them: two router ids in order, and the cost."""
+        """Return the reachable edges as this router knows them: two router ids in order -> cost."""
         return self._routing.edges() if isinstance(self._routing, Routing) else {}
 
     def set_cost(self, neighbor: str, cost: object, now: float) -> int:
-        """What the way to ``neighbor`` costs from now on; the larger of both ends' counts. Returns the cost before.
+        """Set this end's cost of the connection to ``neighbor``; the larger of both ends counts. Return the cost
+        before.
 
-        Raises ValueError if the topology has no such connection, or it is no cost.
+        Raises ValueError if the topology has no such connection, or ``cost`` is not a valid cost.
         """
         if self._settings.is_edge or neighbor in self._settings.edges:
             edge = self._settings.router_id if self._settings.is_edge else neighbor
@@ -270,7 +272,7 @@ class RouterNode:
         self._settle()
         return before
 
-    # Hot events: each belongs to whoever owns the link
+    # Hot events: the owner of the link handles each event
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
         if link.owner is not None:
             link.owner.on_delivery(link, delivery)
@@ -294,7 +296,7 @@ class RouterNode:
         self._link_log.on_connection(connection)
 
     def _on_arrived(self, arriving: ArrivingConnection) -> None:
-        """Somebody opened a connection to the node port: a router says so in OPEN, all others are operators."""
+        """A connection to the node port is open: a router says so in its OPEN, every other peer is an operator."""
         endpoint, number = arriving.endpoint, arriving.number
         remote = endpoint.remote
         assert remote is not None
@@ -324,7 +326,7 @@ class RouterNode:
         connection = self._connections.get(number) if number is not None else None
         return connection if isinstance(connection, NeighborConnection) else None
 
-    # What neighbor connections tell
+    # Calls from neighbor connections
     def on_control_up(self, connection: NeighborConnection) -> None:
         cost = self._costs.get(connection.router_id, 1)
         self._act(self._plane_of(connection).on_connected(connection.number, cost, self._timers.now))
@@ -359,7 +361,7 @@ class RouterNode:
         self._act(self._routing.advertise(added, removed, self._timers.now, at_once=at_once))
 
     def _on_broker_changed(self, broker: str) -> None:
-        # First what its queues may hold: who hears of the broker has heard of that.
+        # Announce the fallback's messages first: a router that learns of the broker already knows of the messages.
         self._addresses.on_broker_changed(broker)
         self._advertise(broker_key(broker), self._brokers.is_up(broker))
 
@@ -387,11 +389,11 @@ class RouterNode:
                 case _:
                     events.tell(action, self._emit)
 
-        # Kept, since it is asked for after every input. What was heard since only makes it later.
+        # Cached, because the driver asks after every input; input heard since then only makes the deadline later.
         self._routing_deadline = self._find_routing_deadline()
 
     def _drop(self, number: int, error: AmqpError) -> None:
-        """One that only hangs finds our close when it goes on."""
+        """Close and abort the connection; a peer that only hung finds the CLOSE when it goes on."""
         if (connection := self._connections.get(number)) is not None:
             connection.endpoint.close(error)
             self.commands.append(Abort(connection.endpoint, error.description))

@@ -1,4 +1,4 @@
-"""A circuit arrives: is it for this router's groups, for its brokers, or to be passed on?"""
+"""Place an arriving circuit: with this router's groups, at one of its brokers, or passed on to the next hop."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from addressing.book import AddressBook
 from router.addresses import Addresses
-from router.circuits import Circuits
-from router.egress_route import EgressRoute
-from router.routes import RouteWays
-from router.spec import CircuitKind, CircuitSpec, path_lost
+from router.circuits.circuits import Circuits
+from router.circuits.spec import CircuitKind, CircuitSpec, path_lost
+from router.routes.egress_route import EgressRoute
+from router.routes.link_routes import RouteWays
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link
 
 
 class Placing:
-    """All of it raises AmqpError for what cannot be placed."""
+    """All methods raise AmqpError for a circuit that cannot be placed."""
 
     def __init__(
         self, router_id: str, book: AddressBook, addresses: Addresses, circuits: Circuits, ways: RouteWays
@@ -39,7 +39,7 @@ class Placing:
             raise _not_by_receiver(spec)
 
     def of_edge(self, link: Link, spec: CircuitSpec, number: int) -> None:
-        """An edge router knows no way but to here: whatever it sends begins its path here."""
+        """Place a circuit from an edge router, which knows no path but to this router: the path begins here."""
         if spec.kind is CircuitKind.ROUTE:
             path = self._ways.path_to(spec.broker)
             if path is None:

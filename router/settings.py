@@ -1,13 +1,13 @@
-"""What does a router know when it starts: its share of the topology, and what it says and grants to others?"""
+"""The settings of a router: a share of the topology, the properties sent to peers and the limits granted to them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from addressing.topology import Topology
-from router.brokers import BrokerSettings
-from router.connections import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
+from addressing.topology.model import Topology
+from router.connections.brokers import BrokerSettings
+from router.connections.peers import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
 from router.forwarding.settings import ForwardingSettings
 from router.routing.settings import RoutingSettings
 from wire.endpoint import EndpointSettings
@@ -18,30 +18,30 @@ _MAX_LINKS_BETWEEN_NODES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ListenerSettings:
-    """What a client listener grants to each connection."""
+    """The limits that a client listener grants to each connection."""
 
     endpoint: EndpointSettings
     link_capacity: int = 1000
     max_message_bytes: int = 0
     sender_stall_timeout_s: float = 10.0
-    """How long a client may leave a message half sent, when it could send the rest."""
+    """How long a client may leave a message half sent when the client could send the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouterSettings:
-    """One router's share of the topology. ``costs`` are those configured towards neighbors."""
+    """One router's share of the topology. ``costs`` are the configured costs towards neighbors."""
 
     router_id: str
     mesh: str
     instance: int
     listeners: Mapping[str, ListenerSettings]
-    """By name; a connection to any other listener comes to the node port."""
+    """Listeners by name; a connection to any other listener comes to the node port."""
     node_endpoint: EndpointSettings
     costs: Mapping[str, int] = field(default_factory=dict)
     connectors: Mapping[str, str] = field(default_factory=dict)
-    """Router id by name of the connector that dials it."""
+    """Name of a connector -> id of the router that the connector dials."""
     is_edge: bool = False
-    """All of ``connectors`` lead to uplinks; ``costs`` has them in order of preference."""
+    """All of ``connectors`` lead to uplinks; ``costs`` has the uplinks in order of preference."""
     edges: frozenset[str] = frozenset()
     """The edge routers of the mesh."""
     brokers: Mapping[str, BrokerSettings] = field(default_factory=dict)
@@ -55,7 +55,7 @@ def routing_settings(topology: Topology) -> RoutingSettings:
 
 
 def node_endpoint_settings(router_id: str, instance: int, version: str, *, is_edge: bool = False) -> EndpointSettings:
-    """What a router says to other nodes."""
+    """Return the endpoint settings of a router towards other nodes."""
     role = EDGE_ROLE if is_edge else ROUTER_ROLE
     return EndpointSettings(
         container_id=router_id,

@@ -1,12 +1,12 @@
-"""What is shown of a router, to people and tests?"""
+"""Snapshots of a router, for people and tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from router.brokers import BrokerSnapshot
-from router.connections import RouterConnection
+from router.connections.brokers import BrokerSnapshot
+from router.connections.peers import RouterConnection
 from router.forwarding.settings import AddressSnapshot
 from router.routing.snapshot import RoutingSnapshot
 
@@ -28,9 +28,9 @@ class ConnectionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class RouterView:
-    """Another router as seen from here; ``cost`` and ``path`` are None while it cannot be reached.
+    """Another router as seen from here; ``cost`` and ``path`` are None while the router cannot be reached.
 
-    ``connection_cost``: of the connection to a neighbor; the path to it may be another, and cheaper.
+    ``connection_cost``: the cost of the connection to a neighbor; the cheapest path may be another, and cheaper.
     """
 
     router: str
@@ -53,9 +53,9 @@ class RouterNodeSnapshot:
     routers: tuple[RouterView, ...]
     mode: str
     active_uplink: str | None
-    """Of an edge router: the interior router that all its links go to."""
+    """For an edge router: the interior router at the other end of all its links."""
     edges: tuple[str, ...]
-    """Edge routers whose active uplink this router is."""
+    """Edge routers whose active uplink is this router."""
 
 
 def connection_snapshot(connection: RouterConnection) -> ConnectionSnapshot:

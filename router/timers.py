@@ -1,4 +1,4 @@
-"""When must the node be called again: deadlines in one heap, time as an argument."""
+"""Pending calls of a node: deadlines in one heap, time as an argument."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Timer:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long one waits before something else is done."""
+    """A time to wait before a fallback action."""
 
     timers: Timers
     seconds: float

@@ -11,15 +11,14 @@ read -r -a TESTS <<<"${ASAN_TESTS:-mesh_tests/unit mesh_tests/sim mesh_tests/fuz
 readonly TESTS
 # Nothing compiled is called there.
 readonly IGNORED=(
-    mesh_tests/unit/addressing mesh_tests/unit/linklogs mesh_tests/unit/router/routing mesh_tests/unit/mesh/drills
-    mesh_tests/unit/mesh/link_logs
-    mesh_tests/unit/mesh/test_{certs,deleted_files,display,free_ports,journal,messages,processes,running,scratch}.py
-    mesh_tests/unit/mesh/test_{supervisor,units,url}.py
+    mesh_tests/unit/addressing mesh_tests/unit/linklogs mesh_tests/unit/router/routing mesh_tests/unit/test_contracts.py
+    mesh_tests/unit/mesh/{certs,drills,reports,sample_logs,terminal}
+    mesh_tests/unit/mesh/deploy/test_{deleted_files,display,free_ports,processes,running,scratch,supervisor}.py
+    mesh_tests/unit/mesh/client/test_{journal,url}.py mesh_tests/unit/mesh/messages/test_messages.py
 )
 # What cannot hold here: the pool is off, and everything takes twice the time.
 readonly EXCEPT=(
     mesh_tests/unit/wire/test_engine_limits.py::test_a_delivery_that_was_settled_is_the_next_one
-    mesh_tests/unit/mesh/test_cli.py::test_help_imports_nothing_heavy_and_takes_little_time
 )
 
 # Reports go to files: pytest and xdist swallow what a dying worker says.

@@ -19,7 +19,7 @@ def read(condition: Pointer, kind: type[AmqpError] = AmqpError) -> AmqpError | N
 
 
 def write(condition: Pointer, error: AmqpError | None, endpoint: EndpointCore | None = None) -> None:
-    """``endpoint``: where a close, end or detach says so, with as much of the error as its peer takes in a frame."""
+    """Write ``error``; with ``endpoint``, for a close, end or detach, only as much as the peer takes in a frame."""
     lib.pn_condition_clear(condition)
     if error is None:
         return

@@ -1,10 +1,10 @@
-"""One TCP connection from its first byte to its last: handshake, endpoint, flow of output, a gentle end.
+"""One TCP connection from first to last byte: handshake, endpoint, flow of output, a gentle end.
 
     NEW --> HANDSHAKE --layers accepted--> AMQP --is_finished, failure--> LINGER --> gone
                \\--------failure, silence--------------------------------/
 
-Lingering: after the last byte we close our half and discard what still comes, because closing a socket with unread
-input resets the connection, and the peer would lose the very error that tells it what was wrong.
+Lingering: after the last byte we close our half and discard further input, because closing a socket with unread input
+resets the connection, and the peer would lose the very error that explains the fault.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _AMQP = Phase.AMQP
 class Connection(asyncio.BufferedProtocol):
     """Always: ``endpoint`` is set from AMQP on; ``on_gone`` comes exactly once, and last.
 
-    What arrives is read into one buffer for all connections (``Owner.input_buffer``) and taken from it at once. Plain
-    AMQP is written from the engine straight to the socket; asyncio's buffer only gets what the socket did not take.
+    Input is read into one buffer for all connections (``Owner.input_buffer``) and taken out at once. Plain AMQP is
+    written from the engine straight to the socket; asyncio's buffer only gets bytes that the socket did not take.
     """
 
     __slots__ = (
@@ -103,7 +103,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         self._owner.guard(self, self._on_eof)
-        # True while our own half has something to say; a lingering connection has said it.
+        # True while our own half has something to send; a lingering connection has nothing left.
         return self._phase is Phase.AMQP
 
     def pause_writing(self) -> None:
@@ -137,11 +137,11 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_open(self) -> bool:
-        """The peer's OPEN arrived."""
+        """Whether the peer's OPEN has arrived."""
         return self._is_open_seen
 
     def flush(self) -> None:
-        """Write what the endpoint has, as far as the socket takes it."""
+        """Write the endpoint's output, as far as the socket takes bytes."""
         endpoint = self.endpoint
         if endpoint is None or self._phase is not _AMQP:
             return
@@ -154,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
             self._look_after(endpoint)
 
     def _look_after(self, endpoint: Endpoint) -> None:
-        """It is closed on our side, or finished."""
+        """Handle an endpoint that is closed on our side, or finished."""
         if self._is_open_seen and self._deadline is None and not endpoint.is_local_open:
             self._arm_deadline(CLOSE_TIMEOUT_S, self._on_close_timeout)
         if endpoint.is_finished and not self._is_output_paused:
@@ -168,11 +168,11 @@ class Connection(asyncio.BufferedProtocol):
             self._write_layers()
 
     def _write_plain(self, endpoint: Endpoint) -> None:
-        """Straight to the socket; asyncio keeps what that does not take, and says when it is gone."""
+        """Write straight to the socket; asyncio keeps the rest, and calls when the rest is written."""
         if self._transport.is_closing():
             return
         if self._transport.get_write_buffer_size():
-            return  # what the layers had to say; asyncio calls when it is written
+            return  # output of the layers; asyncio calls when these bytes are written
         try:
             rest = endpoint.send_to(self._socket)
             if rest:
@@ -180,21 +180,21 @@ class Connection(asyncio.BufferedProtocol):
         except OSError as error:
             while endpoint.output():
                 pass
-            # What the peer said before it went is a better reason, if it said something.
+            # A reason that the peer gave before is better, if there is one.
             if not endpoint.is_finished:
                 self.abort(describe_os_error(error))
 
     def forsake(self) -> None:
-        """Its dialing was given up: a connection that had just been made is gone, whether or not the loop says so."""
+        """Lose a connection whose dialing was given up just as it was made: the loop may never report the loss."""
         if self._phase is not Phase.NEW:
             self.connection_lost(None)
 
     def close(self, error: AmqpError | None) -> None:
-        """End in order: the peer is told, and has its say."""
+        """End in order: tell the peer, and wait for the peer's close."""
         if self._phase is Phase.NEW:
             self.abort("closed by us")
         elif self._phase is Phase.HANDSHAKE and self.origin.connector is not None:
-            self.abort("closed by us")  # who dials has said nothing yet that could be lost
+            self.abort("closed by us")  # the dialing side has sent nothing yet that could be lost
         elif self._phase is Phase.HANDSHAKE:
             self._end("closed by us")
         elif self._phase is Phase.AMQP and self.endpoint is not None:
@@ -205,17 +205,17 @@ class Connection(asyncio.BufferedProtocol):
                 self._end(f"closed by us: {error}" if error is not None else "closed by us")
 
     def abort(self, reason: str) -> None:
-        """End now: what is unsent stays unsent, what still arrives is not read."""
+        """End now: unsent bytes stay unsent, further input is not read."""
         if self._phase is Phase.GONE:
             return
         self._reason = self._reason or reason
-        # A connection that asyncio has not handed its socket yet aborts as soon as it has.
+        # A connection that asyncio has not given a socket yet aborts as soon as there is one.
         is_made, self._phase = self._phase is not Phase.NEW, Phase.LINGER
         if is_made:
             self._transport.abort()
 
     def reset(self, reason: str) -> None:
-        """Abort; what the kernel still has to send stays unsent, too."""
+        """Abort; bytes that the kernel has not sent yet stay unsent, too."""
         if not self._transport.is_closing():
             forget_unsent(self._transport)
         self.abort(reason)
@@ -245,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
             self._on_eof()
 
     def _check_password(self, check: PasswordCheck) -> None:
-        # What arrives meanwhile would be read into memory without bound.
+        # Input during the check would be read into memory without bound.
         self._transport.pause_reading()
         self._owner.check_password(check, lambda is_right: self._owner.guard(self, lambda: self._on_checked(is_right)))
 
@@ -269,7 +269,7 @@ class Connection(asyncio.BufferedProtocol):
             self._end(f"no open frame within {waited_s:g} s")
 
     def _fail(self, reason: str, delay_s: float) -> None:
-        """The layers failed: send the answer they have, after a delay that makes guessing passwords slow."""
+        """Send the answer of the failed layers, after a delay that makes guessing passwords slow."""
         self._reason = reason
         self._phase = Phase.LINGER
         self._arm_deadline(delay_s, self._end_failed)
@@ -317,7 +317,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._phase is not Phase.AMQP or self.endpoint is None or self.endpoint.is_finished:
             return
         if self.endpoint.owes_close:
-            return  # it said goodbye, and what it sent is still being passed on
+            return  # the peer closed in order, and its last deliveries are still being passed on
         reason = self.endpoint.receive_eof()
         self._reason = self._reason or reason
         self._owner.on_input(self)
@@ -347,18 +347,18 @@ class Connection(asyncio.BufferedProtocol):
             self._tick = self._loop.call_later(max(deadline - now, 0.001), self._on_tick)
         self._owner.on_input(self)
         if self._is_output_paused and self.endpoint.has_failed:
-            # It hears nothing, and reads nothing: our last word would never be written.
+            # The peer sends nothing and reads nothing: our last frame would never be written.
             self.abort(self.endpoint.ending.reason)
 
     # The end
     def _end(self, reason: str) -> None:
-        """Close our half, discard what still comes, and go when the peer does (or has had its time)."""
+        """Close our half, discard further input, and go when the peer does (or after LINGER_S)."""
         self._phase = Phase.LINGER
         self._reason = self._reason or reason
         if self._has_ended or self._transport.is_closing():
             return
         self._has_ended = True
-        # Not from within: whoever called may look at the endpoint once more.
+        # Not from within: the caller may look at the endpoint once more.
         self._loop.call_soon(self._owner.on_ended, self, self._reason)
         self._cancel_timers()
         self._arm_deadline(LINGER_S, self._transport.abort)
@@ -373,7 +373,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._transport.write_eof()
         except OSError:
-            # The peer reset the connection behind what we have just read.
+            # The peer reset the connection behind the bytes that were just read.
             self._transport.abort()
 
     def _write_layers(self) -> None:

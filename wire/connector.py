@@ -1,4 +1,4 @@
-"""Keeps one outgoing connection up: dials at once, after each loss with growing pauses, and says why it is down."""
+"""Keeps one outgoing connection up: dials at once, after each loss with growing pauses, and logs why it is down."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wire.sasl import SaslClient
 from wire.tls import PeerIdentity
 from wire.tls_session import TlsSession
 
-# A connection that lived so long was a working one: the next attempt comes at once.
+# After a life this long, a connection counts as working: the next attempt comes at once.
 _STABLE_S = 5.0
 
 
@@ -50,13 +50,13 @@ class Connector:
 
     # For the driver
     def stop(self, error: AmqpError | None = None) -> None:
-        """Dial no more; close in order what is up."""
+        """Stop dialing; close in order a connection that is up."""
         self.stop_dialing()
         if self._connection is not None:
             self._connection.close(error)
 
     def stop_dialing(self) -> None:
-        """What is up stays up."""
+        """Stop dialing, but leave a connection that is up."""
         self._task.cancel()
 
     # For its connection (wire.owner.Keeper)
@@ -71,7 +71,7 @@ class Connector:
             return
         if connection.endpoint is None:
             self._owner.on_connect_failed(self.spec.name, reason)
-        if not self._lost.done():  # the node may have had enough of dialing, and then there is nobody to be told
+        if not self._lost.done():  # the node may have stopped dialing, and then nobody waits for the reason
             self._lost.set_result(reason)
 
     def snapshot(self) -> ConnectorSnapshot:
@@ -88,11 +88,11 @@ class Connector:
             if reason != self._told_reason:
                 self._told_reason = reason
                 self._log(ConnectorDown(self.spec.name, self.spec.address, reason, round(self._pause_s, 1)))
-            # Jitter, so that the routers of a mesh do not dial a restarted one all at once.
+            # Jitter, so that the routers of a mesh do not dial a restarted router all at once.
             await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))
 
     async def _attempt(self) -> str:
-        """Dial and stay until the connection is lost; return why."""
+        """Dial and stay until the connection is lost; return the reason."""
         spec = self.spec
         self._lost = asyncio.get_running_loop().create_future()
         try:
@@ -112,8 +112,8 @@ class Connector:
             async with asyncio.timeout(spec.handshake_timeout_s):
                 await asyncio.get_running_loop().create_connection(self._make_connection, spec.host, spec.port)
         except BaseException:
-            # The time is up, or the node dials no more. A connection that was made in that very moment is dropped by
-            # uvloop, which calls no connection_lost then.
+            # The time is up, or the node dials no more. uvloop drops a connection made in that very moment, and then
+            # calls no connection_lost.
             if self._connection is not None:
                 self._connection.forsake()
             raise

@@ -1,7 +1,9 @@
-"""The compiled parts of endpoints, links and deliveries: what happens once for each delivery.
+"""The compiled parts of endpoints, links and deliveries, for work that is done for each delivery.
 
-`Endpoint`, `Session`, `IncomingLink` and `OutgoingLink` (wire.endpoint, wire.link) are built on these.
+`Endpoint`, `Session`, `IncomingLink` and `OutgoingLink` (wire.endpoint, wire.link) are built on these classes.
 """
+
+cimport cython
 
 from wire.gate cimport Gate
 from wire.peers cimport PeerLink
@@ -13,14 +15,14 @@ cdef enum:
 
 
 cdef class Waiter:
-    """Whoever holds something back until an endpoint has room; the higher his ``rank``, the sooner he has a turn."""
+    """An object that holds something back until an endpoint has room; a higher ``rank`` gets an earlier turn."""
 
     cdef int rank
     cdef int on_room(self) except -1
 
 
 cdef class DeliveryOwner(Waiter):
-    """Owner of a link that is called without Python in between: the ends of stitches."""
+    """Owner of a link, called without Python in between: an end of a stitch."""
 
     cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1
     cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1
@@ -39,7 +41,7 @@ cdef class EndpointCore:
     cdef pn_transport_t *transport
     cdef pn_collector_t *collector
     cdef readonly Gate gate
-    # Events that the engine does not tell.
+    # Events that the engine does not report.
     cdef list late
     cdef readonly bint is_freed
     cdef public bint is_output_blocked
@@ -48,14 +50,14 @@ cdef class EndpointCore:
     cdef size_t unsent_bytes
     cdef readonly unsigned long long bytes_in
     cdef readonly unsigned long long bytes_out
-    # When the last byte came, as far as ``hear`` was told; and how many had come by then.
+    # Time of the last byte, as far as ``hear`` was told, and the count of bytes by then.
     cdef readonly double heard_at
     cdef unsigned long long heard_bytes
     cdef readonly DirtyEndpoints dirty
     cdef list reduced
     cdef list owing
-    cdef dict waiters  # of whole deliveries
-    cdef dict bulk  # of pieces of large ones
+    cdef dict waiters  # with whole deliveries
+    cdef dict bulk  # with pieces of large deliveries
     cdef bint is_ranked
     cdef unsigned long long outputs
 
@@ -83,12 +85,12 @@ cdef class SessionCore:
     cdef pn_session_t *raw
     cdef readonly EndpointCore endpoint
     cdef readonly bint is_gone
-    # What its links may leave unread here.
+    # Bytes that the session's links may leave unread here.
     cdef public size_t window_bytes
-    # Frames that the engine was handed, as of its output number ``handed_at``: the peer's window does not count them yet.
+    # Frames that the engine was handed, as of its output number ``handed_at``: not counted in the peer's window yet.
     cdef size_t handed_frames
     cdef unsigned long long handed_at
-    # Its peer set no bound when it began.
+    # The peer set no bound when the session began.
     cdef bint is_unbounded
 
     cdef bint is_crowded_now(self) noexcept
@@ -106,12 +108,20 @@ cdef class LinkCore:
     cdef readonly bint is_gone
     cdef public bint has_left
     cdef public bint has_peer_left
-    # What its peer said of it; None before the peer attached it.
+    cdef readonly bint is_incoming
+    # The peer's data about the link; None before the peer attached the link.
     cdef readonly PeerLink peer
-    # Its attach was found to fit.
+    # The owner is about to hear of a fault of the peer that ends the link.
+    cdef public bint is_fault_told
+    # The attach of the link was found to fit.
     cdef public bint is_measured
 
     cdef bint is_open_now(self) noexcept
+
+    @cython.final
+    cdef inline bint is_faulty(self) noexcept:
+        """Say whether the peer sent something that ends the link: nothing more is read from the link."""
+        return self.peer is not None and self.peer.fault is not None
 
 
 cdef class IncomingCore(LinkCore):
@@ -133,7 +143,7 @@ cdef class IncomingCore(LinkCore):
 
 
 cdef class OutgoingCore(LinkCore):
-    # A drain is answered, and the engine is not told yet.
+    # A drain is answered, and the engine does not know yet.
     cdef bint owes_credit
 
     cdef int credit_now(self) noexcept

@@ -1,5 +1,5 @@
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, type_check_only
 
 from wire.errors import LinkError
 from wire.events import Event, Sink
@@ -9,6 +9,7 @@ def pass_on(kinds: Iterable[int]) -> None: ...
 
 class Waiter: ...
 
+@type_check_only
 class OnWritable(Protocol):
     def on_writable(self) -> None: ...
 
@@ -73,6 +74,7 @@ class LinkCore:
     is_gone: bool
     has_left: bool
     has_peer_left: bool
+    is_fault_told: bool
     is_measured: bool
     def __init__(self, session: SessionCore, pointer: int, name: str) -> None: ...
     def _lose(self) -> None: ...

@@ -1,8 +1,8 @@
-"""What happens once for each delivery, compiled: the event loop of one connection, credit, reading and writing.
+"""The compiled core of one connection, for work that is done for each delivery: events, credit, reading, writing.
 
-`wire.endpoint.Endpoint`, `wire.link.IncomingLink` and `OutgoingLink` are built on the classes here and add what happens
-once for each link. Spec: AMQP 1.0 [2.6]. Counts of credit are deliveries. A delivery is a pointer of the engine's, and
-an opaque int to Python.
+`wire.endpoint.Endpoint`, `wire.link.IncomingLink` and `OutgoingLink` are built on the classes here, and add the work
+that is done once for each link. Spec: AMQP 1.0 [2.6]. Counts of credit are deliveries. A delivery is a pointer of the
+engine, and an opaque int to Python.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -24,12 +24,12 @@ cdef extern from "<sys/socket.h>" nogil:
 
 cdef enum:
     MAX_KIND = 128
-    # What a frame carries at least, as far as the count of frames under way goes: a peer's may be smaller, and then the
-    # engine keeps the rest until the window opens.
+    # Least content of a frame, for the count of frames under way: a peer's frames may be smaller, and then the engine
+    # keeps the rest until the window opens.
     LEAST_FRAME_BYTES = 16000
     # AMQP's MIN-MAX-FRAME-SIZE. [2.4.1]
     SMALLEST_FRAME_BYTES = 512
-    # A flow of ours takes less.
+    # Most bytes of a flow that we write.
     MOST_FLOW_BYTES = 128
 
 cdef unsigned int OVERRUN_FRAMES = 0x80000000
@@ -39,7 +39,7 @@ cdef bint cold_kinds[MAX_KIND]
 
 
 def pass_on(kinds):
-    """Which events, by the engine's numbers, `Endpoint._on_cold_event` wants to hear of."""
+    """Choose the events, by the engine's numbers, that `Endpoint._on_cold_event` gets."""
     for kind in kinds:
         cold_kinds[kind] = True
 
@@ -64,11 +64,11 @@ cdef class DeliveryOwner(Waiter):
         raise NotImplementedError
 
     def on_gone(self):
-        """The link is about to be freed, with its deliveries. Whoever ended it may not have heard of it since."""
+        """The link is about to be freed with its deliveries: perhaps the first news since the owner ended the link."""
 
 
 cdef class DirtyEndpoints:
-    """Endpoints that may have output, each once. Always: ``is_dirty`` is true of exactly those that are in here."""
+    """Endpoints that may have output, each once. Always: ``is_dirty`` is true of exactly the endpoints in here."""
 
     def __cinit__(self):
         self.endpoints = []
@@ -77,7 +77,7 @@ cdef class DirtyEndpoints:
         return len(self.endpoints)
 
     def pop(self):
-        """The next that somebody has to look after, or None: an input often leaves nothing to be said."""
+        """Return the next endpoint that needs a flush, or None: an input often leaves nothing to send."""
         cdef EndpointCore endpoint
         while self.endpoints:
             endpoint = self.endpoints.pop()
@@ -99,7 +99,7 @@ cdef class DirtyEndpoints:
 
 
 cdef class EndpointCore:
-    """One connection's engine."""
+    """The engine of one connection."""
 
     def __cinit__(self):
         self.waiters = {}
@@ -109,7 +109,7 @@ cdef class EndpointCore:
         self.late = []
 
     def _drive(self, size_t connection, size_t transport, size_t collector, DirtyEndpoints dirty, Gate gate):
-        """Called once, with the engine's pointers, before anything else here."""
+        """Take the engine's pointers; called once, before anything else here."""
         self.gate = gate
         self.connection = <pn_connection_t *>connection
         self.transport = <pn_transport_t *>transport
@@ -117,7 +117,7 @@ cdef class EndpointCore:
         self.dirty = dirty
 
     def _stop(self):
-        """The engine's memory goes: nothing here touches it any more."""
+        """Stop using the engine, whose memory is freed next."""
         self.is_freed = True
         self.reduced.clear()
         self.owing.clear()
@@ -129,7 +129,7 @@ cdef class EndpointCore:
 
     @property
     def is_calm(self):
-        """Open on our side, and the transport goes on: nobody has to look after it but for its bytes."""
+        """Whether our side is open and the transport goes on: the endpoint needs no care beyond its bytes."""
         return self.is_calm_now()
 
     cdef bint is_calm_now(self) noexcept:
@@ -138,14 +138,14 @@ cdef class EndpointCore:
         return bool(pn.connection_state(self.connection) & PN_LOCAL_ACTIVE)
 
     cdef bint wants_flush(self) except -1:
-        """There is output, somebody waits for room, or it is not calm."""
+        """Say whether there is output, a waiter for room, or an endpoint that is not calm."""
         if not self.is_calm_now() or self.reduced or self.owing or self.waiters or self.bulk or self.gate.restless:
             return True
         return pn.transport_pending(self.transport) > 0
 
     # Bytes
     def receive(self, chunk):
-        """Feed what came from the socket. Bad bytes become a close with an error in the output, and a Closed event."""
+        """Feed bytes from the socket. Bad bytes become a close with an error in the output, and a Closed event."""
         cdef Py_buffer view
         PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
         try:
@@ -165,16 +165,16 @@ cdef class EndpointCore:
         return self.mark()
 
     def hear(self, double now):
-        """Note the time of the bytes that came since the last call; before any came, silence begins with the first call."""
+        """Note the time of the bytes since the last call; before the first byte, silence begins with the first call."""
         if self.heard_bytes != self.bytes_in or self.heard_at == 0:
             self.heard_bytes, self.heard_at = self.bytes_in, now
 
     def output(self):
-        """The next bytes for the socket, 64 KiB at most; b"" when there are none now."""
+        """Return the next bytes for the socket, 64 KiB at most; b"" when there are none now."""
         return PyBytes_FromStringAndSize(gathered, self._gather())
 
     def send_to(self, int socket):
-        """Write what there is straight to a non-blocking socket; what it did not take, b"" when it took all.
+        """Write the output straight to a non-blocking socket; return the bytes that the socket did not take.
 
         Raises OSError as `socket.send` does.
         """
@@ -187,12 +187,12 @@ cdef class EndpointCore:
                 sent = 0
             if sent < size:
                 if self.owing:
-                    self.mark()  # nothing else may call for the rest
+                    self.mark()  # nothing else may call for the answers to drains
                 return PyBytes_FromStringAndSize(gathered + sent, size - sent)
         return b""
 
     cdef ssize_t _gather(self) except -1:
-        """Fill ``gathered`` with what the engine has: in one go, since it gives no more than a frame at a time."""
+        """Fill ``gathered`` with the engine's output in one go, since the engine gives at most a frame at a time."""
         cdef ssize_t size = 0, pending = 0
         if not self._prepare_output():
             return 0
@@ -213,7 +213,7 @@ cdef class EndpointCore:
         return size
 
     cdef ssize_t _say_flows(self, ssize_t size) except -1:
-        """Append flows that the engine does not send; the engine has said all it has. Returns the new size."""
+        """Append flows that the engine does not send, behind all output of the engine. Return the new size."""
         cdef list owed
         owed, self.gate.restless = self.gate.restless, []
         for each in owed:
@@ -227,7 +227,7 @@ cdef class EndpointCore:
         return size
 
     def _flow_for(self, each):
-        """The flow that its peer is owed, or None when there is nobody to tell any more."""
+        """Return the flow that is owed to the peer, or None when session or link is gone, or no flow is due."""
         cdef PeerSession session
         cdef PeerLink peer
         cdef LinkCore link
@@ -246,7 +246,7 @@ cdef class EndpointCore:
             credit, count = max(0, pn.link_remote_credit(link.raw)), peer.delivery_count
         else:
             credit = pn.link_credit(link.raw) + pn.link_queued(link.raw)
-            # Credit that is left is given back by the owner, and the engine says so.
+            # The owner gives remaining credit back, and then the engine sends the flow.
             if not is_asked and not (is_drained and credit <= 0 and not (<OutgoingCore>link).owes_credit):
                 return None
             count = (peer.credit_end - <unsigned int>credit) & 0xFFFFFFFF
@@ -274,14 +274,15 @@ cdef class EndpointCore:
         return True
 
     cdef int _answer_drains(self) except -1:
-        # The engine forgets an answer that it is given before the last delivery is written.
+        # The engine forgets an answer that is given before the last delivery is written. And the engine counts a begun
+        # delivery at its end: an earlier answer would give back the credit of the delivery, and the end take one more.
         cdef OutgoingCore link
         cdef list links
         links, self.owing = self.owing, []
         for link in links:
             if link.is_gone or not link.owes_credit:
                 continue
-            if pn.link_queued(link.raw):
+            if pn.link_queued(link.raw) or pn.link_current(link.raw) is not NULL:
                 self.owing.append(link)
                 continue
             link.owes_credit = False
@@ -295,7 +296,7 @@ cdef class EndpointCore:
         return 0
 
     def mark_dirty(self):
-        """There may be output now."""
+        """Note that there may be output now."""
         self.mark()
 
     # Room
@@ -304,7 +305,7 @@ cdef class EndpointCore:
 
     @property
     def has_room(self):
-        """Another chunk may be handed to the engine without piling up inside it."""
+        """Whether another chunk may be handed to the engine without piling up there."""
         return self.has_room_now()
 
     cdef int wait(self, object waiter) except -1:
@@ -319,7 +320,7 @@ cdef class EndpointCore:
         return bool(self.waiters) or len(self.bulk) > (waiter in self.bulk)
 
     def wait_for_room(self, waiter):
-        """Call ``waiter.on_writable()`` once when there may be room again; the node does it after output and input."""
+        """Call ``waiter.on_writable()`` once when there may be room again, from the node, after output and input."""
         self.wait(waiter)
 
     @property
@@ -327,9 +328,9 @@ cdef class EndpointCore:
         return bool(self.waiters) or bool(self.bulk)
 
     def wake_waiters(self):
-        """One after the other while there is room: whole deliveries first, then pieces of large ones, each in turn.
+        """Wake waiters in turn while there is room: whole deliveries first, then pieces of large deliveries.
 
-        Of those that wait for the same, the higher rank goes first. Who waits again does so behind the others.
+        Among waiters of one kind, the higher rank goes first. A waiter that waits again goes behind the others.
         """
         self._wake(self.waiters)
         self._wake(self.bulk)
@@ -345,7 +346,7 @@ cdef class EndpointCore:
             if not self.has_room_now():
                 break
             if queue.pop(waiter, self) is self:
-                continue  # it had its turn on the way
+                continue  # the waiter had its turn on the way
             if isinstance(waiter, Waiter):
                 (<Waiter>waiter).on_room()
             else:
@@ -359,7 +360,7 @@ cdef class EndpointCore:
 
     # Events
     def drain(self, sink):
-        """Hand every hot event to its link's owner, or else to ``sink``, in order; return the others, in order."""
+        """Hand every hot event to its link's owner, or else to ``sink``; return all other events. Order is kept."""
         cdef list events = []
         cdef pn_event_t *event
         cdef int kind
@@ -385,25 +386,24 @@ cdef class EndpointCore:
         return events
 
     def on_peer_begun(self, SessionCore session):
-        """The engine tells of the peer's begins in their order."""
+        """Match a session with the peer's begin: the engine reports begins in the peer's order."""
         cdef PeerSession peer = self.gate.begun.popleft()
         peer.session = session
 
     def on_peer_attached(self, LinkCore link):
-        """The engine tells of the peer's attaches in their order."""
+        """Match a link with the peer's attach: the engine reports attaches in the peer's order."""
         link.peer = self.gate.attached.popleft()
         link.peer.link = link
 
     def tell_later(self, event):
-        """Return ``event`` from the next `drain`, behind what the engine has to tell."""
+        """Return ``event`` from the drain that follows the present bytes of the peer, behind the engine's events."""
         self.late.append(event)
-        self.mark()
 
-    # The owner in a local: what it does may take the link from it, or end the link.
+    # The owner stays in a local: a call of the owner may take the link from the owner, or end the link.
     cdef int _on_flow(self, sink, LinkCore link) except -1:
         cdef DeliveryOwner hot = link.hot
-        if isinstance(link, OutgoingCore) and (<OutgoingCore>link).owes_credit and not pn.link_get_drain(link.raw):
-            (<OutgoingCore>link).owes_credit = False  # the peer wants none back any more
+        if not link.is_incoming and (<OutgoingCore>link).owes_credit and not pn.link_get_drain(link.raw):
+            (<OutgoingCore>link).owes_credit = False  # the peer wants no credit back any more
         if hot is not None:
             hot.on_flow_event()
         else:
@@ -417,12 +417,12 @@ cdef class EndpointCore:
         if context is NULL:
             return 0
         link = <LinkCore><PyObject *>context
-        if not isinstance(link, IncomingCore):
+        if not link.is_incoming:
             self._on_disposition(sink, link, delivery)
             return 0
         if pn.delivery_updated(delivery):
             self._on_disposition(sink, link, delivery)
-        if link.peer is not None and link.peer.fault is not None:
+        if link.is_faulty():
             self._on_link_fault(link)
             return 0
         if not link.is_gone:
@@ -443,8 +443,8 @@ cdef class EndpointCore:
         return 0
 
 
-# A link that nobody refers to is finalized and revived by the engine whenever a delivery of its is, and its session with
-# it: a tenth of all that forwarding costs. So sessions and links are referred to while they are known here.
+# With each delivery that the engine finalizes and revives, it does the same to a link and a session that nobody refers
+# to: a tenth of the cost of forwarding. So sessions and links are referred to while they are known here.
 cdef class SessionCore:
     def __init__(self, EndpointCore endpoint, size_t pointer):
         self.endpoint = endpoint
@@ -452,58 +452,59 @@ cdef class SessionCore:
         pn.incref(self.raw)
 
     def _lose(self):
-        """The engine's session is about to be freed."""
+        """Drop the reference to the engine's session, which is freed next."""
         if not self.is_gone:
             self.is_gone = True
             pn.decref(self.raw)
 
     @property
     def address(self):
-        """Of the engine's session."""
+        """Address of the engine's session."""
         return <size_t>self.raw
 
     cdef bint is_crowded_now(self) noexcept:
-        """A quarter of what may lie here unread does: before the window shuts, for all links of the session."""
+        """Say whether unread bytes take a quarter of the window: well before the window shuts for all links."""
         return pn.session_incoming_bytes(self.raw) * 4 > self.window_bytes
 
     def on_begun(self):
-        """The peer began it, or answered our begin."""
+        """Note that the peer began the session, or answered our begin."""
         self.is_unbounded = pn.session_remote_incoming_window(self.raw) >= OVERRUN_FRAMES
 
     cdef size_t remote_window_now(self) noexcept:
         cdef unsigned int frames = pn.session_remote_incoming_window(self.raw)
-        # The engine counts without a sign: a window that the peer made smaller than what is under way looks huge.
+        # The engine counts without a sign: a window that the peer made smaller than the frames under way looks huge.
         return 0 if frames >= OVERRUN_FRAMES and not self.is_unbounded else frames
 
     cdef size_t handed_now(self) noexcept:
-        """Frames, at most, of what the engine was handed and did not write."""
+        """Return the frames, at most, that the engine was handed and did not write."""
         cdef size_t kept_bytes
         if self.handed_at != self.endpoint.outputs:
             self.handed_at = self.endpoint.outputs
             kept_bytes = pn.session_outgoing_bytes(self.raw)
-            # What it could not write before counts on, or others would go after it in numbers.
+            # Bytes that could not be written before still count, or great numbers of frames would follow.
             self.handed_frames = 1 + kept_bytes // SMALLEST_FRAME_BYTES if kept_bytes else 0
         return self.handed_frames
 
     @property
     def remote_window_frames(self):
-        """Transfer frames the peer's session still takes. [2.5.6]"""
+        """Transfer frames that the peer's session still takes. [2.5.6]"""
         return self.remote_window_now()
 
 
 cdef class LinkCore:
-    """Its engine's link knows it while it is not gone: an event finds its link by the pointer alone."""
+    """A link. The engine's link points to this object while ``is_gone`` is false, so that events lead here."""
 
     def __init__(self, SessionCore session, size_t pointer, str name):
         self.session = session
         self.endpoint = session.endpoint
         self.name = name
+        self.is_incoming = isinstance(self, IncomingCore)
         self.raw = <pn_link_t *>pointer
         pn.incref(self.raw)
         pn.link_set_context(self.raw, <void *>self)
 
     def _lose(self):
-        """The engine's link is about to be freed."""
+        """Drop the reference to the engine's link, which is freed next."""
         if not self.is_gone:
             self.is_gone = True
             if self.peer is not None:
@@ -520,27 +521,27 @@ cdef class LinkCore:
 
     @property
     def is_open(self):
-        """Attached from both sides."""
+        """Whether the link is attached from both sides."""
         return self.is_open_now()
 
     @property
     def address(self):
-        """Of the engine's link."""
+        """Address of the engine's link."""
         return <size_t>self.raw
 
     @property
     def is_stolen(self):
-        """Its peer attached it again, as another. [2.6.1]"""
+        """Whether the peer attached the link again, as another link. [2.6.1]"""
         return self.peer is not None and self.peer.is_stolen
 
     @property
     def fault(self):
-        """What its peer sent that ends the link, or None."""
+        """The error for something the peer sent over this link that cannot be kept, or None."""
         return None if self.peer is None else self.peer.fault
 
     @property
     def owner(self):
-        """Whoever handles the link's deliveries."""
+        """The object that handles the link's deliveries."""
         return self._owner
 
     @owner.setter
@@ -609,17 +610,17 @@ cdef class IncomingCore(LinkCore):
     # The same for Python
     @property
     def credit(self):
-        """Deliveries the sender may still start; negative when it started more than it was promised."""
+        """Deliveries the sender may still start; negative when the sender started more than promised."""
         return 0 if self.is_gone else self.credit_now()
 
     @property
     def excess(self):
-        """Deliveries the sender started beyond all credit it ever had; above 0 it broke the rules. [2.6.7]"""
+        """Deliveries the sender started beyond all credit it ever had; above 0, the sender broke a rule. [2.6.7]"""
         return 0 if self.is_gone else self.excess_now()
 
     @property
     def queued(self):
-        """Deliveries here that were not advanced past."""
+        """Deliveries that arrived and were not advanced past."""
         return 0 if self.is_gone else pn.link_queued(self.raw)
 
     def grant(self, int deliveries):
@@ -629,18 +630,18 @@ cdef class IncomingCore(LinkCore):
         self.grant_now(deliveries)
 
     def set_credit(self, int deliveries):
-        """Make the sender's credit exactly this; transfers that cross a reduction still arrive."""
+        """Set the sender's credit to exactly ``deliveries``; transfers that cross a reduction still arrive."""
         self.set_credit_now(deliveries)
 
     def request_drain(self, int deliveries):
-        """Grant, and ask the sender to use the credit now or give it back. [2.6.7]"""
+        """Grant credit, and ask the sender to use all credit now or give it back. [2.6.7]"""
         if not self.is_gone:
             self.slack = max(0, self.slack - deliveries)
             pn.link_drain(self.raw, deliveries)
             self.endpoint.mark()
 
     def say_flow_again(self):
-        """With what else the session has to say; a drain that is not answered stays one."""
+        """Send a flow again, with the session's next flow; an unanswered drain stays a drain."""
         if self.is_drain_pending:
             self.request_drain(0)
         else:
@@ -652,17 +653,17 @@ cdef class IncomingCore(LinkCore):
 
     @property
     def is_drain_pending(self):
-        """We asked for a drain, and the sender still holds credit."""
+        """Whether we asked for a drain, and the sender still holds credit."""
         return not self.is_gone and bool(pn.link_draining(self.raw))
 
     @property
     def current(self):
         """The oldest delivery not advanced past, or None."""
-        cdef pn_delivery_t *delivery = NULL if self.is_gone else self.current_now()
+        cdef pn_delivery_t *delivery = NULL if self.is_gone or self.is_faulty() else self.current_now()
         return None if delivery is NULL else <size_t>delivery
 
     def recv(self, Py_ssize_t max_bytes):
-        """Take what has arrived of the current delivery; b"" when nothing is there now, or it ended."""
+        """Take the bytes of the current delivery that have arrived; b"" for none now, or at the delivery's end."""
         cdef bytes buffer = PyBytes_FromStringAndSize(NULL, max_bytes)
         cdef ssize_t count = self.recv_into(PyBytes_AS_STRING(buffer), max_bytes)
         return buffer if count == max_bytes else buffer[:count]
@@ -707,7 +708,7 @@ cdef class OutgoingCore(LinkCore):
     # The same for Python
     @property
     def credit(self):
-        """Deliveries we may still start. Counts a started one only when it is finished."""
+        """Deliveries we may still start. A started delivery counts only when finished."""
         return 0 if self.is_gone else self.credit_now()
 
     @property
@@ -715,7 +716,7 @@ cdef class OutgoingCore(LinkCore):
         return not self.is_gone and bool(pn.link_get_drain(self.raw))
 
     def drained(self):
-        """Give back all credit, after what was sent: there is nothing more. [2.6.7] Nothing if that is not asked any more."""
+        """Give back all credit behind the deliveries sent, but only if the peer still asks for a drain. [2.6.7]"""
         if self.is_draining and not self.owes_credit:
             self.owes_credit = True
             self.endpoint.owing.append(self)
@@ -723,11 +724,11 @@ cdef class OutgoingCore(LinkCore):
 
     @property
     def is_writable(self):
-        """Proton could put a chunk on the wire now: hand it nothing that would sit inside it."""
+        """Whether proton could put a chunk on the wire now, so that no chunk piles up inside proton."""
         return not self.is_gone and self.is_writable_now()
 
     def start(self, bytes tag):
-        """Begin a delivery; it becomes the current one."""
+        """Begin a delivery, which becomes the current delivery."""
         return <size_t>self.start_now(PyBytes_AS_STRING(tag), len(tag))
 
     def send(self, chunk):
@@ -740,9 +741,9 @@ cdef class OutgoingCore(LinkCore):
             PyBuffer_Release(&view)
 
     def finish(self):
-        """The current delivery is complete."""
+        """Complete the current delivery."""
         self.finish_now()
 
     def abort(self, size_t delivery):
-        """End a delivery that will never be complete; the receiver throws away what it has. [2.6.14]"""
+        """End a delivery that will never be complete; the receiver throws its part away. [2.6.14]"""
         self.abort_now(<pn_delivery_t *>delivery)

@@ -1,7 +1,7 @@
-"""Deliveries by their engine pointers, ints to Python: no object per delivery, only functions on it.
+"""Deliveries by the pointers of the engine, ints to Python: functions on a pointer, no object per delivery.
 
 Spec: AMQP 1.0 [3.4] delivery states; [2.6.12] transferring a message.
-Proton pools deliveries: a pointer kept after ``settle`` or after its link went is another, live delivery.
+Proton pools deliveries: a pointer kept after ``settle``, or after its link went, points to another, live delivery.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -20,7 +20,7 @@ from wire.proton cimport (
 
 from wire import condition, data
 from wire.engine import lib, pointer_to
-from wire.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected  # noqa: F401
+from wire.outcome import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome, rejected  # no-cython-lint: others import them from here
 
 
 cdef size_t pending_now(pn_delivery_t *delivery) noexcept:
@@ -28,7 +28,7 @@ cdef size_t pending_now(pn_delivery_t *delivery) noexcept:
 
 
 def pending(size_t delivery):
-    """Bytes that can be read now. None of an aborted delivery can, though the engine still counts them."""
+    """Return the bytes that can be read now; 0 for an aborted delivery, whose bytes the engine still counts."""
     return pending_now(<pn_delivery_t *>delivery)
 
 
@@ -41,12 +41,12 @@ def is_aborted(size_t delivery):
 
 
 def is_settled(size_t delivery):
-    """By the peer."""
+    """Say whether the peer settled the delivery."""
     return bool(pn.delivery_settled(<pn_delivery_t *>delivery))
 
 
 def is_buffered(size_t delivery):
-    """An outgoing one: some of it was not written yet."""
+    """Say whether part of an outgoing delivery is not written yet."""
     return bool(pn.delivery_buffered(<pn_delivery_t *>delivery))
 
 
@@ -55,7 +55,7 @@ def remote_state(size_t delivery):
 
 
 def settle(size_t delivery):
-    """Forget it. Never before an incoming one is complete or aborted: its later frames would shrink the window."""
+    """Settle, but an incoming delivery only when complete or aborted: its later frames would shrink the window."""
     pn.delivery_settle(<pn_delivery_t *>delivery)
 
 
@@ -65,12 +65,12 @@ def tag(size_t delivery):
 
 
 def has_outcome(size_t delivery):
-    """The peer gave a terminal state (or settled with none, which says nothing)."""
+    """Say whether the peer gave a terminal state; a settlement without a state is no outcome."""
     return is_terminal(pn.delivery_remote_state(<pn_delivery_t *>delivery))
 
 
 def remote_outcome(size_t delivery):
-    """The terminal state the peer gave; None while there is none, or for a state that is not an outcome."""
+    """Return the peer's terminal state; None while there is none, or for a state that is not an outcome."""
     cdef size_t state = pn.delivery_remote_state(<pn_delivery_t *>delivery)
     if state == ACCEPTED_STATE:
         return ACCEPTED
@@ -90,7 +90,7 @@ def remote_outcome(size_t delivery):
 
 
 def set_outcome(size_t delivery, outcome):
-    """Tell the peer, as much as it takes in a frame. A later ``settle`` tells it that we forgot."""
+    """Tell the peer as much as fits a frame. A later ``settle`` tells the peer that we forgot the delivery."""
     cdef size_t state = outcome.kind
     cdef pn_disposition_t *local = pn.delivery_local(<pn_delivery_t *>delivery)
     if state == REJECTED_STATE or state == MODIFIED_STATE:
@@ -107,7 +107,7 @@ def set_outcome(size_t delivery, outcome):
 
 
 cdef int set_failed(pn_delivery_t *delivery) noexcept:
-    """MODIFIED, delivery-failed: it was written, and what became of it is not known."""
+    """Set MODIFIED with delivery-failed: the delivery was written, and is in doubt."""
     cdef pn_disposition_t *local = pn.delivery_local(delivery)
     pn.disposition_set_failed(local, True)
     pn.disposition_set_undeliverable(local, False)
@@ -116,16 +116,16 @@ cdef int set_failed(pn_delivery_t *delivery) noexcept:
 
 
 cdef int _copy_condition(pn_condition_t *origin, pn_condition_t *goal) noexcept:
-    """With its info, which `pn_condition_copy` leaves behind when nobody looked at it before."""
+    """Copy a condition and its info, which `pn_condition_copy` leaves behind unless the info was read before."""
     pn.condition_set_name(goal, pn.condition_get_name(origin))
     pn.condition_set_description(goal, pn.condition_get_description(origin))
     return pn.data_copy(pn.condition_info(goal), pn.condition_info(origin))
 
 
 cdef bint copy_state(pn_delivery_t *origin, pn_delivery_t *goal) except -1:
-    """Give ``goal`` locally the state that ``origin`` has remotely, whatever it is. False when there is none.
+    """Give ``goal`` locally the remote state of ``origin``, of whatever kind; return False when there is no state.
 
-    As much of its error, annotations or data as fits a frame that the peer of ``goal`` takes.
+    The copy has as much of an error, annotations or data as fits a frame of the peer of ``goal``.
     """
     cdef size_t state = pn.delivery_remote_state(origin)
     cdef pn_disposition_t *remote

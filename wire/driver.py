@@ -2,8 +2,8 @@
 
     socket, timer --> Connection --> node.on_<input>(..., now) --> wake: after_input, flush dirty, commands, timer
 
-The only place that catches what it does not know: a fault while serving one connection ends that connection and no
-other, with a line in the log. Make it, and call it, in the thread of its event loop; one for each loop.
+Only the driver catches unknown exceptions: a fault while serving one connection ends that connection and no other, with
+a line in the log. Each event loop has one driver, made and called in the thread of the loop.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["BindError", "Driver", "DriverSnapshot"]
 
 _INPUT_BYTES = 262_144
 _TURNS = 8
-"""How often, after one input, what waited for room may go on: each time 64 KiB."""
+"""Turns of waiters for room after one input, of 64 KiB each."""
 _MIN_TIMER_S = 0.001
 _BUG_PAUSE_S = 1.0
 
@@ -70,7 +70,7 @@ class Driver:
         # One thread: guessing passwords in many connections must not take more than one core from the machine.
         self._passwords = ThreadPoolExecutor(1, "passwords")
 
-    # For whoever runs the node
+    # For the code that runs the node
     async def listen(self, spec: ListenerSpec) -> int:
         """Open a listener and return its port. Raises BindError."""
         listener = Listener(self, self._node, spec, self._container_id, self._log)
@@ -79,7 +79,7 @@ class Driver:
         return port
 
     def connect(self, spec: ConnectorSpec) -> None:
-        """Dial, and keep dialing; a connector of that name is replaced."""
+        """Dial, and keep dialing; a connector of the same name is replaced."""
         self.disconnect(spec.name)
         self._connectors[spec.name] = Connector(self, self._node, spec, self._log)
 
@@ -89,7 +89,7 @@ class Driver:
             connector.stop()
 
     def wake(self) -> None:
-        """Carry out what the node wants now. Call it after any input that did not come through the driver."""
+        """Flush output, carry out the node's commands, arm the timer. Call this after input from outside the driver."""
         if self.after_input is not None:
             self.guard_node(self.after_input)
         self._flush_dirty()
@@ -100,12 +100,12 @@ class Driver:
         self._arm_timer()
 
     async def close(self, grace_s: float = 5.0, error: AmqpError | None = None) -> None:
-        """Stop listening and dialing; close every connection in order, and abort what is left after ``grace_s``.
+        """Stop listening and dialing; close every connection in order, and abort connections left after ``grace_s``.
 
-        Clients come first: the node then ends what it keeps for them elsewhere (links at brokers), while it can.
-        ``error`` is what peers are told; by default that we shut down, which is no fault of theirs: clients reconnect.
-        It comes with the close of the connection, which ends its links [2.4.3]. A detach of each link before it would
-        make clients give up the link (Qpid JMS does) that they are to attach again elsewhere.
+        Client connections come first, while the node can still end its links for clients elsewhere (at brokers).
+        ``error`` is the error for peers; by default it says that we shut down, which is no fault of the peer: clients
+        reconnect. The error comes with the close of the connection, which ends its links [2.4.3]. A detach of each link
+        before the close would make clients give up the link (Qpid JMS does) instead of attaching again elsewhere.
         """
         error = error or AmqpError("amqp:connection:forced", f"{self._container_id} shuts down")
         self._is_closing = True
@@ -170,7 +170,7 @@ class Driver:
         self.wake()
 
     def _part(self, connection: Connection, reason: str) -> None:
-        """What the peer held is free at once: it may take its time to close the socket."""
+        """Give up the endpoint, and all that the peer held, at once: the peer may take time to close the socket."""
         endpoint = connection.endpoint
         if endpoint is not None and self._by_endpoint.pop(endpoint, None) is not None:
             self.guard_node(lambda: connection.node.on_disconnected(endpoint, reason, self.now()))
@@ -198,7 +198,7 @@ class Driver:
             self.on_fault(connection, fault)
 
     def guard_node(self, call: Callable[[], None]) -> bool:
-        """False when ``call``, an input of the node, met a fault of ours, which is in the log then."""
+        """Run ``call``, an input of the node; return False after a fault of ours, which is then in the log."""
         try:
             call()
         except Exception as bug:  # noqa: BLE001 (as in guard)
@@ -207,7 +207,7 @@ class Driver:
         return True
 
     def on_fault(self, connection: Connection, fault: Exception) -> None:
-        """What the peer did wrong closes its connection, what we did wrong drops it. [2.8.16]"""
+        """Close the connection for a fault of the peer; drop the connection for a fault of ours. [2.8.16]"""
         if isinstance(fault, AmqpError):
             connection.close(fault)
             return
@@ -235,7 +235,7 @@ class Driver:
                 self._go_on_later(endpoint)
 
     def _go_on_later(self, endpoint: Endpoint) -> None:
-        """A socket that takes all it is given must not keep the loop from the others."""
+        """Go on in a later turn: a socket that takes all bytes must not keep the loop from other connections."""
         if not self._later:
             self._loop.call_soon(self._go_on)
         self._later[endpoint] = None
@@ -261,7 +261,7 @@ class Driver:
 
     def _arm_timer(self) -> None:
         deadline = self._node.next_deadline()
-        # A timer that fires too early costs less than a new one after each input.
+        # A timer that fires too early costs less than a new timer after each input.
         if deadline is None or (self._timer is not None and self._timer_at <= deadline):
             return
         if self._timer is not None:
@@ -272,7 +272,7 @@ class Driver:
     def _on_timer(self) -> None:
         self._timer = None
         if not self.guard_node(lambda: self._node.on_time(self.now())):
-            # Its deadline may well be still due: without a pause this would spin.
+            # The node's deadline may well be still due: without a pause this would spin.
             self._timer_at = 0.0
             self._timer = self._loop.call_later(_BUG_PAUSE_S, self._on_timer)
         self.wake()

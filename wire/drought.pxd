@@ -1,14 +1,14 @@
-# For how long has a link had no credit, since somebody asked last? Times are us of the monotonic clock.
+# Time without credit on a link, since `take_us` was last called. Times are us of the monotonic clock.
 
 ctypedef struct Drought:
     bint is_on
     unsigned long long since_us
-    # Until it ended, before it began again.
+    # Time of all droughts that have ended since.
     unsigned long long before_us
 
 
 cdef inline bint turn(Drought *drought, bint is_on, unsigned long long now_us) noexcept:
-    """It has none now, or some. True if that is news."""
+    """Note that a link has no credit now (``is_on``), or some; return True if this is news."""
     if drought.is_on == is_on:
         return False
     drought.is_on = is_on

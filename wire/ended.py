@@ -1,13 +1,13 @@
-"""Why did a connection or a link end? In words that are ours, without those of its peer."""
+"""Reasons for the end of a connection or link, in our own words, without words of the peer."""
 
 from __future__ import annotations
 
-from addressing.link_log import BY_PEER, KNOWN_CONDITION
+from addressing.records import BY_PEER, KNOWN_CONDITION
 from wire.errors import AmqpError
 
 
 def without_words(reason: str) -> str:
-    """How it ended, and the condition: what a peer has to say besides may have names in it that are nobody's business.
+    """Return how a connection ended, and the condition: further words of the peer may contain private names.
 
     ``reason`` is "how", "how: condition" or "how: condition: description".
     """
@@ -15,7 +15,7 @@ def without_words(reason: str) -> str:
 
 
 def told(error: AmqpError | None) -> str | None:
-    """Of a link the condition alone, likewise; of one that is neither of AMQP nor ours, that it is the peer's."""
+    """Return the condition of a link's error alone; a condition neither AMQP's nor ours is marked as the peer's."""
     if error is None:
         return None
     return error.condition if KNOWN_CONDITION.fullmatch(error.condition) else BY_PEER + error.condition

@@ -1,10 +1,10 @@
-"""Why did a connection finish? For the log: in order, by whom with which error, or because the transport failed."""
+"""Reason for the end of a connection, for the log: in order, by which side with which error, or a failed transport."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from addressing.link_log import BY_PEER
+from addressing.records import BY_PEER
 from wire import condition
 from wire.engine import Pointer, lib
 from wire.errors import ConnectionFault
@@ -12,7 +12,7 @@ from wire.errors import ConnectionFault
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """``is_clean``: both sides closed, whether or not one of them had an error to tell."""
+    """End of a connection. ``is_clean``: both sides closed, with an error or without."""
 
     is_clean: bool
     reason: str
@@ -32,7 +32,7 @@ def read(connection: Pointer, transport: Pointer) -> Ending:
 
 
 def is_input_undecodable(connection: Pointer, transport: Pointer) -> bool:
-    """The engine reads no more: without a word? It does so at a frame whose body is not AMQP data."""
+    """Whether the engine stopped reading without a word, as it does at a frame whose body is not AMQP data."""
     is_closed_by_peer = bool(lib.pn_connection_state(connection) & lib.PN_REMOTE_CLOSED)
     has_condition = bool(lib.pn_condition_is_set(lib.pn_transport_condition(transport)))
     return not is_closed_by_peer and not has_condition

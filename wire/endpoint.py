@@ -1,8 +1,8 @@
 """One AMQP connection, sans-IO: bytes in, bytes out, events, a clock that is an argument.
 
-Used by routers, brokers and clients alike. Begins after TLS and SASL (``wire.sasl``). Spec: AMQP 1.0 [2.4].
-Bytes, events and room are in `wire.core`, compiled. Rules that shape it (of proton 0.40, each with a test): windows are
-always set; a session or link above the peer's limits ends the transport silently, so they are counted here.
+Routers, brokers and clients use the same endpoint, after TLS and SASL (``wire.sasl``). Spec: AMQP 1.0 [2.4].
+Bytes, events and room are compiled, in `wire.core`. Rules of proton 0.40 that shape the code, each with a test: windows
+are always set; a session or link above the peer's limits ends the transport silently, so both are counted here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from wire.events import (
     LinkAttached,
     LinkDetached,
     LinkEstablished,
-    LinkFaulted,
     LinkOverLimit,
     Opened,
     SessionBegun,
@@ -47,40 +46,40 @@ AnyLink = TypeVar("AnyLink", bound=Link)
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end, as TLS and SASL proved it before the first AMQP frame."""
+    """Identity of the other end, as proved by TLS and SASL before the first AMQP frame."""
 
     user: str | None = None
     is_mesh: bool = False
-    """A node or operator of this mesh, by certificate (or because the topology runs its nodes in plain text)."""
+    """Whether the peer is a node or operator of this mesh, by certificate (or because its nodes talk in plain text)."""
     mesh_name: str | None = None
     """Name of the node or operator in the certificate."""
     mesh_role: Role | None = None
-    """What it is by its certificate; None where the nodes of the mesh talk in plain text."""
+    """Role of the peer by its certificate; None where the nodes of the mesh talk in plain text."""
     remote_address: str = ""
     listener: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointSettings:
-    """What we say in OPEN, and what we hold the peer to."""
+    """Our fields of OPEN, and the limits for the peer."""
 
     container_id: str
     hostname: str | None = None
     max_frame_bytes: int = 16384
     idle_timeout_s: float = 16.0
-    """We close when nothing is heard for so long; half of it is advertised. 0: never."""
+    """We close after this time without input; half of this time is advertised. 0: never."""
     max_sessions: int = 256
     max_links: int = 10_000
     window_frames: int = 256
-    """Incoming window of each session, in frames; times max_frame_bytes it bounds what one session may hold here."""
+    """Incoming window of each session, in frames; times max_frame_bytes, a bound on a session's bytes held here."""
     properties: Mapping[str, Any] = field(default_factory=dict)
     offered_capabilities: tuple[str, ...] = ()
     desired_capabilities: tuple[str, ...] = ()
     said: list[Pointer] = field(default_factory=list, init=False, repr=False, compare=False)
-    """What `to_say` gives, in the engine's form: made for the first connection, copied for each."""
+    """Result of `to_say` in the engine's form: made for the first connection, copied for each."""
 
     def to_say(self) -> tuple[tuple[Callable[[Pointer, Any], None], Any], ...]:
-        """How to write each part of OPEN that is more than a number or text, and its value."""
+        """Return a writer and a value for each part of OPEN that is more than a number or text."""
         return (
             (data.write_map, self.properties),
             (data.write_symbols, self.offered_capabilities),
@@ -97,7 +96,7 @@ _SAID_IN_OPEN = (
 
 @dataclass(frozen=True, slots=True)
 class RemoteOpen:
-    """What the peer said in OPEN. [2.7.1]"""
+    """The peer's OPEN. [2.7.1]"""
 
     container_id: str
     hostname: str | None
@@ -124,9 +123,9 @@ class Endpoint(EndpointCore):
         self._sessions: dict[int, Session] = {}
         self._is_closed_told = False
         self.has_peer_closed_in_order = False
-        """By its own will, before us, and without an error."""
+        """The peer closed by its own will, before us, and without an error."""
         self.may_answer_close: Callable[[Endpoint], bool] = _at_once
-        """Asked when the peer closed: False puts our answer off until `answer_close`."""
+        """Called when the peer has closed: False puts our answer off until `answer_close`."""
         self._connection = lib.pn_connection()
         self._transport = new_transport()
         self._collector = lib.pn_collector()
@@ -145,9 +144,9 @@ class Endpoint(EndpointCore):
 
     # Opening and closing
     def open(self, properties: Mapping[str, Any] | None = None) -> None:
-        """Idempotent; after a close it does nothing: the peer's OPEN may come behind what we closed for.
+        """Send OPEN, once; after a close do nothing: the peer's OPEN may come behind the cause of our close.
 
-        ``properties``: to be said beside those of the settings.
+        ``properties`` are added to the properties of the settings.
         """
         settings, connection = self.settings, self._connection
         if self.is_freed or not lib.pn_connection_state(connection) & lib.PN_LOCAL_UNINIT:
@@ -165,7 +164,7 @@ class Endpoint(EndpointCore):
         self.mark_dirty()
 
     def close(self, error: AmqpError | None = None) -> None:
-        """Say goodbye; the peer's close makes the endpoint finished."""
+        """Close the connection; the peer's close makes the endpoint finished."""
         if self.is_freed:
             return
         if not self.is_local_open:
@@ -176,7 +175,7 @@ class Endpoint(EndpointCore):
 
     @property
     def peer_name(self) -> str:
-        """What the peer calls itself, for people."""
+        """The peer's name for itself, for people to read."""
         return (self.remote.container_id if self.remote is not None else "") or "the peer"
 
     @property
@@ -185,7 +184,7 @@ class Endpoint(EndpointCore):
 
     @property
     def is_open(self) -> bool:
-        """Open from both sides."""
+        """Whether the connection is open from both sides."""
         if self.is_freed:
             return False
         state = lib.pn_connection_state(self._connection)
@@ -193,21 +192,21 @@ class Endpoint(EndpointCore):
 
     @property
     def is_finished(self) -> bool:
-        """Nothing more will be sent or understood: the socket can go."""
+        """Whether nothing more will be sent or understood, so that the socket can go."""
         if self.is_freed or lib.pn_transport_closed(self._transport):
             return True
-        # What comes behind a fault is not read, not even a close: all is over once our own is written.
+        # No input behind a fault is read, not even a close: all is over once our own close is written.
         return self._fault is not None and lib.pn_transport_pending(self._transport) < 0
 
     @property
     def has_failed(self) -> bool:
-        """The transport is broken: by what came, or because nothing did."""
+        """Whether the transport is broken, by bad input or by silence."""
         if self.is_freed:
             return False
         return self._fault is not None or bool(lib.pn_condition_is_set(lib.pn_transport_condition(self._transport)))
 
     def _fail(self, fault: AmqpError) -> None:
-        """The peer broke a rule of the connection: it is closed with ``fault``, and nothing more is read."""
+        """Close with ``fault``, since the peer broke a rule of the connection, and read nothing more."""
         if self._fault is not None:
             return
         self._fault = fault
@@ -219,22 +218,22 @@ class Endpoint(EndpointCore):
 
     @property
     def ending(self) -> Ending:
-        """Why it finished, as long as it is not freed."""
+        """Reason why the connection finished, until the endpoint is freed."""
         if self._fault is not None:
             return Ending(False, str(self._fault))
         return ending.read(self._connection, self._transport)
 
     @property
     def is_input_undecodable(self) -> bool:
-        """The engine reads no more and has not said why: what came is no AMQP."""
+        """Whether the engine stopped reading without a reason: the input is not AMQP."""
         if self.is_freed or self._fault is not None or not self.has_stopped_reading:
             return False
         return ending.is_input_undecodable(self._connection, self._transport)
 
     def free(self) -> None:
-        """Give the engine back; every link and delivery of it is gone. Idempotent.
+        """Free the engine, and every link and delivery of the connection. Idempotent.
 
-        What is called afterwards does nothing: bytes and ticks may be on their way still.
+        Later calls do nothing: bytes and ticks may still be on their way.
         """
         if self.is_freed:
             return
@@ -250,7 +249,7 @@ class Endpoint(EndpointCore):
 
     # Bytes and time
     def receive_eof(self) -> str | None:
-        """The peer sends no more; what is wrong with that, or None when it has closed the connection before."""
+        """Note that the peer sends no more; return the fault in that, or None if the peer had closed the connection."""
         if self.is_freed or self.is_finished:
             return None
         if lib.pn_connection_state(self._connection) & lib.PN_REMOTE_CLOSED:
@@ -265,7 +264,7 @@ class Endpoint(EndpointCore):
         return reason
 
     def tick(self, now: float) -> float | None:
-        """Send heartbeats, or close for want of them; the time at which to be called again. [2.4.5]"""
+        """Send heartbeats, or close for want of input; return the time for the next call. [2.4.5]"""
         if self.is_freed:
             return None
         self.hear(now)
@@ -281,9 +280,10 @@ class Endpoint(EndpointCore):
         return silence_ends_at if deadline is None else min(silence_ends_at, deadline)
 
     def _look_at_silence(self, now: float) -> float | None:
-        """The engine counts from its tick after the last byte, which makes up to twice the time of it.
+        """Close after too long a silence; else return the time at which the silence will be too long.
 
-        In whole milliseconds, as the engine does: it would be the first otherwise, with a sentence of its own.
+        The engine counts from its tick after the last byte, which makes up to twice the time. Times count in whole
+        milliseconds, as in the engine: else the engine would close first, with a sentence of its own.
         """
         limit_s = self.settings.idle_timeout_s
         if not limit_s or self._fault is not None:
@@ -297,7 +297,7 @@ class Endpoint(EndpointCore):
 
     # Links, for wire.link
     def begin(self, window_frames: int | None = None) -> Session:
-        """A new session of ours. Raises ConnectionFault when the peer takes no more, or is gone."""
+        """Begin a session of ours. Raises ConnectionFault when the peer takes no more sessions, or is gone."""
         if self.is_freed:
             raise ConnectionFault("amqp:connection:forced", "the connection is gone")
         limit = self.session_limit
@@ -310,7 +310,7 @@ class Endpoint(EndpointCore):
 
     @property
     def session_limit(self) -> int:
-        """Sessions at once on this connection, at most: as many as the peer takes, and we do."""
+        """Most sessions at once on this connection: the peer's limit or ours, the smaller."""
         return int(min(lib.pn_transport_remote_channel_max(self._transport) + 1, self.settings.max_sessions))
 
     @property
@@ -324,7 +324,7 @@ class Endpoint(EndpointCore):
 
     @property
     def has_ending_sessions(self) -> bool:
-        """Some of ours are free again in a moment: they, or their only links, wait for the peer's answer to our end."""
+        """Whether a session of ours will soon be free: the session, or a link it ends with, waits for an answer."""
         own = (link for link in self._links.values() if link.session.ends_with_its_links)
         return any(link.has_left for link in own) or any(session.has_left for session in self._sessions.values())
 
@@ -338,7 +338,7 @@ class Endpoint(EndpointCore):
         return link
 
     def forget(self, link: Link) -> None:
-        """Both sides ended the link: free it. Unsettled deliveries go with it."""
+        """Free a link that both sides have ended, with its unsettled deliveries."""
         if link.is_gone:
             return
         pointer = link.pointer
@@ -354,7 +354,7 @@ class Endpoint(EndpointCore):
         self._free_if_over(link.session)
 
     def _tell_window(self, session: Session) -> None:
-        """What went unread with its link made room: the engine says so only together with something of another link."""
+        """Tell the peer of room from bytes that went unread with a link: the engine would wait for another flow."""
         for link in self._links.values():
             if link.session is session and isinstance(link, IncomingLink):
                 link.say_flow_again()
@@ -379,12 +379,11 @@ class Endpoint(EndpointCore):
         return session
 
     def _on_link_fault(self, link: Link) -> None:
-        """The peer sent over ``link`` what cannot be: end it."""
+        """Let the owner of ``link`` know of the peer's fault on the link, so that the owner ends the link."""
         error = link.fault
-        if error is None or link.has_left:
+        if error is None or link.has_left or link.is_fault_told:
             return
-        link.close(error)
-        self.tell_later(LinkFaulted(link, error))
+        link.is_fault_told = True
         self.tell_later(LinkDetached(link, True, error))
 
     # Events
@@ -412,14 +411,14 @@ class Endpoint(EndpointCore):
             self.answer_close()
 
     def answer_close(self) -> None:
-        """The peer's close, once what it sent before was dealt with."""
+        """Answer the peer's close, once all that the peer sent before was dealt with."""
         if not self.is_freed:
             lib.pn_connection_close(self._connection)
             self.mark_dirty()
 
     @property
     def owes_close(self) -> bool:
-        """The peer closed, and we did not yet."""
+        """Whether the peer has closed, and we have not yet."""
         if self.is_freed:
             return False
         state = lib.pn_connection_state(self._connection)
@@ -440,6 +439,7 @@ class Endpoint(EndpointCore):
         if known is not None:
             known.on_begun()
             self.on_peer_begun(known)
+            known.on_answered()
             return
         session = self._own_session(pointer)
         session.on_begun()
@@ -455,7 +455,7 @@ class Endpoint(EndpointCore):
         error = condition.read(lib.pn_session_remote_condition(session.pointer))
         for link in [link for link in self._links.values() if link.session is session]:
             if link.has_left:
-                self.forget(link)  # no other answer follows to the detach that we sent
+                self.forget(link)  # no other answer to our detach follows
                 continue
             events.append(LinkDetached(link, not link.may_outlive, error))
         lib.pn_session_close(session.pointer)
@@ -477,7 +477,7 @@ class Endpoint(EndpointCore):
         link = self.adopt((OutgoingLink if lib.pn_link_is_sender(pointer) else IncomingLink)(session, pointer))
         self.on_peer_attached(link)
         if len(self._links) > 2 * self.settings.max_links:
-            # A refused link takes memory until the peer answers: one that never does goes with its connection.
+            # A refused link takes memory until the peer answers: a peer that never does loses the connection.
             self.close(AmqpError("amqp:resource-limit-exceeded", "attaches go on without an answer to their refusals"))
             return
         if len(self._links) > self.settings.max_links:

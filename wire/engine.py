@@ -1,7 +1,7 @@
-"""Which functions of proton's engine do we call from Python, and how.
+"""Functions of proton's engine for calls from Python.
 
-What happens once for each link or connection goes through cffi to the C functions themselves (proton's wrapper objects
-cost twenty times as much); what happens for each delivery is compiled: `wire.core` over `wire.proton`.
+Calls made once for each link or connection go through cffi to the C functions themselves (proton's wrapper objects cost
+twenty times as much); calls made for each delivery are compiled: `wire.core` over `wire.proton`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import cproton  # noqa: F401  (installs the callbacks that cproton_ffi needs; mu
 import cproton_ffi
 
 Pointer = Any
-"""A cdata pointer of proton's: hashable and comparable by address."""
+"""A cdata pointer of proton, hashable and comparable by address."""
 
 ffi = cproton_ffi.ffi
 lib = cproton_ffi.lib
@@ -22,9 +22,9 @@ NULL = ffi.NULL
 LIBRARIES = tuple(
     name for name, is_in in (("Cyrus SASL", lib.pn_sasl_extended()), ("OpenSSL", lib.pn_ssl_present())) if is_in
 )
-"""What proton's build took in because the machine had it. Nothing here uses either; proton's own client does."""
+"""Libraries that proton's build took in because the machine had them. Only proton's own client uses any of them."""
 
-# Exported by the same shared object, but not declared to its cffi. void* stands for every pn_*_t*.
+# Functions that the same shared object exports, but does not declare to its cffi. void* stands for every pn_*_t*.
 _extra_ffi = cffi.FFI()
 _extra_ffi.cdef(
     """
@@ -45,7 +45,7 @@ def address_of(pointer: Pointer) -> int:
 
 
 def pointer_to(kind: str, address: int) -> Pointer:
-    """``kind`` as in C, "pn_link_t": what the compiled parts hand out as an int."""
+    """Return the pointer for an int from the compiled parts. ``kind`` is the type in C, "pn_link_t"."""
     return ffi.cast(f"{kind} *", address)
 
 
@@ -54,14 +54,14 @@ def _plain(pointer: Pointer) -> Any:
 
 
 def _say_nothing(context: int, subsystem: int, level: int, message: Any) -> None:
-    """Where proton's warnings go: masks do not keep it from writing them to stderr, where our log is."""
+    """Drop proton's warnings: masks do not keep proton from writing warnings to stderr, where our log is."""
 
 
 _no_sink = _extra_ffi.callback("void(intptr_t, int, int, const char *)", _say_nothing)
 
 
 def new_transport() -> Pointer:
-    """Silent, unless proton's own variables ask it to speak."""
+    """Make a transport, silent unless proton's own variables ask for a trace."""
     transport = lib.pn_transport()
     if not _IS_TRACED:
         _extra.pn_logger_set_log_sink(_extra.pn_transport_logger(_plain(transport)), _no_sink, 0)
@@ -69,14 +69,14 @@ def new_transport() -> Pointer:
 
 
 def set_session_window(session: Pointer, frames: int) -> None:
-    """Bound what a session may send us; reopened at half. proton's default is unlimited."""
+    """Bound what a session may send us, and reopen the window at half. proton's default is unlimited."""
     _extra.pn_session_set_incoming_window_and_lwm(_plain(session), frames, frames // 2)
 
 
 def free_engine(connection: Pointer, transport: Pointer, collector: Pointer) -> None:
-    """Give back one connection's engine.
+    """Free the engine of one connection.
 
-    In this order: the connection is taken off its collector before it goes, or the events of its own end are put into
+    The order matters: the connection leaves its collector before it goes, or the events of its own end are put into
     memory that is gone (a crash, once there are unsettled deliveries).
     """
     lib.pn_transport_unbind(transport)
@@ -87,7 +87,7 @@ def free_engine(connection: Pointer, transport: Pointer, collector: Pointer) -> 
 
 
 def text(chars: Pointer) -> str | None:
-    """C string to str; None for NULL. Bytes that are not UTF-8 are kept visible, never raised on."""
+    """Return a C string as str; None for NULL. Bytes that are not UTF-8 stay visible, and never raise an error."""
     return None if chars == NULL else ffi.string(chars).decode("utf-8", "backslashreplace")
 
 

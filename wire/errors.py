@@ -1,4 +1,4 @@
-"""Whose fault is it: an AMQP error carries its condition, its scope is its type.
+"""AMQP errors, each with a condition; the type of an error is the scope: connection, session or link.
 
 Spec: AMQP 1.0 [2.8.15] to [2.8.18].
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class AmqpError(Exception):
-    """The peer broke a rule, or asked for what cannot be given. [2.8.14]
+    """The peer broke a rule, or asked for something that cannot be given. [2.8.14]
 
     ``condition`` is the symbol on the wire, ``description`` a sentence with the numbers in it.
     """
@@ -23,19 +23,19 @@ class AmqpError(Exception):
 
 
 class ConnectionFault(AmqpError):
-    """Ends the connection. [2.8.16]"""
+    """An error that ends the connection. [2.8.16]"""
 
 
 class SessionError(AmqpError):
-    """Ends the session. [2.8.17]"""
+    """An error that ends the session. [2.8.17]"""
 
 
 class LinkError(AmqpError):
-    """Detaches the link. [2.8.18]"""
+    """An error that detaches the link. [2.8.18]"""
 
 
 class FrameTooSmall(LinkError):
-    """An attach, or its answer, does not fit a frame that its reader takes: it never will on this way. [2.8.15]"""
+    """An attach, or its answer, does not fit a frame of its reader, and never will on this path. [2.8.15]"""
 
     def __init__(self, description: str) -> None:
         super().__init__("amqp:frame-size-too-small", description)

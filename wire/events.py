@@ -1,4 +1,4 @@
-"""What an endpoint tells its node, apart from deliveries, dispositions and flow, which go to the sink directly."""
+"""Events from an endpoint to its node, except deliveries, dispositions and flows, which go to the sink directly."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wire.link import IncomingLink, Link, OutgoingLink, Session
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The peer's OPEN is here: ``endpoint.remote`` is set. [2.4.1]"""
+    """The peer's OPEN has arrived: ``endpoint.remote`` is set. [2.4.1]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The peer closed, or the transport failed; ``error`` says why when something is wrong. Comes once."""
+    """The peer closed, or the transport failed; ``error`` is the fault, if there is any. Comes once."""
 
     error: AmqpError | None
 
@@ -29,7 +29,7 @@ class SessionBegun:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """After a LinkDetached for each of its links."""
+    """A session ended; comes after a LinkDetached for each link of the session."""
 
     session: Session
     error: AmqpError | None
@@ -44,7 +44,7 @@ class LinkAttached:
 
 @dataclass(frozen=True, slots=True)
 class LinkOverLimit:
-    """The peer attached one more than it may; it was refused with ``error``."""
+    """The peer attached one link more than allowed; the link was refused with ``error``."""
 
     link: Link
     error: AmqpError
@@ -58,18 +58,11 @@ class LinkEstablished:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkFaulted:
-    """The peer sent over the link what cannot be, and we end the link with ``error``. A LinkDetached follows."""
-
-    link: Link
-    error: AmqpError
-
-
-@dataclass(frozen=True, slots=True)
 class LinkDetached:
-    """The peer left, by a detach or with its session; ``closed`` when the terminus goes with the link. [2.6.4]
+    """The peer left, by a detach or with the session; ``closed`` when the terminus goes with the link. [2.6.4]
 
-    The end of a session says nothing of termini: one that may outlive its link stays.
+    The end of a session does not end a terminus that may outlive its link. The event also comes when the peer sent
+    something over the link that cannot be kept (``link.fault``): the owner then closes the link with that error.
     """
 
     link: Link
@@ -77,21 +70,11 @@ class LinkDetached:
     error: AmqpError | None
 
 
-Event = (
-    Opened
-    | Closed
-    | SessionBegun
-    | SessionEnded
-    | LinkAttached
-    | LinkOverLimit
-    | LinkEstablished
-    | LinkFaulted
-    | LinkDetached
-)
+Event = Opened | Closed | SessionBegun | SessionEnded | LinkAttached | LinkOverLimit | LinkEstablished | LinkDetached
 
 
 class Sink(Protocol):
-    """Where the hot events go while ``Endpoint.drain`` runs. The compiled loop takes this place."""
+    """Receiver of the hot events during ``Endpoint.drain``. A compiled owner of a link takes the place of the sink."""
 
     def on_delivery(self, link: IncomingLink, delivery: Pointer) -> None:
         """Bytes, the end or the abort of a delivery arrived."""

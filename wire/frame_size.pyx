@@ -1,8 +1,8 @@
-"""Does a frame that the engine would write fit the frames that its reader takes?
+"""Check that a frame of the engine fits the frames that the reader takes.
 
-Spec: AMQP 1.0 [2.7.1] max-frame-size, [2.4.1] 512 bytes before the peer's OPEN. The engine splits transfers only and writes
-everything else in one frame, however large; a reader answers a frame that is too large with the end of the connection.
-So an attach is measured before it is opened, and an error is shortened before it is written.
+Spec: AMQP 1.0 [2.7.1] max-frame-size, [2.4.1] 512 bytes before the peer's OPEN. The engine splits transfers only, and
+writes everything else in one frame, however large; a reader answers a frame that is too large with the end of the
+connection. So an attach is measured before it is opened, and an error is shortened before it is written.
 """
 
 from libc.string cimport strlen
@@ -23,16 +23,16 @@ from wire.proton cimport (
 cdef enum:
     # AMQP's MIN-MAX-FRAME-SIZE. [2.4.1]
     SMALLEST_FRAME_BYTES = 512
-    # The longest encodings of all that is not counted apart, of the frame's header to the nulls behind the last field.
+    # Longest encodings of all parts not counted apart, from the frame's header to the nulls behind the last field.
     ATTACH_BYTES = 50
     TERMINUS_BYTES = 52
     TEXT_BYTES = 5
-    # In front of a condition: of a close, end or detach, and of a disposition or transfer (its tag has 32 bytes at most).
+    # Bytes in front of a condition: in a close, end or detach; in a disposition or transfer (tag of 32 bytes at most).
     ENDING_BYTES = 32
     DELIVERY_BYTES = 128
-    # A condition's own: descriptor and list, two texts.
+    # Bytes of a condition itself: descriptor and list, two texts.
     CONDITION_BYTES = 22
-    # Of the name of a condition: there is none of this length, but peers may say what they like.
+    # Most bytes of a condition's name: no name is this long, but peers may say anything.
     MOST_NAME_BYTES = 255
     UNLIMITED = 0xFFFFFFFF
 
@@ -40,7 +40,7 @@ cdef bytes _ELLIPSIS = b"..."
 
 
 cdef size_t _limit(pn_connection_t *connection, pn_transport_t *transport) noexcept:
-    """The largest frame that the peer takes."""
+    """Return the largest frame that the peer takes."""
     cdef size_t taken
     if pn.connection_state(connection) & PN_REMOTE_UNINIT:
         return SMALLEST_FRAME_BYTES
@@ -49,7 +49,7 @@ cdef size_t _limit(pn_connection_t *connection, pn_transport_t *transport) noexc
 
 
 cdef size_t _limit_of_attach(EndpointCore endpoint, pn_link_t *link) noexcept:
-    """An attach of ours is answered with all that it says: so its answer has to fit the frames that we take, too."""
+    """Return the limit of an attach: the answer repeats our attach, and so has to fit the frames that we take, too."""
     cdef size_t limit = _limit(endpoint.connection, endpoint.transport)
     cdef size_t own = pn.transport_get_max_frame(endpoint.transport)
     if pn.link_state(link) & PN_REMOTE_ACTIVE or not own:
@@ -62,7 +62,7 @@ cdef size_t _text(const char *text) noexcept:
 
 
 cdef ssize_t _value(pn_data_t *data) noexcept:
-    """Below 0: it cannot be encoded."""
+    """Return the encoded size of a value; below 0 for a value that cannot be encoded."""
     return pn.data_encoded_size(data) if pn.data_size(data) else 0
 
 
@@ -90,7 +90,7 @@ cdef ssize_t _attach(pn_link_t *link) noexcept:
     cdef ssize_t source = _terminus(pn.link_source(link), True)
     cdef ssize_t target = _terminus(pn.link_target(link), False)
     cdef ssize_t properties = 0
-    # In an answer there are none.
+    # An answer has no properties.
     if not pn.link_state(link) & PN_REMOTE_ACTIVE:
         properties = _value(pn.link_properties(link))
     if source < 0 or target < 0 or properties < 0:
@@ -99,7 +99,7 @@ cdef ssize_t _attach(pn_link_t *link) noexcept:
 
 
 def find_excess(LinkCore link):
-    """(bytes of its attach, bytes that may be used), if these are fewer; (-1, 0) if it cannot be encoded; else None."""
+    """Return (bytes of an attach, bytes allowed) if too large; (-1, 0) if the attach cannot be encoded; else None."""
     cdef ssize_t size = _attach(link.raw)
     cdef size_t limit
     if size < 0:
@@ -110,7 +110,7 @@ def find_excess(LinkCore link):
 
 # Conditions
 cdef bytes _shortened(bytes text, ssize_t room):
-    """At the end of a character; with "..." behind it. Nothing where there is no room for that."""
+    """Cut ``text`` at the end of a character, with "..." behind; return b"" where there is no room for that."""
     cdef Py_ssize_t end = room - len(_ELLIPSIS)
     if len(text) <= room:
         return text
@@ -122,7 +122,7 @@ cdef bytes _shortened(bytes text, ssize_t room):
 
 
 cdef int _fit(pn_condition_t *condition, ssize_t room) except -1:
-    """The info goes first, then the ends of texts."""
+    """Shorten a condition: the info goes first, then the ends of the texts."""
     cdef const char *name = pn.condition_get_name(condition)
     cdef const char *description = pn.condition_get_description(condition)
     cdef pn_data_t *info
@@ -149,7 +149,7 @@ cdef int _fit(pn_condition_t *condition, ssize_t room) except -1:
 
 
 def fit_ending(EndpointCore endpoint not None, size_t condition):
-    """Make the condition of a close, end or detach fit."""
+    """Shorten the condition of a close, end or detach to fit."""
     cdef size_t limit = _limit(endpoint.connection, endpoint.transport)
     _fit(<pn_condition_t *>condition, <ssize_t>limit - ENDING_BYTES)
 
@@ -161,7 +161,7 @@ cdef ssize_t _room(pn_delivery_t *delivery) noexcept:
 
 
 cdef int fit_condition(pn_condition_t *condition, pn_delivery_t *delivery) except -1:
-    """Of a rejected delivery."""
+    """Shorten the condition of a rejected delivery to fit."""
     return _fit(condition, _room(delivery))
 
 
@@ -173,10 +173,10 @@ cdef int _fit_value(pn_data_t *data, pn_delivery_t *delivery) except -1:
 
 
 cdef int fit_annotations(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
-    """Of a modified delivery. Those that are too large go; what else is said of it stays."""
+    """Drop annotations of a modified delivery that are too large; the other fields stay."""
     return _fit_value(pn.disposition_annotations(disposition), delivery)
 
 
 cdef int fit_data(pn_disposition_t *disposition, pn_delivery_t *delivery) except -1:
-    """Of a delivery with a state that the engine has no fields for."""
+    """Drop data that is too large, of a delivery with a state that the engine has no fields for."""
     return _fit_value(pn.disposition_data(disposition), delivery)

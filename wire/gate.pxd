@@ -9,7 +9,7 @@ cdef class Gate(Rules):
     cdef unsigned int max_frame_bytes
     cdef unsigned int header_left
     cdef readonly bint is_open_made_up
-    # Of a frame that is not all here.
+    # Bytes of a frame that is not complete yet.
     cdef unsigned char *held
     cdef size_t held_bytes
     cdef size_t held_room

@@ -1,5 +1,8 @@
+from typing import final
+
 from wire.errors import ConnectionFault
 
+@final
 class Gate:
     fault: ConnectionFault | None
     is_open_made_up: bool

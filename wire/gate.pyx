@@ -1,9 +1,9 @@
-"""What of a peer's bytes may reach the engine: whole frames, each of which was looked at. [2.3], [2.7]
+"""Gate from a peer to the engine: only whole frames reach the engine, each after a check. [2.3], [2.7]
 
-The engine decodes leniently, and passes on what it did not decode. So every frame is held against the codec's table here
-first; `wire.plain` does so more cheaply for transfers and dispositions of the common form. What the peer did wrong becomes
-``fault``, an error with the names of performative and field, and nothing that follows is read. The gate is total: no input
-raises (but for want of memory), and no byte beyond a frame is read.
+The engine decodes leniently, and passes on bytes that it did not decode. So every frame is first held against the
+codec's table here; `wire.plain` does so more cheaply for transfers and dispositions of the common form. A fault of the
+peer becomes ``fault``, an error with the names of performative and field, and nothing behind the fault is read. The
+gate is total: no input raises (but for want of memory), and no byte beyond a frame is read.
 """
 
 cimport cython
@@ -31,7 +31,7 @@ from wire.codec.frames import Frame, Record, encode_frame
 from wire.rules import FRAMING
 
 cdef extern from "Python.h":
-    # Of borrowed references: no count of references is touched.
+    # With borrowed references: no count of references is touched.
     PyObject *PyList_GET_ITEM(PyObject *, Py_ssize_t) noexcept
     Py_ssize_t PyList_GET_SIZE(PyObject *) noexcept
 
@@ -57,7 +57,7 @@ _MADE_UP_OPEN = encode_frame(Frame(0, Record(table.OPEN, {"container-id": "a pee
 
 @cython.final
 cdef class Gate(Rules):
-    """Always: what the engine was given is the protocol header and whole frames, all of them well formed."""
+    """Always: the engine was given the protocol header and whole, well-formed frames, and nothing else."""
 
     def __cinit__(self, size_t transport, unsigned int max_frame_bytes, unsigned int channel_max):
         self.transport = <pn_transport_t *>transport
@@ -70,18 +70,18 @@ cdef class Gate(Rules):
 
     @property
     def is_in_frame(self):
-        """The bytes so far end in the middle of a frame."""
+        """Whether the bytes so far end in the middle of a frame."""
         return self.held_bytes > 0 or 0 < self.header_left < HEADER_BYTES
 
     def make_up_open(self):
-        """The engine sends no close to a peer that has not opened: give it an open, when there was none."""
+        """Give the engine an open when the peer sent none: without an open, the engine sends no close."""
         if not self.is_open and not self.header_left:
             self.is_open = self.is_open_made_up = True
             self._give(<bytes>_MADE_UP_OPEN, len(_MADE_UP_OPEN))
 
     # Bytes
     cdef int feed(self, const unsigned char *at, size_t size) except -1:
-        """Look at what came, and give the engine what is fine of it, in as few pieces as can be."""
+        """Check the peer's bytes, and give the good frames to the engine in as few pieces as possible."""
         cdef const unsigned char *end = at + size
         cdef const unsigned char *clean
         cdef size_t frame_bytes
@@ -117,14 +117,14 @@ cdef class Gate(Rules):
         return 0
 
     cdef const unsigned char *_feed_header(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """The protocol header is the engine's to judge. [2.2]"""
+        """Pass the protocol header to the engine, which judges the header. [2.2]"""
         cdef size_t taken = min(<size_t>self.header_left, <size_t>(end - at))
         self._give(at, taken)
         self.header_left -= taken
         return at + taken
 
     cdef const unsigned char *_feed_held(self, const unsigned char *at, const unsigned char *end) except NULL:
-        """Complete the frame that began in bytes before these."""
+        """Complete the frame that began in earlier bytes."""
         cdef size_t missing, frame_bytes, taken
         cdef int verdict
         if self.held_bytes < FRAME_HEADER_BYTES:
@@ -152,7 +152,7 @@ cdef class Gate(Rules):
         return at
 
     cdef int _hold(self, const unsigned char *at, size_t size) except -1:
-        """Keep bytes of a frame whose rest is to come. The room grows with what is here, not with what is announced."""
+        """Keep bytes of an incomplete frame. The room grows with the bytes that came, not with the announced size."""
         cdef size_t room
         cdef void *grown
         if self.held_bytes + size > self.held_room:
@@ -189,9 +189,10 @@ cdef class Gate(Rules):
         return self._look_at_performative(frame, body, end)
 
     cdef bint _is_plain(self, const unsigned char *frame, size_t size) noexcept:
-        """A transfer or disposition of the common form, and it breaks no rule; all others get a closer look.
+        """Say whether a frame is a transfer or disposition of the common form that breaks no rule, and note the frame.
 
-        Nothing is noted of others. All references here are borrowed: nothing that is called could drop one.
+        Any other frame gets a closer look, and is not noted here. All references here are borrowed: no call could
+        drop a reference.
         """
         cdef const unsigned char *body = frame + FRAME_HEADER_BYTES
         cdef Py_ssize_t channel = <Py_ssize_t>frame[6] << 8 | frame[7]

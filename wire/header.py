@@ -1,4 +1,4 @@
-"""How is the header of a message written again, and the rest left byte for byte?
+"""Header of a message: writing a new header, and leaving the rest byte for byte.
 
 Spec: AMQP 1.0 [3.2.1].
 """
@@ -15,14 +15,14 @@ _LONGEST = 0xFFFFFFFF
 
 
 def with_header(message: bytes, **changes: Any) -> bytes:
-    """``message`` with a header that says what ``changes`` say (field names of MessageHead); the rest as it was."""
+    """Return ``message`` with ``changes`` in the header (field names of MessageHead); the rest is unchanged."""
     head = scan(message)
     said = {name: getattr(head, name) for name in _FIELDS}
     return encode_header(MessageHead(**{**said, **changes})) + message[head.header_end :]
 
 
 def encode_header(head: MessageHead) -> bytes:
-    """The header section alone."""
+    """Encode the header section alone."""
     ttl = b"\x40" if head.ttl_s is None else struct.pack(">BI", 0x70, min(round(head.ttl_s * 1000), _LONGEST))
     body = b"".join(
         (

@@ -1,4 +1,4 @@
-"""What lies between the socket and AMQP: TLS, then SASL, either of which may be absent. Sans-IO.
+"""The layers between the socket and AMQP: TLS, then SASL, either of which may be absent. Sans-IO.
 
     socket bytes --receive--> [TLS] --> [SASL until its verdict] --> AMQP bytes
     socket bytes <--output--- [TLS] <-- [SASL until its verdict] <--send-- AMQP bytes
@@ -20,7 +20,7 @@ Sasl = SaslServer | SaslClient
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """``refuse`` names what is wrong with the identity in the peer's certificate, or returns None."""
+    """Terms for a peer. ``refuse`` returns the fault in the identity of the peer's certificate, or None."""
 
     make_tls: Callable[[], TlsSession] | None
     make_sasl: Callable[[PeerIdentity | None], Sasl | None]
@@ -28,7 +28,7 @@ class Terms:
 
 
 class Layers:
-    """Always: at most one of ``accepted`` and ``failure`` is set, and once set neither changes."""
+    """Always: ``accepted`` and ``failure``, once set, stay as set; both are set only if TLS fails after acceptance."""
 
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
@@ -47,7 +47,7 @@ class Layers:
 
     @property
     def has_ended(self) -> bool:
-        """The peer said, in TLS, that it sends no more."""
+        """Whether the peer has said, in TLS, that it sends no more."""
         return self._tls is not None and self._tls.has_ended
 
     @property
@@ -55,7 +55,7 @@ class Layers:
         return self._tls is not None
 
     def receive(self, data: bytes) -> bytes:
-        """Take bytes from the socket; return those that are for AMQP."""
+        """Take bytes from the socket; return the bytes for AMQP."""
         if self.failure is not None:
             return b""
         try:
@@ -89,7 +89,7 @@ class Layers:
             self.failure = self.failure or Refused(str(fault))
 
     def output(self) -> bytes:
-        """Bytes for the socket."""
+        """Return bytes for the socket."""
         if self._tls is not None:
             return self._tls.output()
         data = bytes(self._raw_output)
@@ -101,13 +101,13 @@ class Layers:
             self._tls.close()
 
     def describe_state(self) -> str:
-        """What is being waited for."""
+        """Return the name of the awaited input."""
         if not self._has_begun:
             return "TLS handshake"
         return self._sasl.describe_state() if self._sasl is not None else "open frame"
 
     def _begin_above_tls(self) -> None:
-        """Once TLS is ready: look at the certificate and start SASL."""
+        """Once TLS is ready, check the certificate and start SASL."""
         if self._has_begun or (self._tls is not None and not self._tls.is_ready):
             return
         self._has_begun = True

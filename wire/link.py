@@ -1,6 +1,6 @@
 """Sessions and links of one connection, in AMQP's words over proton's engine.
 
-Spec: AMQP 1.0 [2.6]. Credit is a number of deliveries; only the receiver grants it.
+Spec: AMQP 1.0 [2.6]. Credit is a number of deliveries; only the receiver grants credit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RECEIVE_FIRST, RECEIVE_SECOND = lib.PN_RCV_FIRST, lib.PN_RCV_SECOND
 
 
 class Session(SessionCore):
-    """One session; its incoming window bounds what its links may leave unread here."""
+    """A session of a connection. The incoming window bounds the bytes that links may leave unread here. [2.5.6]"""
 
     __slots__ = ("ends_with_its_links", "has_left", "is_over", "link_count")
 
@@ -34,7 +34,7 @@ class Session(SessionCore):
         self.link_count = 0
         self.is_over = False
         self.has_left = False
-        """We ended it: what still comes is to be ignored. [2.5.5]"""
+        """We ended the session: further input is to be ignored. [2.5.5]"""
         self.ends_with_its_links = False
 
     @property
@@ -42,16 +42,26 @@ class Session(SessionCore):
         return pointer_to("pn_session_t", self.address)
 
     def sender(self, name: str) -> OutgoingLink:
-        """A new outgoing link, to be given termini and opened."""
+        """Make a new outgoing link, to be given termini and opened."""
         return self.endpoint.adopt(OutgoingLink(self, lib.pn_sender(self.pointer, chars(name))))
 
     def receiver(self, name: str) -> IncomingLink:
         return self.endpoint.adopt(IncomingLink(self, lib.pn_receiver(self.pointer, chars(name))))
 
     def end(self, error: AmqpError | None = None) -> None:
+        """End now, or when the peer has answered our begin: an answer to an ended session closes the connection."""
         condition.write(lib.pn_session_condition(self.pointer), error, self.endpoint)
-        lib.pn_session_close(self.pointer)
         self.has_left = True
+        if not lib.pn_session_state(self.pointer) & lib.PN_REMOTE_UNINIT:
+            self._close()
+
+    def on_answered(self) -> None:
+        """Note that the peer answered our begin."""
+        if self.has_left:
+            self._close()
+
+    def _close(self) -> None:
+        lib.pn_session_close(self.pointer)
         self.endpoint.mark_dirty()
 
 
@@ -59,9 +69,9 @@ Method = TypeVar("Method", bound=Callable[..., None])
 
 
 def _unless_gone(method: Method) -> Method:
-    """Nothing can be said over a link whose engine part was given back: what still wants to, comes too late.
+    """Make a method do nothing on a link whose engine part was freed: the call comes too late.
 
-    On all but the per-delivery methods, whose callers know that their link lives.
+    Per-delivery methods do without, since their callers know that the link lives.
     """
 
     @functools.wraps(method)
@@ -73,7 +83,7 @@ def _unless_gone(method: Method) -> Method:
 
 
 class Link(LinkCore):
-    """What both directions share. ``owner`` belongs to whoever handles the link's deliveries.
+    """Common part of both directions. ``owner`` is for the object that handles the link's deliveries.
 
     ``has_left`` and ``has_peer_left`` are kept here, since proton's state shows a close but not a detach.
     """
@@ -90,7 +100,7 @@ class Link(LinkCore):
     def pointer(self) -> Pointer:
         return pointer_to("pn_link_t", self.address)
 
-    # What we say
+    # Our attach
     @_unless_gone
     def set_source(self, value: Terminus) -> None:
         terminus.write(lib.pn_link_source(self.pointer), value)
@@ -101,7 +111,7 @@ class Link(LinkCore):
 
     @_unless_gone
     def copy_source(self, other: Link) -> None:
-        """Say of the source exactly what the peer of ``other`` said, filters and all."""
+        """Set the source to exactly the source that the peer of ``other`` sent, filters and all."""
         lib.pn_terminus_copy(lib.pn_link_source(self.pointer), lib.pn_link_remote_source(other.pointer))
 
     @_unless_gone
@@ -124,7 +134,7 @@ class Link(LinkCore):
 
     @_unless_gone
     def set_property(self, key: str, value: str) -> None:
-        """The only one."""
+        """Set the only property of the attach."""
         data.write_text(lib.pn_link_properties(self.pointer), key, value)
 
     @_unless_gone
@@ -136,7 +146,7 @@ class Link(LinkCore):
     def set_max_message_bytes(self, value: int) -> None:
         lib.pn_link_set_max_message_size(self.pointer, value)
 
-    # What the peer says
+    # The peer's attach
     @property
     def remote_source(self) -> Terminus:
         return terminus.read(lib.pn_link_remote_source(self.pointer))
@@ -147,30 +157,30 @@ class Link(LinkCore):
 
     @property
     def said_address(self) -> str | None:
-        """What we said is the address at the peer: of our attach, or as we answered."""
+        """The address at the peer in our attach, or in our answer."""
         far = lib.pn_link_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_source
         return terminus.read(far(self.pointer)).address
 
     def own_property(self, key: str) -> str | None:
-        """Of those that we said, and that are text."""
+        """Return the text under ``key`` in the properties of our attach; None where there is no text."""
         properties = lib.pn_link_properties(self.pointer)
         return None if properties == NULL else data.read_text(properties, key)
 
     def remote_property(self, key: str) -> str | None:
-        """Of those that are text."""
+        """Return the text under ``key`` in the properties of the peer's attach; None where there is no text."""
         properties = lib.pn_link_remote_properties(self.pointer)
         return None if properties == NULL else data.read_text(properties, key)
 
     @property
     def is_refused(self) -> bool:
-        """The peer answered with a null terminus of its own: a detach with the reason follows. [2.6.3]"""
+        """Whether the peer answered with a null terminus on its own side: a detach with the reason follows. [2.6.3]"""
         own = lib.pn_link_remote_target if lib.pn_link_is_sender(self.pointer) else lib.pn_link_remote_source
         return bool(lib.pn_terminus_get_type(own(self.pointer)) == lib.PN_UNSPECIFIED)
 
     def has_peer_left_in_order(self, error: AmqpError | None) -> bool:
-        """Whether the peer ended the link by its own will, with ``error``: by a detach, an end or a close without one.
+        """Whether the peer ended the link by its own will: by a detach, an end or a close, without ``error``.
 
-        What we ended first it may have wanted to go on with, and what broke down, too.
+        The peer may have wanted to keep a link that we ended first, or that broke down.
         """
         if self.is_gone or self.has_left or self.session.has_left:
             return False
@@ -182,7 +192,7 @@ class Link(LinkCore):
     def may_outlive(self) -> bool:
         """Whether our terminus may have to stay when the link ends by anything but a detach with ``closed``.
 
-        A null one may be any that was left before: the peer asks for that by the name of the link. [2.6.3]
+        A null terminus may be any earlier terminus, which the peer asks for by the name of the link. [2.6.3]
         """
         ends = lib.pn_link_remote_source(self.pointer), lib.pn_link_remote_target(self.pointer)
         if any(map(terminus.outlives_link, ends)):
@@ -199,7 +209,7 @@ class Link(LinkCore):
 
     @property
     def remote_max_message_bytes(self) -> int:
-        """0: no limit."""
+        """Largest message that the peer takes; 0: no limit."""
         return int(lib.pn_link_remote_max_message_size(self.pointer))
 
     # Life
@@ -212,9 +222,9 @@ class Link(LinkCore):
 
     @_unless_gone
     def check_fits(self) -> None:
-        """Raise FrameTooSmall if the attach, as it is now, does not fit the peer's frames; a link of ours is gone then.
+        """Raise FrameTooSmall if the attach as it is now does not fit the peer's frames; a link of ours is then gone.
 
-        The maker of a link calls it while nothing needs the link yet; `open` measures only if nobody did before.
+        The maker of a link calls this while nothing needs the link yet; `open` measures only a link not measured yet.
         """
         if self.is_measured:
             return
@@ -236,7 +246,7 @@ class Link(LinkCore):
         )
 
     def fits(self) -> bool:
-        """Say whether the attach, as it is now, fits a frame of the peer's."""
+        """Say whether the attach in its present form fits a frame of the peer."""
         return self.is_gone or frame_size.find_excess(self) is None
 
     @property
@@ -245,7 +255,7 @@ class Link(LinkCore):
 
     @_unless_gone
     def accept_as_proposed(self) -> None:
-        """Answer the peer's attach with its own termini, modes and our consent."""
+        """Answer the peer's attach with the peer's termini and settle modes, in consent."""
         self.copy_source(self)
         self.copy_target(self)
         self.settle_as_asked()
@@ -260,16 +270,16 @@ class Link(LinkCore):
     def refuse(self, error: AmqpError) -> None:
         """Answer an attach as the spec asks: attach back with a null terminus, then detach with the error. [2.6.3]
 
-        To be called before ``open``.
+        Call this before ``open``.
         """
         self.close(error)
 
     def _answer_with_nothing(self) -> bool:
-        """Attach with null termini: the engine sends no detach of a link that was never attached from here.
+        """Attach with null termini: the engine sends no detach for a link that was never attached from here.
 
-        False when not even that fits a frame of the peer's: the connection ends, and the link with it.
+        Return False when not even this attach fits a frame of the peer: the connection ends, and the link with it.
         """
-        # Its termini start as empty ones, and those are not null.
+        # New termini are empty, which is not null.
         self.set_source(terminus.NULL_TERMINUS)
         self.set_target(terminus.NULL_TERMINUS)
         if (excess := frame_size.find_excess(self)) is not None:
@@ -285,7 +295,7 @@ class Link(LinkCore):
         self._end(error, lib.pn_link_close)
 
     def detach(self, error: AmqpError | None = None) -> None:
-        """Leave, keeping the terminus: closed=false. [2.6.4]"""
+        """Leave the link, but keep the terminus: closed=false. [2.6.4]"""
         self._end(error, lib.pn_link_detach)
 
     def _end(self, error: AmqpError | None, end: Any) -> None:
@@ -296,7 +306,7 @@ class Link(LinkCore):
             return  # the engine would attach a link that was closed before it was open
         if error is None and self.is_stolen:
             error = AmqpError("amqp:link:stolen", f"link {self.name!r} was attached again")
-        condition.write(lib.pn_link_condition(self.pointer), error, self.endpoint)
+        condition.write(lib.pn_link_condition(self.pointer), error or self.fault, self.endpoint)
         end(self.pointer)
         self.endpoint.mark_dirty()
         if self.has_peer_left or self.session.is_over:
@@ -310,7 +320,7 @@ class IncomingLink(IncomingCore, Link):
     """A link on which this container receives.
 
     Always: the sender may have started ``credit + slack`` deliveries more, no matter which of our flows it has seen;
-    the slack is credit that was taken back, and that the sender may have used before it heard of that.
+    the slack is credit that was taken back, and that the sender may have used before the news came.
     """
 
     __slots__ = ()

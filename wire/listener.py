@@ -1,4 +1,4 @@
-"""One listening port: whom it lets in, how many, and what those over the limit are told."""
+"""One listening port: admission of connections, their number, and refusal of connections over the limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REFUSAL_TIMEOUT_S = 2.0
 
 
 class BindError(Exception):
-    """A port cannot be had; the text names listener, host, port and why."""
+    """A port that cannot be used; the text names listener, host, port and reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ListenerSnapshot:
 
 
 class Listener:
-    """Always: ``len(connections) <= max_connections``; those being refused are counted apart, and are few."""
+    """Always: ``len(connections) <= max_connections``; connections under refusal are counted apart, and are few."""
 
     def __init__(self, owner: Owner, node: Node, spec: ListenerSpec, container_id: str, log: Emit) -> None:
         self._owner = owner
@@ -46,7 +46,7 @@ class Listener:
         self._log = log
         self._terms = _terms(spec)
         self._refuser = Refuser(container_id, f"{spec.max_connections} connections on this listener at most")
-        # Each with the container id of its peer, None until it opened.
+        # Connections with the container id of the peer, None before the peer's OPEN.
         self._connections: dict[Connection, str | None] = {}
         self._refusals: set[Connection] = set()
         self._refused_count = 0
@@ -54,7 +54,7 @@ class Listener:
         self._server: asyncio.Server | None = None
 
     async def open(self) -> int:
-        """Listen; return the port (another than asked for when that was 0). Raises BindError."""
+        """Listen; return the port, which the system chooses for port 0. Raises BindError."""
         spec = self._spec
         loop = asyncio.get_running_loop()
         try:
@@ -69,7 +69,7 @@ class Listener:
         return self._port
 
     def close(self) -> None:
-        """Take nobody in any more; those inside stay."""
+        """Accept no more connections; open connections stay."""
         if self._server is not None:
             self._server.close()
 
@@ -117,7 +117,7 @@ class Listener:
 
 
 class _Dropped(asyncio.Protocol):
-    """For a crowd at a full listener: no word, no memory."""
+    """Drops a connection of a crowd at a full listener: no word, no memory."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast(asyncio.Transport, transport).abort()

@@ -1,14 +1,14 @@
-"""What happened, for people and machines: one JSON object a line on stderr.
+"""Log of events, for people and machines: one JSON object a line on stderr.
 
     {"ts": "2025-06-01T12:00:00.123Z", "level": "warning", "node": "r1", "event": "neighbor_expired", ...}
 
-An event is a frozen dataclass that extends ``LogEvent``; its name on the line is the class name in snake_case and is
+An event is a frozen dataclass that extends ``LogEvent``. The name on the line is the class name in snake_case, and
 stable: renaming the class is a change that users see. Fields that are None are left out.
 
-Repeats: each kind of event may come ``BURST`` times at once and ``RATE_PER_S`` lasting; what is over that is counted,
-and the next line of that kind says how many were ``suppressed``. So a port scan costs no disk. Of warnings and errors
+Repeats: each kind of event may come ``BURST`` times at once and ``RATE_PER_S`` lasting; events beyond are counted, and
+the next line of the kind says how many were ``suppressed``. So a port scan costs no disk. For warnings and errors
 about a peer, each host may cause ``HOST_BURST`` of a kind at once and ``HOST_RATE_PER_S`` lasting, so that one
-peer does not use up what there is for all.
+peer does not use up the allowance of all peers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LogEvent:
 
     @property
     def peer_host(self) -> str | None:
-        """Of the peer that the event is about: ``remote`` is its address, ``client`` ends in it."""
+        """Host of the peer of the event: ``remote`` is the peer's address, ``client`` ends in the address."""
         peer = getattr(self, "remote", None) or getattr(self, "client", None)
         return str(peer).split(" at ")[-1].rpartition(":")[0] or None if peer else None
 
@@ -77,7 +77,7 @@ class _Allowance:
 
 
 class Log:
-    """Writes events of one node; thread-safe. A stderr that is gone is not a reason to fail."""
+    """Writes events of one node; thread-safe. A lost stderr is not a reason to fail."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Log:
                 self._write(self._format(event, suppressed))
 
     def _admit(self, event: LogEvent) -> int | None:
-        """None: not now. Otherwise how many of this kind were left out before."""
+        """Return how many events of the kind were left out before; None if the event is to be left out, too."""
         now = self._clock()
         host = event.peer_host
         if host is not None and _RANK[event.level] >= _RANK["warning"]:
@@ -124,7 +124,7 @@ class Log:
         return suppressed
 
     def _allowance_of(self, event_name: str, host: str, now: float) -> _Allowance:
-        """The host that was heard of longest ago makes room."""
+        """Return the allowance of a host. The host longest without news makes room for a new host."""
         key = (event_name, host)
         allowance = self._hosts.pop(key, None) or _Allowance(HOST_BURST, HOST_RATE_PER_S, HOST_BURST, now)
         self._hosts[key] = allowance

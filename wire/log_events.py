@@ -1,4 +1,4 @@
-"""What the driver has to say: listeners, connections that came or never got in, connectors that are down and why."""
+"""Log events of the driver: listeners, connections that opened, ended or were refused, and connectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ListenerOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOpened(LogEvent):
-    """A client or neighbor came in and its OPEN arrived."""
+    """A client or neighbor connected, and its OPEN arrived."""
 
     listener: str
     remote: str
@@ -29,7 +29,7 @@ class ConnectionOpened(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionClosed(LogEvent):
-    """A connection that was open ended in order."""
+    """An open connection ended in order."""
 
     listener: str
     remote: str
@@ -39,7 +39,7 @@ class ConnectionClosed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLost(LogEvent):
-    """A connection that was open ended without both sides having closed it."""
+    """An open connection ended before both sides had closed."""
 
     level: ClassVar[Level] = "warning"
     listener: str
@@ -50,7 +50,7 @@ class ConnectionLost(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRefused(LogEvent):
-    """Somebody came who got no open connection: another protocol, a wrong password, silence, too many."""
+    """A connection was refused before it was open: another protocol, a wrong password, silence, too many."""
 
     level: ClassVar[Level] = "warning"
     listener: str
@@ -67,7 +67,7 @@ class ConnectorUp(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectorDown(LogEvent):
-    """Said once for each reason, not for each attempt."""
+    """A connector has no connection. Logged once for each reason, not for each attempt."""
 
     level: ClassVar[Level] = "warning"
     connector: str
@@ -78,7 +78,7 @@ class ConnectorDown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionBug(LogEvent):
-    """A fault of ours while serving one connection: that connection was dropped, the others go on."""
+    """A fault of ours while serving one connection: the connection was dropped, all others go on."""
 
     level: ClassVar[Level] = "error"
     remote: str
@@ -97,7 +97,7 @@ class NodeBug(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LoopTrouble(LogEvent):
-    """The event loop met something that belongs to no connection, such as a process out of file descriptors."""
+    """The event loop met a problem outside of all connections, such as a process out of file descriptors."""
 
     level: ClassVar[Level] = "error"
     message: str

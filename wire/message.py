@@ -1,4 +1,4 @@
-"""A whole message as Python values, for clients. Nodes never come here: they forward bytes.
+"""A whole message as Python values, for clients. Nodes never use this module: nodes forward bytes.
 
 Spec: AMQP 1.0 [3.2] message format. Durations and times in seconds.
 """
@@ -19,13 +19,13 @@ SECTION = b"\x00"
 EMPTY_DATA = b"\x00\x53\x75\xa0\x00"
 LONG_DATA = b"\x00\x53\x75\xb0"
 MAX_DATA_BYTES = 2**32 - 1
-"""Of one data section."""
+"""Most bytes of one data section."""
 SELECTOR = "apache.org:selector-filter:string"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """``body``: bytes become a data section, everything else an amqp-value section."""
+    """A message. ``body``: bytes become a data section, everything else an amqp-value section."""
 
     body: Any = None
     to: str | None = None
@@ -38,7 +38,7 @@ class Message:
     durable: bool = False
     priority: int = 4
     ttl_s: float = 0.0
-    """0: for ever."""
+    """Time to live; 0: for ever."""
     creation_time_s: float = 0.0
     delivery_count: int = 0
     first_acquirer: bool = False
@@ -49,7 +49,7 @@ class Message:
 
 
 class MalformedMessage(ValueError):
-    """The bytes are no AMQP message."""
+    """The bytes are not an AMQP message."""
 
 
 def encode(message: Message) -> bytes:
@@ -74,14 +74,14 @@ def encode(message: Message) -> bytes:
 
 
 def encode_head(message: Message, body_bytes: int) -> bytes:
-    """All that goes before a body of so many bytes, which becomes a data section. [3.2.6]"""
+    """Encode everything before a body of ``body_bytes`` bytes, which becomes a data section. [3.2.6]"""
     head = encode(replace(message, body=b""))
     assert head.endswith(EMPTY_DATA), "a body of bytes is the last section"
     return head.removesuffix(EMPTY_DATA) + LONG_DATA + body_bytes.to_bytes(4, "big")
 
 
 def decode(data: bytes) -> Message:
-    """Raises MalformedMessage."""
+    """Decode a message. Raises MalformedMessage."""
     if not data.startswith(SECTION):
         raise MalformedMessage(f"{len(data)} bytes that are not an AMQP message: no section at the beginning")
     try:
@@ -91,7 +91,7 @@ def decode(data: bytes) -> Message:
 
 
 _UNREADABLE = (proton.ProtonException, ValueError, OverflowError, TypeError, AttributeError, RecursionError)
-"""Errors of the engine's bindings over bytes that its decoder accepts: text that is not UTF-8, characters beyond
+"""Errors of the engine's bindings over bytes that the engine decodes: text that is not UTF-8, characters beyond
 Unicode, map keys that cannot be hashed, values nested too deeply."""
 
 
@@ -119,12 +119,12 @@ def _decode(data: bytes) -> Message:
 
 
 def selector_filter(expression: str) -> dict[str, Any]:
-    """The filter set of a source that selects by an SQL-92 expression, as brokers know it."""
+    """Return the filter set of a source that selects by an SQL-92 expression, in the form that brokers know."""
     return {"selector": Described(Symbol(SELECTOR), expression)}
 
 
 def _content_type(decoded: proton.Message) -> str | None:
-    # proton says symbol('None') where the message says nothing.
+    # proton returns symbol('None') for a message without content-type.
     text = str(decoded.content_type)
     return None if text == "None" else text
 

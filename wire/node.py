@@ -1,6 +1,6 @@
-"""What does a driver ask of a node, and what may a node ask of its driver? No I/O here, so nodes can import it.
+"""Interface of node and driver: inputs for the node, commands for the driver. No I/O here, so nodes can import it.
 
-A node is fed one input at a time, each with the time. After each the driver flushes ``node.dirty``, carries out
+A node is fed one input at a time, each with the time. After each input the driver flushes ``node.dirty``, carries out
 ``commands`` and arms its timer for ``next_deadline``.
 """
 
@@ -18,9 +18,9 @@ from wire.tls import MeshIdentity
 
 @dataclass(frozen=True, slots=True)
 class ListenerSpec:
-    """Where to listen, and what is asked of who comes.
+    """A port to listen on, and the demands on peers.
 
-    ``mesh``: name of the mesh when this is the port for its nodes and operators: with TLS, only they get in.
+    ``mesh``: name of the mesh, for the port of its nodes and operators; with TLS, nobody else gets in.
     """
 
     name: str
@@ -35,10 +35,10 @@ class ListenerSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorSpec:
-    """Whom to dial, for as long as the connector exists.
+    """A peer to dial for as long as the connector exists.
 
-    ``expected``: who must be at the other end by its certificate.
-    ``sasl`` None: no SASL layer at all, as between nodes, whom the certificate has named already.
+    ``expected``: identity that the peer's certificate must have.
+    ``sasl`` None: no SASL layer at all, as between nodes, where the certificate has named the peer already.
     ``server_hostname``: name for TLS when it is not ``host``.
     """
 
@@ -61,23 +61,23 @@ class ConnectorSpec:
 
 @dataclass(frozen=True, slots=True)
 class OpenConnector:
-    """Dial, at once and again whenever the connection is lost."""
+    """Dial at once, and again whenever the connection is lost."""
 
     spec: ConnectorSpec
 
 
 @dataclass(frozen=True, slots=True)
 class DropConnector:
-    """Stop dialing; a connection that is up is closed in order."""
+    """Stop dialing; close in order a connection that is up."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Drop the connection now: nothing more comes from this endpoint but ``on_disconnected``.
+    """Drop the connection now: the endpoint gets no further event but ``on_disconnected``.
 
-    What its peer has not received by then it will not: nothing that is sent again elsewhere comes late from here.
+    Bytes that the peer has not received by then are lost, so no delivery sent again elsewhere comes late from here.
     """
 
     endpoint: Endpoint
@@ -88,34 +88,34 @@ Command = OpenConnector | DropConnector | Abort
 
 
 class Node(Protocol):
-    """Implemented by routers, brokers and clients."""
+    """A node, as implemented by routers, brokers and clients."""
 
     dirty: DirtyEndpoints
     commands: list[Command]
-    """What the driver is to do; it takes them out, the first one first."""
+    """Commands for the driver, which removes and carries out each, in order."""
 
     def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
-        """A peer came in, and TLS and SASL are done: make its endpoint."""
+        """Make the endpoint of a peer that connected; TLS and SASL are done."""
         ...
 
     def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
-        """A connector reached its peer, and TLS and SASL are done: make its endpoint."""
+        """Make the endpoint of a peer that a connector reached; TLS and SASL are done."""
         ...
 
     def on_connect_failed(self, connector: str, reason: str, now: float) -> None:
-        """An attempt failed before there was an endpoint; the next follows after the back-off."""
+        """Note that an attempt failed before there was an endpoint; the next attempt follows after the back-off."""
         ...
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
-        """Bytes were fed, or time passed for the endpoint: drain it."""
+        """Drain the endpoint: bytes were fed, or time passed."""
         ...
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
-        """Its output was blocked, and is no more."""
+        """Note that the output of the endpoint is no longer blocked."""
         ...
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        """The connection is gone; the endpoint is freed when this returns. Once for every endpoint."""
+        """Note that the connection is gone; the endpoint is freed when this returns. Once for every endpoint."""
         ...
 
     def on_time(self, now: float) -> None: ...

@@ -1,4 +1,4 @@
-"""Where one node finds its certificate and keeps its data: the paths that whoever starts it decided.
+"""Paths of one node's certificate, data and sockets, as decided by the process that starts the node.
 
 The work directory of a mesh lies beside its topology file, in `.amqpmesh/<mesh>/`:
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class NodeCertificate:
-    """What a node shows to other nodes, and whom it believes. PEM files."""
+    """A node's certificate and key for other nodes, and the authority that the node trusts. PEM files."""
 
     certificate: Path
     key: Path
@@ -25,10 +25,10 @@ class NodeCertificate:
 
 @dataclass(frozen=True, slots=True)
 class NodeFiles:
-    """``certificate`` is None when the topology says `node_tls: false`; ``data`` is where a broker keeps its store."""
+    """Files of a node. ``certificate`` is None with `node_tls: false`; ``data`` is the folder of a broker's store."""
 
     certificate: NodeCertificate | None
     data: Path
     control_socket: Path
     rings: Path
-    """For records of the link log that are not in a file yet."""
+    """Folder for records of the link log that are not in a file yet."""

@@ -1,4 +1,4 @@
-"""How does an error of the operating system read in a sentence?"""
+"""Errors of the operating system, as part of a sentence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 
 def describe_os_error(error: BaseException) -> str:
-    """Without errno and class names: `connection refused`, `name or service not known`."""
+    """Describe an error without errno and class names: `connection refused`, `name or service not known`."""
     if isinstance(error, TimeoutError):
         return "timed out"
     if isinstance(error, socket.gaierror):

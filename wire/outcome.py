@@ -1,4 +1,4 @@
-"""How can a delivery end? The terminal states, as values. [3.4]"""
+"""Outcomes of a delivery: the terminal delivery states as values. [3.4]"""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Outcome:
 ACCEPTED = Outcome(Kind.ACCEPTED)
 RELEASED = Outcome(Kind.RELEASED)
 MODIFIED_FAILED = Outcome(Kind.MODIFIED, delivery_failed=True)
-"""In doubt: it was written, and what became of it is not known."""
+"""In doubt: the delivery was written, and its outcome is not known."""
 
 UNDELIVERABLE_HERE = Outcome(Kind.MODIFIED, undeliverable_here=True)
-"""Nobody tried it, and this link is not to get it again."""
+"""No consumer tried the delivery, and this link must not get the delivery again."""
 
 
 def rejected(name: str, description: str) -> Outcome:

@@ -1,4 +1,4 @@
-"""Whom does a connection tell what happens to it, and where does it come from?"""
+"""Origin of a connection, and the objects that hear from a connection: driver, and listener or connector."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the connection comes from: exactly one of ``listener`` and ``connector``.
+    """Origin of a connection: exactly one of ``listener`` and ``connector`` is set.
 
-    ``mesh``: the peer counts as a node or operator of the mesh once the layers accepted it.
+    ``is_mesh``: the peer counts as a node or operator of the mesh once the layers have accepted the connection.
     """
 
     terms: Terms
@@ -32,7 +32,7 @@ class Origin:
         return self.listener is not None and not self.is_mesh
 
     def peer(self, layers: Layers, remote_address: str) -> Peer:
-        """Who is there, once the layers accepted it."""
+        """Return the identity of the peer, once the layers have accepted the connection."""
         mesh = layers.identity.mesh if layers.identity is not None and self.is_mesh else None
         return Peer(
             user=layers.accepted.user if layers.accepted is not None and self.listener is not None else None,
@@ -45,7 +45,7 @@ class Origin:
 
 
 class Owner(Protocol):
-    """The driver, as its connections see it. Each call may raise nothing."""
+    """The driver, as its connections see it. No call may raise."""
 
     def on_ready(self, connection: Connection, peer: Peer) -> Endpoint | None: ...
 
@@ -56,7 +56,7 @@ class Owner(Protocol):
     def on_made(self, connection: Connection) -> None: ...
 
     def on_ended(self, connection: Connection, reason: str) -> None:
-        """Nothing more is said or understood, though the socket may stay for a while."""
+        """Note that nothing more is said or understood, though the socket may stay for a while."""
         ...
 
     def on_gone(self, connection: Connection, reason: str) -> None: ...
@@ -68,18 +68,18 @@ class Owner(Protocol):
     input_buffer: memoryview
 
     def guard(self, connection: Connection, call: Callable[..., None], *arguments: Any) -> None:
-        """Run ``call``; a fault in it ends this connection and no other."""
+        """Run ``call``; a fault in the call ends this connection and no other."""
         ...
 
     def on_fault(self, connection: Connection, fault: Exception) -> None:
-        """``guard`` for who caught it himself."""
+        """Do as ``guard`` for a caller that caught the fault."""
         ...
 
     def now(self) -> float: ...
 
 
 class Keeper(Protocol):
-    """The listener or connector that made the connection; it has the say in the log."""
+    """The listener or connector that made the connection, and that logs about the connection."""
 
     def on_opened(self, connection: Connection, container_id: str) -> None: ...
 

@@ -2,19 +2,19 @@ cdef class PeerLink
 
 
 cdef class PeerSession:
-    # Its links by handle; those with large handles in ``far``.
+    # ``near`` has the session's links by handle; links with large handles are in ``far``.
     cdef readonly unsigned int channel
-    # Which of our channels it answers with its begin, and which of ours belongs to it. -1: none.
+    # Our channel that the peer's begin answers, and our channel of this session. -1: none.
     cdef int answered_channel
     cdef int local_channel
-    # The endpoint's session, once it has heard of the begin.
+    # The endpoint's session, once the endpoint has heard of the begin.
     cdef public object session
     cdef list near
     cdef dict far
-    # As the peer's transfers and flows count. [2.5.6]
+    # Numbers of the peer's transfers and flows. [2.5.6]
     cdef unsigned int next_incoming_id
     cdef unsigned int window_end
-    # Of the window that we told the peer last.
+    # End of the window in our last flow or begin.
     cdef unsigned int told_window_end
     cdef bint wants_flow
 
@@ -24,46 +24,45 @@ cdef class PeerSession:
 
 
 cdef class PeerLink:
-    # What the peer said of a link, from its attach to its detach.
+    # The peer's data about a link, from its attach to its detach.
     cdef readonly bytes key
     cdef readonly bint is_sender
     cdef readonly unsigned int handle
     cdef readonly PeerSession session
-    # Ours of the same link; -1 before our attach is written.
+    # Our handle of the same link; -1 before our attach is written.
     cdef readonly long long local_handle
-    # The endpoint's link, once it has heard of the attach.
+    # The endpoint's link, once the endpoint has heard of the attach.
     cdef public object link
-    # A delivery began, and its last transfer is to come.
+    # A delivery began, and its last transfer is still to come.
     cdef bint is_partial
     cdef readonly unsigned int delivery_count
-    # Delivery-count and credit of its last flow together: so far may the other side send. [2.6.7]
+    # Delivery-count and credit of the peer's last flow together: the limit for deliveries of our side. [2.6.7]
     cdef readonly unsigned int credit_end
-    # Its peer asked for a flow; or for a drain, without credit that could be given back.
+    # The peer asked for a flow; or for a drain, without credit that could be given back.
     cdef bint wants_flow
     cdef bint wants_drained
-    # It was attached again elsewhere: what still comes for it is not for the engine.
+    # The peer attached the link again elsewhere: further frames of this link are not for the engine.
     cdef readonly bint is_stolen
-    # What its sender did that cannot be done: the link is to be ended with it.
+    # The error for a fault of the peer, to end the link with.
     cdef readonly object fault
 
 
 cdef class Peers:
     cdef list sessions
     cdef dict links
-    # Our channels that sessions of the peer answered.
-    cdef set answered
-    # Sessions and links in the order of their begins and attaches, for who hears of these from the engine.
+    # Sessions and links in the order of their begins and attaches, for matching with the engine's events.
     cdef object begun
     cdef object attached
     # Sessions and links whose peer is owed a flow that the engine does not send.
     cdef list restless
-    # Of what is written: bytes of the protocol header and of a frame that nobody looks at, and a frame that is not whole.
+    # Our output: bytes left of the protocol header and of a frame to skip, and the bytes of an incomplete frame.
     cdef unsigned int out_header_left
     cdef size_t out_left
     cdef bytearray out_held
     cdef dict by_local_channel
-    # Of links that we attached first, and of sessions that we began: what we said.
+    # Handles of links that we attached first, by channel, then by name and role.
     cdef dict own_handles
+    # Windows of our last begins by channel, as long as the peer has not answered.
     cdef dict own_windows
 
     cdef PeerSession session_at(self, unsigned int channel)
@@ -72,6 +71,8 @@ cdef class Peers:
     cdef PeerLink add_link(self, PeerLink link)
     cdef int forget(self, PeerLink link) except -1
     cdef int _join(self, PeerSession session, int local_channel, unsigned int window) except -1
+    cdef int _free_local(self, int channel) except -1
+    cdef int _on_own_begin(self, int channel, int answered_channel, unsigned int window) except -1
     cdef int watch(self, const unsigned char *at, size_t size) except -1
     cdef const unsigned char *_watch_held(self, const unsigned char *at, const unsigned char *end) except NULL
     cdef int _look_out(self, const unsigned char *frame, size_t size) except -1

@@ -1,7 +1,7 @@
-"""Sessions and links of a peer: the names, handles and counts that the engine does not tell. [2.5], [2.6]
+"""Sessions and links of a peer: names, handles and counts that the engine does not reveal. [2.5], [2.6]
 
-The gate reads these from incoming and from outgoing frames, since the engine hands out neither the handles of our links nor
-the window that it wrote last. A flow that the engine does not send is made of both.
+The gate reads these from incoming and outgoing frames, since the engine hands out neither the handles of our links nor
+the window in the last flow. A flow that the engine does not send is made from both.
 """
 
 from collections import deque
@@ -19,10 +19,10 @@ from wire.codec.frames import Frame, Record, encode_frame
 
 cdef enum:
     HEADER_BYTES = 8
-    # Of a frame: its header and the descriptor of its performative, as the engine writes them.
+    # Bytes of a frame that tell its performative: header and descriptor, as the engine writes both.
     TOLD_BY_BYTES = 11
     NEAR_HANDLES = 1024
-    # Of a begin up to its incoming-window, of an attach up to its role, of a flow up to its incoming-window.
+    # Fields read: of a begin up to incoming-window, of an attach up to role, of a flow up to incoming-window.
     FIELDS_READ = 3
 
 cdef enum:
@@ -84,13 +84,12 @@ cdef class PeerLink:
 cdef class Peers:
     """The tables of one connection.
 
-    Always: a link is in ``links`` exactly if it is attached by the peer, and was not stolen since.
+    Always: a link is in ``links`` exactly if the peer has attached the link, and has not stolen it since.
     """
 
     def __cinit__(self):
         self.sessions = []
         self.links = {}
-        self.answered = set()
         self.begun = deque()
         self.attached = deque()
         self.restless = []
@@ -101,7 +100,7 @@ cdef class Peers:
         self.own_windows = {}
 
     def release(self):
-        """Refer to no session or link any more: these refer to their endpoint."""
+        """Drop all references to sessions and links, which refer to their endpoint."""
         for session in self.sessions:
             if session is not None:
                 session.session = None
@@ -122,21 +121,19 @@ cdef class Peers:
         self.sessions[session.channel] = session
         self.begun.append(session)
         if session.answered_channel >= 0:
-            self.answered.add(session.answered_channel)
-            self._join(session, session.answered_channel, self.own_windows.pop(session.answered_channel, 0))
+            self._join(session, session.answered_channel, self.own_windows.pop(session.answered_channel))
         return 0
 
     cdef int drop_session(self, PeerSession session) except -1:
         for link in session.links():
             self.forget(link)
-        self.answered.discard(session.answered_channel)
-        self.by_local_channel.pop(session.local_channel, None)
-        self.own_handles.pop(session.local_channel, None)
+        if session.local_channel >= 0:
+            self._free_local(session.local_channel)
         self.sessions[session.channel] = None
         return 0
 
     cdef PeerLink add_link(self, PeerLink link):
-        """The link of the same name and role, which is stolen by that."""
+        """Add a link; return the present link of the same name and role, which the new link steals."""
         cdef dict handles = self.own_handles.get(link.session.local_channel)
         if handles is not None:
             link.local_handle = handles.pop(link.key, -1)
@@ -152,15 +149,25 @@ cdef class Peers:
         return 0
 
     cdef int _join(self, PeerSession session, int local_channel, unsigned int window) except -1:
-        """Our begin and the peer's belong together, and ours told that window."""
+        """Match our begin with the peer's begin, and note the window that our begin told."""
+        if session.local_channel >= 0:
+            self._free_local(session.local_channel)
         session.local_channel = local_channel
         session.told_window_end = session.next_incoming_id + window
         self.by_local_channel[local_channel] = session
         return 0
 
-    # What is written
+    cdef int _free_local(self, int channel) except -1:
+        """Free our channel: our session is over, or another begins, perhaps before the peer ended the first session."""
+        cdef PeerSession session = self.by_local_channel.pop(channel, None)
+        if session is not None:
+            session.local_channel = -1
+        self.own_handles.pop(channel, None)
+        return 0
+
+    # Our output
     cdef int watch(self, const unsigned char *at, size_t size) except -1:
-        """Bytes for the peer, all of them and in order. Begins, attaches and flows are read, the others stepped over."""
+        """Read all our output, in order: parse begins, attaches and flows, and step over all other frames."""
         cdef const unsigned char *end = at + size
         cdef size_t frame_bytes, taken
         if self.out_header_left:
@@ -225,22 +232,33 @@ cdef class Peers:
         begin_scan(&scan, frame + size)
         if not read_first_fields(&scan, frame + HEADER_BYTES, &code, &fields, FIELDS_READ):
             return 0
-        # The mandatory ones of those that are read here: the engine writes them always.
+        # Mandatory fields among the fields read here: the engine always writes these.
         if fields.at[1] is NULL or code != FLOW and fields.at[2] is NULL or code == ATTACH and fields.at[0] is NULL:
             return 0
+        if code == BEGIN:
+            answered = -1 if fields.at[0] is NULL else number_at(fields.at[0])
+            return self._on_own_begin(channel, answered, number_at(fields.at[2]))
         session = self.by_local_channel.get(channel)
-        if code == BEGIN and fields.at[0] is not NULL:
-            session = self.session_at(number_at(fields.at[0]))
-            if session is not None:
-                self._join(session, channel, number_at(fields.at[2]))
-        elif code == BEGIN:
-            self.own_windows[channel] = number_at(fields.at[2])
-        elif code == ATTACH:
+        if code == ATTACH:
             self._on_own_attach(channel, session, key_of(fields.at[0], is_true_at(fields.at[2])), number_at(fields.at[1]))
         elif code == FLOW and session is not None:
             session.told_window_end = number_at(fields.at[1])
             if fields.at[0] is not NULL:
                 session.told_window_end += <unsigned int>number_at(fields.at[0])
+        return 0
+
+    cdef int _on_own_begin(self, int channel, int answered_channel, unsigned int window) except -1:
+        """Note our begin, which answers the peer's session on ``answered_channel``; -1 where we began."""
+        cdef PeerSession session
+        self._free_local(channel)
+        # If a session of the peer ended in the same bytes, the engine begins and ends a session that nobody answers.
+        self.own_windows.pop(channel, None)
+        if answered_channel < 0:
+            self.own_windows[channel] = window
+            return 0
+        session = self.session_at(answered_channel)
+        if session is not None:
+            self._join(session, channel, window)
         return 0
 
     def _on_own_attach(self, int channel, PeerSession session, bytes key, handle):
@@ -252,12 +270,12 @@ cdef class Peers:
 
     # Flows that the engine does not send
     cdef int want_flow(self, object of) except -1:
-        """Each is in there once, so an endless repetition of the question takes no memory."""
+        """Note a session or link, each once, so that an endlessly repeated question takes no memory."""
         self.restless.append(of)
         return 0
 
     def flow_of(self, PeerSession session, unsigned int remote_window, link_fields):
-        """The encoded flow of a session, with the fields of one of its links. [2.7.4]"""
+        """Return the encoded flow of a session, with the fields of one of its links. [2.7.4]"""
         fields = {
             "next-incoming-id": session.next_incoming_id,
             "incoming-window": session.told_window_end - session.next_incoming_id,
@@ -268,7 +286,7 @@ cdef class Peers:
 
 
 cdef bytes key_of(const unsigned char *name, bint is_sender):
-    """Name and role of a link; names have no zero byte."""
+    """Return the key of a link: its name and role in one; names have no zero byte."""
     cdef size_t size
     name = bytes_at(name, &size)
     cdef bytes key = PyBytes_FromStringAndSize(NULL, size + 1)

@@ -1,6 +1,6 @@
 cdef struct PlainTransfer:
     unsigned int handle
-    # It has a delivery-id and a delivery-tag.
+    # The transfer has a delivery-id and a delivery-tag.
     bint is_first
     # Further transfers of the delivery follow.
     bint has_more
@@ -9,7 +9,7 @@ cdef struct PlainTransfer:
 cdef enum:
     # Bytes in front of a performative's fields: described, its code, the constructor of a short list, size and count.
     PLAIN_HEAD_BYTES = 6
-    # Those of them that do not vary, as one number.
+    # The constant bytes among these, as one number.
     PLAIN_TRANSFER = 0x005314C0
     PLAIN_DISPOSITION = 0x005315C0
 

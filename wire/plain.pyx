@@ -1,8 +1,8 @@
-"""Is a frame a transfer or disposition of the common form, and is every byte of its performative fine? [2.7.5], [2.7.6]
+"""Quick check of transfers and dispositions of the common form, byte by byte. [2.7.5], [2.7.6]
 
-Both come once for each message, and nearly all look alike: a short list of small numbers and constants. A reader here accepts
-only what `wire.codec.composites` accepts, too, and reads no byte without a check that the list has it. A frame that is not of
-the common form may still be a good one: the answer is "no" then, and the full scan decides.
+Both come once for each message, and nearly all look alike: a short list of small numbers and constants. The readers
+here accept only frames that `wire.codec.composites` accepts, too, and read no byte without a check that the list has
+the byte. A frame of another form may still be good: the answer is "no" then, and the full scan decides.
 """
 
 cdef enum:
@@ -14,7 +14,7 @@ cdef enum:
     UINT = 0x70
     BINARY8 = 0xA0
     MOST_TAG_BYTES = 32
-    # Between two delivery-ids, of which the second is not before the first. [2.8.10]
+    # Largest distance of two delivery-ids, where the second is not before the first. [2.8.10]
     MOST_SERIAL = 0x7FFFFFFF
     # Head and first four fields of a disposition whose ids have four bytes each.
     NUMBERED_BYTES = 18
@@ -29,7 +29,7 @@ cdef enum:
     TRANSFER_FIELDS = 11
 
 cdef enum:
-    # Descriptor of an outcome, and an empty list, or the constructor of a short one: as one number.
+    # Descriptor of an outcome with an empty list, or with the constructor of a short list, as one number.
     PLAIN_OUTCOME = 0x00532445
     LISTED_OUTCOME = 0x005324C0
 
@@ -37,7 +37,7 @@ cdef enum:
 cdef inline const unsigned char *_after_uint(
     const unsigned char *at, const unsigned char *goal, unsigned int *value
 ) noexcept:
-    """Behind the uint at ``at``; NULL if there is another value, or none."""
+    """Return the place behind the uint at ``at``; NULL if there is no uint."""
     if at >= goal:
         return NULL
     if at[0] == UINT:
@@ -57,18 +57,18 @@ cdef inline const unsigned char *_after_uint(
 cdef inline const unsigned char *_after_uint_or_null(
     const unsigned char *at, const unsigned char *goal, unsigned int *value, bint *has_value
 ) noexcept:
-    """Behind the uint or null at ``at``; NULL if there is another value, or none. ``value`` stays as it is for a null."""
+    """Return the place behind the uint or null at ``at``; NULL for anything else. A null leaves ``value`` unchanged."""
     has_value[0] = at >= goal or at[0] != NULL_VALUE
     return _after_uint(at, goal, value) if has_value[0] else at + 1
 
 
 cdef inline bint _is_flag(unsigned char code) noexcept:
-    """Null, true or false."""
+    """Say whether a value is null, true or false."""
     return NULL_VALUE <= code <= FALSE_VALUE
 
 
 cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, PlainTransfer *transfer) noexcept:
-    """At least PLAIN_HEAD_BYTES are there, and begin with PLAIN_TRANSFER. The payload begins where the list ends."""
+    """Check a transfer of at least PLAIN_HEAD_BYTES that begins with PLAIN_TRANSFER. The payload follows the list."""
     cdef const unsigned char *goal = at + PLAIN_HEAD_BYTES - 1 + at[4]
     cdef unsigned int count = at[5], place
     cdef unsigned int ignored, format = 0
@@ -110,14 +110,14 @@ cdef bint is_plain_transfer(const unsigned char *at, const unsigned char *end, P
 
 
 cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end) noexcept:
-    """At least PLAIN_HEAD_BYTES are there, and begin with PLAIN_DISPOSITION. Its state has no fields."""
+    """Check a disposition of at least PLAIN_HEAD_BYTES that begins with PLAIN_DISPOSITION. The state has no fields."""
     cdef unsigned int count = at[5], first = 0, last = 0
     cdef bint has_last = False
     cdef size_t size = end - at
     if at[4] != size - (PLAIN_HEAD_BYTES - 1) or not 2 <= count <= 6:
         return False
     if size >= NUMBERED_BYTES and count > 3 and at[7] == UINT and at[12] == UINT:
-        # Most have this form: it is read at once.
+        # Most dispositions have this form, which is read at once.
         if not TRUE_VALUE <= at[6] <= FALSE_VALUE or not _is_flag(at[17]):
             return False
         if four_bytes(at + 13) - four_bytes(at + 8) > MOST_SERIAL:
@@ -150,7 +150,7 @@ cdef bint is_plain_disposition(const unsigned char *at, const unsigned char *end
 
 
 cdef inline const unsigned char *_after_state(const unsigned char *at, const unsigned char *end) noexcept:
-    """Behind null, or an outcome without fields; NULL if there is something else."""
+    """Return the place behind a null or an outcome without fields; NULL if there is something else."""
     cdef unsigned int head
     if at < end and at[0] == NULL_VALUE:
         return at + 1
@@ -166,7 +166,7 @@ cdef inline const unsigned char *_after_state(const unsigned char *at, const uns
 
 
 def transfer_in(const unsigned char[:] body not None):
-    """Handle, whether it has id and tag, and whether more follows, of a plain transfer; None of all else."""
+    """Return handle, whether there are id and tag, and whether more follows, of a plain transfer; else None."""
     cdef PlainTransfer transfer
     cdef size_t size = body.shape[0]
     if size < PLAIN_HEAD_BYTES or four_bytes(&body[0]) != PLAIN_TRANSFER:
@@ -177,7 +177,7 @@ def transfer_in(const unsigned char[:] body not None):
 
 
 def is_disposition(const unsigned char[:] body not None):
-    """It is a plain disposition."""
+    """Say whether ``body`` is a plain disposition."""
     cdef size_t size = body.shape[0]
     if size < PLAIN_HEAD_BYTES or four_bytes(&body[0]) != PLAIN_DISPOSITION:
         return False

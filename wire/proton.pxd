@@ -1,5 +1,5 @@
-# Proton's engine as the compiled parts call it: own prototypes, since its headers are not installed.
-# Filled in `proton.pyx` from the very library that python-qpid-proton carries; there is never a second copy.
+# Proton's engine as the compiled parts call it: prototypes of our own, since proton's headers are not installed.
+# `proton.pyx` fills in functions of the very library that python-qpid-proton carries; there is never a second copy.
 
 cdef extern from *:
     """
@@ -155,7 +155,7 @@ cdef enum:
     PN_REMOTE_ACTIVE = 16
 
 cdef enum:
-    # [pn_terminus_type_t] a terminus that is null
+    # [pn_terminus_type_t] a null terminus
     PN_UNSPECIFIED = 0
 
 cdef enum:

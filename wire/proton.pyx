@@ -1,9 +1,9 @@
-"""Which functions of proton's engine do the compiled parts call? Taken from the library that is already loaded.
+"""Functions of proton's engine for the compiled parts, taken from the library that is already loaded.
 
 `dlsym` on python-qpid-proton's own extension: no link-time dependency, and never two copies of proton in one process.
 """
 
-import cproton  # noqa: F401  (installs the callbacks that cproton_ffi needs; must come first)
+import cproton  # no-cython-lint: it installs the callbacks that cproton_ffi needs, and must come first
 import cproton_ffi
 
 
@@ -20,7 +20,7 @@ if _library is NULL:
 
 
 cdef void *_need(name) except NULL:
-    """Raises ImportError for a function that this build of proton does not export."""
+    """Return a function. Raises ImportError if this build of proton does not export the function."""
     cdef void *found = dlsym(_library, name)
     if found is NULL:
         raise ImportError(f"{cproton_ffi.__file__} has no function {name.decode()}; python-qpid-proton 0.40 has it")

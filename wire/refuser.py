@@ -1,4 +1,4 @@
-"""What does a connection over the limit get? An open and a close that say so, in place of a reset. [2.4.3]"""
+"""Refusal of connections over the limit: an open, and a close with the reason, in place of a reset. [2.4.3]"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wire.node import Command
 
 
 class Refuser:
-    """A node that closes every connection as it opens."""
+    """A node that closes every connection as soon as the connection is open."""
 
     def __init__(self, container_id: str, reason: str) -> None:
         self.dirty = DirtyEndpoints()
@@ -35,13 +35,13 @@ class Refuser:
         endpoint.drain(_Deaf())
 
     def on_writable(self, endpoint: Endpoint, now: float) -> None:
-        """It has nothing more to say."""
+        """The refuser has nothing more to send."""
 
     def on_disconnected(self, endpoint: Endpoint, reason: str, now: float) -> None:
-        """It remembers nobody."""
+        """The refuser keeps no data of a connection."""
 
     def on_time(self, now: float) -> None:
-        """It never asks for a time."""
+        """The refuser sets no deadline."""
 
     def next_deadline(self) -> float | None:
         return None
@@ -49,10 +49,10 @@ class Refuser:
 
 class _Deaf:
     def on_delivery(self, link: Any, delivery: Any) -> None:
-        """Not listened to."""
+        """Ignore the delivery."""
 
     def on_disposition(self, link: Any, delivery: Any) -> None:
-        """Not listened to."""
+        """Ignore the disposition."""
 
     def on_flow(self, link: Any) -> None:
-        """Not listened to."""
+        """Ignore the flow."""

@@ -1,28 +1,28 @@
-"""What does a router call a client's link at a broker?
+"""Names of a client's links at a broker, as routers make them.
 
-All routers are one container to a broker, so whose link it is has to be in its name. ``connection`` tells links apart
-that their clients do not mean to find again: programs that never set a container-id would steal each other's. [2.6.1]
+All routers are one container to a broker, so the link's name has to tell the client. ``connection`` tells links apart
+that no client means to find again: programs that never set a container-id would steal each other's links. [2.6.1]
 
-    that lasts, or is asked for by name alone   <container-id>|<link name>
-    of a shared subscription                    <container-id>%7C<subscription>|...|<connection>
-    of one that is global                       <subscription>|...|<connection>
-    any other                                   <container-id>|<link name>|<connection>
+    link that lasts, or asked for by name only  <container-id>|<link name>
+    link of a shared subscription               <container-id>%7C<subscription>|...|<connection>
+    link of a global shared subscription        <subscription>|...|<connection>
+    any other link                              <container-id>|<link name>|<connection>
 
-At an existing broker with ``subscriptions: by_user`` in the topology, ``<user>|`` stands before the last, ``<user>%7C``
-before those of shared subscriptions, and the first is ``<user>%7C<container-id>%7C<link name>``: an Artemis deletes no
-subscription that is not shared and has ``|`` in its name, though its link is closed.
-An embedded broker hears of the user in the link property `USER`, so that names stay as they are.
+At an existing broker with ``subscriptions: by_user`` in the topology, ``<user>|`` stands before the last form,
+``<user>%7C`` before the forms of shared subscriptions, and the first form is ``<user>%7C<container-id>%7C<link name>``:
+an Artemis broker never deletes a subscription that is not shared and has ``|`` in its name, though its link is closed.
+An embedded broker reads the user from the link property `USER`, so names stay as they are.
 
-What is before the first ``|`` of a shared one names the subscription, here as for clients: so it is read by every
-broker that knows shared subscriptions. In a container-id ``|`` is written ``%7C``, and ``%`` as ``%25``.
+The part of the name before the first ``|`` names a shared subscription, here as for clients: so every broker that knows
+shared subscriptions reads the name. In a container-id ``|`` is written ``%7C``, and ``%`` as ``%25``.
 """
 
 from __future__ import annotations
 
 DELIMITER = "|"
 USER = "amqpmesh.user"
-"""Property of a router's link at an embedded broker: the user whose link it is. Of nodes only: routers copy no property
-of a client's link, and a link without it is a node's or an operator's."""
+"""Property of a router's link at an embedded broker: the user of the link. Only nodes set the property, since routers
+copy no property of a client's link; a link without the property belongs to a node or an operator."""
 
 
 def lasting(container_id: str, link_name: str, user: str | None = None) -> str:
@@ -45,18 +45,18 @@ def sharing(container_id: str, link_name: str, connection: str, *, is_global: bo
 
 
 def subscription_of(link_name: str) -> str:
-    """The links of a client that share a subscription have different names: what comes after it is theirs."""
+    """Return the subscription in the name of a link: links that share a subscription differ in the rest of the name."""
     return link_name.partition(DELIMITER)[0]
 
 
 def read_lasting(name: str) -> tuple[str, str] | None:
-    """The client's container-id and link name; None for what `lasting` did not make."""
+    """Return the client's container-id and link name; None for a name that `lasting` did not make."""
     container_id, delimiter, link_name = name.partition(DELIMITER)
     return (_unquoted(container_id), link_name) if delimiter else None
 
 
 def read_sharing(name: str) -> tuple[str, str] | None:
-    """The client's container-id and its subscription; None for what `sharing` did not make, or is global."""
+    """Return the client's container-id and subscription; None for a global name, or one that `sharing` did not make."""
     return read_lasting(_unquoted(subscription_of(name)))
 
 

@@ -2,7 +2,7 @@ from wire.codec.composites cimport Fields
 from wire.peers cimport PeerLink, PeerSession, Peers
 
 cdef enum:
-    # What a look at a frame comes to
+    # Result of a check of a frame
     GOOD
     BAD
     REPLACED
@@ -10,7 +10,7 @@ cdef enum:
 
 cdef class Rules(Peers):
     cdef readonly object fault
-    # What the engine is given in place of the frame that was looked at last.
+    # Bytes for the engine in place of the last frame.
     cdef bytes replacement
     cdef unsigned int channel_max
     cdef bint is_open

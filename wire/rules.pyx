@@ -1,6 +1,6 @@
-"""May a peer say that now? What a well-formed performative has to keep to, as far as the engine does not see to it.
+"""Rules that a well-formed performative has to keep, as far as the engine does not check the rules.
 
-A channel or handle that is not known is left to the engine, which says so.
+An unknown channel or handle is left to the engine, which reports the fault.
 """
 
 from libc.string cimport memchr
@@ -30,7 +30,7 @@ _STATES = {RECEIVED: "received", DECLARED: "declared"}
 
 
 cdef class Rules(Peers):
-    """Each ``_on_`` says what becomes of the frame: GOOD, BAD with a ``fault``, or REPLACED by ``replacement``."""
+    """Each ``_on_`` method returns a verdict on the frame: GOOD, BAD with ``fault``, or REPLACED by ``replacement``."""
 
     cdef int _on_open(self, unsigned int channel, Fields *fields) except -1:
         if self.is_open:
@@ -39,7 +39,7 @@ cdef class Rules(Peers):
             return self._blame(FRAMING, f"an open came on channel {channel}, expected 0")
         if _has_nul(fields.at[0]) or _has_nul(fields.at[1]):
             return self._blame_nul("open.hostname" if _has_nul(fields.at[1]) else "open.container-id")
-        if fields.at[2] is not NULL and number_at(fields.at[2]) == 0:  # others that are too small count as 512
+        if fields.at[2] is not NULL and number_at(fields.at[2]) == 0:  # other values below 512 count as 512
             return self._blame_little("open.max-frame-size", 0, LEAST_MAX_FRAME_BYTES)
         if fields.at[4] is not NULL and 0 < number_at(fields.at[4]) < LEAST_IDLE_TIMEOUT_MS:
             return self._blame_little("open.idle-time-out", number_at(fields.at[4]), LEAST_IDLE_TIMEOUT_MS)
@@ -55,9 +55,10 @@ cdef class Rules(Peers):
         session = PeerSession(channel)
         if fields.at[0] is not NULL:
             session.answered_channel = number_at(fields.at[0])
-            if session.answered_channel in self.answered:
+            if session.answered_channel not in self.own_windows:
                 return self._blame(
-                    "amqp:invalid-field", f"begin.remote-channel: {session.answered_channel} was answered before"
+                    "amqp:invalid-field",
+                    f"begin.remote-channel: {session.answered_channel}, which is of no session that waits for an answer",
                 )
         session.next_incoming_id = number_at(fields.at[1])
         session.window_end = number_at(fields.at[2])
@@ -112,7 +113,7 @@ cdef class Rules(Peers):
         if fields.at[6] is not NULL:
             credit = number_at(fields.at[6])
         if credit > MOST_CREDIT:
-            # The engine counts credit with a sign.
+            # The engine's credit has a sign.
             credit = MOST_CREDIT
             verdict = self._replace(_with_most_credit(frame[:size], fields.at[6] + 1 - frame))
         if not link.is_sender:
@@ -154,7 +155,7 @@ cdef class Rules(Peers):
         return GOOD
 
     cdef int _judge(self, PeerLink link, Fields *fields) except -1:
-        """What of a delivery's first transfer cannot be kept ends the link."""
+        """Set the fault of the link if the first transfer of a delivery has something that cannot be kept."""
         cdef const unsigned char *state = fields.at[7]
         cdef unsigned char code
         if fields.at[3] is not NULL and number_at(fields.at[3]) != 0:
@@ -203,7 +204,7 @@ cdef class Rules(Peers):
         return REPLACED
 
     cdef int _steal(self, PeerLink old, const unsigned char *frame, size_t size) except -1:
-        """The peer attached a link again: the engine hears first that the old one is detached. [2.6.1]"""
+        """Tell the engine first that the old link is detached, since the peer attached the link again. [2.6.1]"""
         self.stolen_count += 1
         if self.stolen_count > MOST_STOLEN:
             return self._blame("amqp:resource-limit-exceeded", "links are attached again and again without a detach")
@@ -225,7 +226,7 @@ cdef class Rules(Peers):
 
 
 cdef bint _has_nul(const unsigned char *text) noexcept:
-    """Of a string, which may be absent: the engine ends it at its first zero byte."""
+    """Say whether a string, which may be absent, has a zero byte, where the engine would end the string."""
     cdef size_t size
     if text is NULL:
         return False
@@ -234,9 +235,8 @@ cdef bint _has_nul(const unsigned char *text) noexcept:
 
 
 cdef const unsigned char *_address_in(const unsigned char *terminus) noexcept:
-    """Of a terminus, which may be absent: its first field, unless that is null or the terminus a coordinator."""
+    """Return the address of a terminus, its first field; NULL without a terminus or address, or for a coordinator."""
     cdef const unsigned char *at = terminus
-    cdef unsigned long long count
     if at is NULL:
         return NULL
     at += 1 + (9 if at[1] == AS_ULONG else 2)
@@ -247,7 +247,7 @@ cdef const unsigned char *_address_in(const unsigned char *terminus) noexcept:
 
 
 def _without_link(bytes frame):
-    """What a flow says of its session only."""
+    """Return a flow reduced to the fields of its session."""
     flow = decode_frame(frame)
     fields = {name: flow.performative[name] for name in _OF_SESSIONS if flow.performative[name] is not None}
     return encode_frame(Frame(flow.channel, Record(table.FLOW, fields)))
@@ -255,5 +255,3 @@ def _without_link(bytes frame):
 
 def _with_most_credit(bytes frame, size_t offset):
     return frame[:offset] + (<int>MOST_CREDIT).to_bytes(4, "big") + frame[offset + 4 :]
-
-

@@ -1,7 +1,7 @@
-"""Which bytes of a message are its body, when the message comes in pieces?
+"""Split of a message that comes in pieces: the body, and all the rest.
 
-Spec: AMQP 1.0 [3.2] message format, [1.6] encodings. A body here is what data sections hold [3.2.6]; one that is a
-value or sequences stays with the rest. For clients: nodes forward bytes.
+Spec: AMQP 1.0 [3.2] message format, [1.6] encodings. The body here is the content of data sections [3.2.6]; a value or
+sequences stay with the rest. For clients: nodes forward bytes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ ULONG, AFTER_ULONG = b"\x80", 10
 
 
 class NoSection(Exception):
-    """What stands there is not the beginning of a section."""
+    """The bytes do not begin a section."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """``start``: where its value begins; ``size_bytes``: how long that is."""
+    """A section. ``start``: place of its value; ``size_bytes``: length of its value."""
 
     code: int
     start: int
@@ -29,9 +29,9 @@ class Section:
 
 
 class SectionSplitter:
-    """Hands the bytes of data sections to ``on_body`` as they come; ``finish`` returns all others.
+    """Hands the bytes of data sections to ``on_body`` as the bytes come; ``finish`` returns all other bytes.
 
-    Always: what was fed is body, head, and ``_rest``, in which no section has ended yet.
+    Always: the bytes fed are body, head, and ``_rest``, in which no section has ended yet.
     """
 
     def __init__(self, on_body: Callable[[bytes], None]) -> None:
@@ -48,11 +48,11 @@ class SectionSplitter:
             pass
 
     def finish(self) -> bytes:
-        """The message without its data sections; what is cut or no section stands at the end, for a decoder to find."""
+        """Return the message without data sections. A cut section, or no section, stands at the end, for a decoder."""
         return bytes(self._head + self._rest)
 
     def _step(self) -> bool:
-        """Take something out of ``_rest``; False when that needs more bytes."""
+        """Take something out of ``_rest``; return False if more bytes are needed."""
         if self._body_left_bytes:
             return self._take_body()
         try:
@@ -89,7 +89,7 @@ class SectionSplitter:
 
 
 def read_section(data: bytearray) -> Section | None:
-    """The section that begins here; None as long as that cannot be told. Raises NoSection."""
+    """Return the section that begins here; None as long as the bytes do not suffice. Raises NoSection."""
     at = _constructor_at(data)
     if len(data) <= at:
         return None
@@ -102,14 +102,14 @@ def read_section(data: bytearray) -> Section | None:
 
 
 def _constructor_at(data: bytearray) -> int:
-    """Where the type of the value stands, behind the descriptor. Raises NoSection."""
+    """Return the place of the value's constructor, behind the descriptor. Raises NoSection."""
     if data[0] != DESCRIBED or data[1:2] not in (b"", SMALL_ULONG, ULONG):
         raise NoSection
     return AFTER_ULONG if data[1:2] == ULONG else AFTER_SMALL_ULONG
 
 
 def _size_width(constructor: int) -> int:
-    """Bytes that say how long a value is. [1.6]"""
+    """Return the width of the field that gives a value's length. [1.6]"""
     kind = constructor >> 4
     if kind < 0x4:
         raise NoSection

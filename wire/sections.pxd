@@ -1,10 +1,10 @@
 cdef enum:
-    # Of header, annotations and properties: of a message that comes in pieces, so many are kept until all are there.
+    # Most bytes of header, annotations and properties that are kept of a message in pieces, until the head is complete.
     MOST_HEAD_BYTES = 131072
 
 
 cdef enum Finding:
-    # What a scan came to; but for the first two, what is wrong.
+    # Result of a scan; every value but the first two is a fault.
     WHOLE
     CUT
     NO_SECTION
@@ -17,14 +17,14 @@ cdef enum Finding:
 
 
 cdef struct Field:
-    # Where a value stands in its message. Code 0: it is absent.
+    # Place of a value in its message. Code 0: no value.
     unsigned char code
     size_t start
     size_t size_bytes
 
 
 cdef struct Head:
-    # Meant only when the scan found it WHOLE; else ``culprit`` and ``limit`` are the numbers of the sentence.
+    # Valid only for the finding WHOLE; else ``culprit`` and ``limit`` are the numbers of the sentence.
     Finding finding
     unsigned long long culprit
     unsigned long long limit
@@ -35,7 +35,7 @@ cdef struct Head:
     unsigned char priority
     unsigned int ttl_ms
     unsigned int delivery_count
-    # absolute-expiry-time, of the Unix time.
+    # absolute-expiry-time, as Unix time.
     long long expires_at_ms
     size_t header_end
     size_t annotations_start

@@ -1,9 +1,9 @@
-"""What a message says before its body: the header, and the fields of properties that routing and storing depend on.
+"""The head of a message: the header, and the fields of properties that routing and storing depend on.
 
 Spec: AMQP 1.0 [3.2.1] header, [3.2.4] properties, [1.6] encodings. Bodies are never read. Times become seconds.
 
-The bytes are a stranger's. Always: ``offset <= size``, and no byte is read before `_take` has said that it is there.
-A field of another type than the spec's, or beyond its range, is as if absent.
+The bytes come from a stranger. Always: ``offset <= size``, and no byte is read before `_take` has confirmed the byte.
+A field of another type than the spec's, or beyond its range, counts as absent.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -50,7 +50,7 @@ cdef bint _blame(Reader *reader, Finding finding, unsigned long long culprit=0, 
 
 
 cdef inline bint _take(Reader *reader, unsigned long long size) noexcept:
-    """Step over so many bytes, if they are there."""
+    """Step over ``size`` bytes, if there are as many."""
     if size > reader.size - reader.offset:
         return _blame(reader, CUT)
     reader.offset += size
@@ -80,7 +80,7 @@ cdef inline bint _code(Reader *reader, unsigned char *code) noexcept:
 
 
 cdef inline bint _extent(Reader *reader, unsigned char code, unsigned long long *size) noexcept:
-    """The upper half of a code says how the size of the value is given, or what it is."""
+    """Find the size of a value: the upper half of the constructor gives the size, or how the size is encoded."""
     cdef unsigned char kind = code >> 4
     if kind < 0x4:
         return _blame(reader, UNKNOWN_TYPE, code)
@@ -91,7 +91,7 @@ cdef inline bint _extent(Reader *reader, unsigned char code, unsigned long long 
 
 
 cdef bint _skip(Reader *reader, size_t count) noexcept:
-    """Step over values of any type. A described one is two; no recursion, since they may be nested without end."""
+    """Step over values of any type. A described value counts as two; no recursion, since nesting may have no end."""
     cdef unsigned char code
     cdef unsigned long long size
     while count:
@@ -107,12 +107,12 @@ cdef bint _skip(Reader *reader, size_t count) noexcept:
 
 
 cdef bint is_text(const Field *field) noexcept:
-    """A string or a symbol."""
+    """Say whether a field is a string or a symbol."""
     return field.code == 0xA1 or field.code == 0xB1 or field.code == 0xA3 or field.code == 0xB3
 
 
 cdef bint _is_utf8(const unsigned char *text, size_t size) noexcept:
-    """Well-formed as RFC 3629 has it: no surrogates, nothing longer than it need be. [1.6.20]"""
+    """Say whether ``text`` is well-formed as in RFC 3629: no surrogates, no overlong forms. [1.6.20]"""
     cdef size_t offset = 0, more
     cdef unsigned char lead, low, high
     while offset < size:
@@ -137,7 +137,7 @@ cdef bint _is_utf8(const unsigned char *text, size_t size) noexcept:
 
 
 cdef inline bint _field(Reader *reader, Field *field) noexcept:
-    """One item of a list."""
+    """Read one item of a list."""
     cdef unsigned long long size
     cdef unsigned char code
     field.code = 0
@@ -155,7 +155,7 @@ cdef inline bint _field(Reader *reader, Field *field) noexcept:
 
 # Sections [3.2]
 cdef unsigned long long _named(const unsigned char *name, size_t size) noexcept:
-    """The code of a section by its symbol: legal, and nobody sends it. 0 for one that is not of the head."""
+    """Return the code of a section by its symbol: legal, but never sent. 0 for a section that is not in the head."""
     if size == 16 and memcmp(name, <const char *>b"amqp:header:list", size) == 0:
         return HEADER
     if size == 29 and memcmp(name, <const char *>b"amqp:delivery-annotations:map", size) == 0:
@@ -187,7 +187,7 @@ cdef bint _descriptor(Reader *reader, unsigned long long *section) noexcept:
 
 
 cdef bint _list(Reader *reader, unsigned long long section) noexcept:
-    """The fields of the header or of properties."""
+    """Read the fields of the header or of properties."""
     cdef unsigned char code
     cdef unsigned long long size, count, index
     cdef size_t width, end
@@ -231,7 +231,7 @@ cdef inline bint _is_unsigned(const Field *field) noexcept:
 
 
 cdef int _note_header(Reader *reader, unsigned long long index, const Field *field) noexcept:
-    """[3.2.1] durable, priority, ttl, first-acquirer, delivery-count."""
+    """Note durable, priority, ttl, first-acquirer, or delivery-count. [3.2.1]"""
     cdef Head *head = reader.head
     cdef unsigned long long value
     if index == 0:
@@ -250,7 +250,7 @@ cdef int _note_header(Reader *reader, unsigned long long index, const Field *fie
 
 
 cdef int _note_properties(Reader *reader, unsigned long long index, const Field *field) noexcept:
-    """[3.2.4] message-id, user-id, to, subject, reply-to, correlation-id, 2 on the content, 2 times, group-id."""
+    """Note message-id, user-id, to, subject, reply-to, correlation-id, 2 on content, 2 times, or group-id. [3.2.4]"""
     cdef Head *head = reader.head
     if index == 0:
         head.message_id = field[0]
@@ -271,7 +271,7 @@ cdef int _note_properties(Reader *reader, unsigned long long index, const Field 
 
 
 cdef bint _section(Reader *reader) noexcept:
-    """True when another one of the head may follow."""
+    """Read a section; return True when another section of the head may follow."""
     cdef unsigned long long section
     cdef size_t start = reader.offset
     if not _descriptor(reader, &section):
@@ -300,7 +300,7 @@ cdef Reader _reader(const unsigned char *message, size_t size, Head *head) noexc
 
 
 cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) noexcept:
-    """Read the head of an encoded message. Makes no object, reads nothing behind the properties."""
+    """Read the head of an encoded message. The scan makes no object, and reads nothing behind the properties."""
     cdef Reader reader = _reader(message, size, head)
     while reader.offset < size and _section(&reader):
         pass
@@ -308,9 +308,9 @@ cdef Finding scan_head(const unsigned char *message, size_t size, Head *head) no
 
 
 cdef bint lower_ttl(unsigned char *message, size_t size, unsigned long long held_ms, long long wall_ms) noexcept:
-    """Take the time that a node held a message from the ttl in its header, in place. [3.2.1]
+    """Reduce the ttl in a message's header by the time that a node held the message, in place. [3.2.1]
 
-    False when the ttl is used up, or the absolute-expiry-time is past. [3.2.4]
+    Return False when the ttl is used up, or the absolute-expiry-time is past. [3.2.4]
     """
     cdef Head head
     scan_head(message, size, &head)
@@ -325,7 +325,7 @@ cdef bint lower_ttl(unsigned char *message, size_t size, unsigned long long held
 
 
 cdef bint limit_ttl(unsigned char *message, size_t size, unsigned long long left_ms) noexcept:
-    """Have the header say ``left_ms``, in place, where its ttl is longer; False when nothing is to be said."""
+    """Lower the ttl in the header to ``left_ms``, in place, if the ttl is longer; return False if nothing changes."""
     cdef Head head
     scan_head(message, size, &head)
     if not head.has_ttl or head.ttl_ms <= left_ms:
@@ -335,7 +335,7 @@ cdef bint limit_ttl(unsigned char *message, size_t size, unsigned long long left
 
 
 cdef int _write_ttl(unsigned char *message, const Head *head, unsigned long long ttl_ms) noexcept:
-    """As wide as it was: it is a smaller number."""
+    """Write a ttl as wide as before, which suffices for a smaller number."""
     cdef size_t index
     for index in range(head.ttl.size_bytes):
         message[head.ttl.start + head.ttl.size_bytes - 1 - index] = <unsigned char>(ttl_ms >> (8 * index) & 0xFF)
@@ -343,7 +343,7 @@ cdef int _write_ttl(unsigned char *message, const Head *head, unsigned long long
 
 
 cdef int priority_of(const unsigned char *message, size_t size) noexcept:
-    """That of the header, which comes first if at all; the spec's 4 where that says nothing, or is not all there."""
+    """Return the priority in the header, the first section if any; else, or if the header is cut, the spec's 4."""
     cdef Head head
     cdef Reader reader = _reader(message, size, &head)
     cdef unsigned long long section
@@ -353,7 +353,7 @@ cdef int priority_of(const unsigned char *message, size_t size) noexcept:
 
 
 cdef object fault_in(const Head *head):
-    """What to raise for a head that is not WHOLE."""
+    """Return the exception for a head that is not WHOLE."""
     if head.finding == CUT:
         return Incomplete()
     return AmqpError("amqp:decode-error", f"not an AMQP message: {_sentence(head)}")
@@ -377,10 +377,10 @@ cdef str _sentence(const Head *head):
 
 # For Python
 cdef class MessageHead:
-    """Header and properties as far as they were asked for; absent fields have the spec's defaults.
+    """Header and properties, as far as nodes need them; absent fields have the spec's defaults.
 
-    ``header_end`` is the offset of the first byte behind the header section; 0 when there is none. The section of
-    message annotations lies from ``annotations_start`` to ``annotations_end``; where these are the same, it would lie.
+    ``header_end`` is the offset of the first byte behind the header section; 0 without a header. The section of message
+    annotations lies from ``annotations_start`` to ``annotations_end``; equal offsets are the place for a new section.
     """
 
     cdef readonly bint durable
@@ -410,7 +410,7 @@ cdef class MessageHead:
 def scan(message):
     """Read the head of an encoded message.
 
-    Raises Incomplete when ``message`` is cut within it, AmqpError `amqp:decode-error` when it is no AMQP message.
+    Raises Incomplete when ``message`` is cut within its head, AmqpError `amqp:decode-error` for other bytes than AMQP.
     """
     cdef bytes whole = message if isinstance(message, bytes) else bytes(memoryview(message))
     cdef const unsigned char *raw = <const unsigned char *>PyBytes_AS_STRING(whole)
@@ -434,7 +434,7 @@ cdef MessageHead _message_head(const unsigned char *raw, const Head *head):
 
 
 cdef object _scalar(const unsigned char *raw, const Field *field):
-    """None for a type that no field of these has."""
+    """Return the value of a field; None for a type that none of the fields has."""
     cdef const char *start = <const char *>raw + field.start
     if field.code == 0:
         return None

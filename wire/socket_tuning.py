@@ -1,7 +1,7 @@
-"""How much of a connection may lie in the kernel, out of our reach?
+"""Bounds on the bytes of a connection in the kernel, out of our reach.
 
-What we order (small messages before pieces of large ones, control before all) is in order only as far as it is still
-here: behind it lie the unsent bytes of this side and the unread ones of the other.
+Our order of output (small messages before pieces of large messages, control before everything) holds only for bytes
+that are still here: ahead lie the unsent bytes of this side and the unread bytes of the other side.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import socket
 import struct
 
 UNSENT_BYTES = 65536
-"""Otherwise control frames wait behind megabytes, and a slow trunk looks dead."""
+"""With a larger bound, control frames wait behind megabytes, and a slow trunk looks dead."""
 RECEIVE_BUFFER_BYTES = 131_072
-"""A peer so near that this is more than is ever under way fills what Linux would give it, 6 MB, and gains nothing."""
+"""A near peer never has more under way; such a peer would fill Linux's own bound, 6 MB, and gain nothing."""
 NEAR_S = 0.002
 
 _NO_LINGER = struct.pack("ii", 1, 0)
@@ -22,7 +22,7 @@ _RTT_OFFSET = 68  # tcpi_rtt, in microseconds, of struct tcp_info: part of Linux
 
 
 def tune(transport: asyncio.Transport) -> int:
-    """The number of its socket. Nothing is to wait in asyncio's buffer either: what does, stops the output."""
+    """Return the number of the tuned socket. No bytes may wait in asyncio's buffer: waiting bytes stop the output."""
     transport.set_write_buffer_limits(high=0)
     sock = transport.get_extra_info("socket")
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -35,12 +35,12 @@ def tune(transport: asyncio.Transport) -> int:
 
 
 def forget_unsent(transport: asyncio.Transport) -> None:
-    """Once it is closed. Otherwise the kernel goes on sending that for minutes, ahead of the news of the end."""
+    """Drop unsent bytes at the close. Otherwise the kernel sends these for minutes, ahead of the news of the end."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 def _is_near(sock: socket.socket) -> bool:
-    """By the handshake's round trip; a far peer needs the buffer that the kernel finds out."""
+    """Judge by the handshake's round trip; a far peer needs the buffer that the kernel chooses."""
     if not hasattr(socket, "TCP_INFO"):
         return False
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RTT_OFFSET + _RTT.size)

@@ -1,4 +1,4 @@
-"""What a link says of its two ends: source and target. [3.5.3], [3.5.4]"""
+"""Termini of a link: source and target. [3.5.3], [3.5.4]"""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Terminus:
 
     @property
     def outlives_link(self) -> bool:
-        """A terminus the peer means to come back to. [3.5.1]"""
+        """Whether the peer means to come back to the terminus. [3.5.1]"""
         return self.durability is not Durability.NONE or self.expiry is Expiry.NEVER
 
 
@@ -94,7 +94,7 @@ def read(terminus: Pointer) -> Terminus:
 
 
 def outlives_link(terminus: Pointer) -> bool:
-    """`Terminus.outlives_link` of what `read` would return."""
+    """Return `Terminus.outlives_link` of the terminus that `read` would return."""
     if lib.pn_terminus_get_type(terminus) == lib.PN_UNSPECIFIED:
         return False
     return bool(

@@ -1,11 +1,11 @@
-"""What does TLS ask of each kind of connection, and who is the peer by its certificate?
+"""TLS contexts for each kind of connection, and the identity of a peer by its certificate.
 
 Identity in a mesh certificate is a URI among its alternative names:
 
     amqpmesh:<mesh>/<role>/<name>      role: router, broker, operator, client; each part percent-encoded
 
-A client context of the mesh does not look at host names: the connector compares the name in the certificate with the
-node it meant to reach, so a node that moves to another host needs no new certificate.
+A client context of the mesh does not check host names: the connector compares the name in the certificate with the
+name of the node to reach, so a node that moves to another host needs no new certificate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeshIdentity:
-    """Only to be believed of a certificate that the mesh CA signed."""
+    """Identity in a mesh, to be believed only in a certificate that the mesh CA signed."""
 
     mesh: str
     role: Role
@@ -45,7 +45,7 @@ class MeshIdentity:
 
 @dataclass(frozen=True, slots=True)
 class PeerIdentity:
-    """``user``: the certificate's common name, for EXTERNAL. ``mesh``: its identity in a mesh, when it has one."""
+    """Identity of a peer. ``user``: the certificate's common name, for EXTERNAL. ``mesh``: the identity in a mesh."""
 
     user: str | None
     mesh: MeshIdentity | None
@@ -61,7 +61,7 @@ def format_identity(identity: MeshIdentity) -> str:
 
 
 def parse_identity(uri: str) -> MeshIdentity | None:
-    """None for any other URI."""
+    """Read the identity in a URI; None for any other URI."""
     if not uri.startswith(_SCHEME):
         return None
     parts = [unquote(part) for part in uri.removeprefix(_SCHEME).split("/")]
@@ -71,7 +71,7 @@ def parse_identity(uri: str) -> MeshIdentity | None:
 
 
 def peer_identity(connection: ssl.SSLObject | ssl.SSLSocket) -> PeerIdentity | None:
-    """Whom the verified certificate of the peer names; None when it showed none, or nobody verified it."""
+    """Return the identity in the peer's verified certificate; None without a certificate, or without a check of it."""
     certificate = connection.getpeercert()
     if not certificate:
         return None
@@ -79,9 +79,9 @@ def peer_identity(connection: ssl.SSLObject | ssl.SSLSocket) -> PeerIdentity | N
 
 
 def stale_certificate(connection: ssl.SSLObject | ssl.SSLSocket) -> str | None:
-    """Why the peer's certificate is not valid any more, or None. OpenSSL itself looks in full handshakes only.
+    """Return why the peer's certificate is not valid now, or None. OpenSSL itself checks only in full handshakes.
 
-    A resumed session brings the peer's certificate back as it was verified when the session began.
+    A resumed session brings back the peer's certificate as verified when the session began.
     """
     certificate = connection.getpeercert()
     if not certificate:
@@ -111,10 +111,11 @@ def _mesh_identity(certificate: dict[str, Any]) -> MeshIdentity | None:
 def listener_context(
     certificate: Path, key: Path, ca: Path | None = None, *, is_required: bool = False
 ) -> ssl.SSLContext:
-    """For clients. With ``ca``, a client may show a certificate that it signed (and must, when ``is_required``).
+    """Make the context of a listener for clients.
 
-    Where certificates say who a client is, there are no tickets: each login verifies the certificate anew. Sessions of
-    TLS 1.2 can still be resumed by their id; `TlsSession` judges the certificate of those.
+    With ``ca``, a client may show a certificate signed by that authority (and must, when ``is_required``). Then
+    there are no tickets: each login verifies the certificate anew. Sessions of TLS 1.2 can still be resumed by their
+    id; `TlsSession` judges the certificate of a resumed session.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load_certificate(context, certificate, key)
@@ -127,14 +128,14 @@ def listener_context(
 
 
 def mesh_listener_context(files: NodeCertificate) -> ssl.SSLContext:
-    """For other nodes and operators: nobody without a certificate of the mesh CA."""
+    """Make the context of a listener for nodes and operators: a certificate of the mesh CA is required."""
     context = listener_context(files.certificate, files.key, files.ca, is_required=True)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
 
 
 def mesh_connector_context(files: NodeCertificate) -> ssl.SSLContext:
-    """Towards other nodes: trusts the mesh CA and nothing else; the connector compares the name in the certificate."""
+    """Make the context towards other nodes: trust the mesh CA only; the connector compares the certificate's name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -151,7 +152,7 @@ def client_context(
     verifies_host: bool = True,
     verifies_certificate: bool = True,
 ) -> ssl.SSLContext:
-    """Towards a server by an amqps URL. Without ``ca``, the machine's certificate authorities are trusted."""
+    """Make the context towards a server of an amqps URL. Without ``ca``, the machine's authorities are trusted."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = verifies_host and verifies_certificate
     context.verify_mode = ssl.CERT_REQUIRED if verifies_certificate else ssl.CERT_NONE

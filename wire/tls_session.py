@@ -1,6 +1,6 @@
 """TLS of one connection, sans-IO: cipher text from and to the socket, plain text from and to the layer above.
 
-Not asyncio's own TLS: that closes a connection whose handshake fails without telling anybody, and buffers without
+asyncio's own TLS would close a connection whose handshake fails without a word to anybody, and would buffer without
 bound. Here a handshake is one more phase of the connection, under the same timeout and the same log line.
 """
 
@@ -22,7 +22,7 @@ class TlsFault(Exception):
 
 
 class TlsSession:
-    """``is_ready`` once the handshake is done; ``has_ended`` once the peer said it sends no more."""
+    """``is_ready`` is set when the handshake is done; ``has_ended`` when the peer has said that no more follows."""
 
     def __init__(self, context: ssl.SSLContext, *, server_side: bool, server_hostname: str | None = None) -> None:
         self._incoming = ssl.MemoryBIO()
@@ -58,8 +58,8 @@ class TlsSession:
         return self._outgoing.read()
 
     def close(self) -> None:
-        """Say that no more will come. Does not wait for the peer's answer."""
-        # unwrap says so first, and then raises because the answer is not here.
+        """Tell the peer that no more will come. Do not wait for the peer's answer."""
+        # unwrap sends the message first, and then raises because the answer is not here.
         with contextlib.suppress(ssl.SSLError):
             if self.is_ready:
                 self._tls.unwrap()
@@ -75,7 +75,7 @@ class TlsSession:
             raise TlsFault(self._why(error)) from None
 
     def _judge_resumed(self) -> None:
-        """The certificate of a session that is resumed was verified when the session began, which may be hours ago."""
+        """Check the certificate of a resumed session, verified when the session began, perhaps hours ago."""
         fault = stale_certificate(self._tls) if self._tls.session_reused else None
         if fault is not None:
             raise TlsFault(f"certificate not trusted: {fault}")

@@ -1,1 +1,1 @@
-"""Where accepted messages outlive the process. FORMAT.md shows what lies on the disk."""
+"""The store: accepted messages outlive the process. FORMAT.md shows the files on disk."""

@@ -1,9 +1,8 @@
-"""What the files of a store must have, at least, kept beside them: who looks at a store later knows what is missing.
+"""The file `anchor`: the least that the other files of a store must contain, so that missing parts are found later.
 
-The file `anchor` is written anew after each commit, without a sync: it never says more than what was synced before it.
-After a crash of the process it is exact, after a power cut it may be of any moment since the last sync of its own.
-
-Two slots take turns, each in a sector of its own, so that one is whole whatever happens while the other is written.
+The file is written after each commit, without a sync: `anchor` never claims more than was synced before. After a crash
+of the process the claim is exact, after a power cut it may date from any moment since the file's own last sync. Two
+slots take turns, each in a separate sector, so that one slot is whole whatever happens while the other is written.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ _RECORD_BYTES = _RECORD.size + _SUM.size
 
 
 IS_MAPPED = True
-"""False for who records what is written."""
+"""False in tests that record all writes."""
 
 
 class Claim(IntEnum):
-    """What is said of the other files."""
+    """The claim about the other files."""
 
     NOTHING = 0
     """A new store: nothing was promised yet."""
     DATABASE = 1
-    """`store.db` is there. It is being changed as a whole, in one transaction: upgraded, compacted or salvaged."""
+    """`store.db` exists, and is being changed as a whole, in one transaction: upgraded, compacted or salvaged."""
     LOG = 2
-    """`store.db-wal` is there, and has these frames."""
+    """`store.db-wal` exists, and has these frames."""
     LOG_OR_ALL = 3
-    """As LOG; or it is gone, and `store.db` has all of it: the store was closed, or is being opened."""
+    """As LOG; or the log is gone, and `store.db` has everything: the store was closed, or is being opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +48,26 @@ class Anchor:
     root: int = 0
     """The page of `store.db` with the number of the log."""
     number: int = 0
-    """Of the log."""
+    """The number of the log."""
     salts: bytes = bytes(8)
     frames: int = 0
-    """Of the log, at least so many were synced; ``checksum`` is what the last of them says."""
+    """At least this many frames of the log were synced; ``checksum`` is the checksum in the last of these frames."""
     checksum: bytes = bytes(8)
 
 
 class DamagedAnchor(ValueError):
-    """Neither slot is what was written."""
+    """Neither slot is whole."""
 
 
 def read_anchor(directory: Path) -> tuple[Anchor, bool] | None:
-    """The newer slot that is whole, and whether both are; None where there is no such file. Raises DamagedAnchor."""
+    """The newer whole slot, and whether both are whole; None if the file is missing. Raises DamagedAnchor."""
     try:
         content = (directory / NAME).read_bytes()
     except FileNotFoundError:
         return None
     found = [slot for at in (0, SLOT_BYTES) if (slot := _read(content[at : at + _RECORD_BYTES])) is not None]
     if not any(content):
-        # Of a store that is being made: the name may reach the disk before what is in the file.
+        # A new store: the name may reach the disk before the content of the file.
         return None
     if not found:
         raise DamagedAnchor(f"{NAME} is damaged")
@@ -77,7 +76,7 @@ def read_anchor(directory: Path) -> tuple[Anchor, bool] | None:
 
 
 class AnchorFile:
-    """Of a store that is open. Raises OSError."""
+    """The anchor of an open store. Raises OSError."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / NAME
@@ -85,10 +84,10 @@ class AnchorFile:
         self._handle = -1
         self._slots: mmap.mmap | None = None
         self.anchor: Anchor | None = None
-        """What it says now; None: there is no such file."""
+        """The present content; None: the file does not exist."""
 
     def put(self, anchor: Anchor) -> None:
-        """On the disk when this returns, in both slots, one after the other."""
+        """Write and sync both slots, one after the other."""
         is_new = self._handle < 0 and not self._path.exists()
         if self._handle < 0:
             self._open()
@@ -101,13 +100,13 @@ class AnchorFile:
         self.anchor = anchor
 
     def note(self, frames: int, checksum: bytes) -> None:
-        """Of the same log more was synced. Costs no system call: each gives the interpreter lock up."""
+        """Claim more frames of the same log. Makes no system call, since each would give up the interpreter lock."""
         assert self.anchor is not None
         claim, root, number, salts = self.anchor.claim, self.anchor.root, self.anchor.number, self.anchor.salts
         self._note(Anchor(claim, root, number, salts, frames, checksum))
 
     def begin_log(self, number: int, salts: bytes, frames: int, checksum: bytes) -> None:
-        """As `note`, of a log that was begun anew."""
+        """As `note`, for a log that was begun anew."""
         assert self.anchor is not None
         self._note(Anchor(self.anchor.claim, self.anchor.root, number, salts, frames, checksum))
 
@@ -133,7 +132,7 @@ class AnchorFile:
         self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         content = os.pread(self._handle, 2 * SLOT_BYTES, 0)
         if len(content) < 2 * SLOT_BYTES:
-            # Written, not only made longer: a page without a place on the disk ends the process when there is no room.
+            # Written, not only extended: writing a mapped page without room on the disk would kill the process.
             self._write(bytes(2 * SLOT_BYTES - len(content)), len(content))
         serials = [slot[0] for at in (0, SLOT_BYTES) if (slot := _read(content[at : at + _RECORD_BYTES])) is not None]
         self._serial = max(serials, default=0)

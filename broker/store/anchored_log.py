@@ -1,4 +1,4 @@
-"""Keeps the number of the log in the database, and `anchor` beside it, while a store is open.
+"""Keeps the number of the log in the database, and `anchor` beside the database, while a store is open.
 
 opened        anchor: the log, or all of it in the database     the log goes into the database, and is cut off
               the next number, the first transaction of the new log; anchor: the log
@@ -39,7 +39,7 @@ class AnchoredLog:
         self._salts = b""
 
     def before_recovery(self) -> None:
-        """Before anything opens the database: SQLite may bring the log into it, and take the log away."""
+        """Call before the database is opened: SQLite may move the log into the tables, and delete the log."""
         judgement = self._judgement
         if judgement.is_new:
             self._file.put(Anchor(Claim.NOTHING))
@@ -47,7 +47,7 @@ class AnchoredLog:
             self._number = judgement.number or self._number
             log = judgement.log
             if log is None or not log.committed_count:
-                # A power cut must not bring an earlier log back, of which nothing is said any more.
+                # A power cut must not bring back an earlier log, which the anchor no longer covers.
                 sync_absence(self._directory / LOG)
                 self._put(Claim.LOG_OR_ALL, bytes(8), 0, bytes(8))
             else:
@@ -55,11 +55,11 @@ class AnchoredLog:
                 self._put(Claim.LOG_OR_ALL, log.salts, count, log.checksum_at(count))
 
     def before_change(self) -> None:
-        """Before a transaction that changes all of the database."""
+        """Call before a transaction that changes all of the database."""
         self._file.put(Anchor(Claim.DATABASE))
 
     def begin(self, statements: Statements, index: LogIndex) -> list[str]:
-        """Number the log, which is empty, and keep `anchor` from now on. Sentences: what is lost."""
+        """Number the empty log, and keep `anchor` from now on; return sentences about losses."""
         damages = self._number_anew(statements)
         self._statements, self._index = statements, index
         self._root = root_in(statements.connection)
@@ -68,7 +68,7 @@ class AnchoredLog:
         return damages
 
     def end(self) -> None:
-        """The last commit. After it SQLite may take the log away."""
+        """Make the last commit. SQLite may delete the log afterwards."""
         assert self._statements is not None
         self._statements.on_commit = None
         self._advance(self._statements.connection)
@@ -132,7 +132,7 @@ class AnchoredLog:
 
 
 def anchor_closed(directory: Path, connection: sqlite3.Connection, number: int) -> None:
-    """Of a store that is closed, and has no log: it is one with this number from now on."""
+    """Anchor a closed store without a log, under this number."""
     put_number(connection, number)
     root = root_in(connection)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

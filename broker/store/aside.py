@@ -1,6 +1,6 @@
-"""A table with a damaged page is renamed, and kept: what nobody can read today somebody may read tomorrow.
+"""Tables with damaged pages are renamed and kept: a better tool may be able to read them later.
 
-Where holdings or queues are damaged, it is not known any more which segments nobody needs: none is swept from then on.
+With a damaged table of holdings or queues nobody can tell which segments are unneeded: from then on none is swept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ASIDE = "damaged"
 
 
 def put_aside(statements: Statements, table: str, create: str, put: str, rows: Sequence[tuple[Any, ...]]) -> str:
-    """A new table with these rows takes its place; the new name of the old one."""
+    """Replace the table by a new table with these rows; return the new name of the old table."""
     connection = statements.connection
     aside = f"{table}_{ASIDE}_{len(aside_of(connection)) + 1}"
     forget_copy(_directory_of(connection))
@@ -34,7 +34,7 @@ def _directory_of(connection: sqlite3.Connection) -> Path:
 
 
 def aside_of(connection: sqlite3.Connection, table: str = "%") -> list[str]:
-    """The names of such tables, in the order in which they were put aside."""
+    """The names of tables put aside, in the order in which they were put aside."""
     found = connection.execute(
         r"SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE ? ESCAPE '\'", (rf"{table}\_{ASIDE}\_%",)
     )
@@ -42,10 +42,10 @@ def aside_of(connection: sqlite3.Connection, table: str = "%") -> list[str]:
 
 
 def has_lost_queues(connection: sqlite3.Connection) -> bool:
-    """A holding may be of a queue whose row is lost."""
+    """Whether a holding may belong to a queue whose row is lost."""
     return bool(aside_of(connection, "queue"))
 
 
 def may_be_needed(connection: sqlite3.Connection) -> bool:
-    """A segment, though no holding says so."""
+    """Whether a segment may be needed without any holding."""
     return any(aside_of(connection, table) for table in ("holding", "queue", "segment"))

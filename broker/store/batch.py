@@ -1,4 +1,4 @@
-"""What does a broker ask of its store? One batch of writes at a time, and bodies back."""
+"""The broker's interface to its store: one batch of writes at a time, and reads of bodies."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from broker.cause import Cause
-from broker.space import Space
+from broker.store.cause import Cause
+from broker.store.space import Space
 
 
 class StoreError(OSError):
-    """The disk failed us, or holds what we must not touch. The node ends: a failed sync is never retried."""
+    """The disk failed, or has files that must not be touched. The node ends: a failed sync is never retried."""
 
 
 class QueueKind(StrEnum):
@@ -24,8 +24,8 @@ class QueueKind(StrEnum):
 class QueueRow:
     """A durable queue, or a durable subscription: then ``address`` is its filter.
 
-    ``owner`` is the user who made it, None when the store does not know; ``used_at_s`` is when a link last came or went
-    (Unix time, rounded down by the broker), 0 when the store does not know.
+    ``owner`` is the user who made the queue, None if unknown; ``used_at_s`` is when a link last attached or detached
+    (Unix time, rounded down by the broker), 0 if unknown.
     """
 
     queue_id: int
@@ -38,13 +38,13 @@ class QueueRow:
 
 
 MessageRow = tuple[int, int, int, int | None, bytes | None]
-"""(message_id, size_bytes, priority, expires_at_ms or None, body or None when it is large)."""
+"""(message_id, size_bytes, priority, expires_at_ms or None, body or None for a large body)."""
 
 EntryRow = tuple[int, int, int]
 """(queue_id, message_id, delivery_count)."""
 
 CauseRow = tuple[int, int, Cause]
-"""(queue_id, message_id, what brought it there)."""
+"""(queue_id, message_id, cause of the move to this queue)."""
 
 Mark = tuple[int, int]
 """The seen mark of (queue_id, priority)."""
@@ -52,16 +52,16 @@ Mark = tuple[int, int]
 
 @dataclass(slots=True)
 class WriteBatch:
-    """What is written, and synced, together. Deletes only ever name what an earlier batch wrote."""
+    """Changes written and synced together. Deletes only ever name rows of earlier batches."""
 
     queues: list[QueueRow] = field(default_factory=list)
-    """New ones, and those whose row changed: the last row of an id counts."""
+    """New and changed rows: the last row of an id counts."""
     messages: list[MessageRow] = field(default_factory=list)
     entries: list[EntryRow] = field(default_factory=list)
     counts: dict[tuple[int, int], int] = field(default_factory=dict)
     causes: list[CauseRow] = field(default_factory=list)
     annotations: dict[tuple[int, int], bytes | None] = field(default_factory=dict)
-    """What consumers added to a message, by (queue_id, message_id), as an encoded section; None: nothing any more."""
+    """Annotations added by consumers, by (queue_id, message_id), as an encoded section; None: deleted."""
     marks: dict[Mark, int] = field(default_factory=dict)
     archived: dict[int, list[int]] = field(default_factory=dict)
     forgotten_causes: dict[int, list[int]] = field(default_factory=dict)
@@ -71,11 +71,11 @@ class WriteBatch:
     pieces: list[tuple[int, bytes]] = field(default_factory=list)
     """(message_id, next piece of its large body), in order."""
     sealed: list[int] = field(default_factory=list)
-    """Large bodies that are complete, and must be on disk before their rows."""
+    """Complete large bodies to be on disk before their rows."""
     finished: list[int] = field(default_factory=list)
-    """Large bodies that are complete, and need not survive."""
+    """Complete large bodies that need not survive."""
     unlinked: list[int] = field(default_factory=list)
-    """Large bodies that nobody needs any more, complete or not."""
+    """Large bodies to delete, complete or not."""
 
     @property
     def has_rows(self) -> bool:
@@ -100,9 +100,9 @@ class WriteBatch:
 
 @dataclass(frozen=True, slots=True)
 class BodyRange:
-    """Bytes of one body: all of a small one (``size_bytes`` at least its size), ``size_bytes`` of a large one.
+    """Bytes of one body: a small body as a whole (``size_bytes`` at least its size), ``size_bytes`` of a large body.
 
-    Of a large body each ``reader`` asks for one range after the other: with the last the checksum of all is known.
+    Each ``reader`` asks for a large body range by range: with the last range the checksum of the whole body is known.
     """
 
     message_id: int
@@ -115,7 +115,7 @@ class BodyRange:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What stands in place of a body that is damaged; ``why`` goes into a sentence."""
+    """Stands in place of a damaged body; ``why`` goes into a sentence."""
 
     message_id: int
     why: str
@@ -123,31 +123,31 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class StoredSegment:
-    """Messages ``first_id`` and on, as FORMAT.md has the bytes."""
+    """Messages ``first_id`` and on, in the bytes of FORMAT.md."""
 
     first_id: int
     message_index: bytes
     holdings: list[tuple[int, bytes]]
-    """(queue_id, counts) of the queues that have something of it."""
+    """(queue_id, counts) of every queue with a message of the segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All that the store holds but the bodies."""
+    """The content of a store, except bodies."""
 
     queues: list[QueueRow]
     segments: Iterator[StoredSegment]
-    """In order of arrival. Read while they are asked for, all of them before the first commit."""
+    """In order of arrival. Read on demand, and all before the first commit."""
     causes: dict[tuple[int, int], Cause]
-    """Of (queue_id, message_id)."""
+    """Causes by (queue_id, message_id)."""
     annotations: dict[tuple[int, int], bytes]
-    """What consumers added, by (queue_id, message_id): an encoded section of message annotations."""
+    """Annotations added by consumers, by (queue_id, message_id): an encoded section of message annotations."""
     message_count: int
     next_queue_id: int
     next_message_id: int
-    """The first that the store never had, or has forgotten altogether."""
+    """The first id that the store never had, or has forgotten altogether."""
     damages: list[str] = field(default_factory=list)
-    """Sentences: what is left out, or will turn out to be unreadable. Complete when all segments were read."""
+    """Sentences about parts that are left out, or will turn out unreadable. Complete when all segments were read."""
 
 
 class Store(Protocol):
@@ -156,12 +156,12 @@ class Store(Protocol):
     def load(self) -> Inventory: ...
 
     def commit(self, batch: WriteBatch) -> None:
-        """Write and sync; raises StoreError, and then nothing of the batch may be promised."""
+        """Write and sync; after a StoreError nothing of the batch may be promised."""
 
     def look(self) -> Space:
-        """What room there is now. From the thread of ``commit``; raises StoreError."""
+        """The room on the disk. Call from the thread of ``commit``; raises StoreError."""
 
     def read(self, ranges: Sequence[BodyRange]) -> list[bytes | Unreadable]:
-        """The bytes asked for, in order of ``ranges``; all of them, or why they cannot be had."""
+        """The requested bytes, in order of ``ranges``; all of a range, or the reason why its body is unreadable."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""What a store has, in numbers, and what is wrong with it."""
+"""The totals of a store, and the findings of a check."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class QueueTotals:
     messages: int = 0
     size_bytes: int = 0
     delivered: int = 0
-    """Messages that somebody was given before."""
+    """Messages that were given to a consumer before."""
     is_mark_open: bool = False
-    """Its broker did not close it: at the next start up to 1,000 more count as delivered."""
+    """The broker did not close the queue: at the next start up to 1,000 more messages count as delivered."""
 
 
 @dataclass(slots=True)
@@ -29,9 +29,9 @@ class CheckReport:
     size_bytes: int = 0
     segments: int = 0
     unneeded_bytes: int = 0
-    """Of bodies that nobody needs any more, beside others in their segment, and of pages that nobody finds."""
+    """Bytes of unneeded bodies in segments still needed, and of pages that belong to no table or list."""
     unchecked: int = 0
-    """Large bodies that were stored before large bodies had checksums: of these only the size is known."""
+    """Large bodies stored before large bodies had checksums: only their sizes can be checked."""
     leftovers: int = 0
     """Segments, holdings and files that the next start deletes."""
     findings: list[str] = field(default_factory=list)

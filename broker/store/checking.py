@@ -1,7 +1,7 @@
-"""Is what a store says true? Every message, index and total is looked at; nothing is changed.
+"""The check of a store: every message, index and total is verified; nothing is changed.
 
-Wrong is what a broker would stumble over, or what it promised and has not. What a crash may leave behind, and the next
-start clears away, is no fault and only counted.
+A finding is whatever would trouble a broker, or a promise that is not kept. Leftovers of a crash, which the next start
+clears away, are only counted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Slot = tuple[int, int, int | None, bool]
 
 
 def check(directory: Path) -> CheckReport:
-    """Raises StoreError for what is no store, or is in use."""
+    """Raises StoreError for a directory without a store, or in use."""
     with reading(directory) as store:
         report = CheckReport(directory)
         _Check(store, report).run()
@@ -50,12 +50,12 @@ class _Check:
         self._large: dict[int, Written] = {}
         """Large bodies that are needed."""
         self._are_some_lost = False
-        """Of the queues: their rows cannot be read, what they have is needed."""
+        """Whether rows of queues are unreadable; the messages of such queues are needed."""
         self._lost: Counter[int] = Counter()
-        """How many messages they have."""
+        """How many messages each lost queue has."""
         self._causes: set[tuple[int, int]] = set()
         self._annotations: set[tuple[int, int]] = set()
-        """Those whose message was not come across yet."""
+        """Annotations whose message was not met yet."""
 
     def run(self) -> None:
         for what in self._store.missing:
@@ -77,8 +77,8 @@ class _Check:
         self._look_at_files()
 
     def _look_at_pages(self) -> None:
-        """Those that were on a list of free pages that was damaged are on none, and in the way of nothing."""
-        # Not as many as the first page says that there are, which may be damaged itself.
+        """Check all pages. Pages from a damaged list of free pages belong to no list, and do no harm."""
+        # The first page's page count may be damaged, so use the file size.
         page_count = (self._store.directory / DATABASE).stat().st_size // PAGE_BYTES
         for (found,) in self._store.database.execute(f"PRAGMA integrity_check({MOST_FINDINGS + page_count})"):
             for line in found.splitlines():
@@ -134,7 +134,7 @@ class _Check:
                 self._report.leftovers += 1
 
     def _look_at(self, segment: SegmentRow, holdings: list[HoldingRow]) -> int:
-        """How many messages it has."""
+        """Check a segment; return its number of messages."""
         where, report = f"segment {segment.segment_id}", self._report
         slot_bytes = slot_bytes_of(segment.message_index)
         count, rest = divmod(len(segment.message_index), slot_bytes)
@@ -176,7 +176,7 @@ class _Check:
         return count
 
     def _needed(self, where: str, slots: list[Slot], holdings: list[HoldingRow]) -> set[int]:
-        """Slots that a queue has."""
+        """Slots held by a queue."""
         needed: set[int] = set()
         for holding in holdings:
             totals = self._report.queues.get(holding.queue_id)

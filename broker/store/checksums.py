@@ -1,6 +1,6 @@
-"""Is what a row says of messages what was written? Bodies have checksums of their own, in the index.
+"""Checksums of index and holding rows. Bodies have separate checksums, in the index.
 
-Each is of the row's key, too: what another row has is not taken for this.
+Each checksum covers the row's key, too: the content of another row is not mistaken for this row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from broker.store.message_index import SLOT_BYTES, slot_bytes_of
 _KEY = Struct("<qq")
 _SUM = Struct("<I")
 _PLACE = 20
-"""Of the checksum within an index: before the bodies, which are not read for it."""
+"""Offset of the checksum within an index, so that no body need be read to check an index."""
 
 
 def seal_index(segment_id: int, message_index: bytes) -> bytes:
@@ -23,7 +23,7 @@ def seal_index(segment_id: int, message_index: bytes) -> bytes:
 
 
 def is_index(segment_id: int, message_index: bytes) -> bool:
-    """That was written there. Older formats wrote no checksum."""
+    """Whether the index is as written for this segment. Older formats wrote no checksum."""
     if slot_bytes_of(message_index) != SLOT_BYTES or len(message_index) < SLOT_BYTES:
         return True
     (found,) = _SUM.unpack_from(message_index, _PLACE)

@@ -1,4 +1,4 @@
-"""Give room on the disk back that deleted messages took, while no broker uses the store."""
+"""Compaction: the room of deleted messages goes back to the disk, while no broker uses the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from broker.store.reading import refuse_others
 
 
 def compact(directory: Path) -> tuple[int, int]:
-    """Bytes that the tables took before and take now. Raises StoreError, also for a store that is not sound."""
+    """Compact; return the bytes of the tables before and after. Raises StoreError, also for a damaged store."""
     report = check(directory)
     if not report.is_sound:
         raise StoreError(f"{directory} is damaged, and stays as it is: {report.findings[0]}")
@@ -49,7 +49,7 @@ def compact(directory: Path) -> tuple[int, int]:
 
 
 def _drop_unneeded_bodies(database: sqlite3.Connection) -> None:
-    """Their places in the segments stay: message ids count on."""
+    """Drop the unneeded bodies. Their places in the segments stay: message ids count on."""
     database.execute("BEGIN IMMEDIATE")
     held = [segment_id for (segment_id,) in database.execute("SELECT segment_id FROM segment")]
     for segment_id in held:

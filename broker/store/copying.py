@@ -1,4 +1,4 @@
-"""A backup of a store, of one moment, while its broker goes on; and back again."""
+"""Backup of a store as of one moment, while its broker goes on; and restoring a backup."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from broker.store.segment_tables import SegmentTables
 
 
 def back_up(directory: Path, copy: Path) -> CheckReport:
-    """Copy the store in ``directory``, used or not, to ``copy``, which must not be there; says what is there then."""
+    """Copy the store in ``directory``, used or not, to the new directory ``copy``; return a report on the copy."""
     if copy.exists():
         raise StoreError(f"{copy} is there already: a backup never goes over another")
     return _copy_to(copy, directory)
 
 
 def restore(copy: Path, directory: Path) -> CheckReport:
-    """Make ``directory``, which must not be there or be empty, what the backup in ``copy`` is."""
+    """Restore the backup in ``copy`` to ``directory``, which must be new or empty."""
     directory = directory.resolve()
     if directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
         raise StoreError(f"{directory} is there already: expected a directory that is new or empty")
@@ -44,14 +44,14 @@ def restore(copy: Path, directory: Path) -> CheckReport:
 
 
 def _copy_to(directory: Path, source: Path) -> CheckReport:
-    """It has its name when it is whole, and is closed in order."""
+    """Copy into a partial directory, closed in order, and rename the directory when complete."""
     partial = directory.with_name(f"{directory.name}.partial")
     with reading(source, may_be_used=True) as store, made(partial):
         if store.missing:
             raise StoreDamaged(source, list(store.missing))
         try:
             with closing(sqlite3.connect(partial / DATABASE, isolation_level=None)) as database:
-                # In one go: in steps it would begin anew whenever the broker writes.
+                # In a single step: a stepwise backup would begin anew whenever the broker writes.
                 store.database.backup(database)
                 _forget(database, _copy_large(store, database, partial))
                 _close(database)
@@ -68,7 +68,7 @@ def _copy_to(directory: Path, source: Path) -> CheckReport:
 
 @contextmanager
 def made(partial: Path) -> Iterator[None]:
-    """A directory with nothing in it; it goes again when what is done in it fails."""
+    """Make an empty directory; remove it again if the work inside fails."""
     try:
         partial.mkdir(mode=0o700, parents=True)
         (partial / LARGE).mkdir(mode=0o700)
@@ -82,7 +82,7 @@ def made(partial: Path) -> Iterator[None]:
 
 
 def _copy_large(store: ReadStore, database: sqlite3.Connection, copy: Path) -> set[int]:
-    """Message ids of those that are gone: they were settled since the copied moment."""
+    """Message ids of missing bodies, settled since the copied moment."""
     gone = set()
     tables = SegmentTables(database)
     for (segment_id,) in tables.readable_ids().rows:
@@ -117,7 +117,7 @@ def _forget(database: sqlite3.Connection, gone: set[int]) -> None:
 
 
 def _close(database: sqlite3.Connection) -> None:
-    """What consumers may have seen counts as given to them, as at the start of a broker that was killed."""
+    """Raise the count of every message that consumers may have seen, as at the start of a broker that was killed."""
     marks = {
         (queue_id, priority): mark
         for queue_id, priority, mark in database.execute("SELECT queue_id, priority, seen_mark FROM mark")
@@ -130,7 +130,7 @@ def _close(database: sqlite3.Connection) -> None:
     database.execute("BEGIN")
     for queue_id, segment_id, counts, checksum in marked:
         index = _sound_index(tables, segment_id)
-        # What is damaged stays as it is, and is found.
+        # Damaged rows stay as they are, to be found later.
         if index is None or not is_holding(queue_id, segment_id, counts, checksum):
             continue
         seen = [
@@ -157,7 +157,7 @@ def _sound_index(tables: SegmentTables, segment_id: int) -> bytes | None:
 
 
 def finish(copy: Path) -> None:
-    """Bring it to the disk."""
+    """Sync the copy to the disk."""
     for path in [copy / DATABASE, copy / ANCHOR, *(copy / LARGE).iterdir()]:
         path.chmod(0o600)
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Of the messages of a segment, which does a queue have, and how often were they given to somebody? See FORMAT.md."""
+"""Counts of a holding: which messages of a segment a queue has, and how often each was delivered. See FORMAT.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _COUNTS = "SELECT counts FROM holding WHERE segment_id = ?"
 
 
 def counts_in(counts: bytes) -> tuple[int, ...]:
-    """For each message 0, or its delivery-count and one. Raises ValueError for what a holding never has."""
+    """Return for each message 0 if the queue has no such message, else the delivery-count plus 1.
+
+    Raises ValueError for an impossible length.
+    """
     if len(counts) % COUNT_BYTES:
         raise ValueError(f"{len(counts)} bytes of counts, {COUNT_BYTES} for each message expected")
     return struct.unpack(f"<{len(counts) // COUNT_BYTES}H", counts)
@@ -24,12 +27,12 @@ def counts_of(numbers: Sequence[int]) -> bytes:
 
 
 def raised(counts: bytes, seen: Sequence[bool]) -> bytes:
-    """With those counts one higher whose message is there and was seen."""
+    """The counts, one higher for each message that is there and was seen."""
     pairs = zip(counts_in(counts), seen, strict=True)
     return counts_of([count + (is_seen and 0 < count < MOST_COUNT) for count, is_seen in pairs])
 
 
 def needed_in(database: sqlite3.Connection, segment_id: int, slots: int) -> list[bool]:
-    """Of each message, whether a queue has it. Raises ValueError where the counts do not fit the segment."""
+    """For each message, whether a queue has the message. Raises ValueError if the counts do not fit the segment."""
     held = [counts_in(counts) for (counts,) in database.execute(_COUNTS, (segment_id,))]
     return [any(counts) for counts in zip((0,) * slots, *held, strict=True)]

@@ -1,4 +1,4 @@
-"""Is it a page or file that cannot be read, or is it the disk, or us?"""
+"""Tells a damaged page or file from a failing disk, or from a bug."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import sqlite3
 
 
 class DamagedBody(ValueError):
-    """It is not there, or not what was written."""
+    """The body is missing, or not as written."""
 
 
 class DamagedIndex(Exception):
-    """What messages a segment has cannot be known; says why."""
+    """The messages of a segment cannot be known; says why."""
 
 
 _PRIMARY = 0xFF
-"""Bits of SQLite's extended error codes that have the primary one."""
+"""Bits of the primary code within SQLite's extended error codes."""
 _READ = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 
 
 def is_damage(error: OSError | sqlite3.Error) -> bool:
-    """Whether what was asked for is damaged, so that asking for something else may succeed."""
+    """Whether only the requested data is damaged, so that other reads may succeed."""
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", None)
         return code is not None and (code & _PRIMARY == sqlite3.SQLITE_CORRUPT or code in _READ)

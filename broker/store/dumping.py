@@ -1,4 +1,4 @@
-"""What lies in a store, message by message, in the order of each queue's arrivals."""
+"""The messages in a store, one by one, in order of arrival in each queue."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from zlib import crc32
 
-from addressing.problem import hint_for
-from broker.cause import Cause
+from addressing.topology.problem import hint_for
 from broker.store.batch import QueueRow, StoreError
+from broker.store.cause import Cause
 from broker.store.counts import counts_in
 from broker.store.cut_bodies import bounds_of
 from broker.store.large_reader import Written, damage_of
@@ -20,7 +20,7 @@ from broker.store.reading import ReadStore
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """``body`` is the encoded message, or the file that has it."""
+    """``body`` is the encoded message, or the file with the message."""
 
     queue: QueueRow
     message_id: int
@@ -31,13 +31,13 @@ class StoredMessage:
     cause: Cause | None
     body: bytes | Path
     is_damaged: bool
-    """Its bytes are not those that were written, or not all there."""
+    """The bytes are not as written, or incomplete."""
 
 
 def stored_messages(store: ReadStore, address: str | None = None) -> Iterator[StoredMessage]:
-    """Of the queues and subscriptions at ``address``, or of all: one queue after the other.
+    """Messages of the queues and subscriptions at ``address``, or of all: one queue after the other.
 
-    Raises StoreError when there is none at ``address``.
+    Raises StoreError if none has this address.
     """
     causes = store.causes()
     rows = list(store.queues())

@@ -1,7 +1,7 @@
-"""Where would a crash of the store hurt most? Each such line has a name, and a test can have the process end there.
+"""Named failpoints: the lines of the store where a crash would hurt most, for tests that kill the process there.
 
-With ``AMQPMESH_CRASH_AT=NAME:N`` in its environment a broker kills itself, as kill -9 does, when it passes that line
-for the Nth time. FORMAT.md shows what is on the disk at each of them.
+With ``AMQPMESH_CRASH_AT=NAME:N`` in its environment a broker kills itself, as kill -9 does, at the Nth pass of the
+line. FORMAT.md shows the content of the disk at each failpoint.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ VARIABLE = "AMQPMESH_CRASH_AT"
 
 class Failpoint(StrEnum):
     SCHEMA_WRITTEN = "schema-written"
-    """A new store; the directory does not name it for good yet."""
+    """A new store; the directory entry may not be on disk yet."""
     UPGRADE_WRITTEN = "upgrade-written"
-    """To this format, not committed."""
+    """Upgraded to this format, not committed."""
     RECOVERY_WRITTEN = "recovery-written"
-    """What was left of the last process is put right, not committed."""
+    """The last process's leftovers are put right, not committed."""
     RECOVERY_COMMITTED = "recovery-committed"
     """Files of bodies without a row are still there."""
     PIECES_WRITTEN = "pieces-written"
-    """Of large bodies, not synced."""
+    """Pieces of large bodies are written, not synced."""
     BODIES_SYNCED = "bodies-synced"
-    """Complete ones, without a row."""
+    """Large bodies are complete, without a row."""
     ROWS_WRITTEN = "rows-written"
-    """Of a batch, not committed."""
+    """The rows of a batch are written, not committed."""
     ROWS_COMMITTED = "rows-committed"
-    """Nobody was told."""
+    """The batch is committed, before any promise is kept."""
     BODIES_UNLINKED = "bodies-unlinked"
-    """Of deleted messages; nobody was told."""
+    """Files of deleted messages are gone, before any promise is kept."""
 
 
 class Countdown:
-    """To the end of this process; ``left`` is how often it passes its failpoint until then, that time included."""
+    """Ends this process at its failpoint; ``left`` counts the passes until then, the last included."""
 
     def __init__(self, failpoint: Failpoint, left: int) -> None:
         self.failpoint = failpoint
@@ -52,7 +52,7 @@ class Countdown:
 
 
 def when_passing(environment: Mapping[str, str]) -> Callable[[Failpoint], None]:
-    """What to call at each failpoint. Raises StoreError for a name that is none, or a count below 1."""
+    """The function to call at each failpoint. Raises StoreError for an unknown name, or a count below 1."""
     text = environment.get(VARIABLE)
     if text is None:
         return lambda _: None

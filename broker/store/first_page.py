@@ -1,6 +1,6 @@
-"""The first page of the file leads to all others. A copy lies beside it, from which it is mended before it is used.
+"""The first page of the database leads to all other pages. A copy beside the file is used to mend a damaged page.
 
-A page that may be sound is never replaced: what is not damaged must not be made so.
+A page that may be sound is never replaced: mending must not do damage.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _KINDS = {
     "holding": (2, 10),
     "annotation": (2, 10),
 }
-"""Of a table's first page, its first byte: with rowids or without, leading to others or not."""
+"""The first byte of each table's first page: with or without rowids, leaf or interior page."""
 
 Roots = Mapping[str, int]
-"""Of each table its first page."""
+"""The first page of each table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +58,19 @@ class Copy:
 
 
 class FirstPage:
-    """Of the database in a directory. Close it after that: see `LogIndex`."""
+    """The first page of the database in a directory. Close after the database: see `LogIndex`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._handle: int | None = None
         self._is_kept = False
-        """The copy is of this page."""
+        """Whether the copy matches this page."""
 
     def mend(self, connect: Callable[[], sqlite3.Connection]) -> list[str]:
-        """Sentences: what was wrong with it. For when nobody has the database open; ``connect`` opens it.
+        """Mend the page; return sentences about the damage. Call while the database is closed; ``connect`` opens it.
 
-        First the log goes into the tables, for which a damaged page may have to be replaced. While somebody reads the
-        log, nothing else is looked at: what the file says does not hold. Raises sqlite3.Error where there is no room.
+        First the log goes into the tables, for which a damaged page may have to be replaced. While another process
+        reads the log nothing else is checked: the file is not up to date. Raises sqlite3.Error if there is no room.
         """
         if not (self._directory / _DATABASE).exists():
             forget_copy(self._directory)
@@ -90,7 +90,7 @@ class FirstPage:
         return found
 
     def keep(self, connection: sqlite3.Connection) -> None:
-        """Copy it, unless that was done, or cannot be done now."""
+        """Copy the page, unless the copy is current, or copying is impossible now."""
         (cookie,) = connection.execute("PRAGMA schema_version").fetchone()
         cookie &= 0xFFFFFFFF
         copy = self._copy()
@@ -106,10 +106,13 @@ class FirstPage:
             os.close(self._handle)
             self._handle = None
 
-    # What is damaged
+    # The damage
 
     def _take_copy(self, roots: Roots | None) -> list[str]:
-        """In place of a page with these tables; None: SQLite cannot read it."""
+        """Replace a damaged page by its copy.
+
+        ``roots`` are the tables that the page shows, None if SQLite cannot read it.
+        """
         page, copy = self._page(), self._copy()
         if (
             copy is None
@@ -123,7 +126,7 @@ class FirstPage:
         return [f"the first page of {_DATABASE} was damaged: its copy took its place, and it is kept as {REPLACED}"]
 
     def _is_damaged(self, page: bytes, roots: Roots | None, copy: Copy) -> bool:
-        """Not when it may be that of another store, or of other tables: somebody may have put it there."""
+        """False if the page may belong to another store, or to other tables: somebody may have put the page there."""
         has_other_tables = is_ours(page) and page[SCHEMA_COOKIE] != copy.page[SCHEMA_COOKIE]
         if unchanging(page) == unchanging(copy.page) or has_other_tables:
             return False
@@ -136,7 +139,7 @@ class FirstPage:
         return _bytes_apart(unchanging(page), unchanging(copy.page)) == 1
 
     def _leads_to_tables(self, roots: Roots, *, may_be_cut: bool = False) -> bool:
-        """Each is there, and is one of its kind."""
+        """Whether each table's first page exists, and is of the right kind."""
         pages = [roots.get(table, 0) for table in _KINDS]
         return len(set(pages)) == len(pages) and all(
             self._is_root(page, kinds, may_be_cut=may_be_cut)
@@ -149,7 +152,7 @@ class FirstPage:
         return page_number > 1 and self._page(page_number)[0] in kinds
 
     def _correct(self) -> list[str]:
-        """What changes too often for a copy of it."""
+        """Correct parts of the page that change too often for a copy."""
         page, found = self._page(), []
         if not is_ours(page) or self._has_log():
             return []
@@ -166,7 +169,10 @@ class FirstPage:
         return found
 
     def _lengthen(self, page: bytes, count: int) -> None:
-        """SQLite opens no file that ends before its tables begin. They all began within the pages that it had then."""
+        """Extend a cut file: SQLite opens no file that ends before a table's first page.
+
+        All tables began within the page count in the copy.
+        """
         copy = self._copy()
         if copy is None or page[SCHEMA_COOKIE] != copy.page[SCHEMA_COOKIE]:
             return
@@ -195,7 +201,7 @@ class FirstPage:
         os.fsync(self._open())
 
     def _copy(self) -> Copy | None:
-        """None: there is none, or it is damaged itself."""
+        """None: the copy is missing or damaged."""
         try:
             found = (self._directory / COPY).read_bytes()
         except OSError:
@@ -209,7 +215,7 @@ class FirstPage:
         self._write(COPY, content + _sum(content))
 
     def _write(self, name: str, content: bytes) -> None:
-        """One that is not written to its end is none: its sum is wrong."""
+        """Write a file; an incomplete file counts as missing, since the checksum is wrong."""
         handle = os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             os.write(handle, content)
@@ -220,14 +226,14 @@ class FirstPage:
 
 
 def forget_copy(directory: Path) -> None:
-    """Before the tables get other places in the file, or another format."""
+    """Delete the copy, before tables move within the file, or the format changes."""
     with suppress(FileNotFoundError):
         (directory / COPY).unlink()
         sync_directory(directory)
 
 
 def _empty_log(connect: Callable[[], sqlite3.Connection]) -> Roots:
-    """Into the tables, of a store that is ours, if nobody reads it."""
+    """Move the log of a broker's store into the tables, if no other process reads the log."""
     with closing(connect()) as database:
         database.execute("PRAGMA busy_timeout=0")
         roots = _roots(database)
@@ -239,7 +245,7 @@ def _empty_log(connect: Callable[[], sqlite3.Connection]) -> Roots:
 
 
 def _is_log_written(connection: sqlite3.Connection) -> bool:
-    """Now, as far as there is room for it."""
+    """Move the log into the tables, as far as there is room; return whether all of it was moved."""
     try:
         _, in_log, written = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as error:
@@ -254,7 +260,7 @@ def _roots(database: sqlite3.Connection) -> Roots:
 
 
 def is_unreadable(error: Exception) -> bool:
-    """As a database. UnicodeDecodeError: SQLite says what is wrong in the words that it found."""
+    """Whether SQLite cannot read the database. UnicodeDecodeError: SQLite quotes damaged text in its error."""
     if not isinstance(error, sqlite3.Error):
         return True
     code = getattr(error, "sqlite_errorcode", None)

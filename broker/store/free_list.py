@@ -1,6 +1,6 @@
-"""Do the pages that list the free ones say what can be? Led astray a broker would end, or write over what others have.
+"""A check of the list of free pages. A damaged list would end a broker, or make it overwrite pages in use.
 
-See the file format of SQLite, 1.5: such a page has the number of the next, a count, and as many numbers of free pages.
+See the file format of SQLite, 1.5: a trunk page has the number of the next, a count, and as many free page numbers.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from typing import NamedTuple
 from broker.store.damage import is_damage
 
 LOCK_PAGE = (1 << 30) // 4096 + 1
-"""SQLite's locks lie there, and nothing else."""
+"""The page of SQLite's locks, never used for data."""
 
 _HEAD = struct.Struct(">II")
 
 
 class Trunk(NamedTuple):
     following: int
-    """The next such page, or 0."""
+    """The next trunk page, or 0."""
     free: tuple[int, ...]
 
 
 def is_free_list(read_page: Callable[[int], bytes], page_count: int, first: int, free_count: int) -> bool:
-    """From page ``first`` on there are ``free_count`` free ones, those that list them counted. Page 1 never is."""
+    """Whether the list from page ``first`` has exactly ``free_count`` free pages, trunk pages included.
+
+    Page 1 is never free.
+    """
     is_listed = bytearray(max(page_count, LOCK_PAGE) + 1)
     is_listed[0] = is_listed[1] = is_listed[LOCK_PAGE] = 1
     found, page_number = 0, first
@@ -42,7 +45,7 @@ def is_free_list(read_page: Callable[[int], bytes], page_count: int, first: int,
 
 
 def _trunk(page_number: int, read_page: Callable[[int], bytes], page_count: int) -> Trunk | None:
-    """None: there is none on that page."""
+    """None: the page is no trunk page."""
     if page_number > page_count:
         return None
     try:

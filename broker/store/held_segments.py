@@ -1,4 +1,4 @@
-"""Who holds something of each segment? Segments and holdings, both in order, side by side."""
+"""Segments with their holdings, by a merge of both in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker.store.segment_tables import SegmentRow
 def held_segments(
     segments: Iterator[SegmentRow], holdings: Iterator[HoldingRow]
 ) -> Iterator[tuple[SegmentRow | None, list[HoldingRow]]]:
-    """Each segment with its holdings, and without a segment those that are of none."""
+    """Each segment with its holdings; None in place of the segment for holdings without one."""
     next_holding = next(holdings, None)
     for segment in segments:
         mine: list[HoldingRow] = []

@@ -1,4 +1,4 @@
-"""What messages does each segment have? One that cannot be read is left out, when a store is opened."""
+"""Reads the index of each segment when a store is opened, and leaves out unreadable segments."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from broker.store.segment_tables import SegmentTables
 from broker.store.segments import Segments
 
 MOST_SENTENCES = 20
-"""A page that leads to others may take hundreds of segments away."""
+"""A damaged interior page may take hundreds of segments away."""
 
 
 class IndexReader:
-    """``segments`` have their holdings; ``damages`` get the sentences."""
+    """Reads indexes of ``segments``, which have their holdings; adds sentences to ``damages``."""
 
     def __init__(self, tables: SegmentTables, segments: Segments, large: LargeBodies, damages: list[str]) -> None:
         self._tables = tables
@@ -27,10 +27,10 @@ class IndexReader:
         self._damages = damages
         self._left_out = 0
         self._away = 0
-        """Messages of segments that are not told one by one."""
+        """Messages of unreadable segments without a sentence of their own."""
 
     def read(self, lost_queues: Container[int]) -> Iterator[StoredSegment]:
-        """All but those that only ``lost_queues`` have something of."""
+        """Yield all readable segments, except segments held only by ``lost_queues``."""
         for segment_id in self._segments.first_ids():
             holdings = [held for held in self._segments.holdings_of(segment_id) if held[0] not in lost_queues]
             if not holdings:
@@ -47,7 +47,7 @@ class IndexReader:
             self._damages.append(f"{more} segments more cannot be read, {self._away} messages stay away")
 
     def index_of(self, segment_id: int) -> bytes:
-        """Raises DamagedIndex: nothing but its own messages is lost then."""
+        """The index of a segment. Raises DamagedIndex: then only messages of this segment are lost."""
         try:
             index = self._tables.index_of(segment_id)
         except sqlite3.Error as error:

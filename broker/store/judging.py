@@ -1,11 +1,10 @@
-"""Is what lies in a directory a store, all of it, of one moment? Looked at before anything is opened or changed.
+"""Judges whether a directory has a complete store as of one moment, before anything is opened or changed.
 
-SQLite takes a damaged frame of its log for the end of the log, a log that is gone for an empty one, and an older file
-for the right one. Large bodies whose rows are lost that way look like leftovers. Here each of these is damage: the
-files are compared with what `anchor` says (`broker.store.anchor`), and the log with itself (`Log.lost_transactions`).
-
-A power cut does no damage, whenever it comes: `anchor` may be older than the other files then, and the last transaction
-of the log may be there in part.
+SQLite takes a damaged frame of its log for the end of the log, a missing log for an empty log, and an older file for
+the right file. Large bodies whose rows are lost this way look like leftovers. Here each of these is damage: the files
+are compared with `anchor` (`broker.store.anchor`), and the log with itself (`Log.lost_transactions`). A power cut does
+no damage, at any time: `anchor` may then be older than the other files, and the last transaction of the log may be
+there in part.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ ANCHORED_FORMAT = 5
 
 
 class StoreDamaged(StoreError):
-    """Something was committed and is not there. Nothing in the directory was changed."""
+    """A committed change is missing. Nothing in the directory was changed."""
 
     def __init__(self, directory: Path, findings: list[str], *, is_of_sqlite: bool = False) -> None:
-        """``is_of_sqlite``: SQLite said so, when it opened the database."""
+        """``is_of_sqlite``: SQLite found the damage, when the database was opened."""
         super().__init__(f"the store in {directory} is damaged, and stays as it is: {'; '.join(findings)}")
         self.directory = directory
         self.findings = findings
@@ -44,19 +43,19 @@ class StoreDamaged(StoreError):
 class Judgement:
     anchor: Anchor | None
     is_anchor_whole: bool = True
-    """False: one of its two slots is damaged, so that it may be older than it was."""
+    """False: one of the two slots is damaged, so the anchor may be older than the last write."""
     log: Log | None = None
     is_new: bool = False
     """There is no store yet."""
     number: int = 0
     """The last number of a log that can be seen, in the log or else in the database."""
     is_log_used: bool = True
-    """The log goes with the database."""
+    """Whether the log belongs to the database."""
     findings: list[str] = field(default_factory=list)
 
 
 def judge(directory: Path) -> Judgement:
-    """Raises OSError. What is missing or damaged comes into the findings."""
+    """Judge the directory. Missing or damaged parts become findings. Raises OSError."""
     try:
         found = read_anchor(directory)
     except DamagedAnchor as damage:
@@ -89,7 +88,7 @@ class _Judge:
             judgement.number = max(number or 0 for number in (in_log, in_database))
             damage = _Claims(judgement.anchor, self._log, in_log, in_database).damage()
             judgement.is_log_used = damage is None or not damage.is_of_another_time
-            # What the log says of itself is more.
+            # Findings in the log itself say more.
             if damage is not None and not judgement.findings:
                 judgement.findings.append(damage.what)
 
@@ -97,7 +96,7 @@ class _Judge:
         return self._database.exists() and self._database.stat().st_size > 0
 
     def _without_database(self) -> Iterator[str]:
-        """Findings, where there was a database once."""
+        """Findings if there was a database once."""
         missing = f"{DATABASE} is {'empty' if self._database.exists() else 'missing'}"
         anchor = self._judgement.anchor
         if anchor is not None:
@@ -122,18 +121,18 @@ class _Judge:
             )
 
     def _format(self) -> int:
-        """Of the database, or of the log where the first page is not in the database yet; 0: unknown."""
+        """The format in the database, or in the log if the database has no first page yet; 0: unknown."""
         in_log = self._log.page(1) if self._log is not None else None
         return max(format_of(in_log or b""), format_of(self._page(1)))
 
     def _numbers(self, anchor: Anchor) -> tuple[int | None, int | None]:
-        """In the log, and in the database without the log."""
+        """The number in the log, and the number in the database without the log."""
         in_log = self._log.page(anchor.root) if self._log is not None else None
         in_database = number_on(self._page(anchor.root))
         return number_on(in_log or b""), self._number_elsewhere() if in_database is None else in_database
 
     def _number_elsewhere(self) -> int | None:
-        """In a database that has its tables in other places, or is older than numbers are."""
+        """The number in a database whose tables lie elsewhere, or that is older than numbers."""
         if 0 < format_of(self._page(1)) < ANCHORED_FORMAT:
             return 0
         try:
@@ -154,12 +153,12 @@ class _Judge:
 class _Damage:
     what: str
     is_of_another_time: bool = False
-    """The log does not go with the database: what it says must not go into it."""
+    """The log does not belong to the database, and must not be moved into the tables."""
 
 
 @dataclass(frozen=True)
 class _Claims:
-    """What `anchor` says, beside what there is. A number is None where none can be read."""
+    """Compares the claim of `anchor` with the files. A number is None if unreadable."""
 
     anchor: Anchor
     log: Log | None
@@ -194,12 +193,12 @@ class _Claims:
             return _Damage(f"{LOG} {what} frame {log.whole_count:,}: {wanted:,} were synced at least")
         if wanted and log.checksum_at(wanted) != self.anchor.checksum:
             return _Damage(f"{LOG} is not the one that was written", is_of_another_time=True)
-        # Closing a store gives the log another number, and SQLite may bring that into the database at once.
+        # Closing a store gives the log another number, which SQLite may move into the database at once.
         back = int(self.anchor.claim is Claim.LOG_OR_ALL)
         return self._database_within(self.anchor.number - 1 - back, self.anchor.number + 1 - back)
 
     def _later_log(self, log: Log) -> _Damage | None:
-        """It was begun anew, after all of it was in the database: its salt counts that [4.1 of the file format]."""
+        """Check a log begun anew after a full checkpoint: the salt counts the restarts [4.1 of the file format]."""
         times = (_count(log.salts) - _count(self.anchor.salts)) % (1 << 32)
         number = self.anchor.number + times
         if not 0 < times < 1 << 31 or self.in_log not in (None, number, number + 1):
@@ -212,7 +211,7 @@ class _Claims:
         return self._database_within(number - 1, self.in_log)
 
     def _first_log(self) -> _Damage | None:
-        """Of the broker that was about to start, and had not said so in `anchor` yet."""
+        """Check the log of a broker that died while starting, before `anchor` claimed the log."""
         number = self.anchor.number
         if self.in_log != number + 1:
             return _Damage(f"{LOG} is of another time than {DATABASE}", is_of_another_time=True)

@@ -1,4 +1,4 @@
-"""Bodies too large for a row: a file each, synced before the row that names it."""
+"""Large bodies, in a file each, synced before the rows that name them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Lend(Protocol):
 
 
 class LargeBodies:
-    """Files named by message id. One thread writes, one reads. What needs room gets it by ``lend``."""
+    """Files named by message id. One thread writes, one reads. ``lend`` makes room for writes."""
 
     def __init__(self, directory: Path, lend: Lend) -> None:
         self.directory = directory
         self._lend = lend
         self._unfinished: dict[int, int] = {}
         self.checksums: dict[int, int] = {}
-        """CRC-32 of each body that was written since the store was opened, and is in no segment."""
+        """CRC-32 of each body written since the store was opened, and not in a segment yet."""
         directory.mkdir(mode=0o700, exist_ok=True)
 
     def append(self, pieces: Iterable[tuple[int, bytes]]) -> None:
@@ -43,7 +43,7 @@ class LargeBodies:
                 view = view[self._lend(partial(os.write, handle, view)) :]
 
     def seal(self, message_ids: Collection[int]) -> None:
-        """Bring complete bodies to the disk, and then their names."""
+        """Sync complete bodies, and then their names."""
         for message_id in message_ids:
             handle = self._unfinished.pop(message_id)
             try:
@@ -54,7 +54,7 @@ class LargeBodies:
             sync_directory(self.directory)
 
     def finish(self, message_ids: Iterable[int]) -> None:
-        """Complete, and of no use after a restart."""
+        """Close complete bodies that need not survive a restart."""
         for message_id in message_ids:
             os.close(self._unfinished.pop(message_id))
 
@@ -67,17 +67,17 @@ class LargeBodies:
             self._lend(partial(self._path(message_id).unlink, missing_ok=True))
 
     def unlink_all_but(self, is_needed: Callable[[int], bool]) -> None:
-        """After a crash: files whose row was never written, or is gone."""
+        """After a crash: delete files whose row was never written, or is gone."""
         for path in self.directory.iterdir():
             if not (path.name.isdecimal() and is_needed(int(path.name))):
                 path.unlink()
 
     def has_size(self, message_id: int, size_bytes: int) -> bool:
-        """If it has not, somebody else broke a promise."""
+        """Whether the file has this size; a sealed file with another size was changed by somebody else."""
         return self.size_bytes(message_id) == size_bytes
 
     def read(self, message_id: int, offset: int, size_bytes: int) -> bytes:
-        """Raises FileNotFoundError, or DamagedBody for a file that ends before."""
+        """Read a range. Raises FileNotFoundError, or DamagedBody if the file ends too early."""
         with self._path(message_id).open("rb", buffering=0) as body:
             body.seek(offset)
             found = body.read(size_bytes)
@@ -112,7 +112,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def sync_absence(path: Path) -> None:
-    """That a file is gone, or what it has."""
+    """Sync the absence of a file, or else its content."""
     if path.exists():
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -123,11 +123,11 @@ def sync_absence(path: Path) -> None:
 
 
 def cut(path: Path, size_bytes: int) -> None:
-    """Give room of a file back to the disk; all of it, and its name, when nothing is to be left."""
+    """Cut a file, giving its room back to the disk; delete the file if nothing is to be left."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(handle, size_bytes)
-        # A file system with a journal gives room away again only when it has written down that it is free.
+        # A journaling file system frees room only after the journal entry is written.
         _sync(handle, path)
     finally:
         os.close(handle)
@@ -136,7 +136,7 @@ def cut(path: Path, size_bytes: int) -> None:
 
 
 def _sync(handle: int, path: Path) -> None:
-    """Raises StoreError, so that nobody takes it for anything that may be tried again."""
+    """Sync; raises StoreError, so that no caller retries."""
     try:
         os.fsync(handle)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Large bodies back from their files, range by range, with a checksum that is looked at when the last range is read.
+"""Reads large bodies from their files, range by range, and verifies the checksum with the last range.
 
-The last range of a body that is not what was written is never given out: whoever streams the body must abort it.
+The last range of a damaged body is never returned: a link that streams the body must abort the delivery.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from broker.store.damage import DamagedBody
 from broker.store.large import LargeBodies
 
 MOST_STREAMS = 4096
-"""The sum of a stream that is older than so many others is computed anew."""
+"""A stream older than this many others is dropped, and its checksum computed anew."""
 _PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the store knows of a large body."""
+    """Size and checksum of a large body in the store."""
 
     size_bytes: int
     checksum: int
@@ -30,7 +30,7 @@ class Written:
 
 
 def damage_of(path: Path, written: Written) -> str | None:
-    """What is wrong with the file of a large body, to be said behind its name; None when nothing is."""
+    """The damage of a large body's file, as text to follow the file name; None if the file is sound."""
     checksum = size = 0
     try:
         with path.open("rb", buffering=0) as body:
@@ -50,21 +50,21 @@ class _Stream:
     message_id: int
     offset: int
     checksum: int
-    """Of the bytes before ``offset``."""
+    """CRC-32 of the bytes before ``offset``."""
     written: Written
 
 
 class LargeReader:
-    """Used by one thread. ``written_of`` says what the store knows of a body; raises DamagedBody or sqlite3.Error."""
+    """Used by one thread. ``written_of`` gives size and checksum; raises DamagedBody or sqlite3.Error."""
 
     def __init__(self, bodies: LargeBodies, written_of: Callable[[int], Written]) -> None:
         self._bodies = bodies
         self._written_of = written_of
         self._streams: OrderedDict[int, _Stream] = OrderedDict()
-        """By the reader's number."""
+        """Streams by the reader's number."""
 
     def read(self, wanted: BodyRange) -> bytes:
-        """Raises FileNotFoundError, DamagedBody, or what ``written_of`` raises."""
+        """Raises FileNotFoundError, DamagedBody, or an error of ``written_of``."""
         stream = self._stream_of(wanted)
         found = self._bodies.read(wanted.message_id, wanted.offset, wanted.size_bytes)
         stream.checksum = crc32(found, stream.checksum)

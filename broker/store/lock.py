@@ -1,7 +1,7 @@
-"""One process per data directory: a flock, which the kernel gives back whatever becomes of us.
+"""One process per data directory: a flock, which the kernel releases whenever the process ends.
 
-The directory itself is locked, since somebody may delete a file in it. The file `lock` says which process holds it, and
-is locked too, for those that know no other lock.
+The directory itself is locked, since a file inside may be deleted. The file `lock` has the process id of the holder,
+and is locked too, for programs that know no other lock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DirectoryLock:
             os.close(self._directory)
             os.close(self._handle)
             raise StoreError(f"{directory} is in use by {user}") from None
-        # Not emptied first: on a full disk somebody else would have its room.
+        # Not emptied first: on a full disk another file would take the room.
         length = os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
         os.ftruncate(self._handle, length)
 
@@ -42,7 +42,7 @@ class DirectoryLock:
 
 
 def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
-    """Keep every broker from using the store until ``stack`` is closed, unless one does; nothing is written."""
+    """Keep every broker from using the store until ``stack`` is closed, unless a broker does; nothing is written."""
     itself = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     stack.callback(os.close, itself)
     path, handle = directory / "lock", None
@@ -59,7 +59,7 @@ def hold_shared(directory: Path, stack: ExitStack) -> HeldBy:
 
 
 def _user(handle: int) -> str:
-    """Who looks only writes nothing: the number in the file is somebody's before it."""
+    """The present holder, in words. A reader writes no process id: the file has the id of an earlier holder."""
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,7 @@
-"""The frames of a write-ahead log, and whether each is what was written. See the file format of SQLite, 4: the WAL file.
+"""The frames of a write-ahead log, and whether each is as written. See the file format of SQLite, 4: the WAL file.
 
-A frame's checksum goes on from the one before it. It is computed here from the checksum that the frame before *says*, so
-that one damaged frame does not make all frames behind it look damaged.
+A frame's checksum continues the checksum of the frame before. Here each frame is verified from the checksum that the
+frame before *says*, so that one damaged frame does not make all frames behind it look damaged.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -32,9 +32,9 @@ def read_header(const unsigned char[::1] log):
 
 
 def read_frames(const unsigned char[::1] log, bytes salts not None, int page_bytes):
-    """(page, pages of the file or 0, is of these salts, is what was written) of each frame.
+    """(page, pages of the file or 0, has these salts, is as written) of each frame.
 
-    Pages of the file: what the last frame of a transaction says.
+    Pages of the file: as in the last frame of a transaction.
     """
     cdef Py_ssize_t size = _FRAME_HEAD_BYTES + page_bytes
     cdef Py_ssize_t at = _HEADER_BYTES
@@ -70,7 +70,7 @@ cdef u32 _turned(const unsigned char *at) noexcept:
 
 
 cdef void _add(const unsigned char *at, Py_ssize_t size, bint is_big, u32 *one, u32 *other) noexcept:
-    """To the checksum; ``size`` is a multiple of 8."""
+    """Add bytes to the checksum; ``size`` is a multiple of 8."""
     cdef const unsigned char *end = at + size
     while at < end:
         one[0] += (_number(at) if is_big else _turned(at)) + other[0]

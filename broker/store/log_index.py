@@ -1,6 +1,6 @@
-"""SQLite maps the index of its log into memory. A page of it that has no place on the disk ends the process (SIGBUS).
+"""The memory-mapped index of SQLite's log. Touching an index page without room on the disk ends the process (SIGBUS).
 
-It writes to each page before that, but where a file system finds the place later, others may be faster.
+SQLite writes to each page first, but some file systems allocate later, when other writers may have taken the room.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from typing import NamedTuple
 from broker.store.reserve import NOT_SUPPORTED
 
 INDEX_BYTES = 128 << 10
-"""For four logs in a row, each as long as it gets before its pages go into the tables."""
+"""Room for four logs in a row, each as long as a log gets before its pages go into the tables."""
 
 
 _HEADER = struct.Struct("=16xIIII8s")
-"""Of the index [the WAL-index format, 1.1]: frames, pages of the file, checksum of the last frame (2), salts."""
+"""The index header [the WAL-index format, 1.1]: frames, pages of the file, checksum of the last frame (2), salts."""
 _PAGE = 4096
 
 
 class LogState(NamedTuple):
-    """What was committed to the log."""
+    """The committed part of the log."""
 
     frames: int
     checksum: bytes
-    """As the last frame says it."""
+    """As in the last frame."""
     salts: bytes
 
 
 class LogIndex:
-    """Of a database that is open. Close it after that.
+    """The index of an open database. Close after the database.
 
-    A process that closes a file loses all its locks on it [fcntl(2)], SQLite's too: whoever opens the database next
-    would take it for unused, and cut the index off.
+    A process that closes a file loses all its locks on the file [fcntl(2)], SQLite's too: the next process to open the
+    database would think the database unused, and cut the index off.
     """
 
     def __init__(self, database: Path) -> None:
@@ -43,7 +43,7 @@ class LogIndex:
         self._mapped: mmap.mmap | None = None
 
     def allocate(self) -> None:
-        """Raises OSError when there is no room."""
+        """Allocate all pages. Raises OSError when there is no room."""
         try:
             os.posix_fallocate(self._handle, 0, INDEX_BYTES)
         except OSError as error:
@@ -51,7 +51,7 @@ class LogIndex:
                 raise
 
     def state(self) -> LogState:
-        """As the last commit of this process left it. Costs no system call."""
+        """The state after the last commit of this process. Makes no system call."""
         if self._mapped is None:
             self._mapped = mmap.mmap(self._handle, _PAGE, prot=mmap.PROT_READ)
         frames, _, one, other, salts = _HEADER.unpack_from(self._mapped)

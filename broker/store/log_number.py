@@ -1,6 +1,6 @@
-"""Logs are numbered: a row of the database says which was the last, so that a file of another time is known.
+"""Numbers of logs: a row of the database has the number of the last log, so that a file of another time is recognized.
 
-The row lies alone on a page, from which it is read without SQLite: of the file as of the log.
+The row has a page of its own, and can be read without SQLite from the database file as well as from the log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SUM = struct.Struct("<I")
 _STAMP_BYTES = _STAMP.size + _SUM.size
 
 _LEAF = 13
-"""The first byte of a page of a table with rowids that leads to no other page."""
+"""The first byte of a leaf page of a table with rowids."""
 _FIRST_CELL = slice(8, 10)
 _MOST_CELL_BYTES = 64
 
@@ -27,7 +27,7 @@ def stamp_of(number: int) -> bytes:
 
 
 def number_of(stamp: bytes) -> int | None:
-    """None for what is not a stamp."""
+    """None for bytes that are no stamp."""
     if len(stamp) != _STAMP_BYTES or stamp[-_SUM.size :] != _SUM.pack(crc32(stamp[: -_SUM.size])):
         return None
     magic, number = _STAMP.unpack_from(stamp)
@@ -35,7 +35,7 @@ def number_of(stamp: bytes) -> int | None:
 
 
 def number_on(page: bytes) -> int | None:
-    """None for a page that has no such row, or a damaged one."""
+    """None for a page without the row, or with a damaged row."""
     if not page or page[0] != _LEAF:
         return None
     cell = int.from_bytes(page[_FIRST_CELL])

@@ -1,4 +1,4 @@
-"""A write-ahead log as it lies there: which of its frames would SQLite use, and is that all that was committed?"""
+"""Reads a write-ahead log from disk: the frames SQLite would use, and whether further commits are lost."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _SUM = slice(16, 24)
 class Frame(NamedTuple):
     page: int
     file_pages: int
-    """Of the last frame of a transaction how many pages the database has then; 0 of all others."""
+    """In the last frame of a transaction the page count of the database; 0 in all other frames."""
     is_live: bool
-    """Of this log, not left over from one that lay in the file before."""
+    """Whether the frame is of this log, not left over from an earlier log in the same file."""
     is_whole: bool
 
 
 @dataclass(frozen=True)
 class Log:
-    """``salts`` are those of its header, or where that is damaged those that it should have."""
+    """``salts`` are the salts in the header or, with a damaged header, the expected salts."""
 
     content: bytes
     is_header_whole: bool
@@ -34,14 +34,14 @@ class Log:
 
     @cached_property
     def whole_count(self) -> int:
-        """Frames before the first that is not what was written: more of them SQLite does not use."""
+        """The count of frames before the first damaged frame; SQLite uses no more."""
         if not self.is_header_whole:
             return 0
         return next((at for at, frame in enumerate(self.frames) if not frame.is_whole), len(self.frames))
 
     @cached_property
     def committed_count(self) -> int:
-        """Frames that SQLite uses: those of whole transactions."""
+        """The count of frames that SQLite uses: frames of whole transactions."""
         ends = (at + 1 for at in range(self.whole_count - 1, -1, -1) if self.frames[at].file_pages)
         return next(ends, 0)
 
@@ -53,8 +53,9 @@ class Log:
     def lost_transactions(self) -> int:
         """Transactions behind the first damaged frame that were certainly synced: the next one had begun.
 
-        With synchronous=FULL none begins before the last is on the disk. So a commit with a further frame of the log
-        behind it was whole once, and all before it; what has none behind it may never have been written to the end.
+        With synchronous=FULL no transaction begins before the last is on the disk. So a commit followed by a whole
+        frame of this log was whole once, and so were all before; a commit at the end may never have been written
+        completely.
         """
         first = self.whole_count if self.is_header_whole else -1
         frames = self.frames
@@ -64,25 +65,25 @@ class Log:
         )
 
     def checksum_at(self, count: int) -> bytes:
-        """What the last of ``count`` frames says: it is of all of them."""
+        """The checksum in the last of ``count`` frames, which covers all of them."""
         place = _frame_at(count - 1)
         return self.content[place + _SUM.start : place + _SUM.stop]
 
     def page(self, page: int, count: int | None = None) -> bytes | None:
-        """As the first ``count`` frames leave it; without a count as those do that SQLite uses."""
+        """The page after the first ``count`` frames; without a count, after the frames that SQLite uses."""
         for at in range((self.committed_count if count is None else count) - 1, -1, -1):
             if self.frames[at].page == page:
                 return self.page_at(at)
         return None
 
     def page_at(self, number: int) -> bytes:
-        """Of a frame, counted from 0."""
+        """The page in a frame, counted from 0."""
         place = _frame_at(number) + FRAME_HEAD_BYTES
         return self.content[place : place + PAGE_BYTES]
 
 
 def read_log(path: Path, salts: bytes | None = None) -> Log | None:
-    """None where there is no log, or an empty one. ``salts``: those that it should have, if they are known."""
+    """Read the log; None if missing or empty. ``salts``: the expected salts, if known."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:

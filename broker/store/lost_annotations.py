@@ -1,6 +1,6 @@
-"""What consumers added to messages that they gave back, as far as it can be read. [3.4.5]
+"""Loads the annotations that consumers added to messages, as far as readable. [3.4.5]
 
-A row that cannot be read takes these annotations away, and nothing else: the message stays as its producer sent it.
+An unreadable row loses these annotations, and nothing else: the producer's message stays unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def readable_annotations(connection: sqlite3.Connection) -> Readable:
 
 
 def section_of(row: tuple[Any, ...]) -> bytes:
-    """Raises ValueError where the row is not what was written."""
+    """The section of a row. Raises ValueError for a damaged row."""
     _, _, section, checksum = row
     if not isinstance(section, bytes) or crc32(section) != checksum:
         raise ValueError("the section is not what was written")
@@ -33,7 +33,7 @@ def section_of(row: tuple[Any, ...]) -> bytes:
 
 
 def load_annotations(statements: Statements) -> tuple[Annotations, list[str]]:
-    """All that can be read, and sentences: what is lost. The table is whole then."""
+    """All readable annotations, and sentences about losses. The table is whole afterwards."""
     found = readable_annotations(statements.connection)
     annotations: Annotations = {}
     spoiled: dict[int, list[int]] = {}
@@ -58,12 +58,12 @@ def load_annotations(statements: Statements) -> tuple[Annotations, list[str]]:
 
 
 def forget_annotations(statements: Statements, queue_id: int, message_ids: list[int]) -> None:
-    """Within a transaction."""
+    """Call within a transaction."""
     statements.delete("DELETE FROM annotation WHERE queue_id = ? AND message_id", message_ids, (queue_id,))
 
 
 def write_annotations(statements: Statements, written: dict[tuple[int, int], bytes | None]) -> None:
-    """Within a transaction; None where nothing is left of them."""
+    """Call within a transaction; None deletes the annotations of a message."""
     put = [annotation_values(key, section) for key, section in written.items() if section is not None]
     statements.insert(PUT_ANNOTATION, put)
     gone: dict[int, list[int]] = {}

@@ -1,7 +1,7 @@
-"""What brought messages to where they are, as far as it can be read.
+"""Loads the causes of moved messages, as far as readable.
 
-A message with a cause has no deadline. One whose cause is lost must not get it back, or a dead letter would be gone at
-once: it counts as moved there, from nowhere. So does every message of which that may be so.
+A message with a cause has no deadline. If the cause is lost the deadline must not apply again, or a dead letter would
+expire at once: the message counts as moved from nowhere. So does every message that may have lost a cause.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from broker.cause import Cause, Reason
 from broker.store.aside import put_aside
 from broker.store.batch import CauseRow
+from broker.store.cause import Cause, Reason
 from broker.store.counts import counts_in
 from broker.store.damage import is_damage
 from broker.store.message_index import read_index
@@ -32,7 +32,7 @@ def readable_causes(connection: sqlite3.Connection) -> Readable:
 
 
 def load_causes(statements: Statements) -> tuple[Causes, list[str]]:
-    """By (queue_id, message_id), and sentences: what is lost. The table is whole then."""
+    """Causes by (queue_id, message_id), and sentences about losses. The table is whole afterwards."""
     found = readable_causes(statements.connection)
     causes: Causes = {}
     spoiled: list[CauseRow] = []
@@ -54,7 +54,7 @@ def load_causes(statements: Statements) -> tuple[Causes, list[str]]:
 
 
 def _put_aside(statements: Statements, causes: Causes, gap: Gap) -> str:
-    """What may have been in the ``gap`` comes to the ``causes``."""
+    """Put the table aside, and give a lost cause to every message that may have had one in the ``gap``."""
     left = len(causes)
     for key in _with_deadlines(statements.connection, gap):
         causes[key] = LOST_CAUSE
@@ -65,7 +65,7 @@ def _put_aside(statements: Statements, causes: Causes, gap: Gap) -> str:
 
 
 def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[int, int]]:
-    """Of messages in queues."""
+    """Messages with deadlines in queues, within the gap."""
     tables = SegmentTables(connection)
     queue_id, message_id = gap.after
     holdings = connection.execute(
@@ -80,7 +80,7 @@ def _with_deadlines(connection: sqlite3.Connection, gap: Gap) -> Iterator[tuple[
 
 
 def _mortal(tables: SegmentTables, segment_id: int, counts: bytes) -> list[int]:
-    """Slots of a holding whose messages have deadlines; none of a segment that cannot be read."""
+    """Slots of a holding whose messages have deadlines; none for an unreadable segment."""
     try:
         slots = read_index(tables.index_of(segment_id) or b"")
         both = enumerate(zip(slots, counts_in(counts), strict=True))

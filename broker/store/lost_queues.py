@@ -1,7 +1,7 @@
-"""Which queues are there, and which are lost? Of these a row cannot be read, but their holdings are there.
+"""Queues whose rows are readable, and lost queues: holdings without a readable row.
 
-What a lost queue has is given to nobody: whose it is cannot be known. Its messages stay in the file, and its id is not
-given to another, which would get them.
+Messages of a lost queue are given to nobody, since their owner is unknown. The messages stay in the file, and the id of
+the queue is never given to another queue, which would get the messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from broker.store.schema import PUT_QUEUE, QUEUE, queue_values
 from broker.store.statements import Statements
 
 UNSEEN_IDS = 1 << 20
-"""So many queues may have been made after the last that can be seen."""
+"""At most this many queues may have been made after the last readable row."""
 
 
 def stored_queues(connection: sqlite3.Connection) -> list[QueueRow]:
@@ -43,7 +43,7 @@ def salvage_queues(statements: Statements) -> list[str]:
 
 
 def lost_queues(connection: sqlite3.Connection) -> dict[int, int]:
-    """Of each, how many messages it has. Raises sqlite3.Error where not all holdings can be read."""
+    """The message count of each lost queue. Raises sqlite3.Error if not all holdings can be read."""
     if not has_lost_queues(connection):
         return {}
     lost: dict[int, int] = {}
@@ -55,19 +55,19 @@ def lost_queues(connection: sqlite3.Connection) -> dict[int, int]:
 
 
 def next_queue_id(connection: sqlite3.Connection) -> int:
-    """Of one that was not there before."""
+    """An id never used before."""
     highest = max(_highest(connection, table) for table in ("queue", "holding"))
     return highest + 1 + (UNSEEN_IDS if has_lost_queues(connection) else 0)
 
 
 def holders(connection: sqlite3.Connection) -> list[int]:
-    """Queues that have something, lost or not."""
+    """Ids of queues with holdings, lost or not."""
     holders = read_what_can_be(connection, "holding", "queue_id, segment_id", ("queue_id", "segment_id")).rows
     return sorted({queue_id for queue_id, _ in holders})
 
 
 def _within(connection: sqlite3.Connection, gap: Gap) -> list[tuple[Any, ...]]:
-    """Rows between damaged pages, of queues that have something."""
+    """Rows between damaged pages, of queues with holdings."""
     found: list[tuple[Any, ...]] = []
     for queue_id in holders(connection):
         if gap.after < (queue_id,) < gap.before:

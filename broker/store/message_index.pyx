@@ -1,7 +1,7 @@
-"""The index of a segment, byte by byte: what is said of each of its messages besides the body.
+"""The index of a segment, byte by byte: size, priority, deadline and checksum of each message.
 
-A slot for each message, as FORMAT.md shows it: a size, with bits for what else there is to say, a time in ms or 0, and
-a checksum, which is missing from segments that were written before there were checksums.
+A slot for each message, as FORMAT.md shows: a size, with flags in the high bits, a time in ms or 0, and a checksum,
+which segments from before checksums lack.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -13,7 +13,8 @@ cdef enum:
     SUMMED_SHIFT = 60
     # For a body in a file of its own.
     LARGE_SHIFT = 63
-    # The priority, in four bits, so that 0 is the 4 which nearly all have, and all had when these bits were unknown.
+    # The priority in four bits, as a difference: 0 means 4, the usual priority and the only one before these bits
+    # existed.
     PRIORITY_SHIFT = 56
     PRIORITY_BITS = 0xF
     USUAL_PRIORITY = 4
@@ -21,7 +22,7 @@ cdef enum:
 
 
 cdef void put_slot(u64 *at, bint is_first, Slot slot, u64 checksum) noexcept:
-    """Three words to ``at``."""
+    """Write three words to ``at``."""
     cdef u64 marks = <u64>(slot.priority ^ USUAL_PRIORITY) << PRIORITY_SHIFT
     at[0] = slot.size_bytes | marks | (<u64>slot.is_large << LARGE_SHIFT) | (<u64>is_first << SUMMED_SHIFT)
     at[1] = slot.expires_at_ms
@@ -29,7 +30,7 @@ cdef void put_slot(u64 *at, bint is_first, Slot slot, u64 checksum) noexcept:
 
 
 cdef class Slots:
-    """The slots of an index, one by one; size 0 where there is no message."""
+    """The slots of an index, one by one; size 0 for a dropped message."""
 
     def __cinit__(self, bytes message_index not None):
         self.message_index = message_index
@@ -47,7 +48,7 @@ cdef class Slots:
 
 
 def read_index(bytes message_index):
-    """(size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 where there is no message."""
+    """(size_bytes, priority, expires_at_ms or None, is_large) of each slot; size 0 for a dropped message."""
     cdef Slots slots = Slots(message_index)
     cdef list found = []
     cdef Py_ssize_t number
@@ -59,7 +60,7 @@ def read_index(bytes message_index):
 
 
 def has_strange_priority(bytes message_index):
-    """Some slot says a priority that there is not."""
+    """Whether a slot has an impossible priority."""
     cdef Slots slots = Slots(message_index)
     cdef Py_ssize_t number
     for number in range(slots.count):
@@ -69,7 +70,7 @@ def has_strange_priority(bytes message_index):
 
 
 def large_in(bytes message_index):
-    """(slot, size_bytes) of those whose bodies lie in files of their own."""
+    """(slot, size_bytes) of large bodies, which have files of their own."""
     cdef Slots slots = Slots(message_index)
     cdef list found = []
     cdef Py_ssize_t number
@@ -80,12 +81,12 @@ def large_in(bytes message_index):
 
 
 def slot_bytes_of(bytes message_index):
-    """``message_index`` may be its first eight bytes, or more."""
+    """``message_index`` may be the first eight bytes of an index, or more."""
     return _words_of(message_index) * sizeof(u64)
 
 
 def checksums_in(bytes message_index):
-    """Of each slot, 0 where there is no body; None for a segment that was written without."""
+    """The checksum in each slot, 0 if there is no body; None for a segment written without checksums."""
     cdef const u64 *at = <const u64 *>PyBytes_AS_STRING(message_index)
     cdef Py_ssize_t slot
     if _words_of(message_index) == OLD_WORDS:
@@ -94,13 +95,13 @@ def checksums_in(bytes message_index):
 
 
 def without(bytes message_index, list needed):
-    """The same index with zeros for the messages that nobody needs."""
+    """The same index with zeros for unneeded messages."""
     cdef Py_ssize_t size = slot_bytes_of(message_index)
     cdef bytearray left = bytearray(message_index)
     for slot, is_needed in enumerate(needed):
         if not is_needed:
             left[slot * size:(slot + 1) * size] = bytes(size)
-    # How long its slots are stands in the first.
+    # The first slot tells how long slots are.
     if size == WORDS * sizeof(u64):
         left[7] |= 1 << (SUMMED_SHIFT - 56)
     return bytes(left)

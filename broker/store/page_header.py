@@ -1,4 +1,4 @@
-"""What the first page of a database says of the whole file. See the file format of SQLite, 1.3."""
+"""The fields of a database's first page. See the file format of SQLite, 1.3."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _JOURNAL = slice(18, 20)
 _ROLLBACK, _LOG = b"\1\1", b"\2\2"
 CHANGES = slice(24, 28)
 PAGE_COUNT = slice(28, 32)
-"""It holds where what stands in COUNTED_AT is what stands in CHANGES; else the file is as long as it is."""
+"""Valid only if COUNTED_AT equals CHANGES; otherwise the size of the file counts."""
 FREE_FIRST = slice(32, 36)
 FREE_COUNT = slice(36, 40)
 SCHEMA_COOKIE = slice(40, 44)
-"""It changes with the tables, and with their places."""
+"""Changes with the tables, and with their places."""
 _FORMAT_VERSION = slice(60, 64)
 _APPLICATION_ID = slice(68, 72)
 COUNTED_AT = slice(92, 96)
 _WRITTEN_BY = slice(96, 100)
 
 _CHANGING = (CHANGES, PAGE_COUNT, FREE_FIRST, FREE_COUNT, COUNTED_AT, _WRITTEN_BY)
-"""While the tables are the same."""
+"""Parts that change while the tables stay the same."""
 
 
 def number(page: bytes, part: slice) -> int:
@@ -36,7 +36,7 @@ def with_number(page: bytes, part: slice, value: int) -> bytes:
 
 
 def is_ours(page: bytes) -> bool:
-    """Of a broker's store, of a format that is known here."""
+    """Whether the page is of a broker's store, in a format known here."""
     return (
         page.startswith(MAGIC)
         and number(page, _PAGE_SIZE) == PAGE_BYTES
@@ -46,17 +46,17 @@ def is_ours(page: bytes) -> bool:
 
 
 def format_of(page: bytes) -> int:
-    """Of a broker's store; 0 for any other page."""
+    """The format of a broker's store; 0 for any other page."""
     is_store = page.startswith(MAGIC) and number(page, _APPLICATION_ID) == APPLICATION_ID
     return number(page, _FORMAT_VERSION) if is_store else 0
 
 
 def unchanging(page: bytes) -> bytes:
-    """The same for all commits that leave the tables as they are."""
+    """The page without its changing parts: equal for all commits that leave the tables alone."""
     for part in _CHANGING:
         page = with_number(page, part, 0)
     if page[_JOURNAL] == _ROLLBACK:
-        # Somebody had it so, which is taken back when it is opened.
+        # Another program changed the journal mode; opening the store changes the mode back.
         page = page[: _JOURNAL.start] + _LOG + page[_JOURNAL.stop :]
     return page
 

@@ -1,4 +1,4 @@
-"""What can be read of a table with damaged pages? From the front to the first of them, and from the end to the last."""
+"""Reads a table with damaged pages: from the front to the first damaged page, and from the end back to the last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIGHEST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Rows with keys between these, without them, may be lost."""
+    """Rows with keys strictly between these two may be lost."""
 
     after: Key
     before: Key
@@ -32,7 +32,7 @@ class Readable:
 
 
 def read_what_can_be(connection: sqlite3.Connection, table: str, columns: str, key: Sequence[str]) -> Readable:
-    """``columns`` begin with those of the ``key``, by which the table is ordered."""
+    """Read all readable rows. ``columns`` begin with the ``key``, by which the table is ordered."""
     everything = Gap((LOWEST,) * len(key), (HIGHEST,) * len(key))
     scan = _Scan(connection, f"SELECT {columns} FROM {table}", key)
     rows = scan.up(everything.after)
@@ -60,7 +60,7 @@ class _Scan:
         return [row for row in reversed(rows) if row[: len(self._key)] > after]
 
     def _read(self, beyond: str, order: str, start: Key) -> list[Row]:
-        """Python asks for the row after the one it gives out: the last before the damage is read by itself."""
+        """Python's SQLite fetches one row ahead, so the last row before the damage is read separately."""
         places = ", ".join("?" * len(self._key))
         by = ", ".join(f"{column} {order}" for column in self._key)
         query = f"{self._select} WHERE ({', '.join(self._key)}) {beyond} ({places}) ORDER BY {by}"

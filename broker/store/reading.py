@@ -1,6 +1,6 @@
-"""A store to look at: nothing in its directory is written, not even by SQLite, and the log (WAL) is read too.
+"""Read access to a store: nothing in its directory is written, not even by SQLite, and the log (WAL) is read too.
 
-While no broker uses the store, it is held, so that none begins to.
+If no broker uses the store, a lock keeps brokers from starting on the store.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class HoldingRow:
 
 
 class ReadStore:
-    """All that the tables have, of one moment. A method that reads rows raises sqlite3.Error for what it cannot."""
+    """All tables as of one moment. A method that reads rows raises sqlite3.Error for unreadable rows."""
 
     def __init__(
         self, directory: Path, database: sqlite3.Connection, *, is_used: bool, missing: Sequence[str] = ()
@@ -48,12 +48,12 @@ class ReadStore:
         self.database = database
         self._segments = SegmentTables(database)
         self.missing = missing
-        """Sentences: what SQLite does not see, and yet was committed."""
+        """Sentences about committed changes that SQLite does not see."""
         self.is_used = is_used
-        """By a broker: what was read is of a moment that is over."""
+        """Whether a broker uses the store: the content read is of a moment that is over."""
 
     def queues(self) -> list[QueueRow]:
-        """Those whose rows can be read."""
+        """Queues with readable rows."""
         found = []
         for row in self.readable_queues().rows:
             with suppress(ValueError):
@@ -65,12 +65,12 @@ class ReadStore:
         return read_what_can_be(self.database, "queue", QUEUE_COLUMNS, ("queue_id",))
 
     def marked_queues(self) -> list[int]:
-        """Those that were not closed in order."""
+        """Queues that were not closed in order."""
         rows = self.database.execute("SELECT DISTINCT queue_id FROM mark WHERE seen_mark <> 0")
         return [queue_id for (queue_id,) in rows]
 
     def causes(self) -> Causes:
-        """Those that can be read."""
+        """Readable causes."""
         found: Causes = {}
         for row in self.readable_causes().rows:
             with suppress(ValueError):
@@ -88,7 +88,7 @@ class ReadStore:
         return self._segments.segment(segment_id)
 
     def readable_segment(self, segment_id: int) -> SegmentRow | None:
-        """None also where it cannot be read."""
+        """None also if the segment is unreadable."""
         try:
             return self.segment(segment_id)
         except sqlite3.Error as error:
@@ -119,7 +119,7 @@ class ReadStore:
 
 @contextmanager
 def reading(directory: Path, *, may_be_used: bool = False) -> Iterator[ReadStore]:
-    """``may_be_used``: by a broker that runs. Raises StoreError for what is no store, or none that may be read so."""
+    """Open a store; ``may_be_used``: by a running broker. Raises StoreError if there is no readable store."""
     if not directory.is_dir():
         raise StoreError(_no_store(directory))
     with ExitStack() as stack:
@@ -154,7 +154,7 @@ def _address(directory: Path, holder: HeldBy, stack: ExitStack) -> str:
         return _uri(directory, "immutable=1")
     if (directory / SHARED_MEMORY).exists():
         return _uri(directory, "mode=ro&readonly_shm=1")
-    # Of a copy that somebody made: to read the log SQLite would write beside it.
+    # A copy made by a user: to read the log SQLite would write beside the copy.
     copy = Path(stack.enter_context(TemporaryDirectory(prefix="amqpmesh-store-")))
     for name in (DATABASE, LOG):
         copyfile(directory / name, copy / name)
@@ -166,7 +166,7 @@ def _uri(directory: Path, how: str) -> str:
 
 
 def refuse_others(directory: Path, database: sqlite3.Connection) -> None:
-    """Raises StoreError for what is no store, or one of another format."""
+    """Raise StoreError for another database, or another format."""
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:

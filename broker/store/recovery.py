@@ -1,11 +1,11 @@
-"""What does a store hold when it is opened? Whatever the last process left half done is put in order first.
+"""Recovery of a store when opened: leftovers of the last process are put in order first.
 
     tables that are damaged          put aside, and what can be read of them into new ones (`broker.store.salvage`)
     holdings of queues that are gone, segments that nobody holds          deleted
     messages that somebody may have seen          their counts raised, and the marks that say so deleted
     large bodies that nobody needs          unlinked
 
-A damaged page met inside a transaction would end that, so all is read before.
+A damaged page met inside a transaction would end the transaction, so everything is read before.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ALL_HELD = "FROM holding"
 
 
 class Recovery:
-    """One try of a start. Raises sqlite3.Error, ValueError and KeyError for what is not as it should be.
+    """One try of a recovery. Raises sqlite3.Error, ValueError and KeyError for unexpected content.
 
-    ``damages``: what earlier tries met, which had no room on the disk; what this one meets is added.
+    ``damages`` has the findings of earlier tries, which ran out of disk room; the findings of this try are added.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class Recovery:
         self._damages = damages
         self._held = _HELD
         self._lost: dict[int, int] = {}
-        """Queues that have messages, and no row any more."""
+        """Queues with messages but without a row."""
         self._is_some_damaged = False
-        """Of the holdings."""
+        """Whether a holding is damaged."""
         self._causes: Causes = {}
         self._annotations: Annotations = {}
         self.segments = Segments()
@@ -103,7 +103,7 @@ class Recovery:
             self._damages.append(f"queue {queue_id} is lost, and {what} in the file, out of reach")
 
     def _load_segments(self) -> None:
-        """From the holdings, how long each is, too: of a damaged one nothing else may be known."""
+        """Load segments and holdings. The holdings tell a segment's length, even if the segment is damaged."""
         for segment_id, slots in self._connection.execute(
             f"SELECT segment_id, max(length(counts)) / {COUNT_BYTES} {self._held} GROUP BY segment_id"
         ):
@@ -122,7 +122,7 @@ class Recovery:
                 self._damages.append(f"{what} cannot be read, its messages stay away")
 
     def _marked(self) -> list[tuple[int, int, bytes]]:
-        """Holdings in which messages may have been seen, with their counts raised."""
+        """Holdings with messages that may have been seen, with their counts raised."""
         marks: dict[int, dict[int, int]] = {}
         for queue_id, priority, mark in self._connection.execute("SELECT queue_id, priority, seen_mark FROM mark"):
             marks.setdefault(queue_id, {})[priority] = mark
@@ -134,7 +134,7 @@ class Recovery:
         return changed
 
     def _unneeded(self) -> list[int]:
-        """Segments that nobody holds; none where it cannot be told."""
+        """Segments without holdings; none if unreadable holdings may need segments."""
         if may_be_needed(self._connection):
             return []
         try:
@@ -148,7 +148,7 @@ class Recovery:
         return [segment_id for (segment_id,) in rows]
 
     def _sweep(self, segment_ids: Sequence[int]) -> None:
-        """Delete them, but for those that are damaged: they are of no use, and do no harm."""
+        """Delete segments, except damaged ones, which do no harm."""
         try:
             with self._statements.transaction():
                 self._statements.delete("DELETE FROM segment WHERE segment_id", segment_ids)
@@ -159,7 +159,7 @@ class Recovery:
                 self._sweep([segment_id])
 
     def _keep_clear_of_all(self) -> None:
-        """No message gets a number that another may have, which cannot be seen."""
+        """Keep new message ids above every id that an unreadable segment may have."""
         last = max([self._tables.last_id(), *self.segments.first_ids()[-1:]])
         if last or self._tables.unseen_count:
             self.segments.keep_clear_of(last + self._tables.unseen_count)

@@ -1,7 +1,7 @@
-"""Room on the disk that nobody else can take, for when somebody has taken all the rest.
+"""The reserve: room on the disk that no other program can take, for when the disk is full.
 
-On a full disk SQLite cannot even delete: what it changes goes into its log first. The store then gives its reserve up,
-piece by piece, and goes on: settlements, expiry and drain need little room, and what they free is used again.
+On a full disk SQLite cannot even delete, as changes go into its log first. The store then gives up its reserve, piece
+by piece, and goes on: settlement, expiry and drain need little room, and the room they free is used again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from broker.store.large import cut
 T = TypeVar("T")
 
 RESERVE_BYTES = 64 << 20
-"""The log, as much again in the tables when it is written there, and batches under way: each 16 MiB, and some."""
+"""For the log, as much again for the log's pages in the tables, and batches under way: 16 MiB each, and a margin."""
 RESERVE_PART = 16
-"""Of a small file system, this part."""
+"""At most this part of the file system."""
 ROOM_TIMES = 3
-"""It is made where so many times its size are free: what was just given up is not taken back from who needs it."""
+"""The reserve is made only if this many times its size is free: room just given up is left to others."""
 
 PIECES = 8
-"""Who is about to fill the disk may be faster, and get the first piece."""
+"""The number of pieces: other programs that fill the disk may take the first piece."""
 LEAST_PIECE_BYTES = 256 << 10
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -35,28 +35,28 @@ _CHUNK = bytes(1 << 20)
 
 
 def reserve_bytes(total_bytes: int) -> int:
-    """Of a file system of that size."""
+    """The size of the reserve on a file system of this size."""
     return min(RESERVE_BYTES, total_bytes // RESERVE_PART)
 
 
 def is_full(error: BaseException) -> bool:
-    """Nothing was written for want of room. A sync that fails is something else, whatever it says."""
+    """Whether nothing was written for want of room. A failed sync is another matter, whatever the error says."""
     if isinstance(error, sqlite3.Error):
-        # The second: the index of the log cannot grow.
+        # The second code: the index of the log cannot grow.
         return getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
     return isinstance(error, OSError) and error.errno == errno.ENOSPC
 
 
 class Reserve:
-    """A file without a use: nothing is ever read from it."""
+    """A file whose content is never read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.size_bytes = _allocated_bytes(path)
-        """What is left of it; 0: there is none."""
+        """Bytes left in the reserve; 0: there is none."""
 
     def make(self, total_bytes: int, free_bytes: int) -> None:
-        """Whole, unless it is, or there is not plenty of room."""
+        """Make the whole reserve, unless complete already, or the disk has too little room."""
         size = reserve_bytes(total_bytes)
         if self.size_bytes >= size or free_bytes < size * ROOM_TIMES:
             return
@@ -69,7 +69,7 @@ class Reserve:
         self.size_bytes = _allocated_bytes(self._path)
 
     def give_up(self, piece_bytes: int) -> bool:
-        """So much of it. False: there is none."""
+        """Give up some bytes of the reserve. False: there is no reserve."""
         if not self.size_bytes:
             return False
         self.size_bytes = max(0, self.size_bytes - piece_bytes)
@@ -77,7 +77,7 @@ class Reserve:
         return True
 
     def keep_free(self, free_bytes: int) -> None:
-        """A piece, for who would not be told that there is no room."""
+        """Give up a piece if hardly any room is free, for code that gets no error on a full disk."""
         if free_bytes < LEAST_PIECE_BYTES:
             self.give_up(self._piece_bytes)
 
@@ -86,9 +86,9 @@ class Reserve:
         return max(LEAST_PIECE_BYTES, self.size_bytes // PIECES)
 
     def lend_to(self, work: Callable[[], T]) -> T:
-        """Do ``work``, and again with more of the reserve given up, as long as there is no room for it.
+        """Do ``work``, and again with more of the reserve given up, as long as there is no room.
 
-        Only what changed nothing when it fails so may be done again: a sync must not.
+        Work must change nothing when failing in this way: a sync must never be done again.
         """
         piece = self._piece_bytes
         while True:
@@ -100,7 +100,7 @@ class Reserve:
 
 
 def _allocated_bytes(path: Path) -> int:
-    """Not its length: a copy may have holes."""
+    """Not the file length: a copy may have holes."""
     try:
         found = path.stat()
     except FileNotFoundError:

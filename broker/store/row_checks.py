@@ -1,4 +1,4 @@
-"""Is there sense in what the rows of queues, causes and annotations say?"""
+"""Checks of the rows of queues, causes and annotations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker.store.rows import cause_of, queue_of
 
 
 def check_queues(store: ReadStore, report: CheckReport) -> bool:
-    """Those that can be read come into the ``report``. True: there were others."""
+    """Add readable queues to the ``report``; return whether other queues are lost."""
     names: set[tuple[QueueKind, str, str, str]] = set()
     found = store.readable_queues()
     if found.gap is not None:
@@ -37,7 +37,7 @@ def check_marks(store: ReadStore, report: CheckReport) -> None:
 
 
 def check_causes(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
-    """(queue_id, message_id) of all that have one."""
+    """(queue_id, message_id) of all messages with a cause."""
     causes: set[tuple[int, int]] = set()
     found = store.readable_causes()
     if found.gap is not None:
@@ -52,7 +52,7 @@ def check_causes(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
 
 
 def check_annotations(store: ReadStore, report: CheckReport) -> set[tuple[int, int]]:
-    """(queue_id, message_id) of all messages to which consumers added some."""
+    """(queue_id, message_id) of all messages with annotations of consumers."""
     found = readable_annotations(store.database)
     if found.gap is not None:
         report.find("store.db: some annotations of consumers are on pages that cannot be read")

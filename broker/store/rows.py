@@ -1,14 +1,14 @@
-"""What do the rows of queues and causes say, if it is something that can be? One word that is spoiled ends nothing.
+"""Decodes rows of queues and causes; a damaged value affects only its own row.
 
-Text is read as bytes: Python's SQLite says no more than "could not decode" of a whole table otherwise.
+Text is read as bytes: otherwise Python's SQLite says no more than "could not decode" for a whole table.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from broker.cause import Cause, Reason
 from broker.store.batch import QueueKind, QueueRow
+from broker.store.cause import Cause, Reason
 
 QUEUE_COLUMNS = (
     "queue_id, "
@@ -19,7 +19,7 @@ CAUSE_COLUMNS = "queue_id, message_id, CAST(reason AS BLOB), CAST(origin AS BLOB
 
 
 def queue_of(row: tuple[Any, ...]) -> QueueRow:
-    """Raises ValueError for what no queue has."""
+    """Raises ValueError for impossible values."""
     queue_id, kind, address, container_id, link_name, owner, used_at_s = row
     return QueueRow(
         queue_id,
@@ -33,7 +33,7 @@ def queue_of(row: tuple[Any, ...]) -> QueueRow:
 
 
 def cause_of(row: tuple[Any, ...]) -> Cause:
-    """Raises ValueError for what no cause has."""
+    """Raises ValueError for impossible values."""
     _, _, reason, origin, delivery_count, at_ms = row
     return Cause(Reason(_text(reason)), _text(origin), _number(delivery_count), _number(at_ms))
 

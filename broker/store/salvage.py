@@ -1,8 +1,8 @@
-"""A table with a damaged page is put aside, and what can be read of it goes into a new one.
+"""Puts tables with damaged pages aside, and writes their readable rows into new tables.
 
-Of the holdings a page has those of a few segments: their messages are then in no queue, but stay in the file, since
-nothing is deleted any more for want of a holding once a table was put aside. Of the marks it has those of many queues:
-each of their messages counts as seen then.
+A page of holdings covers a few segments: their messages are then in no queue, but stay in the file, since no segment is
+deleted for want of a holding once a table was put aside. A page of marks covers many queues: each of their messages
+then counts as seen.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = tuple[Any, ...]
 
 
 def put_damaged_aside(statements: Statements) -> list[str]:
-    """Sentences: what is lost."""
+    """Salvage all tables; return sentences about losses."""
     found = salvage_queues(statements)
     if not _is_whole(statements.connection, "holding", f"{_ALL_OF_A_HOLDING}, total(NOT ({_IS_HOLDING}))"):
         found.append(_salvage_holdings(statements))
@@ -60,7 +60,7 @@ def _salvage_marks(statements: Statements) -> str:
 
 
 def _is_whole(connection: sqlite3.Connection, table: str, columns: str) -> bool:
-    """``columns`` read all of it, and count the rows that say nothing."""
+    """Whether the table is readable: ``columns`` read everything, and count impossible rows."""
     try:
         _, strange = connection.execute(f"SELECT {columns} FROM {table}").fetchone()
     except sqlite3.Error as error:
@@ -73,9 +73,9 @@ def _is_whole(connection: sqlite3.Connection, table: str, columns: str) -> bool:
 def _readable(
     connection: sqlite3.Connection, table: str, columns: tuple[str, ...], keys: Iterator[Key]
 ) -> Iterator[Row]:
-    """All rows that can be read; ``keys``, going up, are those that may be there.
+    """All readable rows; ``keys``, ascending, are the rows that may exist.
 
-    A scan ends at the first page that is damaged, and without the row before that, which Python has not given out yet.
+    A scan ends at the first damaged page, and without the row before, which Python has not returned yet.
     """
     select, ids = f"SELECT {', '.join(columns)} FROM {table} WHERE {_IS_HOLDING} AND", f"({columns[0]}, {columns[1]})"
     last: Key | None = (-(1 << 62), 0)
@@ -95,7 +95,7 @@ def _readable(
 def _first_readable(
     connection: sqlite3.Connection, select: str, last: Key, keys: Iterator[Key]
 ) -> tuple[Key | None, list[Row]]:
-    """Of the ``keys`` after ``last``, the first whose place can be looked at, with its row if there is one."""
+    """The first of the ``keys`` after ``last`` whose place is readable, with its row if there is one."""
     for key in keys:
         if key <= last:
             continue
@@ -108,5 +108,5 @@ def _first_readable(
 
 
 def _segment_ids(connection: sqlite3.Connection) -> list[int]:
-    """As far as they can be read."""
+    """All readable ids."""
     return [segment_id for (segment_id,) in SegmentTables(connection).readable_ids().rows]

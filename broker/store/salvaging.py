@@ -1,8 +1,8 @@
-"""What can be read of a damaged store goes into a new directory. The old one stays as it is.
+"""Salvages a damaged store into a new directory. The old directory stays as it is.
 
-Of the log each frame is used that is what was written, those behind a damaged one, too, since each frame says enough
-for the next to be checked. A page whose last frame is damaged is spoiled in the copy, so that nobody takes an earlier
-version for it: what is lost with the page is found, and told, when the copy is opened like any damaged store.
+Every whole frame of the log is used, even behind a damaged frame, since each frame is enough to verify the next. A page
+whose last frame is damaged is spoiled in the copy, so that no earlier version passes for the last: losses are found and
+reported when the copy is opened like any damaged store.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from broker.store.sqlite import SqliteStore
 @dataclass(slots=True)
 class Salvage:
     report: CheckReport
-    """Of the new store."""
+    """Report on the new store."""
     lost: list[str] = field(default_factory=list)
-    """Sentences: what is not in it, or not as it was."""
+    """Sentences about lost or changed content."""
 
 
 def salvage(directory: Path, copy: Path) -> Salvage:
-    """Make ``copy``, which must not be there, of what can be read of the store in ``directory``. Raises StoreError."""
+    """Make ``copy``, a new directory, from readable parts of the store in ``directory``. Raises StoreError."""
     if copy.exists():
         raise StoreError(f"{copy} is there already: expected the name of a new directory")
     if not directory.is_dir():
@@ -75,7 +75,7 @@ def _copied_files(directory: Path) -> list[str]:
 
 
 def _put_pages(directory: Path, partial: Path, judgement: Judgement) -> list[str]:
-    """The database, with what its log says; what that does not say any more."""
+    """Write the database with the changes in its log; return sentences about unreadable changes."""
     database = partial / DATABASE
     if (directory / DATABASE).exists():
         copyfile(directory / DATABASE, database)
@@ -116,7 +116,7 @@ def _replay(log: Log, database: Path) -> list[str]:
 
 
 def _credible_end(frames: Sequence[Frame]) -> int:
-    """Behind the last frame that ended a transaction, and says so truly."""
+    """The count of frames up to the last credible end of a transaction."""
     for at in range(len(frames) - 1, -1, -1):
         is_credible = frames[at].is_whole or (at + 1 < len(frames) and frames[at + 1].is_whole)
         if frames[at].is_live and frames[at].file_pages and is_credible:
@@ -133,7 +133,7 @@ def _claim_nothing(partial: Path) -> None:
 
 
 def _opened(partial: Path) -> list[str]:
-    """As a broker opens it: what is damaged in the tables is put aside, and told."""
+    """Open the copy as a broker does: damaged tables are put aside; return sentences about losses."""
     try:
         store = SqliteStore(partial)
     except StoreDamaged as damage:

@@ -1,4 +1,4 @@
-"""The tables of a store, and by what its file is known. FORMAT.md says what is in them."""
+"""The tables of a store, and the marks of its file. FORMAT.md describes the content."""
 
 from __future__ import annotations
 

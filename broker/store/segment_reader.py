@@ -1,4 +1,4 @@
-"""Bodies back from segments, for consumers that did not keep up."""
+"""Reads bodies back from segments, for consumers that did not keep up."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from broker.store.segment_tables import SegmentTables
 
 
 class SegmentReader:
-    """Keeps the segment that it read last: who drains a queue asks for the next of its messages soon."""
+    """Keeps the segment read last: a consumer that drains a queue soon asks for the segment's next message."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._tables: SegmentTables | None = None
-        """Known when the store was opened, before the first is read."""
+        """Made at the first read, after recovery may have put damaged tables aside."""
         self._first = 0
         self._bounds: list[int] = [0]
-        """Where each body begins, and where the last one ends."""
+        """The beginning of each body, and the end of the last."""
         self._bodies = b""
         self._damage: str | None = None
-        """Why there are no more ``_bodies`` than these."""
+        """Why ``_bodies`` are incomplete."""
         self._checksums: list[int] | None = None
 
     def read(self, message_id: int) -> bytes:
@@ -44,7 +44,7 @@ class SegmentReader:
         return body
 
     def large(self, message_id: int) -> Written:
-        """What the index says of a body that lies in a file of its own. Raises DamagedBody, or sqlite3.Error."""
+        """Size and checksum of a large body, from the index. Raises DamagedBody, or sqlite3.Error."""
         where = "segment_id <= ? ORDER BY segment_id DESC LIMIT 1"
         row = self._known_tables().find("segment_id, message_index", where, message_id)
         first, message_index = row if row is not None else (message_id, None)

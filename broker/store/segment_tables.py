@@ -1,7 +1,7 @@
-"""Where do segments lie? In one table; once pages that lead to its end were damaged, in that and a new one.
+"""The tables with segments: one table; after damage to the pages that lead to its end, further tables.
 
-What was put aside is read, as far as it can be, and never written again: to delete from it might free pages that are
-others' by now.
+A table put aside is read, as far as possible, and never written again: a delete might free pages that belong to other
+tables by now.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from broker.store.segments import SEGMENT_MESSAGES
 from broker.store.statements import Statements
 
 UNSEEN_MESSAGES = 1 << 32
-"""So many may have come after the last that can be seen."""
+"""At most this many messages may have come after the last readable segment."""
 
 _BEYOND_ALL = 1 << 62
 _PROBE_BYTES = 4000
-"""Too much for the last page, unless that is empty: the one above is written too."""
+"""Too much for the last page, unless empty: so the page above is written too."""
 
 
 Found = TypeVar("Found")
@@ -36,11 +36,11 @@ class SegmentRow:
     message_index: bytes
     bodies: bytes
     damage: str | None = None
-    """Why there are no more ``bodies`` than these: each that ends within them is worth what its checksum says."""
+    """Why ``bodies`` are incomplete: a body that ends within ``bodies`` counts only if its checksum is right."""
 
 
 class SegmentTables:
-    """Of one connection, as they are when this is made."""
+    """The segment tables of one connection, as of the creation of this object."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -50,29 +50,30 @@ class SegmentTables:
         self.unseen_count = UNSEEN_MESSAGES if aside else 0
 
     def find(self, columns: str, where: str, segment_id: int) -> tuple[Any, ...] | None:
-        """The first row. Raises sqlite3.Error when it is not there, but may be on a page that cannot be read."""
+        """The first row found. Raises sqlite3.Error if there is none, but an unreadable page may have one."""
         return self._first(lambda table: self._row_in(table, columns, where, segment_id))
 
     def segment(self, segment_id: int) -> SegmentRow | None:
-        """Of one whose bodies cannot all be read, those that can. Raises sqlite3.Error, as `find` does."""
+        """The segment, with unreadable bodies left out. Raises sqlite3.Error, as `find` does."""
         return self._first(lambda table: self._segment_in(table, "segment_id = ?", segment_id))
 
     def segment_with(self, message_id: int) -> SegmentRow | None:
-        """As `segment`: the one that has this message, or the last before it."""
+        """As `segment`: the segment with this message, or the last segment before."""
         return self._first(lambda table: self._last_in(table, message_id))
 
     def _last_in(self, table: str, message_id: int) -> SegmentRow | None:
         try:
             return self._segment_in(table, "segment_id <= ? ORDER BY segment_id DESC LIMIT 1", message_id)
         except sqlite3.Error as error:
-            # SQLite looks for the message where a segment of its number would be: on the next page perhaps.
+            # SQLite looks for the message at the place of a segment with this number, perhaps on the next, damaged
+            # page.
             before = self._last_before_damage(table, message_id) if is_damage(error) else None
             if before is None:
                 raise
             return self._segment_in(table, "segment_id = ?", before)
 
     def _last_before_damage(self, table: str, message_id: int) -> int | None:
-        """Of the segments that may have it, going up."""
+        """The last readable of the segments that may have the message, by an ascending scan."""
         last = None
         start = message_id - SEGMENT_MESSAGES + 1
         where = "segment_id BETWEEN ? AND ? ORDER BY segment_id LIMIT 1"
@@ -124,13 +125,13 @@ class SegmentTables:
         return None if row is None else row[0]
 
     def readable_ids(self) -> Readable:
-        """Each in a row, in order: those of a newer table come after all of the older."""
+        """All readable ids in order: ids in a newer table come after all ids in older tables."""
         found = [read_what_can_be(self._connection, table, "segment_id", ("segment_id",)) for table in self.names]
         gaps = [readable.gap for readable in found if readable.gap is not None]
         return Readable(sorted(row for readable in found for row in readable.rows), gaps[0] if gaps else None)
 
     def last_id(self) -> int:
-        """That can be seen; 0 for none."""
+        """The last readable id; 0 for none."""
         return max(self._last_of(table) for table in self.names)
 
     def _last_of(self, table: str) -> int:
@@ -144,7 +145,7 @@ class SegmentTables:
 
 
 def salvage_segments(statements: Statements) -> list[str]:
-    """Where no segment can be written behind the others any more, they begin anew."""
+    """Begin a new table if no segment can be appended to the old table any more."""
     if _can_append(statements.connection):
         return []
     aside = put_aside(statements, "segment", SEGMENT, PUT_SEGMENT, [])

@@ -1,11 +1,11 @@
-"""Which rows does a batch of messages become? Not one for each: what arrives together lies together, in a segment.
+"""Segments: the messages of a batch become few rows, since messages committed together lie together.
 
     segment   consecutive messages, up to SEGMENT_MESSAGES, that were committed together: their bodies, and an index
     holding   what one queue or subscription still has of a segment: a number for each message
 
-A message leaves a queue by a 0 in its holding; a holding goes when it is all zeros, a segment when none of its messages
-is needed any more. FORMAT.md shows the bytes. Kept in memory: no bodies, and of the holdings
-two bytes for each message where one of them was taken, or given in vain.
+A message leaves a queue by a 0 in the queue's holding; a holding is deleted when all its numbers are 0, a segment when
+none of its messages is needed any more. FORMAT.md shows the bytes. Memory has no bodies, and numbers only for holdings
+from which a message was taken, or given in vain: two bytes for each message.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -33,7 +33,7 @@ for _slot in range(MOST_SLOTS):
 
 @dataclass(slots=True)
 class Rows:
-    """What is to be written for a batch."""
+    """The rows to write for a batch."""
 
     segments: list[tuple[int, bytes, bytes]] = field(default_factory=list)
     """(segment_id, message_index, bodies)"""
@@ -82,7 +82,7 @@ cdef class Holding:
         return 0
 
     cdef int compact(self) except -1:
-        """It will not change for a while."""
+        """Free the counts if all are 1; call when no change is expected soon."""
         if self.segment.slots > MOST_SLOTS:
             return 0
         if self.counts is not NULL and memcmp(self.counts, _ONES, self.segment.slots * sizeof(Count)) == 0:
@@ -96,12 +96,12 @@ cdef class Holding:
 
 
 cdef class Segment:
-    """Messages ``first`` up to ``first + slots``; ``needed`` of them still are."""
+    """Messages ``first`` up to ``first + slots``; ``needed`` counts messages still needed."""
 
     cdef long long first
     cdef int slots
     cdef int needed
-    # Most have one, and a dict for that would be half of all memory.
+    # Most segments have one holding, and a dict for each would be half of all memory.
     cdef Holding sole
     cdef dict more
 
@@ -134,7 +134,7 @@ cdef class Segment:
         return 0
 
     cdef bint holds_something(self) except -1:
-        """Also of queues that only the store knows."""
+        """Whether a holding has a message left, even of a queue that only the store knows."""
         cdef Holding holding
         for holding in self.holdings():
             if holding.left:
@@ -147,7 +147,7 @@ cdef class Segment:
 
 
 cdef class _Filling:
-    """The segment that is being filled, with what its row needs."""
+    """The segment that is being filled, with the content of its row."""
 
     cdef Segment segment
     cdef u64 index[WORDS * MOST_SLOTS]
@@ -182,7 +182,7 @@ cdef class _Filling:
 
 
 cdef class Segments:
-    """All segments of a store. Used by the thread that commits, and before that by the one that loads."""
+    """All segments of a store. Used by the thread that commits, and before by the thread that loads."""
 
     cdef dict by_first
     cdef list firsts
@@ -202,7 +202,7 @@ cdef class Segments:
 
     @property
     def next_message_id(self):
-        """Beyond all segments: one that lies in two would be read from the wrong one."""
+        """An id beyond all segments: a message in two segments would be read from the wrong one."""
         cdef Segment segment
         cdef long long beyond = self.floor
         for segment in self.by_first.values():
@@ -213,12 +213,12 @@ cdef class Segments:
         return (<Segment>self.by_first[first]).slots
 
     def keep_clear_of(self, long long first):
-        """Of a segment that may be there, though nobody needs it: its numbers are not used again."""
+        """Reserve the ids of a segment that may exist unneeded: its ids are not used again."""
         if first and first not in self.by_first:
             self.floor = first + MOST_SLOTS
 
     def load(self, long long first, int slots):
-        """A segment that the store has; its holdings are next."""
+        """Add a segment from the store; load its holdings next."""
         self._add(Segment(first, slots))
 
     def load_holding(self, queue_id, long long first, bytes counts):
@@ -237,7 +237,7 @@ cdef class Segments:
         holding.is_stored = True
 
     def count_needed(self, long long first):
-        """Of a segment whose holdings are loaded, how many of its messages are in any queue. Counts them, too."""
+        """Count the messages of a loaded segment that any queue has; ``needed`` is set, too."""
         cdef Segment segment = self.by_first[first]
         cdef Holding holding
         cdef list holdings = segment.holdings()
@@ -251,7 +251,7 @@ cdef class Segments:
         return segment.needed
 
     def is_needed(self, long long message_id):
-        """Some queue has it."""
+        """Whether a queue has this message."""
         cdef Py_ssize_t place = bisect_right(self.firsts, message_id)
         cdef Segment segment
         if place == 0:
@@ -261,12 +261,12 @@ cdef class Segments:
         return slot < segment.slots and any((<Holding>each).at(slot) for each in segment.holdings())
 
     def holdings_of(self, long long first):
-        """(queue_id, counts) of all queues that have something of this segment."""
+        """(queue_id, counts) of every queue with a holding of this segment."""
         cdef Segment segment = self.by_first[first]
         return [((<Holding>each).queue_id, (<Holding>each).blob()) for each in segment.holdings()]
 
     def raise_counts(self, long long first, bytes message_index, dict marks):
-        """What lies at or below a mark of its queue and priority was perhaps seen. The holdings that changed.
+        """Raise the count of every message at or below the mark of its queue and priority; return changed holdings.
 
         ``marks`` are by queue_id, then priority.
         """
@@ -329,7 +329,7 @@ cdef class Segments:
         return 0
 
     cdef int _add(self, Segment segment) except -1:
-        # Large messages have their ids since they began, and come when they are whole.
+        # A large message has had its id since its first bytes, and comes when complete.
         if not self.firsts or segment.first > self.firsts[len(self.firsts) - 1]:
             self.firsts.append(segment.first)
         else:

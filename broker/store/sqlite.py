@@ -1,8 +1,8 @@
-"""The store on SQLite: how does a batch become durable in one sync?
+"""The store on SQLite: a batch becomes durable with one sync.
 
 Few rows, each for many messages (`broker.store.segments`), and few statements: each row that Python steps gives the
-interpreter lock up, and beside a busy event loop it takes milliseconds to get it back. FORMAT.md has the tables and the
-order of a commit.
+interpreter lock up, and beside a busy event loop the lock takes milliseconds to get back. FORMAT.md has the tables and
+the order of a commit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from broker.space import Space
 from broker.store.anchored_log import AnchoredLog
 from broker.store.batch import BodyRange, Inventory, StoredSegment, StoreError, Unreadable, WriteBatch
 from broker.store.checksums import seal_index, sealed_holdings
@@ -53,18 +52,19 @@ from broker.store.schema import (
 )
 from broker.store.segment_reader import SegmentReader
 from broker.store.segments import Rows, Segments
+from broker.store.space import Space
 from broker.store.statements import Statements
 from broker.store.upgrade import add_owners_of_queues, add_sums_of_holdings, marks_by_priority, rows_to_segments
 
 REQUIRED_SQLITE = (3, 37, 0)
-"""STRICT tables. FORMAT.md says which bugs of later ones do not matter here."""
+"""The first version with STRICT tables. FORMAT.md says which bugs of later versions do not matter here."""
 
 CHECKPOINT_PAGES = 4000
-"""16 MiB of log: what is deleted before that is never written to the tables at all."""
+"""16 MiB of log: a message deleted before the log is full is never written to the tables at all."""
 
 
 class SqliteStore:
-    """Implements ``Store`` in a directory. Raises StoreError for everything that is wrong with it."""
+    """Implements ``Store`` in a directory. Raises StoreError for every failure."""
 
     def __init__(self, directory: Path) -> None:
         self._passing = when_passing(os.environ)
@@ -139,20 +139,20 @@ class SqliteStore:
                 self._passing(Failpoint.BODIES_SYNCED)
             self._large.finish(batch.finished)
             if batch.has_rows:
-                # Once: it counts them as written, and the transaction may have to be made twice.
+                # Call once: the rows then count as written, but the transaction may have to be made twice.
                 rows = self._segments.apply(batch, self._large.checksums)
                 self._commit_what_can_be(batch, rows)
                 for message_id in batch.sealed:
-                    # Its index has it now.
+                    # The index of the segment has the checksum now.
                     del self._large.checksums[message_id]
                 self._passing(Failpoint.ROWS_COMMITTED)
             if batch.unlinked:
-                # What a lost queue has stays, though the broker knows nothing of it.
+                # Bodies of a lost queue stay, though the broker knows nothing of the queue.
                 self._large.unlink([number for number in batch.unlinked if not self._segments.is_needed(number)])
                 self._passing(Failpoint.BODIES_UNLINKED)
 
     def look(self) -> Space:
-        """Makes the reserve, too, where there is room for it."""
+        """Measure the room on the disk, after making the reserve if there is room for it."""
         with _blaming(f"cannot use the disk of {self._directory}"):
             self._reserve.make(*_room(self._directory))
             total_bytes, free_bytes = _room(self._directory)
@@ -183,7 +183,7 @@ class SqliteStore:
             return Unreadable(wanted.message_id, str(error))
 
     def _written_of(self, message_id: int) -> Written:
-        """Of a large body, in a segment or in memory only."""
+        """Size and checksum of a large body, from a segment or, before its commit, from memory."""
         checksum = self._large.checksums.get(message_id)
         if checksum is None:
             return self._bodies.large(message_id)
@@ -201,7 +201,7 @@ class SqliteStore:
             self._lock.release()
 
     def _end_log(self) -> None:
-        """Not by a commit after one that failed: what a failed sync left on the disk is not known."""
+        """End the log; without a commit after a failed one, since the state of the disk is unknown then."""
         if not self._is_failed:
             try:
                 self._reserve.lend_to(self._anchored.end)
@@ -245,7 +245,7 @@ class SqliteStore:
         if table_count and application != APPLICATION_ID:
             raise StoreError(f"{self._directory / 'store.db'} is a database, but not a broker's")
         if self._is_log_left:
-            # What is left behind its end must not be taken for a part of it one day.
+            # A remaining log must not be mistaken for part of a new log one day.
             raise StoreError(f"{self._directory / LOG} cannot be emptied: another process reads {DATABASE}")
         _use_wal(writer)
         if not table_count:
@@ -287,7 +287,10 @@ class SqliteStore:
     # Writing
 
     def _commit_what_can_be(self, batch: WriteBatch, rows: Rows) -> None:
-        """A damaged segment cannot be deleted: then all that would be stay until the next start."""
+        """Commit, if need be without deletes of segments: after damage they must wait until the next start.
+
+        A damaged segment cannot be deleted, and makes the whole transaction fail.
+        """
         try:
             self._reserve.lend_to(partial(self._commit_rows, batch, rows))
         except sqlite3.Error as error:
@@ -323,7 +326,7 @@ class SqliteStore:
 
 @contextmanager
 def _blaming(what: str) -> Iterator[None]:
-    """Whatever the disk or SQLite says becomes a StoreError."""
+    """Turn every error of the disk or of SQLite into a StoreError."""
     try:
         yield
     except StoreError:
@@ -333,19 +336,19 @@ def _blaming(what: str) -> Iterator[None]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # The writer's and the reader's thread are not the one that opens; each uses its own connection only.
+    # The writer's and the reader's thread are not the opening thread; each uses only its own connection.
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
     path.chmod(0o600)
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA cache_size=-8192")
     connection.execute(f"PRAGMA wal_autocheckpoint={_checkpoint_pages(path.parent)}")
-    # Debian's SQLite overwrites what is deleted with zeros, and so writes every body twice.
+    # Debian's SQLite overwrites deleted content with zeros, and so writes every body twice.
     connection.execute("PRAGMA secure_delete=OFF")
     return connection
 
 
 def _checkpoint_pages(directory: Path) -> int:
-    """On a small disk fewer: the log, and what it brings into the tables, must fit where the reserve was."""
+    """Pages of log before a checkpoint. Fewer on a small disk: log and checkpoint must fit into the reserve's room."""
     return min(CHECKPOINT_PAGES, reserve_bytes(_room(directory)[0]) // 4 // PAGE_BYTES)
 
 
@@ -359,5 +362,5 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
         raise StoreError(f"this file system allows no write-ahead log (journal mode is {mode})")
-    # Only who reads makes the log's index.
+    # The first read makes the index of the log.
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

@@ -1,4 +1,4 @@
-"""Many rows in few statements, of few sizes: they are compiled once, and all stay in the connection's cache."""
+"""Many rows in few statements of few sizes, compiled once and kept in the connection's cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IDS_PER_STATEMENT = (500, 100, 20, 1)
 
 
 class Statements:
-    """Of one connection, in which nothing begins a transaction by itself. Raises sqlite3.Error."""
+    """Statements of a connection without implicit transactions. Raises sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection

@@ -1,4 +1,4 @@
-"""How does a store of an older format become one of this? In one transaction: it is the one or the other."""
+"""Upgrades of a store from older formats, in one transaction: a crash leaves the old format or the new."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from broker.store.batch import WriteBatch
 
 CHUNK_MESSAGES = 256
 USUAL_PRIORITY = 4
-"""Which all have that were stored before priorities were."""
+"""The priority of every message stored before priorities were."""
 
 
 def rows_to_segments(writer: sqlite3.Connection, write: Callable[[WriteBatch], None]) -> None:
@@ -40,11 +40,11 @@ def marks_by_priority(writer: sqlite3.Connection) -> None:
 
 
 def add_owners_of_queues(writer: sqlite3.Connection) -> None:
-    """From format 4, which did not say whose a queue or subscription was, nor when it was last used."""
+    """From format 4, without owners and times of last use of queues and subscriptions."""
     writer.execute("ALTER TABLE queue ADD COLUMN owner TEXT")
     writer.execute("ALTER TABLE queue ADD COLUMN used_at_s INTEGER NOT NULL DEFAULT 0")
 
 
 def add_sums_of_holdings(writer: sqlite3.Connection) -> None:
-    """From format 3, whose counts and indexes had no checksums: what is there stays without."""
+    """From format 3, without checksums of counts and indexes: old rows stay without."""
     writer.execute("ALTER TABLE holding ADD COLUMN checksum INTEGER")

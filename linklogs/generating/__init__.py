@@ -1,4 +1,4 @@
-"""Link logs without a mesh: what nodes would have recorded of traffic that never was, and the truth.
+"""Link logs without a mesh: records of invented traffic, as nodes would have made them, and the truth about them.
 
-Knows no topology: a plan says which links there are, along which of them messages go, and how often.
+Knows no topology: a plan has the links, the routes of messages over the links, and the rates.
 """

@@ -9,12 +9,12 @@ from typing import Protocol
 import numpy
 import pyarrow
 
-from addressing.link_log import Event, Kind
 from linklogs.generating.missing import STALLED
 from linklogs.generating.plan import OUTCOMES, PARTS, Array, Plan
 from linklogs.generating.queues import EVENTS
 from linklogs.generating.records import Records
 from linklogs.parquet import batch, same, words
+from recording.columns import Event, Kind
 
 DELIVERIES, MOVES = "deliveries", "moves"
 
@@ -27,7 +27,7 @@ class Whose(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Records of one node, in order. Of MOVES ``incoming`` is the queue and ``outgoing`` the event."""
+    """Records of one node, in order. For MOVES ``incoming`` is the queue and ``outgoing`` the event."""
 
     kind: str
     records: Records
@@ -53,7 +53,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Depths:
-    """What was in queues, ``queue`` by its place."""
+    """Depths of queues, ``queue`` by its place."""
 
     queue: Array
     at_us: Array
@@ -134,7 +134,7 @@ class Batches:
 
 
 def _names(queue: Array, names: Sequence[str]) -> pyarrow.DictionaryArray:
-    """Null where a queue has none."""
+    """Null for a queue without a name."""
     unnamed = numpy.array([not name for name in names], bool)[queue]
     return pyarrow.DictionaryArray.from_arrays(
         pyarrow.array(queue, pyarrow.int32(), mask=unnamed), pyarrow.array(names, pyarrow.string())

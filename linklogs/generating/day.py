@@ -1,4 +1,4 @@
-"""How much of a day's traffic falls between two times?"""
+"""The share of a day's traffic between two times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TURN = 2 * numpy.pi / DAY_US
 
 
 def seconds(day: Day, from_us: Array, to_us: Array) -> Array:
-    """Seconds of average traffic: those of a rush hour count for more, and 24 hours are 86,400 of them."""
+    """Seconds of average traffic: seconds of a rush hour count for more, and 24 hours are 86,400 of them."""
     return (_until(day, to_us) - _until(day, from_us)) / 1e6
 
 

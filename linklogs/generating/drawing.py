@@ -1,4 +1,4 @@
-"""Which messages go along which route in a slice of time? How large are they, how long do they take, how end?"""
+"""Draws the messages of a slice of time: route, size, latency and outcome."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from dataclasses import dataclass
 import numpy
 from numpy.random import Generator
 
-from addressing.link_log import Outcome
 from linklogs.generating.day import seconds
 from linklogs.generating.plan import NO_QUEUE, OUTCOMES, Array, Plan
+from recording.columns import Outcome
 
 ACCEPTED, REJECTED, RELEASED, MODIFIED, NONE = (
     OUTCOMES.index(word)
     for word in (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.RELEASED, Outcome.MODIFIED, Outcome.NONE)
 )
 LARGEST = 2**32 - 1
-"""Bytes, and us: more does not go into a slot of the ring."""
+"""Limit of bytes and of us: a slot of the ring takes no more."""
 _TAIL = 1.6
-"""Exponent of the Pareto tail of what is slow."""
+"""Exponent of the Pareto tail of slow messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """``served_us``: from the last router to its consumer and back. ``tempo``: of the ways between routers, about 1.
+    """``served_us``: from the last router to the consumer and back.
 
-    ``cut_us``: when it was in doubt, 0 for those that were not.
+    ``tempo``: a factor of the ways between routers, about 1.
+
+    ``cut_us``: when the message came in doubt, 0 for all others.
     """
 
     route: Array
@@ -41,7 +43,7 @@ class Messages:
 
 
 def draw(plan: Plan, random: Generator, from_us: int, to_us: int) -> Messages:
-    """What producers send between two times."""
+    """The messages that producers send between two times."""
     pieces, routes = plan.pieces, plan.routes
     active = numpy.flatnonzero((pieces.from_us < to_us) & (pieces.to_us > from_us))
     active = active[routes.source[pieces.route[active]] == NO_QUEUE]
@@ -56,7 +58,7 @@ def draw(plan: Plan, random: Generator, from_us: int, to_us: int) -> Messages:
 def on_routes(
     plan: Plan, random: Generator, route: Array, start_us: Array, size_bytes: Array | None = None
 ) -> Messages:
-    """Messages with all that is drawn of each; ``size_bytes`` are known of what comes out of a queue."""
+    """Messages with drawn properties; ``size_bytes`` are given for messages from a queue."""
     count, address = len(route), plan.routes.address[route]
     tempo = numpy.exp(0.25 * random.standard_normal(count, numpy.float32))
     served_us = _served_us(plan, random, address)
@@ -73,7 +75,7 @@ def ways_us(plan: Plan, messages: Messages) -> Array:
 
 
 def _ended(plan: Plan, random: Generator, drawn: Messages) -> Messages:
-    """Nothing outlives its route: what would have is in doubt where that was cut, and was faster where it was not."""
+    """End each message with its route: a late message is in doubt if the route was cut, or else served faster."""
     ends_us, is_cut = plan.routes.ends_us[drawn.route], plan.routes.is_cut[drawn.route]
     room_us = ends_us - drawn.start_us - ways_us(plan, drawn)
     in_doubt = is_cut & (drawn.served_us > room_us)
@@ -104,7 +106,7 @@ def _log_normal(random: Generator, log: Array, spread: Array) -> Array:
 
 
 def _outcome(plan: Plan, random: Generator, address: Array) -> Array:
-    """Of those that are not accepted few enough that they are looked at one share after the other."""
+    """Drawn share by share, since few messages are not accepted."""
     traffic, drawn = plan.traffic, random.random(len(address))
     outcome = numpy.full(len(address), ACCEPTED, numpy.int8)
     bound = numpy.zeros(len(address))

@@ -1,7 +1,7 @@
-"""Which latency did half of the messages not exceed, and which 99 of a hundred? Exactly, of more than memory holds.
+"""Exact percentiles of more latencies than fit into memory.
 
-Latencies go to a file, and are counted by bucket. Which bucket has the one that is sought is known from the counts; a
-second reading looks at what is in that bucket alone.
+Latencies go to a file, and are counted by bucket. The counts tell which bucket has the percentile; a second pass reads
+only this bucket's latencies.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import TypeAlias
 
 import numpy
 
-from addressing.link_log import bucket_of
 from linklogs.generating.plan import Array
 from linklogs.generating.seconds import buckets_of
+from recording.columns import bucket_of
 
 SHARES = {"p50_us": 50, "p95_us": 95, "p99_us": 99}
-"""Of a hundred."""
+"""In percent."""
 _BUCKETS = bucket_of(2**32 - 1) + 1
 _LATENCY = numpy.dtype([("series", "<u4"), ("took_us", "<u4")])
 _READ_AT_ONCE = 1 << 20
 
 Group: TypeAlias = tuple[int, ...]
-"""Series that are looked at together."""
+"""Series that are evaluated together."""
 
 
 class Latencies:
-    """``series``: how many kinds of latencies are kept apart. Takes 8 bytes of ``directory`` for each."""
+    """``series``: the number of series. Takes 8 bytes of ``directory`` for each latency."""
 
     def __init__(self, series: int, directory: Path) -> None:
         self._counts = numpy.zeros((series, _BUCKETS), numpy.int64)
@@ -50,7 +50,7 @@ class Latencies:
         self._file.write(rows.tobytes())
 
     def of(self, groups: Sequence[Group]) -> list[dict[str, int]]:
-        """By nearest rank; nothing of a group without latencies."""
+        """Percentiles of each group, by nearest rank; an empty dict for a group without latencies."""
         sought = [{name: self._find(group, share) for name, share in SHARES.items()} for group in groups]
         wanted = {(series, place[0]) for group, found in zip(groups, sought, strict=True) for place in found.values()
                   for series in group}  # fmt: skip
@@ -58,7 +58,7 @@ class Latencies:
         return [self._exact(group, found, values) for group, found in zip(groups, sought, strict=True)]
 
     def _find(self, group: Group, share: int) -> tuple[int, int]:
-        """The bucket, and the place in it."""
+        """The bucket, and the place within the bucket."""
         running = numpy.cumsum(self._counts[list(group)].sum(axis=0))
         place = max(0, -(-int(running[-1]) * share // 100) - 1)
         bucket = min(int(numpy.searchsorted(running, place, side="right")), _BUCKETS - 1)

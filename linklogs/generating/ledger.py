@@ -1,4 +1,4 @@
-"""What was generated, in all? Counts by route and outcome, from which those by link, node, address and user follow."""
+"""Totals of the generated traffic: counts by route and outcome, with sums by link, node, address and user derived."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from linklogs.generating.records import Made
 
 
 class Ledger:
-    """Count what happened, whether or not a record of it was kept. Takes room in ``directory`` until it is closed.
+    """Counts messages, whether or not a record was kept. Takes room in ``directory`` until closed.
 
-    ``messages``, ``size_bytes``: of each route by outcome. ``prevented``: the same of each step, of what a cut
-    prevented there, or want of credit. ``missed``: of each link, copies for want of credit. ``moved``,
-    ``moved_bytes``: of each queue by event.
+    ``messages``, ``size_bytes``: of each route by outcome.
+    ``prevented``: the same for each step, of records prevented by a cut or by want of credit.
+    ``missed``: of each link, copies missed for want of credit.
+    ``moved``, ``moved_bytes``: of each queue by event.
     """
 
     def __init__(self, plan: Plan, directory: Path) -> None:
@@ -50,7 +51,7 @@ class Ledger:
         self._count_latencies(messages, made)
 
     def _count_latencies(self, messages: Messages, made: Made) -> None:
-        """Where messages enter: the first record of each."""
+        """Count the latency of each message where it enters: the message's first record."""
         routes = self._plan.routes
         entered = numpy.flatnonzero(made.step == routes.first[messages.route[made.message]])
         route = messages.route[made.message[entered]]
@@ -66,12 +67,12 @@ class Ledger:
         numpy.add.at(self.moved_bytes, (moves.queue, moves.event), moves.size_bytes)
 
     def count_depths(self, depths: Array) -> None:
-        """Messages of each queue, at several times."""
+        """Messages in each queue, at several times."""
         if depths.size:
             self.most_in_queue = numpy.maximum(self.most_in_queue, depths.max(axis=1))
 
     def latencies(self) -> list[dict[str, dict[str, int]]]:
-        """Of each address: of what producers sent, of what came out of queues, and of both."""
+        """For each address: latencies of messages sent by producers, of messages from queues, and of both."""
         groups: list[Group] = [
             group
             for i in range(len(self._plan.traffic.address))

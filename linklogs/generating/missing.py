@@ -1,4 +1,4 @@
-"""Which copies of what is sent settled does a consumer miss while it has no credit?"""
+"""Copies of pre-settled messages that a consumer misses while without credit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from linklogs.generating.plan import Array, Plan
 STALLED = "stalled"
 _SECOND_US = 1_000_000
 _TIME_BITS = 45
-"""Of us since the beginning: a year of them."""
+"""Bits for us since the beginning: enough for a year."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Each with its step, its link by place, and the life that would have recorded it."""
+    """Missed copies: the life of the missing record, the link by place, and the time."""
 
     life: Array
     link: Array
@@ -27,7 +27,7 @@ class Missed:
 
 
 def is_missed(plan: Plan, link: Array, at_us: Array) -> Array:
-    """Whether a copy that would go out by ``link`` then finds no credit."""
+    """Whether a copy that would go out by ``link`` at this time finds no credit."""
     stalls = plan.stalls
     if not len(stalls.link):
         return numpy.zeros(len(link), bool)
@@ -40,7 +40,7 @@ def is_missed(plan: Plan, link: Array, at_us: Array) -> Array:
 
 
 def by_second(missed: Missed, ends_us: int) -> tuple[Array, Array, Array]:
-    """Link, when it is told, and how many; ``ends_us``: after that nothing is told."""
+    """Link, time of the record, and count; ``ends_us``: no record is later."""
     second = missed.at_us // _SECOND_US
     pairs, counts = numpy.unique(numpy.stack([missed.link, second]), axis=1, return_counts=True)
     return pairs[0], numpy.minimum((pairs[1] + 1) * _SECOND_US, ends_us - 1), counts

@@ -11,14 +11,14 @@ import numpy
 import pyarrow
 from pyarrow import parquet
 
-from addressing.link_log import Event, Kind
 from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns, Depths
 from linklogs.generating.plan import Array, Life, Plan
 from linklogs.naming import UNREAD, directory_of, file_name, hour_of
 from linklogs.parquet import SCHEMA, TEXT, batch_of_rows, metadata, open_writer, same
+from recording.columns import Event, Kind
 
 MOST_RECORDS = 16 * 1024 * 1024 // 32
-"""In a file: as many slots of 32 bytes as make 16 MiB."""
+"""Records in a file: as many slots of 32 bytes as make 16 MiB."""
 
 _WITH_TEXT: Final = pyarrow.schema(
     [(field.name, pyarrow.string() if field.type == TEXT else field.type) for field in SCHEMA]
@@ -26,9 +26,9 @@ _WITH_TEXT: Final = pyarrow.schema(
 
 
 class NodeFiles:
-    """Hears in slices of time what the node recorded; has at most ``group`` records in memory before they are written.
+    """Takes a node's records slice by slice, with at most ``group`` records in memory before they are written.
 
-    Times are of a clock that is right until they are written.
+    Times are of a correct clock until the records are written.
     """
 
     def __init__(self, plan: Plan, place: int, out: Path, batches: Batches, group: int) -> None:
@@ -67,7 +67,7 @@ class NodeFiles:
         return self._writer is not None
 
     def begin(self, at_us: int, depths: Array) -> None:
-        """A slice begins: perhaps another file with it. ``depths``: columns of all queues, one time."""
+        """Begin a slice, perhaps with another file. ``depths``: columns of all queues, one time."""
         at_us = max(at_us, self._life.begins_us, self._begun_us)
         if self._writer is not None and self._is_old(at_us):
             self.close(at_us)
@@ -75,7 +75,7 @@ class NodeFiles:
             self._open(at_us, depths)
 
     def is_idle(self, from_us: int, to_us: int) -> bool:
-        """Whether the node tells nothing of itself in this time."""
+        """Whether the node has no state records in this time."""
         first, last = numpy.searchsorted(self._rows_us, [from_us, to_us])
         return bool(first == last)
 
@@ -104,11 +104,11 @@ class NodeFiles:
             self._depths.append(Depths(places, at_us[is_new], *columns[:, is_new]))
 
     def add_missed(self, link: Array, at_us: Array, count: Array) -> None:
-        """Copies that were not sent by a link, of which it tells then."""
+        """Add copies that a link did not send, with the time of their record."""
         self._missed.append((link, at_us, count))
 
     def close(self, at_us: int) -> None:
-        """What the node told of itself until then is in the file too."""
+        """Close the file, with the node's state records until then."""
         if self._writer is None:
             return
         self._write()
@@ -133,7 +133,7 @@ class NodeFiles:
         folder = directory_of(self._out, self._life.node, self._clock_us(at_us))
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / file_name(self.run_us, self.records)
-        # Readers leave out what begins with _.
+        # Readers leave out names that begin with _.
         sink = self._path.with_name(UNREAD + self._path.name)
         self._writer = open_writer(sink, metadata(self._life.node, self.run_us, self._mesh))
         self._begun_us, self._in_file = at_us, 0
@@ -174,7 +174,7 @@ class NodeFiles:
         self._told.append(rows.set_column(2, "at_us", at_us).set_column(3, "run", run))
 
     def _write(self) -> None:
-        """All that waits of what was moved, in row groups of one kind."""
+        """Write all waiting movements, in row groups of one kind."""
         assert self._writer is not None or not self._waiting
         for kind in (DELIVERIES, MOVES):
             parts = [each for each in self._waiting if each.kind == kind]
@@ -186,14 +186,14 @@ class NodeFiles:
         self._waiting.clear()
 
     def _write_told(self) -> None:
-        """As one row group, if there is anything."""
+        """Write the state records as one row group, if there are any."""
         told = _as_one(self._told)
         if len(told) and self._writer is not None:
             self._writer.write_table(told)
         self._told.clear()
 
     def _kept(self, made: Columns) -> Columns:
-        """Without what the node had no room for."""
+        """Drop records for which the node had no room."""
         for from_us, to_us in self._life.lost:
             is_lost = (made.records.at_us >= from_us) & (made.records.at_us < to_us)
             if is_lost.any():
@@ -209,12 +209,12 @@ class NodeFiles:
 
 
 def _as_one(batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
-    """With the words of these records alone: those of the whole life of a node would be in each of its files."""
+    """Only with the words of these records: otherwise each file would have the words of the node's whole life."""
     return pyarrow.Table.from_batches(batches, SCHEMA).cast(_WITH_TEXT).combine_chunks().cast(SCHEMA)
 
 
 def _replaced(rows: pyarrow.RecordBatch, *, event: str, at_us: int) -> pyarrow.RecordBatch:
-    """What lies between two records is in neither."""
+    """Snapshot rows; sums between two records are in no snapshot."""
     count, names = len(rows), SCHEMA.names
     rows = rows.set_column(names.index("event"), SCHEMA.field("event"), same(event, count))
     rows = rows.set_column(names.index("at_us"), "at_us", pyarrow.array(numpy.full(count, at_us)))

@@ -1,7 +1,7 @@
-"""What is to be generated? Who records, along which links messages go and how often, and what else is told of it.
+"""The plan of generated logs: the nodes that record, the links, the messages over the links, and all other events.
 
-Tables are columns of numpy arrays, all of one length; a place in one stands for its row in others. Times are us of UTC,
-as a clock that is right has them.
+Tables are columns of numpy arrays, all of one length; a place in one table stands for the same row in others. Times are
+us of UTC, by a correct clock.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import Any, Final, TypeAlias
 import numpy
 import pyarrow
 
-from addressing.link_log import Outcome, Part
+from recording.columns import Outcome, Part
 
 Array: TypeAlias = numpy.ndarray[Any, Any]
 
 OUTCOMES: Final = tuple(Outcome)
 PARTS: Final = tuple(Part)
 NO_LINK: Final = 0
-"""Place of the link that there is not: nobody had the delivery, or it came from nowhere."""
+"""Place of the missing link: no consumer had the delivery, or no link brought it."""
 NO_LIFE: Final = -1
-"""Of a queue at a broker that records nothing."""
+"""The life of a queue at a broker that records nothing."""
 NO_QUEUE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One run of a node: from its start to its end, or to the end of all.
+    """One run of a node: from its start to its end, or to the end of the plan.
 
-    ``rows`` are its records of other kinds than deliveries, traffic and messages, in the order of their times; each
-    stands for something that is so until ``until_us`` of its place: as long as that is, it is in snapshots.
-    ``skew_us``: how far its clock is ahead when it starts; ``steps``: when that is set after, and by how much.
-    ``lost``: from when until when it had no room for records.
+    ``rows`` are records of kinds other than deliveries, traffic and messages, in order of time; the state in a row
+    lasts until ``until_us`` at the same place, and is in all snapshots until then.
+    ``skew_us``: how far the clock is ahead at the start; ``steps``: when the clock is set later, and by how much.
+    ``lost``: times without room for records, from and until.
     """
 
     node: str
@@ -50,7 +50,7 @@ class Life:
     steps: tuple[tuple[int, int], ...] = ()
 
     def ahead_us(self, at_us: Array) -> Array:
-        """How far its clock is ahead at these times."""
+        """How far the clock is ahead at these times."""
         if not self.steps:
             return numpy.broadcast_to(numpy.int64(self.skew_us), at_us.shape)
         when, by_us = (numpy.array([each[i] for each in self.steps], numpy.int64) for i in (0, 1))
@@ -61,7 +61,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The first is NO_LINK. ``number`` is the one in records; the rest is for the truth."""
+    """The first is NO_LINK. ``number`` is the number in records; the other columns are for the truth."""
 
     life: Array
     number: Array
@@ -72,7 +72,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Of each address. Logarithms are natural, of bytes and us; shares are of 1."""
+    """Traffic by address. Logarithms are natural, of bytes and us; shares are of 1."""
 
     address: tuple[str, ...]
     treatment: tuple[str, ...]
@@ -89,10 +89,10 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Records of one message: which node writes one, with which links.
+    """Records of one message: the node that writes each, with its links.
 
-    ``gone_us`` from the first router to this one; ``ahead_us`` from this one to the last, one way. ``pace``: which
-    share of the time that the message took at its consumers goes into this record.
+    ``gone_us`` from the first router to this one; ``ahead_us`` from this router to the last, one way. ``pace``: the
+    share of the message's time at consumers that goes into this record.
     """
 
     life: Array
@@ -106,11 +106,11 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Links one after the other that messages go along, as long as all of them are there.
+    """Successive links for messages, as long as all of the links exist.
 
-    Steps of route ``i``: from ``first[i]`` to ``first[i + 1]``. ``is_cut``: at ``ends_us`` it breaks, and what is on
-    its way then is in doubt; otherwise all is settled before. ``source``: the queue that its messages leave; those that
-    they go into are ``into[into_first[i]:into_first[i + 1]]``.
+    Steps of route ``i``: from ``first[i]`` to ``first[i + 1]``. ``is_cut``: at ``ends_us`` the route breaks, and
+    messages under way come in doubt; otherwise all are settled before. ``source``: the queue that messages leave; the
+    queues that messages enter are ``into[into_first[i]:into_first[i + 1]]``.
     """
 
     address: Array
@@ -126,7 +126,7 @@ class Routes:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """How often messages go along a route, from when until when. ``rate_per_s``: out of a queue, the share."""
+    """Rates of messages on a route, from one time until another. ``rate_per_s``: out of a queue, the share."""
 
     route: Array
     from_us: Array
@@ -136,11 +136,11 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """``wait_log``: logarithm of us between its going in and its leaving, when there is a consumer.
+    """``wait_log``: logarithm of us between entering and leaving the queue, when there is a consumer.
 
-    ``life`` is the first of its broker's; ``later``: those after, each (first, later, begins_us), in order; ``away``:
-    when there is none, (first, from_us, to_us).
-    ``expired``, ``dead_lettered``: shares. ``grave``: the queue for dead letters, NO_QUEUE where it has none here.
+    ``life`` is the first life of the queue's broker; ``later``: later lives, each (first, later, begins_us), in order;
+    ``away``: times without a life, (first, from_us, to_us).
+    ``expired``, ``dead_lettered``: shares. ``grave``: the queue for dead letters, NO_QUEUE if there is none here.
     """
 
     life: Array
@@ -163,12 +163,12 @@ class Queues:
         return found
 
     def of_life(self, life: int) -> Array:
-        """The queues that a broker has in one of its lives."""
+        """The queues of a broker in one of its lives."""
         first = next((of_broker for of_broker, later, _ in self.later if later == life), life)
         return numpy.flatnonzero(self.life == first)
 
     def when_there(self, queue: Array, at_us: Array) -> Array:
-        """The same times, or when the broker is there again."""
+        """The same times, or else when the broker is back."""
         first = self.life[queue]
         for of_broker, from_us, to_us in self.away:
             is_away = (first == of_broker) & (at_us >= from_us) & (at_us < to_us)
@@ -178,7 +178,7 @@ class Queues:
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """A link had no credit, from when until when."""
+    """A link without credit, from one time until another."""
 
     link: Array
     from_us: Array
@@ -188,7 +188,10 @@ class Starvation:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """``what`` are names: of a router or broker, or of the two ends of a link. ``is_orderly``: it is stopped."""
+    """``what`` are names: of a router or broker, or of the two ends of a link.
+
+    ``is_orderly``: a node is stopped in order.
+    """
 
     kind: str
     what: tuple[str, ...]
@@ -208,7 +211,7 @@ class Day:
 
 @dataclass(frozen=True)
 class Plan:
-    """``rate_factor`` is for all rates. ``file_us``: no file is longer than that."""
+    """``rate_factor`` is for all rates. ``file_us``: the longest time of a file."""
 
     mesh: str
     begins_us: int
@@ -221,7 +224,7 @@ class Plan:
     queues: Queues
     starvation: Starvation
     stalls: Starvation
-    """Of consumers, which miss what is sent settled meanwhile."""
+    """Times of consumers without credit, in which pre-settled messages are missed."""
     outages: tuple[Outage, ...]
     day: Day
     rate_factor: float

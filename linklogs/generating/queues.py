@@ -1,4 +1,4 @@
-"""What is in each queue, since when, and who fetches it next?"""
+"""The messages in each queue, their time of arrival, and the consumer that fetches each."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from itertools import pairwise
 import numpy
 from numpy.random import Generator
 
-from addressing.link_log import Event
 from linklogs.generating.drawing import ACCEPTED, MODIFIED, NONE, RELEASED, Messages, on_routes, ways_us
 from linklogs.generating.plan import NO_QUEUE, Array, Plan
+from recording.columns import Event
 
 EVENTS = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED)
 ENQUEUED, DEQUEUED, EXPIRED, DEAD_LETTERED = range(4)
 _TRIES = 4
-"""To find a consumer that is there when the message would leave; else it waits for the next slice."""
+"""Tries to find a consumer at the time a message would leave; otherwise the message waits for the next slice."""
 _AGAIN_US = 50_000
-"""After which a message that came back goes to the next consumer."""
+"""The delay before a returned message goes to the next consumer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Messages in queues. ``due_us``: when the next thing happens to it, if there is a consumer then.
+    """Messages in queues. ``due_us``: the time of the message's next event, if there is a consumer then.
 
-    ``fate``: the event by which it leaves without one; DEQUEUED for all others.
+    ``fate``: the event by which the message leaves without a consumer; DEQUEUED for all others.
     """
 
     queue: Array
@@ -46,7 +46,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Messages that went into a queue or out of it. ``event``: place in EVENTS. ``took_us``: time in the queue."""
+    """Messages that entered or left a queue. ``event``: place in EVENTS. ``took_us``: time in the queue."""
 
     queue: Array
     event: Array
@@ -67,8 +67,8 @@ def nobody() -> Waiting:
 class Shelves:
     """All queues of a plan, slice by slice.
 
-    Always: each message that went in and is not in ``waiting`` has left; ``left`` keeps those whose leaving lies in a
-    slice to come, for they are still counted in depths.
+    Always: each message that entered and is not in ``waiting`` has left; ``left`` keeps messages whose leaving lies in
+    a slice to come, since depths still count these messages
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -77,7 +77,7 @@ class Shelves:
         self.left = nobody()
 
     def put(self, random: Generator, sent: Messages) -> Moves:
-        """Take in what producers sent along routes that end in a queue."""
+        """Take in messages that producers sent along routes that end in a queue."""
         routes = self._plan.routes
         kept = ((sent.outcome == ACCEPTED) | (sent.outcome == NONE)) & (sent.cut_us == 0)
         counts = (routes.into_first[sent.route + 1] - routes.into_first[sent.route]) * kept
@@ -89,7 +89,7 @@ class Shelves:
         return self._come(random, queue, there_us[message], sent.size_bytes[message])
 
     def end(self, random: Generator, to_us: int) -> Moves:
-        """What is too old leaves, and what nobody accepts: that goes into the queue for it, if there is one."""
+        """Let expired and dead-lettered messages leave; dead letters enter the queue for them, if there is one."""
         waiting, grave = self.waiting, self._plan.queues.grave
         is_over = (waiting.fate != DEQUEUED) & (waiting.due_us < to_us)
         gone = waiting.take(is_over)
@@ -110,7 +110,7 @@ class Shelves:
         return Moves(queue, _event(ENQUEUED, count), at_us, numpy.zeros(count, numpy.int64), size_bytes)
 
     def fetch(self, random: Generator, from_us: int, to_us: int) -> tuple[Messages, Moves]:
-        """What consumers get before ``to_us``: the deliveries, and what left for good by them."""
+        """Deliveries to consumers before ``to_us``, and the messages that left for good by them."""
         is_due = (self.waiting.due_us < to_us) & (self.waiting.fate == DEQUEUED)
         due, rest = self.waiting.take(is_due), self.waiting.take(~is_due)
         route, at_us = self._consumers(random, due, from_us, to_us)
@@ -143,7 +143,7 @@ class Shelves:
         return count, size, oldest
 
     def forget(self, before_us: int) -> None:
-        """What left before that is in no depth any more."""
+        """Forget messages that left before this time: no later depth counts them."""
         self.left = self.left.take(self.left.due_us >= before_us)
 
     def _places(self, here: Waiting) -> list[Array]:
@@ -155,7 +155,7 @@ class Shelves:
         self.left = self.left.with_more(Waiting(gone.queue, gone.enqueued_us, gone.size_bytes, at_us, gone.fate))
 
     def _consumers(self, random: Generator, due: Waiting, from_us: int, to_us: int) -> tuple[Array, Array]:
-        """For each message a route, or -1, and when it leaves."""
+        """For each message a route, or -1, and the time of leaving."""
         route = numpy.full(len(due), -1, numpy.int64)
         at_us = numpy.maximum(due.due_us, from_us)
         pieces, source = self._plan.pieces, self._plan.routes.source

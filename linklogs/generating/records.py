@@ -1,4 +1,4 @@
-"""What does each router on the way of a message record of it?"""
+"""The records of a message at each router on its way."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy
 
-from addressing.link_log import Part
 from linklogs.generating.drawing import LARGEST, Messages
 from linklogs.generating.missing import Missed, is_missed
 from linklogs.generating.plan import PARTS, Array, Plan
+from recording.columns import Part
 
 COPY = PARTS.index(Part.COPY)
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Deliveries, before any clock is wrong and any record is lost. ``incoming``, ``outgoing`` are places of links."""
+    """Deliveries, before clock errors and losses. ``incoming``, ``outgoing`` are places of links."""
 
     incoming: Array
     outgoing: Array
@@ -35,9 +35,9 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """``step`` and ``message`` of each of the records; then those that a cut prevented, or want of credit.
+    """``step`` and ``message`` of each record; then of records prevented by a cut or by want of credit.
 
-    ``missed``: those of the latter.
+    ``missed``: copies prevented by want of credit.
     """
 
     records: Records
@@ -75,7 +75,7 @@ def records(plan: Plan, messages: Messages) -> Made:
 
 
 def _is_missed(plan: Plan, messages: Messages, step: Array, message: Array, start_us: Array) -> Array:
-    """Copies of what was sent settled, to whom had no credit then; not of one whose router was gone."""
+    """Pre-settled copies to consumers without credit; no copy of a router that was gone."""
     found = numpy.zeros(len(step), bool)
     if len(plan.stalls.link):
         steps = plan.routes.steps
@@ -94,7 +94,7 @@ def by_life(life: Array, made: Records, lives: int) -> list[tuple[int, Records]]
 
 
 def _in_time(at_us: Array) -> Array:
-    # Numbers that are all different: sorted twice as fast as their places, and the same on every machine.
+    # Distinct numbers sort twice as fast as their places, and give the same order on every machine.
     bits = len(at_us).bit_length()
     keys: Array = ((at_us - at_us.min()) << bits) | numpy.arange(len(at_us))
     keys.sort()
@@ -102,7 +102,7 @@ def _in_time(at_us: Array) -> Array:
 
 
 def _spread(plan: Plan, route: Array) -> tuple[Array, Array]:
-    """Of all records the place of the step, and that of the message."""
+    """For all records the place of the step, and the place of the message."""
     first = plan.routes.first[route]
     counts = plan.routes.first[route + 1] - first
     message = numpy.repeat(numpy.arange(len(route)), counts)

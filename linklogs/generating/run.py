@@ -1,4 +1,4 @@
-"""From a plan to files and the truth of them, slice by slice in bounded memory. One seed, one plan: the same bytes."""
+"""Generates files and their truth from a plan, slice by slice in bounded memory. Same seed and plan: the same bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from addressing.link_log import Level
+from addressing.records import Level
 from linklogs.generating.batches import DELIVERIES, MOVES, Batches, Columns
 from linklogs.generating.day import seconds
 from linklogs.generating.drawing import Messages, draw
@@ -26,7 +26,7 @@ from linklogs.generating.truth import truth
 from linklogs.naming import HOUR_US
 
 TRUTH_NAME = "_truth.json"
-"""Spark leaves out what begins with _."""
+"""Spark leaves out names that begin with _."""
 RECORDS_IN_SLICE = 500_000
 RECORDS_IN_MEMORY = 4_000_000
 RECORDS_IN_GROUP = 131_072
@@ -36,7 +36,7 @@ DEPTH_EVERY_US = 10 * SECOND_US
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``at_us``: until when all is written."""
+    """``at_us``: the time up to which everything is written."""
 
     at_us: int
     records: int
@@ -59,7 +59,7 @@ def generate(plan: Plan, out: Path, seed: int, level: Level, on_progress: Callab
 
 
 def expected_records(plan: Plan) -> float:
-    """How many records of deliveries and messages there will be; all that goes into queues is taken to come out."""
+    """The expected count of records of deliveries and messages, if every message in a queue is fetched."""
     pieces, routes = plan.pieces, plan.routes
     often = pieces.rate_per_s * plan.rate_factor * seconds(plan.day, pieces.from_us, pieces.to_us)
     steps, into = numpy.diff(routes.first)[pieces.route], numpy.diff(routes.into_first)[pieces.route]
@@ -69,7 +69,7 @@ def expected_records(plan: Plan) -> float:
 
 
 class Making:
-    """``records``: deliveries, traffic and messages that are in files or about to be."""
+    """``records``: deliveries, traffic and messages written, or about to be."""
 
     def __init__(self, plan: Plan, out: Path, seed: int, level: Level, ledger: Ledger) -> None:
         self._plan = plan
@@ -90,7 +90,7 @@ class Making:
         return [each.lost for each in self._files]
 
     def slices(self) -> Iterator[tuple[int, int]]:
-        """So long that each has about RECORDS_IN_SLICE; none goes beyond the end of an hour, by whichever clock."""
+        """Slices of about RECORDS_IN_SLICE records each; no slice crosses the end of an hour, by any clock."""
         plan = self._plan
         length_us = plan.ends_us - plan.begins_us
         share = RECORDS_IN_SLICE / max(1.0, expected_records(plan))
@@ -139,7 +139,7 @@ class Making:
         return self._by_life(DELIVERIES, life, joined)
 
     def _miss(self, missed: Missed) -> None:
-        """Copies that stalled consumers did not get are told of once a second."""
+        """Copies missed by stalled consumers are recorded once a second."""
         self._ledger.count_missed(missed)
         for life in numpy.unique(missed.life):
             self._files[life].add_missed(*by_second(missed.take(missed.life == life), self._plan.lives[life].ends_us))
@@ -184,12 +184,12 @@ class Making:
 
 
 def _ahead_us(life: Life) -> list[int]:
-    """What its clock is ahead at one time or another."""
+    """How far the clock is ahead at one time or another."""
     at_us = numpy.array([life.begins_us, *(at_us for at_us, _ in life.steps)], numpy.int64)
     found: list[int] = life.ahead_us(at_us).tolist()
     return found
 
 
 def _whole(step_us: int) -> int:
-    """Whole seconds where it is longer than one: a second in two slices has two records of the same."""
+    """Whole seconds if longer than one: a second split between slices would give two records for the same traffic."""
     return step_us // SECOND_US * SECOND_US or max(1000, step_us)

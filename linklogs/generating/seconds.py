@@ -1,4 +1,4 @@
-"""Level summary: deliveries of a second that are alike become one record."""
+"""Level summary: similar deliveries within a second become one record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Seconds:
 
 
 def buckets_of(took_us: Array) -> Array:
-    """As `bucket_of` of addressing/link_log.py says, of many."""
+    """As `bucket_of` in recording/columns.py, for an array."""
     octave = numpy.frexp(took_us.astype(numpy.float64))[1].astype(numpy.int64) - 1
     shift = numpy.maximum(octave - _SHIFT, 0)
     return numpy.where(

@@ -1,4 +1,4 @@
-"""What do the files have to add up to? Counted as it was generated, not taken from the plan."""
+"""The truth: the totals that the files must add up to, counted during generation, not taken from the plan."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy
 
-from addressing.link_log import Part
 from linklogs.generating.ledger import Ledger
 from linklogs.generating.plan import NO_LINK, OUTCOMES, PARTS, Array, Plan
 from linklogs.generating.queues import EVENTS, Shelves
+from recording.columns import Part
 
 TRUTH_SCHEMA = "amqpmesh.linklogs.truth/1"
 _IN = [PARTS.index(part) for part in (Part.WHOLE, Part.MANY)]
@@ -45,7 +45,7 @@ def truth(
 
 
 class LinkTotals:
-    """What came by each link and what went by it, messages and bytes by outcome."""
+    """Messages and bytes by outcome, for each link as incoming and as outgoing link."""
 
     def __init__(self, plan: Plan, ledger: Ledger) -> None:
         self._plan = plan
@@ -64,7 +64,7 @@ class LinkTotals:
         return added
 
     def told(self) -> list[Totals]:
-        """Each link over which anything went, or that had no credit for a time; ``missed``: copies it did not get."""
+        """Each link with traffic, or without credit for a time; ``missed``: copies that the link did not get."""
         links, lives = self._plan.links, self._plan.lives
         busy = self.came[0].any(axis=1) | self.went[0].any(axis=1) | (self._starved_us > 0) | (self._missed > 0)
         busy[NO_LINK] = False
@@ -118,7 +118,7 @@ def _addresses(plan: Plan, ledger: Ledger, links: LinkTotals) -> dict[str, Total
 
 
 def _nodes(plan: Plan, links: LinkTotals, lost: Sequence[int]) -> dict[str, Totals]:
-    """``runs``: when it started, the first time before all of this."""
+    """``runs``: the times of the node's starts, the first before the log begins."""
     found: dict[str, Totals] = {}
     for i, life in enumerate(plan.lives):
         own = numpy.array([j for j, each in enumerate(plan.lives) if each.node == life.node])

@@ -1,1 +1,1 @@
-"""What the records of a mesh come to: functions from DataFrame to DataFrame, which know no session and no page."""
+"""Replays the records of a mesh into result tables: functions from DataFrame to DataFrame, without session or page."""

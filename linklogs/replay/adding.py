@@ -1,7 +1,7 @@
-"""The only pass over all records: what was moved, added up by link, window and what became of it.
+"""The only pass over all records: movements are summed by link, window and outcome.
 
-A worker of Spark has it, on columns of hundreds of thousands of records at a time. What it gives may have a sum in
-several parts; linklogs/replay/levels.py puts those together.
+Workers of Spark run this pass on columns of hundreds of thousands of records at a time. A sum may come out in several
+parts; linklogs/replay/levels.py puts the parts together.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _MANY: Final = PARTS.index("many")
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """From FILE_COLUMNS of files, or what was ``moved`` in them, to PACKED sums, those of a window in one of ``parts``.
+    """From FILE_COLUMNS of files, or the ``moved`` part of them, to PACKED sums, each window's in one of ``parts``.
 
-    ``runs``: by node, then by number, the place of each, and by None that of all others;
-    ``clocks``: by node and run, of those that are off;
-    ``widest_us``: windows as wide as that are whole in a part;
-    ``nodes``: those that have to do with what is asked for, None: all. Of others nothing but records is counted.
+    ``runs``: by node, then by number, the place of each run; the place of all other runs by None;
+    ``clocks``: by node and run, clocks that are off;
+    ``widest_us``: windows of this width are whole in a part;
+    ``nodes``: nodes that concern the requested address, None: all. Other nodes' records are only counted.
     """
 
     window_us: int
@@ -60,7 +60,7 @@ class Adding:
             yield noticed(notices)
 
     def _pieces(self, batches: Iterator[pyarrow.RecordBatch], notices: list[str]) -> Iterator[Piece]:
-        """To ``notices`` goes a sentence for each file that is damaged, or that is gone by now."""
+        """``notices`` gets a sentence for each file that is damaged, or deleted by now."""
         for batch in batches:
             for node, octets in zip(batch["node"].to_pylist(), batch["moved"], strict=True):
                 if octets.is_valid:
@@ -95,7 +95,7 @@ class Adder:
     window: Numbers
 
     def sides(self) -> Sums:
-        """By the link that each came on, the link that it went on, and its queue."""
+        """Sums by incoming link, by outgoing link, and by queue."""
         moved = self.moved
         is_queued = moved.part == QUEUE_PART
         came = numpy.flatnonzero((moved.part != _COPY) & ~is_queued & (moved.incoming != 0))
@@ -106,13 +106,13 @@ class Adder:
         return self._sums(numpy.concatenate([came, went, queued]), side, link)
 
     def failed(self) -> Sums:
-        """By both links."""
+        """Sums of failed messages by both links."""
         moved = self.moved
         rows = numpy.flatnonzero(numpy.isin(moved.what, FAILED) & (moved.part != QUEUE_PART))
         return self._sums(rows, numpy.full(len(rows), PAIR), moved.incoming[rows], moved.outgoing[rows])
 
     def all(self) -> Sums:
-        """By run: how many records there are, one of a second's traffic as one of a delivery."""
+        """Counts of records by run; a second of traffic is one record, as a delivery is."""
         moved = self.moved
         groups = Groups.by(moved.run)
         zeros = numpy.zeros(len(groups), numpy.int64)
@@ -145,7 +145,7 @@ class Adder:
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """Links with their side and run, numbered; ``keys`` are those numbers' own, and ``links`` the links in them."""
+    """Numbered links with side and run; ``keys`` are the numbers' keys, and ``links`` the links in the keys."""
 
     number: Numbers
     keys: Numbers
@@ -175,7 +175,7 @@ class _Links:
 
 
 def _gathered(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
-    """So many that a pass over columns is worth its while."""
+    """Gather enough pieces to make a pass over columns worthwhile."""
     waiting: list[Piece] = []
     count = 0
     for piece in pieces:

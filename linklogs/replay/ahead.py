@@ -1,7 +1,7 @@
-"""What was the clock of a node ahead, at each record of a file? Nothing is looked at where no clock was set.
+"""How far the clock of a node was ahead, at each record of a file. No record is looked at if no clock was set.
 
-Where one was set back, some times were twice. Records of a kind are in the order in which they were written, so those
-before the largest step back are by the old clock. Where there is none, they are by the new one: off by what it was set.
+After a step back some times occurred twice. Records of a kind are in the order of writing, so records before the
+largest step back are by the old clock. Without a step back all are taken to be by the new clock: off by the change.
 """
 
 from __future__ import annotations
@@ -14,26 +14,29 @@ from typing import Final, NamedTuple
 import numpy
 import pyarrow
 
-from addressing.link_log import Kind
 from linklogs.replay.codes import END_US, Numbers, numbers, words
 from linklogs.replay.files import KINDS, File
+from recording.columns import Kind
 
 LATE_US: Final = 5_000_000
-"""What the writer takes until it notes that a clock was set is by the new one; mostly it looks more often than that."""
+"""Records this long before the note of a set clock may be by the new clock; the writer mostly notes sooner."""
 _NODE: Final = (Kind.NODE.value,)
 _NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Of a run: what it was ahead of the others at last. ``was_us``: by reading, what it was ahead of that before."""
+    """A run's clock.
+
+    ``ahead_us``: how far ahead of others at the end; ``was_us``: by reading, how far ahead of the end.
+    """
 
     ahead_us: int
     was_us: Mapping[int, int] = field(default_factory=dict)
 
 
 class Switch(NamedTuple):
-    """``at_us`` by the clock as it is then."""
+    """``at_us`` by the clock of this time."""
 
     at_us: int
     by_us: int
@@ -41,14 +44,14 @@ class Switch(NamedTuple):
 
 @dataclass(slots=True)
 class Ahead:
-    """Hears of the records of a file in order. ``each_us``: of all of them, where a clock was set among them."""
+    """Gets the records of a file in order. ``each_us``: the offset at each record, if a clock was set among them."""
 
     by_run_us: Mapping[int, int]
     each_us: Numbers | None = None
     _heard: int = 0
 
     def of(self, table: pyarrow.Table) -> Numbers | int:
-        """Of the next records."""
+        """The offsets of the next records."""
         if self.each_us is not None:
             self._heard += len(table)
             return self.each_us[self._heard - len(table) : self._heard]
@@ -61,13 +64,13 @@ class Ahead:
 
 
 def ahead_of(file: File, kinds: Sequence[str], clocks: Mapping[int, Clock]) -> Ahead:
-    """``kinds``: of the records that will be heard of; ``clocks``: by run of the node. Raises ArrowException."""
+    """``kinds``: of the records to come; ``clocks``: by run of the node. Raises ArrowException."""
     by_run_us, switches = _begins(file, clocks)
     return Ahead(by_run_us, _each(file, kinds, by_run_us, switches)[1] if switches else None)
 
 
 def times_us(file: File, clocks: Mapping[int, Clock]) -> tuple[int | None, int | None]:
-    """Of the first record and the last, without what the clock was ahead."""
+    """Times of the first and the last record, corrected."""
     first_us, last_us = file.times_us
     if not clocks or first_us is None or last_us is None:
         return first_us, last_us
@@ -81,7 +84,7 @@ def times_us(file: File, clocks: Mapping[int, Clock]) -> tuple[int | None, int |
 
 
 def periods(at_us: Numbers, switches: Sequence[Switch]) -> Numbers:
-    """After how many of the switches each record of a sequence was written."""
+    """For each record of a sequence, how many of the switches came before."""
     period = numpy.zeros(len(at_us), numpy.int64)
     for number, switch in enumerate(switches):
         places = numpy.flatnonzero(period == number)
@@ -90,7 +93,11 @@ def periods(at_us: Numbers, switches: Sequence[Switch]) -> Numbers:
 
 
 def _is_after(at_us: Numbers, switch: Switch) -> Numbers:
-    """By the old clock, all was before it was set; by the new one, after, or at most LATE_US before that was noted."""
+    """Whether each record is after the switch.
+
+    By the old clock everything was before the switch; by the new clock everything was after, or at most LATE_US before
+    the note.
+    """
     is_after: Numbers = at_us >= switch.at_us - switch.by_us
     if switch.by_us > 0:
         return is_after
@@ -100,7 +107,7 @@ def _is_after(at_us: Numbers, switch: Switch) -> Numbers:
 
 
 def _turn(at_us: Numbers, is_either: Numbers, switch: Switch) -> int:
-    """The place of the first record that is by the new clock, of those that may be by either."""
+    """The place of the first record by the new clock, among records that may be by either."""
     either = numpy.flatnonzero(is_either)
     back_us = at_us[either[:-1]] - at_us[either[1:]]
     if len(back_us) and back_us.max() > 0:
@@ -110,7 +117,7 @@ def _turn(at_us: Numbers, is_either: Numbers, switch: Switch) -> int:
 
 
 def _begins(file: File, clocks: Mapping[int, Clock]) -> tuple[dict[int, int], dict[int, list[Switch]]]:
-    """By run, what its clock was ahead when the file was begun; and when it was set, of runs whose clock was."""
+    """By run, how far the clock was ahead when the file was begun; and the switches of runs with a set clock."""
     by_run_us = {run: clock.ahead_us for run, clock in clocks.items()}
     switches: dict[int, list[Switch]] = {}
     for run, told in _told(file, clocks).items():
@@ -122,7 +129,7 @@ def _begins(file: File, clocks: Mapping[int, Clock]) -> tuple[dict[int, int], di
 
 
 def _told(file: File, clocks: Mapping[int, Clock]) -> dict[int, list[Switch]]:
-    """By run that was set: when, and what it was ahead of what it was at last, in the order of the file."""
+    """By run with a set clock: times of readings, and how far ahead of the end each was, in the order of the file."""
     found: dict[int, list[Switch]] = {}
     if not any(clock.was_us for clock in clocks.values()):
         return found
@@ -139,7 +146,7 @@ def _told(file: File, clocks: Mapping[int, Clock]) -> dict[int, list[Switch]]:
 def _each(
     file: File, kinds: Sequence[str], by_run_us: Mapping[int, int], switches: Mapping[int, Sequence[Switch]]
 ) -> tuple[Numbers, Numbers]:
-    """The time of each record, and what the clock was ahead then."""
+    """The time of each record, and how far the clock was ahead then."""
     tables = [
         (words(table, "kind", kinds), numbers(table, "run"), numbers(table, "at_us", _NONE))
         for table in file.pieces(kinds, ("kind", "run", "at_us"))

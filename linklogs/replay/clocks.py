@@ -1,12 +1,11 @@
-"""By how much do the clocks of nodes differ? Found from what two nodes saw of the same.
+"""Differences between the clocks of nodes, found from events that two nodes saw.
 
-A link between two nodes has the same name at both ends, and is attached within a round trip at both. A link that
-one end begins is heard a little later at the other; as links are begun from both ends, half of that error goes away,
-and the rest is a few ms. Differences below SMALL_US are left alone: no window is as short as they would matter.
-
-Where no links tell, neighbors do that came and went: linklogs/replay/ties.py. Of a run of which neither tells, the
-clock is taken to have gone on as it was in the run before. All this is of times from which steps of a clock within a
-run are taken off already: linklogs/replay/steps.py.
+A link between two nodes has the same name at both ends, and is attached within a round trip at both. A link begun by
+one end is seen a little later at the other; as links are begun from both ends, half of the error goes away, and the
+rest is a few ms. Differences below SMALL_US are ignored: no window is so short that they matter. Without links,
+neighbors that came and went give the difference: linklogs/replay/ties.py. A run with neither is assumed to keep the
+clock of the run before. All times here are already corrected for steps of a clock within a run:
+linklogs/replay/steps.py.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from addressing.link_log import Event, Kind
 from linklogs.replay.ahead import Clock
 from linklogs.replay.steps import Steps
 from linklogs.replay.ties import NEAR_US, Difference, Run, Seen, Ties, seen_differences
+from recording.columns import Event, Kind
 
 SMALL_US: Final = 50_000
 MOST_SAMPLES: Final = 20_000
@@ -41,8 +40,10 @@ _NEVER: Final = Steps((), {})
 
 
 class Since(NamedTuple):
-    """Since when a clock was so much ahead; ``at_us`` None: since the first record. ``set_by_us`` is None where nobody
-    noted that it was set: at the start of a run."""
+    """How far a clock was ahead since a time; ``at_us`` None: since the first record.
+
+    ``set_by_us`` is None if no record notes the change: at the start of a run.
+    """
 
     node: str
     run: int
@@ -52,10 +53,10 @@ class Since(NamedTuple):
 
 
 def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, Steps]) -> dict[Run, int]:
-    """What the clock of each run was ahead of most of the others, at last; only of those off by more than SMALL_US."""
+    """How far the clock of each run was ahead of most others at the end; only clocks off by more than SMALL_US."""
     ties = Ties()
     ties.add(_of_links(said))
-    # Mostly all are tied by now, and neighbors need no look.
+    # Mostly all runs are tied by now, and neighbors need no look.
     if not ties.are_one(runs):
         ties.add(seen_differences(_seen(said)))
         ties.add(_going_on(runs, steps))
@@ -63,7 +64,7 @@ def ahead_us(said: DataFrame, runs: Sequence[Run], steps: Mapping[Run, Steps]) -
 
 
 def corrected(records: DataFrame, ahead_us: Mapping[Run, int]) -> DataFrame:
-    """What clocks are ahead, taken off the times of their runs."""
+    """Records with clock offsets subtracted from the times of their runs."""
     if not ahead_us:
         return records
     pairs = [F.lit(value) for (node, run), ahead in ahead_us.items() for value in (f"{run} {node}", ahead)]
@@ -72,7 +73,7 @@ def corrected(records: DataFrame, ahead_us: Mapping[Run, int]) -> DataFrame:
 
 
 def by_node(steps: Mapping[Run, Steps], ahead_us: Mapping[Run, int]) -> dict[str, dict[int, Clock]]:
-    """Of runs whose clocks were set, or are off."""
+    """Clocks of runs that were set, or are off, by node."""
     found: dict[str, dict[int, Clock]] = {}
     for node, run in {*steps, *ahead_us}:
         was_us = steps.get((node, run), _NEVER).ahead_us
@@ -81,7 +82,7 @@ def by_node(steps: Mapping[Run, Steps], ahead_us: Mapping[Run, int]) -> dict[str
 
 
 def history(runs: Sequence[Run], steps: Mapping[Run, Steps], ahead_us: Mapping[Run, int]) -> Iterator[Since]:
-    """Whenever a clock was ahead by something else than before, or first by more than SMALL_US."""
+    """Every change of a clock's offset, and the first offset above SMALL_US."""
     before: tuple[str, int] = ("", 0)
     for node, run in sorted(runs):
         set_after, last_us = steps.get((node, run), _NEVER), ahead_us.get((node, run), 0)
@@ -96,14 +97,14 @@ def history(runs: Sequence[Run], steps: Mapping[Run, Steps], ahead_us: Mapping[R
 
 
 def table(spark: SparkSession, rows: Sequence[Since]) -> DataFrame:
-    """What was corrected."""
+    """The table of corrected clocks."""
     columns = [[row[place] for row in rows] for place in range(len(COLUMNS))]
-    # Of Arrow: of a list, Spark would start Python on a worker.
+    # From Arrow: for a list, Spark would start Python on a worker.
     return spark.createDataFrame(pa.table(columns, schema=COLUMNS))
 
 
 def _of_links(said: DataFrame) -> list[Difference]:
-    """The median of each pair of runs, of a sample of links between nodes."""
+    """The median difference of each pair of runs, from a sample of links between nodes."""
     is_event = F.col("event").isin(Event.OPENED.value, Event.CLOSED.value)
     # A client may attach a link of the same name again, at another node, at any time.
     is_between_nodes = ~F.col("role").isin(*OF_CLIENTS)
@@ -117,7 +118,7 @@ def _of_links(said: DataFrame) -> list[Difference]:
     by_pair = both.groupBy(F.struct("one.node", "one.run"), F.struct("other.node", "other.run")).agg(
         differences, F.count("*")
     )
-    # Where half of them do not agree, they are of something else than clocks.
+    # If half of the differences disagree, their cause is not a clock.
     return [
         Difference(tuple(one), tuple(other), middle, samples)
         for one, other, (low, middle, high), samples in by_pair.collect()

@@ -1,4 +1,4 @@
-"""Numbers for the words of records: what became of a message, and on which side of a node it was counted."""
+"""Numbers for the words of records: a message's outcome or event, and the side of a node that counts the message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy
 import pyarrow
 
-from addressing.link_log import Event, Kind, Outcome, Part
+from recording.columns import Event, Kind, Outcome, Part
 
 Numbers: TypeAlias = numpy.ndarray[Any, Any]
 
@@ -18,7 +18,7 @@ TOLD: Final = tuple(kind.value for kind in Kind if kind.value not in MOVED)
 OUTCOMES: Final = tuple(outcome.value for outcome in Outcome)
 EVENTS: Final = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED, Event.REMOVED)
 WHATS: Final = (*OUTCOMES, *(event.value for event in EVENTS))
-"""What became of a message: the outcome of a delivery, or the event of a message in a queue."""
+"""The outcome of a delivery, or the event of a message in a queue."""
 OTHER: Final = len(WHATS)
 """A word of a newer version."""
 WHAT_BITS: Final = 4
@@ -30,21 +30,21 @@ FAILED: Final = tuple(
 
 PARTS: Final = tuple(part.value for part in Part)
 QUEUE_PART: Final = len(PARTS)
-"""Of a message in a queue."""
+"""The part of a message in a queue."""
 
 CAME, WENT, QUEUE, PAIR, ALL = range(5)
-"""By the link it came on; by that on which it went; by queue; by both links, of what failed; by run of a node."""
+"""Sums by incoming link; by outgoing link; by queue; by both links, for failures; by run of a node."""
 SIDES: Final = ("in", "out", "queue", "pair", "all")
 
 END_US: Final = 1 << 53
-"""The year 2255: beyond it dividing by a window is not exact any more, and some way further no table has times."""
+"""The year 2255: beyond, dividing by a window is not exact any more, and further on no table has times."""
 LARGEST: Final = 1 << 50
-"""What a record says of sums: more than any does, and still so little that adding up many cannot overflow."""
+"""The limit of a sum in a record: above any real sum, and so low that adding up many cannot overflow."""
 _NONE: Final = -1
 
 
 def numbers(table: pyarrow.Table, name: str, null: int = 0) -> Numbers:
-    """A column, with ``null`` where there is nothing."""
+    """A column, with ``null`` in place of nulls."""
     if name not in table.column_names:
         return numpy.full(len(table), null, numpy.int64)
     column = table[name]
@@ -53,7 +53,7 @@ def numbers(table: pyarrow.Table, name: str, null: int = 0) -> Numbers:
 
 
 def words(table: pyarrow.Table, name: str, known: Sequence[str]) -> Numbers:
-    """The place of each word in ``known``; -1 of null, and of any other."""
+    """The place of each word in ``known``; -1 for null, and for any other word."""
     if name not in table.column_names:
         return numpy.full(len(table), _NONE, numpy.int64)
     column = table[name].combine_chunks()

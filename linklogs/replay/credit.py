@@ -1,7 +1,7 @@
-"""For how long did links wait for credit, and for whom? Who wanted it back?
+"""Waits of links for credit, with their causes; and drains.
 
-A link is starved while it may not start a delivery. The cause says who kept it waiting: `no_taker`, nobody wants the
-address; `takers`, those who do give no credit.
+A link is starved while it may not start a delivery. The cause says why: `no_taker`, nobody wants the address; `takers`,
+there are takers, but they give no credit.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import Event, Kind
 from linklogs.moments import Span
 from linklogs.replay.columns import US_PER_S, clipped, window
 from linklogs.replay.waiting import NEXT_US
+from recording.columns import Event, Kind
 
 FACTS = ("address", "role", "direction", "container", "user")
 KEYS = ("node", "run", "link", "cause")
 
 
 def starved(said: DataFrame, links: DataFrame, span: Span, seconds: float) -> DataFrame:
-    """By link and cause, of waits in the time of the report; ``share`` of ``seconds``."""
+    """By link and cause, waits in the time of the report; ``share`` of ``seconds``."""
     by_link = (
         _whole(_waits(said, span))
         .groupBy(*KEYS)
@@ -35,7 +35,7 @@ def starved(said: DataFrame, links: DataFrame, span: Span, seconds: float) -> Da
 
 
 def starved_by_window(said: DataFrame, links: DataFrame, span: Span, window_us: int) -> DataFrame:
-    """Each window has what of a wait is in it."""
+    """Each window has its part of a wait."""
     wide = F.lit(window_us)
     begins = F.sequence(window(F.col("from_us"), window_us), window(F.col("until_us") - 1, window_us), wide)
     parts = _waits(said, span).withColumn("window", F.explode(begins))
@@ -47,14 +47,14 @@ def starved_by_window(said: DataFrame, links: DataFrame, span: Span, window_us: 
 
 
 def drains(said: DataFrame, links: DataFrame) -> DataFrame:
-    """By link, how often its receiver asked for what there was and for the rest of its credit, and when."""
+    """By link, how often the receiver drained the link, and when."""
     told = said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("event") == Event.DRAIN.value))
     times = F.sum("count").alias("times"), F.min("at_us").alias("first_us"), F.max("at_us").alias("last_us")
     return _with_facts(told.groupBy("node", "run", "link").agg(*times), links)
 
 
 def _waits(said: DataFrame, span: Span) -> DataFrame:
-    """With from when until when. What was told of second by second may be one row: linklogs/replay/waiting.py."""
+    """Waits with beginning and end. A row may stand for successive seconds: linklogs/replay/waiting.py."""
     told = said.where((F.col("kind") == Kind.CREDIT.value) & (F.col("starved_us") > 0))
     began_us = F.col("at_us") - F.greatest("took_us", "starved_us")
     lasting = told.select(*KEYS, "starved_us", began_us.alias("from_us"), F.col("at_us").alias("until_us"))
@@ -62,7 +62,7 @@ def _waits(said: DataFrame, span: Span) -> DataFrame:
 
 
 def _part(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
-    """What lies between these times, which may be all of it."""
+    """The part between these times, which may be all of it."""
     lasted_us = F.col("until_us") - F.col("from_us")
     part_us = F.round(F.col("starved_us") * ((until_us - from_us) / lasted_us)).cast("long")
     kept = waits.withColumns({"starved_us": part_us, "from_us": from_us, "until_us": until_us})
@@ -70,7 +70,7 @@ def _part(waits: DataFrame, from_us: Column, until_us: Column) -> DataFrame:
 
 
 def _whole(waits: DataFrame) -> DataFrame:
-    """One row for each wait, however often it was told of."""
+    """One row for each wait, however many records tell of the wait."""
     in_time = Window.partitionBy(*KEYS).orderBy("until_us")
     is_next = F.col("from_us") <= F.lag("until_us").over(in_time) + NEXT_US
     begun = waits.withColumn("is_new", F.when(is_next, 0).otherwise(1))

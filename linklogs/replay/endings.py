@@ -1,7 +1,7 @@
-"""How did a run of a node end, and what had become of a neighbor that was lost?
+"""How runs of nodes ended, and why neighbors were lost.
 
-A node that ends in order says so, as its last record; one that is killed says nothing. A neighbor that was there all
-the time tells that it lost the other, too.
+A node that ends in order says so, as its last record; a killed node says nothing. A neighbor that goes on running
+reports the loss from its side, too.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import FAILED, STOPPED, Event, Kind
 from linklogs.replay.columns import US_PER_S
+from recording.columns import FAILED, STOPPED, Event, Kind
 
 CRASHED = "crashed"
 CONNECTION = "connection"
-"""Only that was lost."""
+"""Only the connection was lost."""
 ITSELF = "itself"
-"""The router that tells of the loss was ending."""
+"""The router that reports the loss was ending."""
 NEAR_US = 10 * US_PER_S
-"""Between a node's end and when others notice: they are told first, or hear nothing for a while."""
+"""Time between a node's end and its notice by others, which are told first, or hear nothing for a while."""
 CLOCKS_US = 100_000
-"""By which clocks may disagree that were not corrected."""
+"""Possible error of uncorrected clocks."""
 
 
 def endings(said: DataFrame) -> DataFrame:
-    """Of each run when it ended, by what it told last, and how (``ending``); ``next_us``: when the next one began."""
+    """The end of each run, by its last record, and the kind of end (``ending``); ``next_us``: the next run's start."""
     is_end = (F.col("kind") == Kind.NODE.value) & (F.col("event") == Event.CLOSED.value)
-    # What the writer adds may be of later.
+    # Records that the writer adds may be later.
     is_of_writer = (F.col("kind") == Kind.NODE.value) & F.col("event").isin(Event.LOST.value, Event.CHANGED.value)
     closed_us = F.max(F.when(is_end, F.col("at_us")))
     heard = said.groupBy("node", "run").agg(
@@ -38,7 +38,7 @@ def endings(said: DataFrame) -> DataFrame:
 
 
 def explained(outages: DataFrame, said: DataFrame) -> DataFrame:
-    """Outages of neighbors with ``why``: stopped, failed, crashed, connection, itself; null where nothing tells it."""
+    """Outages of neighbors with ``why``: stopped, failed, crashed, connection, itself; null if unknown."""
     ends = endings(said).select(F.col("node").alias("ended"), "run", "ended_us", "next_us", "ending")
     met = outages.join(F.broadcast(ends), _is_end_of_neighbor() | _is_own_end(), "left")
     of_neighbor = F.when(F.col("ended") == F.col("neighbor"), F.col("run"))
@@ -61,13 +61,13 @@ def _is_end_of_neighbor() -> Column:
 
 
 def _is_own_end() -> Column:
-    """One that ends in order closes its connections before."""
+    """A node closes its connections before an orderly end."""
     is_in_order = F.col("ending").isin(STOPPED, FAILED) & (F.col("ended") == F.col("node"))
     return is_in_order & (F.col("ended_us") - F.col("at_us")).between(0, NEAR_US) & ~_is_back()
 
 
 def _is_back() -> Column:
-    """The neighbor was there again before that end, which is of something else then."""
+    """The neighbor was back before this end, which therefore belongs to another outage."""
     return F.col("until_us").isNotNull() & (F.col("until_us") <= F.col("ended_us"))
 
 

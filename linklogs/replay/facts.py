@@ -1,6 +1,6 @@
-"""What is known of links, as arrays that each worker has: to whom a sum belongs.
+"""Facts about links, as arrays for each worker: address, user, connection and peer of a sum.
 
-Made on the driver of the tables of links and runs, which are small: a row for each link, not for each message.
+Made on the driver from the tables of links and runs, which are small: a row for each link, not for each message.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ CLIENT = "client"
 QUEUE = "queue"
 PEERS = (CLIENT, QUEUE)
 BETWEEN_ROUTERS = ("router", "edge")
-"""Roles of connections on which messages are on their way."""
+"""Roles of connections on which messages are still on their way."""
 UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Texts by number; the number of a null is the last, and so is that of what is not known."""
+    """Texts by number; the last number means null or unknown."""
 
     words: tuple[str | None, ...]
 
@@ -39,13 +39,14 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Of links, in the order of ``key``: run, and place in ``links`` within it. ``runs`` are (node, run): first those
-    ``told`` of, then of each node a run None, which all its records have of whose run no file tells.
+    """Facts about links, in the order of ``key``: run, and place in ``links`` within the run.
 
-    ``links``: all numbers of links, rising. A file may have any, and times the runs they would not fit.
-    ``peer``: who is beyond a link at the edge of the mesh, a place in PEERS; else UNKNOWN, as where the mesh talks to
+    ``runs`` are (node, run): first the ``told`` runs with records of their own, then for each node a run None for
+    movements of runs that no file describes.
+    ``links``: all numbers of links, rising. A file may have any number, too large for a product with runs.
+    ``peer``: the peer of a link at the edge of the mesh, a place in PEERS; else UNKNOWN, as where the mesh talks to
     itself.
-    ``is_cut``: the report is of some links only, and what is of no known link is of none of those.
+    ``is_cut``: the report is about some links only, and no unknown link is among them.
     """
 
     runs: tuple[tuple[str, int | None], ...]
@@ -63,7 +64,7 @@ class Facts:
 
     @classmethod
     def of(cls, table: pyarrow.Table, runs: Sequence[tuple[str, int]], nodes: Sequence[str], *, is_cut: bool) -> Facts:
-        """``table`` has the columns of `known`; ``nodes``: all that have files."""
+        """``table`` has the columns of `known`; ``nodes``: all nodes with files."""
         places = {run: place for place, run in enumerate(runs)}
         whose = zip(table["node"].to_pylist(), table["run"].to_pylist(), strict=True)
         run = numpy.array([places[each] for each in whose], numpy.int64)
@@ -79,7 +80,7 @@ class Facts:
         return cls(all_runs, len(runs), key[order], links, wanted, *rest, address, user, addresses, users, is_cut)
 
     def places(self, run: Numbers, link: Numbers) -> Numbers:
-        """Where a link is in the arrays; UNKNOWN for one of which nothing was told."""
+        """The place of each link in the arrays; UNKNOWN for a link without facts."""
         if not len(self.key):
             return numpy.full(len(run), UNKNOWN)
         number = numpy.minimum(numpy.searchsorted(self.links, link), len(self.links) - 1)
@@ -105,7 +106,7 @@ class Facts:
 
 
 def known(links: DataFrame, nodes: DataFrame, address: str | None) -> DataFrame:
-    """What `Facts` are made of; ``address``: a pattern."""
+    """The table from which `Facts` are made; ``address``: a pattern."""
     roles = nodes.groupBy("node").agg(F.max("role").alias("node_role"))
     joined = links.join(F.broadcast(roles), "node", "left")
     is_wanted = F.coalesce(like("address", address), F.lit(False)).alias("is_wanted")
@@ -113,8 +114,11 @@ def known(links: DataFrame, nodes: DataFrame, address: str | None) -> DataFrame:
 
 
 def _peer() -> Column:
-    """Null within the mesh, of brokers' own links (routers beside them have the same messages), of those on which the
-    mesh talks to itself, and of unknown ones."""
+    """The peer of a link at the edge of the mesh, or null.
+
+    Null within the mesh, for brokers' own links (the routers beside them have the same messages), for links on which
+    the mesh talks to itself, and for unknown links.
+    """
     is_router = F.coalesce(F.col("node_role") != "broker", F.lit(True))
     is_route = F.col("role") == "route"
     client, queue = PEERS.index(CLIENT), PEERS.index(QUEUE)

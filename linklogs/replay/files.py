@@ -1,7 +1,7 @@
-"""Files of link logs as a worker of Spark gets them, their paths or their octets: what can be read of each, in pieces.
+"""Files of link logs in a worker of Spark, given as paths or octets: readable records in pieces.
 
-Reading them so costs a third of what Spark's own reader does, as no record passes through a row of it; and a file that
-cannot be read is a sentence there too, wherever it lies.
+Reading here costs a third of Spark's own reader, since no record passes through a row of Spark; and an unreadable file
+becomes a sentence here too, wherever the file lies.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ import numpy
 import pyarrow
 from pyarrow import parquet
 
-from addressing.link_log import COLUMNS, RUN_KEY, Kind
 from linklogs.footers import NO_LINK_LOG, TYPES, first_line, replaces, times, wrong
 from linklogs.moments import ALWAYS, Span
+from recording.columns import COLUMNS, RUN_KEY, Kind
 
 DAMAGED: Final = "is damaged"
-"""Of a file, behind its name."""
+"""Text to follow a file's name."""
 FILE_COLUMNS: Final = ("node", "path", "size_bytes", "content")
 AT_ONCE: Final = 1 << 20
-"""Records of a piece at most; with all that is made of them, some 200 MB."""
+"""The most records of a piece; with everything made from them, some 200 MB."""
 AT_ONCE_BYTES: Final = 1 << 20
-"""A file that is smaller is read as a whole: to read each column on its own takes longer."""
+"""A smaller file is read as a whole: reading each column by itself takes longer."""
 LIMIT: Final = 1 << 63
-"""Of a number in a column."""
+"""The limit of a number in a column."""
 MOST_DIGITS: Final = 20
 WORDS: Final = ("kind", "event", "outcome", "part")
-"""Columns of few words, which stay numbers of them."""
+"""Columns of few words, which stay numbers."""
 ARROW: Final = {"string": pyarrow.string(), "int64": pyarrow.int64()}
 KINDS: Final = frozenset(kind.value for kind in Kind)
 FILLED: Final = {
     column.name: frozenset(kind.value for kind in column.kinds) if column.kinds else KINDS for column in COLUMNS
 }
-"""Of which kinds records have something in a column: a group of rows of one kind is read without the others."""
+"""The kinds that fill in each column: a row group of one kind is read without the other columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadFile:
-    """``notice``: why it is left out."""
+    """``notice``: why the file is left out."""
 
     node: str
     notice: str
@@ -49,7 +49,7 @@ class BadFile:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """``run``: whose records they are, or most of them; None if it does not say. ``size_bytes`` as it was found."""
+    """``run``: the run of all or most records; None if the file does not say. ``size_bytes`` as found."""
 
     node: str
     path: str
@@ -68,18 +68,20 @@ class File:
 
     @property
     def times_us(self) -> tuple[int | None, int | None]:
-        """The first and the last record's."""
+        """Times of the first and the last record."""
         return times(self.parquet.metadata)
 
     @property
     def replaces(self) -> tuple[str, ...]:
-        """Paths of files all of which is in this one."""
+        """Paths of files whose records are all in this file."""
         beside = self.path.rpartition("/")[0]
         return tuple(f"{beside}/{name}" for name in replaces(self.parquet.metadata))
 
     def pieces(self, kinds: Sequence[str], columns: Sequence[str], span: Span = ALWAYS) -> Iterator[pyarrow.Table]:
-        """Records of these kinds, those out of ``span`` in part; columns that the file lacks are missing. Raises
-        ArrowException for damage."""
+        """Yield records of these kinds; columns that the file lacks are missing.
+
+        Some records out of ``span`` may be left out. Raises ArrowException for damage.
+        """
         names = self.parquet.metadata.schema.names
         columns = [name for name in columns if name in names and not FILLED[name].isdisjoint(kinds)]
         for group, found in enumerate(self._kinds(names.index("kind"))):
@@ -92,7 +94,7 @@ class File:
                 yield from (_of_kinds(table, kinds) for table in self._of_group(group, columns))
 
     def _touches(self, group: int, span: Span) -> bool:
-        """False where the file says that all records of these rows are of another time."""
+        """False if statistics show that no record of the row group is in the span."""
         if span.is_all:
             return True
         metadata = self.parquet.metadata
@@ -103,7 +105,7 @@ class File:
         return is_late_enough and (span.to_us is None or at_us.statistics.min <= span.to_us)
 
     def _has_any(self, group: int, kinds: Sequence[str]) -> bool:
-        """One column tells it: the others need not be read where it has none."""
+        """Look at one column, so that the others need not be read if no record has these kinds."""
         return any(len(_of_kinds(table, kinds)) for table in self._of_group(group, ["kind"]))
 
     def _of_group(self, group: int, columns: Sequence[str]) -> Iterator[pyarrow.Table]:
@@ -111,7 +113,7 @@ class File:
             yield _plain(pyarrow.Table.from_batches([batch]))
 
     def _kinds(self, column: int) -> Iterator[frozenset[str]]:
-        """Of each group of rows the first and the last of its kinds, by name; none where nobody knows."""
+        """The first and the last kind in each row group, by name; an empty set if unknown."""
         metadata = self.parquet.metadata
         for group in range(metadata.num_row_groups):
             kind = metadata.row_group(group).column(column)
@@ -120,8 +122,7 @@ class File:
 
 
 def _plain(table: pyarrow.Table) -> pyarrow.Table:
-    """Columns of the types of ours: whoever wrote the file may have had another in Arrow, which keeps that. WORDS stay
-    as they are."""
+    """Columns in our types: a writer may use another Arrow type, which Parquet keeps. WORDS stay as they are."""
     for place, field in enumerate(table.schema):
         wanted = ARROW.get(TYPES.get(field.name, ""))
         if field.name not in WORDS and wanted is not None and field.type != wanted:
@@ -139,7 +140,7 @@ def _of_kinds(table: pyarrow.Table, kinds: Sequence[str]) -> pyarrow.Table:
 
 
 def files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[File | BadFile]:
-    """Of columns node, path, size_bytes and content, which is null where the path is one of this machine."""
+    """From columns node, path, size_bytes and content, which is null for a path on this machine."""
     for batch in batches:
         for node, path, size_bytes, content in zip(*(batch[name] for name in FILE_COLUMNS), strict=True):
             yield _opened(node.as_py() or "", path.as_py(), size_bytes.as_py(), content)
@@ -162,7 +163,7 @@ def _opened(node: str, path: str, size_bytes: int, content: pyarrow.BinaryScalar
 
 
 def _source(path: str) -> pyarrow.NativeFile:
-    """Of a large file it reads what is asked for."""
+    """A small file in memory; a large file is read on demand."""
     file = pyarrow.OSFile(path)
     return pyarrow.BufferReader(file.read_buffer()) if file.size() <= AT_ONCE_BYTES else file
 
@@ -171,7 +172,7 @@ def _parquet(source: pyarrow.NativeFile) -> parquet.ParquetFile:
     try:
         return parquet.ParquetFile(source, read_dictionary=WORDS)
     except KeyError:
-        # It lacks one of them: to look before would open each file twice.
+        # The file lacks one of these columns: looking before would open each file twice.
         names = parquet.read_schema(source).names
         return parquet.ParquetFile(source, read_dictionary=[name for name in WORDS if name in names])
 
@@ -181,5 +182,5 @@ def damaged(path: str, error: Exception) -> str:
 
 
 def shown(path: str) -> str:
-    """As people write it: Spark says of what lies on this machine `file:/mnt/logs`."""
+    """The path for people: Spark writes local paths as `file:/mnt/logs`."""
     return path.removeprefix("file:") if not path.startswith("file://") else path.removeprefix("file://")

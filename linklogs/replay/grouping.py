@@ -1,4 +1,4 @@
-"""Rows with equal keys, added up: by sorting whole numbers, which is the fastest way there is to do it in numpy."""
+"""Sums of rows with equal keys, by sorting whole numbers, the fastest way in numpy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linklogs.replay.codes import Numbers
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """``order`` puts rows of one key beside each other; in it each group begins at one of ``begins``."""
+    """``order`` puts rows with the same key side by side; each group begins at one of ``begins`` in this order."""
 
     order: Numbers
     begins: Numbers
@@ -35,7 +35,7 @@ class Groups:
         return _reduced(numpy.maximum, values[self.order], self.begins)
 
     def places(self) -> Numbers:
-        """Of each row, the number of its group."""
+        """The number of each row's group."""
         places = numpy.empty(len(self.order), numpy.int64)
         places[self.order] = numpy.repeat(numpy.arange(len(self)), self.lengths())
         return places
@@ -45,7 +45,7 @@ class Groups:
 
 
 def changes(in_order: Numbers) -> Numbers:
-    """Where something else begins in a column."""
+    """The places at which the value of a column changes."""
     is_new = numpy.empty(len(in_order), bool)
     is_new[:1] = True
     numpy.not_equal(in_order[1:], in_order[:-1], out=is_new[1:])
@@ -53,7 +53,7 @@ def changes(in_order: Numbers) -> Numbers:
 
 
 def numbered(values: Numbers) -> tuple[Numbers, Numbers]:
-    """Of each value a number, as few as there are different values, and those."""
+    """A number for each value, counted from 0 by distinct values, and the distinct values."""
     encoded = pyarrow.array(values).dictionary_encode()
     return encoded.indices.to_numpy().astype(numpy.int64), encoded.dictionary.to_numpy()
 

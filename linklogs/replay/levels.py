@@ -2,8 +2,8 @@
 
 `mesh`, `addresses` and `users` count a message where it enters (``side`` in) and where it leaves (``side`` out), apart
 for clients and queues (``peer``): through a queue it enters twice, from its producer and from the queue. A message
-crosses the mesh on several links; only its first and last one count there, and brokers' own records do not, as the
-routers beside them have the same messages. `routers`, `connections` and `links` count whatever came in or went out.
+crosses the mesh on several links; only the first and the last link count there, and brokers' own records do not, as the
+routers beside them have the same messages. `routers`, `connections` and `links` count every message in or out.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from linklogs.replay.sums import Sums, unpacked
 WHOLE: Final = "whole"
 """Rows of sums without windows, for another pass to put together."""
 FLOWS: Final = "flows"
-"""What went through queues, and what failed, by what became of it."""
+"""Messages through queues, and failures, by event or outcome."""
 LATENCY: Final = "latency"
 TIME: Final = "time"
 """One row: the first window in ``window``, the last in ``other``."""
 NOTICE: Final = "notice"
-"""A row for each file of which something could not be read: in ``what`` a sentence."""
+"""A row for each file with unreadable parts: in ``what`` a sentence."""
 
 Columns: TypeAlias = Mapping[str, pyarrow.Array]
 Keys: TypeAlias = Callable[["Of"], tuple[Numbers, Callable[[Numbers], Columns]]]
@@ -39,7 +39,7 @@ Keys: TypeAlias = Callable[["Of"], tuple[Numbers, Callable[[Numbers], Columns]]]
 
 @dataclass(frozen=True, slots=True)
 class Of:
-    """Sums of links with what is known of each link; ``place`` is that in the facts, UNKNOWN without."""
+    """Sums of links with the facts of each link; ``place`` is the place in the facts, UNKNOWN without facts."""
 
     sums: Sums
     facts: Facts
@@ -55,7 +55,7 @@ class Of:
         return cls(of_links.where(is_wanted), facts, place[is_wanted])
 
     def fact(self, values: Numbers) -> Numbers:
-        """Of each link; UNKNOWN of unknown ones."""
+        """A fact of each link; UNKNOWN for unknown links."""
         if not len(values):
             return numpy.full(len(self.place), UNKNOWN)
         return numpy.where(self.place == UNKNOWN, UNKNOWN, values[self.place])
@@ -64,7 +64,7 @@ class Of:
         return self if mask.all() else Of(self.sums.where(mask), self.facts, self.place[mask])
 
     def crossing(self) -> Of:
-        """At the edge of the mesh."""
+        """Sums at the edge of the mesh."""
         return self.where(self.fact(self.facts.peer) != UNKNOWN)
 
 
@@ -96,7 +96,7 @@ def _connections(of: Of) -> tuple[Numbers, Callable[[Numbers], Columns]]:
 
 
 def _connections_of(facts: Facts) -> int:
-    """Numbers of connections are of one run each."""
+    """The count of connections: numbers of connections are distinct within a run."""
     known = facts.connection != UNKNOWN
     number, connections = numbered(facts.connection[known])
     run = facts.key[known] // max(1, len(facts.links))
@@ -145,14 +145,14 @@ def _of_users(of: Of) -> Of:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """``rows``: which of the sums count; ``names``: the columns that tell its rows apart."""
+    """``rows``: the sums that count; ``names``: the key columns of the table."""
 
     name: str
     names: tuple[str, ...]
     rows: Callable[[Of], Of]
     keys: Keys
     things: Callable[[Facts], int]
-    """About how many there are."""
+    """About how many rows there are."""
 
 
 LEVELS: Final = (
@@ -173,9 +173,9 @@ LEVELS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OverTime:
-    """From batches of PACKED to batches of ROWS: each level by its windows, and what is left for `InAll`.
+    """From batches of PACKED to batches of ROWS: each level by its windows, and the rest for `InAll`.
 
-    All sums of a window have to come to the same worker. ``windows_us``: by level.
+    All sums of a window must come to the same worker. ``windows_us``: by level.
     """
 
     facts: Facts
@@ -196,7 +196,7 @@ class OverTime:
 
 @dataclass(frozen=True, slots=True)
 class InAll:
-    """The same without windows, of what `OverTime` left: all in one worker. ``seconds``: of the report."""
+    """The same without windows, from the rows left by `OverTime`: all in one worker. ``seconds``: of the report."""
 
     facts: Facts
     seconds: float
@@ -230,7 +230,7 @@ US_PER_S: Final = 1_000_000
 
 
 def _is_told(sums: Sums, facts: Facts) -> Numbers:
-    """Of links and queues of a run that no file tells of nobody knows what they are."""
+    """False for links and queues of a run that no file describes: nothing is known about them."""
     is_told: Numbers = (sums.run >= 0) & (sums.run < facts.told)
     return is_told
 
@@ -240,7 +240,7 @@ def _windows(sums: Sums, window_us: int | None) -> Numbers:
 
 
 def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
-    # How many there are is also told of those that no other table has.
+    # Counts of records include runs that no other table has.
     found = sums.where(_is_told(sums, facts) | ((sums.run >= 0) & (sums.side == ALL)))
     words = pyarrow.array([*WHATS, None], pyarrow.string())
     columns = {
@@ -254,7 +254,7 @@ def _flows(sums: Sums, facts: Facts) -> pyarrow.RecordBatch:
 
 
 def _whole(sums: Sums) -> pyarrow.RecordBatch:
-    """Sums over all windows; those of pairs are of interest by window only."""
+    """Sums over all windows; sums of pairs are of interest by window only."""
     rest = sums.where(sums.side != PAIR)
     link, _ = numbered(rest.link)
     runs = int(rest.run.max(initial=0)) + 2

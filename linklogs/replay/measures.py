@@ -1,7 +1,6 @@
-"""Sums with histograms as what people ask for: messages, bytes, rates, outcomes, and latency.
+"""Result columns from sums with histograms: messages, bytes, rates, outcomes, and latency.
 
-Percentiles are of the nearest rank, and the middle of the bucket in which that lies: BUCKET_ERROR off at most. The
-largest is exact.
+Percentiles are by nearest rank, and the middle of the bucket: off by BUCKET_ERROR at most. The largest is exact.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Measured:
         return len(self.groups)
 
     def columns(self, seconds: float) -> dict[str, pyarrow.Array]:
-        """MEASURES; rates are over so many seconds."""
+        """The columns of MEASURES; rates are over so many seconds."""
         messages, longest_us = self.groups.added(self.sums.messages), self.groups.largest(self.sums.longest_us)
         size_bytes = self.groups.added(self.sums.size_bytes)
         percentiles = {
@@ -65,7 +64,7 @@ class Measured:
         return {name: pyarrow.array(values) for name, values in columns.items()}
 
     def added(self) -> Sums:
-        """One row for each group; all of a group are of one run, side, link, other link and outcome."""
+        """One row for each group; all rows of a group have the same run, side, link, other link and outcome."""
         first = self.groups.order[self.groups.begins]
         return Sums(
             run=self.sums.run[first],
@@ -82,12 +81,12 @@ class Measured:
         )
 
     def of_pairs(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Of each pair the key of its group, its bucket and its count."""
+        """For each pair the key of the group, the bucket and the count."""
         lengths = numpy.diff(self.begins, append=len(self.pairs))
         return numpy.repeat(self.keys, lengths), buckets_of(self.pairs), counts_of(self.pairs)
 
     def _outcomes(self) -> Numbers:
-        """A row for each."""
+        """A row for each outcome."""
         place = (self.groups.places() << WHAT_BITS) + self.sums.what
         counts = numpy.bincount(place, self.sums.messages, len(self) << WHAT_BITS)
         by_outcome: Numbers = counts.astype(numpy.int64).reshape(-1, 1 << WHAT_BITS).T[: len(OUTCOMES)]

@@ -1,4 +1,4 @@
-"""Records of what was moved, a numpy column each, as pieces of files give them."""
+"""Records of movements, a numpy column for each field, from pieces of files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 import numpy
 import pyarrow
 
-from addressing.link_log import Kind
 from linklogs.moments import Span
 from linklogs.replay.codes import END_US, LARGEST, MOVED, OTHER, PARTS, QUEUE_PART, WHATS, Numbers, numbers, words
+from recording.columns import Kind
 
 _TRAFFIC: Final = MOVED.index(Kind.TRAFFIC)
 _MESSAGE: Final = MOVED.index(Kind.MESSAGE)
@@ -21,7 +21,7 @@ _MOST: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """``run``: the place of the run, counted from 1; 0 without one. ``incoming`` of a message is its queue."""
+    """``run``: the place of the run, counted from 1; 0 without a run. ``incoming`` of a message is its queue."""
 
     run: Numbers
     what: Numbers
@@ -38,10 +38,10 @@ class Moved:
 
     @classmethod
     def of(cls, table: pyarrow.Table, runs: Mapping[int | None, int], ahead_us: Numbers | int) -> Moved:
-        """``runs``: places by the number of the run, of this node, and by None that of all others; ``ahead_us``: what
-        its clock was ahead, always or at each record.
+        """``runs``: places by the number of the node's run, and by None the place of all others.
 
-        Records that tell no time, or one that cannot be, are left out; sums that cannot be are cut to what can.
+        ``ahead_us``: how far the clock was ahead, always or at each record. Records without a time, or with an
+        impossible time, are left out; impossible sums are cut to the limit.
         """
         table, at_us = _in_time(table, ahead_us)
         kind, event = words(table, "kind", MOVED), words(table, "event", WHATS)
@@ -55,7 +55,7 @@ class Moved:
             part=part,
             incoming=numpy.where(is_message, numbers(table, "queue"), numbers(table, "incoming")),
             outgoing=numbers(table, "outgoing"),
-            # What is told at the end of a second is of that second.
+            # A record made at the end of a second belongs to this second.
             at_us=at_us - (kind == _TRAFFIC),
             messages=numpy.clip(numbers(table, "count", 1), 1, _MOST),
             size_bytes=numpy.clip(numbers(table, "size_bytes"), 0, LARGEST),
@@ -80,7 +80,7 @@ class Moved:
 
 
 def _in_time(table: pyarrow.Table, ahead_us: Numbers | int) -> tuple[pyarrow.Table, Numbers]:
-    """Records that tell a time that can be, before and after what the clock was ahead is taken off; and those times."""
+    """Records with a possible time, before and after correction; and the corrected times."""
     told_us = numbers(table, "at_us", _NONE)
     at_us: Numbers = told_us - ahead_us
     if _can_be(told_us) and _can_be(at_us):
@@ -94,7 +94,7 @@ def _can_be(at_us: Numbers) -> bool:
 
 
 def _places(run: Numbers, runs: Mapping[int | None, int]) -> Numbers:
-    """Mostly all are of one run."""
+    """Mostly all records are of one run."""
     other = runs.get(None, _NONE)
     if len(run) and run[0] == run[-1] and (run == run[0]).all():
         return numpy.full(len(run), runs.get(int(run[0]), other) + 1, numpy.int64)

@@ -1,18 +1,18 @@
-"""How did the link state go: costs over time, outages with their cause, and what failed meanwhile?"""
+"""The history of link state: costs over time, and outages with their causes and the failures meanwhile."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import Event, Kind
 from linklogs.replay.columns import US_PER_S
+from recording.columns import Event, Kind
 
 PAIR = ("node", "neighbor")
 
 
 def history(said: DataFrame) -> DataFrame:
-    """Each change of a neighbor's cost, or of its being there; what a file repeats at its beginning is no change."""
+    """Each change of a neighbor's cost or presence; repeats at the beginning of a file are no change."""
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("before", F.lag("cost").over(in_time))
     is_news = (F.col("event") != Event.LIVE.value) | F.col("before").isNull() | (F.col("before") != F.col("cost"))
@@ -20,9 +20,9 @@ def history(said: DataFrame) -> DataFrame:
 
 
 def outages(said: DataFrame, flows: DataFrame, window_us: int) -> DataFrame:
-    """Each time a router lost a neighbor: until it had it again, null if it never did.
+    """Each loss of a neighbor by a router, until the neighbor was back, null if never.
 
-    ``failed`` counts what was not accepted at that router in the windows that the outage touches.
+    ``failed`` counts deliveries not accepted at this router in the windows that the outage touches.
     """
     in_time = Window.partitionBy(*PAIR).orderBy("at_us")
     told = _told(said).withColumn("until_us", F.lead("at_us").over(in_time))

@@ -1,4 +1,4 @@
-"""Which way did messages go, was there a cheaper one, and how loaded is each connection between routers?"""
+"""Paths of circuits: the path taken, the cheapest path, and the load of each connection between routers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import Event, Kind
 from linklogs.replay.codes import END_US
 from linklogs.replay.columns import per_s
 from linklogs.replay.presence import ENDED_US, WAS_THERE
+from recording.columns import Event, Kind
 
 CIRCUIT = ("node", "run", "link")
 
 
 def circuits(flows: DataFrame, links: DataFrame, said: DataFrame, cheapest: DataFrame | None) -> DataFrame:
-    """Of each circuit, where it begins: its path, the cheapest one, and what went over it.
+    """Each circuit at its ingress: its path, the cheapest path, and its traffic.
 
-    Costs and cheapest paths are those of when it ended, or of now; of ``cheapest``, where that is given: from node to
-    egress, routers with > between them, and the cost.
+    Costs and cheapest paths are as of the circuit's end, or of now; from ``cheapest``, if given: from node to egress,
+    routers with > between them, and the cost.
     """
     begun = links.where((F.col("role") == "circuit") & (F.col("direction") == "outgoing") & F.col("path").isNotNull())
     begun = begun.where((F.col("ingress") == F.col("node")) | F.col("ingress").isNull())
@@ -32,13 +32,13 @@ def circuits(flows: DataFrame, links: DataFrame, said: DataFrame, cheapest: Data
     joined = until.join(cheapest, ["node", "egress"], "left") if cheapest is not None else _with_told(until, said)
     priced = joined.join(_priced(joined, _changes(_told_costs(said), "cost")), list(CIRCUIT), "left").drop(ENDED_US)
     is_other = F.col("path") != F.col("cheapest")
-    # Where both cost the same, the way is another, but no detour.
+    # At equal cost the path is another, but no detour.
     costs_more = F.coalesce(F.col("cost") > F.col("cheapest_cost"), F.lit(True))
     return priced.withColumn("is_detour", F.coalesce(is_other & costs_more, F.lit(False)))
 
 
 def _with_told(circuits: DataFrame, said: DataFrame) -> DataFrame:
-    """The cheapest path as its router told it then."""
+    """The cheapest path as told by the circuit's router at the time."""
     told = said.where((F.col("kind") == Kind.PATH.value) & (F.col("event") != Event.CLOSED.value))
     paths = told.select("node", "egress", "at_us", F.struct("path", "cost").alias("way"))
     asked = circuits.select(*CIRCUIT, "egress", ENDED_US)
@@ -49,21 +49,21 @@ def _with_told(circuits: DataFrame, said: DataFrame) -> DataFrame:
 
 
 def _changes(told: DataFrame, name: str) -> DataFrame:
-    """What each file tells again is no news."""
+    """Drop repeats, which every file has."""
     of_one = Window.partitionBy(*(each for each in told.columns if each not in ("at_us", name))).orderBy("at_us")
     is_same = F.col(name).eqNullSafe(F.lag(name).over(of_one)) & (F.row_number().over(of_one) > 1)
     return told.withColumn("is_same", is_same).where(~F.col("is_same")).drop("is_same")
 
 
 def _as_of(asked: DataFrame, told: DataFrame, on: Sequence[str], name: str) -> DataFrame:
-    """What was told last until then; if nothing was, what was told first: it was so before there were records."""
+    """The last value told until then; without one the first: this value held before there were records."""
     before = F.when(F.col("at_us") <= F.col(ENDED_US), F.col("at_us"))
     found = F.coalesce(F.max_by(name, before), F.min_by(name, "at_us")).alias(name)
     return asked.join(told, list(on), "left").groupBy(*asked.columns).agg(found)
 
 
 def costs(said: DataFrame) -> DataFrame:
-    """What each way between two neighbors cost, as last told."""
+    """The cost from each router to each neighbor, as last told."""
     return _told_costs(said).groupBy("node", "neighbor").agg(F.max_by("cost", "at_us").alias("cost"))
 
 
@@ -73,7 +73,7 @@ def _told_costs(said: DataFrame) -> DataFrame:
 
 
 def edges(flows: DataFrame, links: DataFrame, costs: DataFrame, seconds: float) -> DataFrame:
-    """From each router to each neighbor: cost, and what went that way."""
+    """From each router to each neighbor: cost and traffic."""
     to_routers = links.where((F.col("direction") == "outgoing") & F.col("connection_role").isin("router", "edge"))
     way = to_routers.select("node", "run", "link", F.col("beyond").alias("neighbor"))
     moved = _went(flows).join(F.broadcast(way), ["node", "run", "link"]).groupBy("node", "neighbor")
@@ -91,7 +91,7 @@ def _went(flows: DataFrame) -> DataFrame:
 
 
 def _priced(circuits: DataFrame, costs: DataFrame) -> DataFrame:
-    """The cost of the path of each: null where that of a step is not known."""
+    """The cost of each path: null if the cost of a step is unknown."""
     routers = F.split(F.col("path"), ">")
     whole = F.when(routers[0] == F.col("node"), routers).otherwise(F.concat(F.array("node"), routers))
     # A path that begins and ends here has no steps.

@@ -1,6 +1,6 @@
-"""What was moved, as tables: small files are opened once, by the pass that tells, and this much of them is handed on.
+"""Movements as tables: the pass over state records opens small files once, and hands their movements on.
 
-To open one takes as long as to read all that is in it. Large ones are read once more: nothing of them lies in memory.
+Opening a small file takes as long as reading all of it. Large files are read once more, and never kept in memory.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ COLUMNS: Final = (
     "took_us",
     "queue",
 )
-"""Of what was moved."""
+"""Columns of movements."""
 COUNTED: Final = ("kind", "at_us", "run")
-"""Of a node that has nothing to do with what is asked for: how many records there are of its runs, and of when."""
+"""Columns for nodes that do not concern the request: enough to count the records of runs by time."""
 
 
 class Piece(NamedTuple):
-    """``ahead_us``: what the clock was ahead, always or at each record."""
+    """``ahead_us``: how far the clock was ahead, always or at each record."""
 
     node: str
     table: pyarrow.Table
@@ -50,16 +50,18 @@ class Piece(NamedTuple):
 def pieces(
     file: File, clocks: Mapping[int, Clock], span: Span = ALWAYS, columns: Sequence[str] = COLUMNS
 ) -> Iterator[Piece]:
-    """``clocks``: by run of the node; ``span``: what is out of it may be left out. Raises ArrowException or OSError for
-    damage."""
+    """``clocks``: by run of the node; ``span``: records outside may be left out.
+
+    Raises ArrowException or OSError for damage.
+    """
     ahead = ahead_of(file, MOVED, clocks)
-    # Of a clock that is off, what rows say of their times is as well, and which was set shows in the order of all.
+    # If a clock is off, statistics of row groups are off too, and a step shows only in the order of all records.
     for table in file.pieces(MOVED, columns, ALWAYS if clocks else span):
         yield Piece(file.node, table, ahead.of(table))
 
 
 def packed(found: Sequence[Piece]) -> Iterator[tuple[str, bytes]]:
-    """Of each node, as Arrow writes it to a file. What clocks were ahead is taken off already."""
+    """Movements of each node, in Arrow's file format, with clock offsets subtracted."""
     for node, own in groupby(found, key=lambda piece: piece.node):
         table = _table(list(own)).combine_chunks()
         sink = pyarrow.BufferOutputStream()
@@ -70,13 +72,13 @@ def packed(found: Sequence[Piece]) -> Iterator[tuple[str, bytes]]:
 
 
 def unpacked(node: str, octets: pyarrow.Buffer, clocks: Mapping[int, Clock]) -> Piece:
-    """Of ``clocks`` counts what they were ahead at last: what they were before that, `packed` was told without."""
+    """The opposite of `packed`, with the final offsets of ``clocks`` subtracted: `packed` subtracted earlier steps."""
     table = pyarrow.ipc.open_stream(octets).read_all()
     return Piece(node, table, Ahead({run: clock.ahead_us for run, clock in clocks.items()}).of(table))
 
 
 def joined(found: Sequence[Piece]) -> Iterator[Piece]:
-    """Of each node one: a small table takes as long as a large one."""
+    """One piece for each node: a small table takes as long as a large one."""
     for node, own in groupby(found, key=lambda piece: piece.node):
         beside = list(own)
         ahead_us = [piece.ahead_us for piece in beside]

@@ -1,4 +1,4 @@
-"""All tables of a report by name, each planned when it is asked for: for Spark that is as much work as to make it."""
+"""All tables of a report by name, each planned on demand: planning costs Spark as much as making a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Maker = Callable[[], DataFrame]
 
 
 class Planned(Mapping[str, DataFrame]):
-    """In the order in which they are worth reading, with times for people."""
+    """Tables in the order in which they are worth reading, with times for people."""
 
     def __init__(self, makers: Mapping[str, Maker]) -> None:
         self._makers = dict(makers)
@@ -39,8 +39,10 @@ class Planned(Mapping[str, DataFrame]):
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """Of the report; None, and one window, where nothing moved. ``recorded``: of what was asked for that of which there
-    are records, with times when nothing moved, as where all wait."""
+    """The time of the report; None, and one window, if nothing moved.
+
+    ``recorded``: the part of the requested time with records, even if nothing moved because all links wait.
+    """
 
     from_us: int | None
     to_us: int | None
@@ -54,11 +56,11 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What tables are made of: what was said, rows of traffic by window and of the whole time, and facts.
+    """The sources of all tables: state records, rows of traffic by window and of the whole time, and facts.
 
-    ``address``, ``span``, ``window_us``: what is asked for; ``links_window_us``: of links, which may be many.
-    ``time``: what there is of it; ``off_us``: what clocks are off by, at most. ``cheapest``: paths, with columns node,
-    egress, cheapest and cheapest_cost; None: those that routers told.
+    ``address``, ``span``, ``window_us``: as requested; ``links_window_us``: for links, which may be many.
+    ``time``: the part of the time with traffic; ``off_us``: the largest error of a clock.
+    ``cheapest``: paths, with columns node, egress, cheapest and cheapest_cost; None: as told by routers.
     """
 
     said: DataFrame
@@ -128,7 +130,7 @@ class Shared:
         return paths.circuits(traffic.flows(self.in_all), self._wanted_links(), self.said, self.cheapest)
 
     def _credit(self) -> tuple[DataFrame, DataFrame, Span]:
-        """Waits that were told of later may have been in the time; none began before there were records."""
+        """Waits told of later may lie in the time; no wait began before there were records."""
         recorded = self.time.recorded.widened(self.off_us).within(self.span)
         return self._of_wanted(self.said), self._wanted_links(), recorded
 
@@ -142,7 +144,7 @@ class Shared:
         return marked(connections(self.said), self.said, self.span)
 
     def _of_wanted(self, rows: DataFrame) -> DataFrame:
-        """Those of links that are asked for."""
+        """Rows of the requested links."""
         if self.address is None:
             return rows
         keys = ["node", "run", "link"]
@@ -152,9 +154,9 @@ class Shared:
         return self._of_wanted(self._then())
 
     def _then(self) -> DataFrame:
-        """What was said in the time that is asked for; what was said before tells what was there then."""
+        """Records of the requested time; earlier records show the state at its beginning."""
         return self.said.where(within(F.col("at_us"), self.span))
 
     def _until(self) -> DataFrame:
-        """The same, and all before it: of a queue that did not change since, its depth is still what was said last."""
+        """Records until the end of the requested time: the depth told last still holds for an unchanged queue."""
         return self.said.where(within(F.col("at_us"), Span(None, self.span.to_us)))

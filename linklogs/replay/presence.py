@@ -1,4 +1,4 @@
-"""Was it there in the time of the report? What went before, or came after, is in no table of that time."""
+"""Marks the things that existed in the time of the report; tables of this time leave out all others."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ ENDED_US = "ended_us"
 
 
 def marked(things: DataFrame, said: DataFrame, span: Span) -> DataFrame:
-    """With WAS_THERE, and ENDED_US: null of what may be there still. Of the end of what its node had when that ended
-    nobody told: it ended with a node that says so, with one that crashed when that is there again."""
+    """Add WAS_THERE, and ENDED_US: null for a thing that may still exist.
+
+    No record tells of the end of things that ended with their node: they end with an orderly end of the node, or after
+    a crash when the node is back.
+    """
     known = things.join(F.broadcast(_over(said)), ["node", "run"], "left")
     ended = known.withColumn(ENDED_US, F.coalesce("closed_us", "over_us")).drop("over_us")
     begins = F.coalesce("opened_us", F.lit(0))
@@ -23,6 +26,6 @@ def marked(things: DataFrame, said: DataFrame, span: Span) -> DataFrame:
 
 
 def _over(said: DataFrame) -> DataFrame:
-    """Of each run when it was over for certain; null of the last one of a node that said nothing of its end."""
+    """When each run was over for certain; null for the last run of a node that did not report its end."""
     told_us = F.when(F.col("ending") != CRASHED, F.col("ended_us"))
     return endings(said).select("node", "run", F.coalesce(told_us, "next_us").alias("over_us"))

@@ -1,15 +1,15 @@
-"""How full were queues, how old was what lay in them, and what went in and out?"""
+"""Queues over time: depth, age of the oldest message, and messages in and out."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import Event, Kind
 from linklogs.replay.columns import like, window
 from linklogs.replay.endings import endings
 from linklogs.replay.presence import WAS_THERE
 from linklogs.replay.things import queues as things_of
+from recording.columns import Event, Kind
 
 KEYS = ("node", "run", "queue")
 EVENTS = (Event.ENQUEUED, Event.DEQUEUED, Event.EXPIRED, Event.DEAD_LETTERED, Event.REMOVED)
@@ -21,11 +21,13 @@ def things(said: DataFrame, address: str | None) -> DataFrame:
 
 
 def in_all(said: DataFrame, flows: DataFrame, queues: DataFrame, from_us: int | None) -> DataFrame:
-    """``flows``: of the whole time. Depths are the largest, and the last that was told; what was told last before
-    ``from_us`` was so then. Ages are those at the end of ``said``, too."""
+    """``flows``: of the whole time. Depths are the largest and the last one told.
+
+    The depth told last before ``from_us`` held at ``from_us``. Ages include the ages at the end of ``said``.
+    """
     depths = _with_ages(_depths(_since(said, from_us), KEYS), said, queues)
     both = depths.join(_moved(flows, KEYS), list(KEYS), "full")
-    # Of one that went before, what was told last is its depth no more.
+    # The last depth told of a queue that was gone before is no longer its depth.
     return _named(both, queues).where(F.col(WAS_THERE) | F.col(Event.ENQUEUED.value).isNotNull()).drop(WAS_THERE)
 
 
@@ -59,13 +61,15 @@ def _depths(said: DataFrame, keys: tuple[str, ...]) -> DataFrame:
 
 
 def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFrame:
-    """A broker tells of a queue when something changes in it: where nothing does, what lies there gets older, until the
-    queue is deleted, or its broker ends."""
+    """Add ages at the end: a broker tells of a queue only when something changes.
+
+    Without a change the oldest message gets older, until the queue is deleted, or its broker ends.
+    """
     told = said.where((F.col("kind") == Kind.QUEUE.value) & F.col("depth_count").isNotNull())
     of_queue = Window.partitionBy(*KEYS)
     changed_us = F.max(F.when(F.col("event") != Event.LIVE.value, F.col("at_us"))).over(of_queue)
     since = told.withColumn("changed_us", F.coalesce(changed_us, F.lit(0)))
-    # What files of a first version open with has the age that was told before.
+    # Snapshots in files of the first version repeat an age told before.
     last = (
         since.where(F.col("at_us") >= F.col("changed_us"))
         .groupBy(*KEYS)
@@ -79,7 +83,7 @@ def _with_ages(depths: DataFrame, said: DataFrame, queues: DataFrame) -> DataFra
     age_us = F.when(F.col("count") > 0, F.greatest(F.lit(0), until_us - F.col("came_us")))
     ages = closed.join(F.broadcast(ended), ["node", "run"]).select(*KEYS, age_us.alias("age_us"))
     aged = depths.join(ages, list(KEYS), "left")
-    # Of nulls the greatest is the other.
+    # The greatest of a null and a number is the number.
     for name in ("oldest_us", "last_oldest_us"):
         aged = aged.withColumn(name, F.greatest(name, "age_us"))
     return aged.drop("age_us")

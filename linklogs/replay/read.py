@@ -1,4 +1,4 @@
-"""What was there to be read: of which runs of nodes, how many records, of what time, and what was left out."""
+"""Facts about the files read: runs of nodes, counts of records, times, and files left out."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from addressing.link_log import Event, Kind
 from linklogs.moments import Span
 from linklogs.replay.codes import END_US
 from linklogs.replay.steps import Reading
 from linklogs.replay.telling import BETWEEN, FILE
+from recording.columns import Event, Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """``runs`` are (node, run), ``nodes`` all that have files.
+    """``runs`` are (node, run), ``nodes`` all nodes with files.
 
-    ``first_us`` and ``last_us``: of all records, None where no file says.
-    ``notices``: a sentence for each file that could not be read. ``replaced``: files all of which is in others.
+    ``first_us`` and ``last_us``: of all records, None if no file says.
+    ``notices``: a sentence for each unreadable file. ``replaced``: files whose records are all in others.
     ``readings``: of clocks, by run.
     """
 
@@ -36,7 +36,7 @@ class Read:
 
     @classmethod
     def of(cls, rows: DataFrame) -> Read:
-        """Of rows of TELLING."""
+        """From rows of TELLING."""
         is_file = F.col("kind") == FILE
         by_run = rows.groupBy("node", "run").agg(
             F.sum(F.when(is_file, F.col("count"))).alias("records"),
@@ -65,14 +65,14 @@ class Read:
         )
 
     def span(self, asked: Span) -> Span:
-        """Of what was asked for and is there: without ends where no file says."""
+        """The part of the requested time with records; without ends if no file says."""
         if self.first_us is None or self.last_us is None:
             return asked
         return Span(self.first_us, self.last_us).within(asked)
 
 
 def _reading() -> Column:
-    """Null of what is none."""
+    """Null for records that are no reading."""
     is_reading = (F.col("kind") == Kind.NODE.value) & F.col("at_us").between(0, END_US - 1)
     is_change = F.coalesce(F.col("event") == Event.CHANGED.value, F.lit(False))
     can_be = F.col("clock_us").between(1 - END_US, END_US - 1)

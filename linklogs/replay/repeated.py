@@ -1,7 +1,7 @@
-"""What files repeat: each opens with all that there was then, and most of that was there in the file before, too.
+"""Merges repeats: each file opens with everything present then, most of which was in the file before, too.
 
-Rows that say the same of a connection, a link or a path are one. It is of the last time, and says how many it stands
-for. Of neighbors each stays: when one had a cost first is history. So is for how long deliveries are kept.
+Rows with equal facts about a connection, a link or a path become one row, with the last time and the count of rows. All
+rows of neighbors stay, since the first time of a cost is history. So do rows about deliveries kept without outcome.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import Final
 import pyarrow
 from pyarrow import compute
 
-from addressing.link_log import Event, Kind
 from linklogs.moments import Span
+from recording.columns import Event, Kind
 
 TIMES: Final = "times"
-"""How many records a row stands for; null of one."""
+"""How many records a row stands for; null for one."""
 _PERIOD: Final = "period"
 _KINDS: Final = pyarrow.array([Kind.CONNECTION.value, Kind.LINK.value, Kind.CREDIT.value, Kind.PATH.value])
 
 
 def merged(table: pyarrow.Table, span: Span) -> pyarrow.Table:
-    """With TIMES. Rows of one node or of several, in any order, with all columns that records have.
+    """Add TIMES. Rows of one node or of several, in any order, with all columns of records.
 
-    What is before the time that is asked for, of it and after it stays apart, so that it can be counted.
+    Rows before, within and after the requested time stay apart, so that each period can be counted.
     """
     is_repeated = _is_repeated(table)
     repeated = table.filter(is_repeated)
@@ -37,7 +37,7 @@ def merged(table: pyarrow.Table, span: Span) -> pyarrow.Table:
 
 
 def _periods(at_us: pyarrow.ChunkedArray, span: Span) -> pyarrow.ChunkedArray:
-    """At how many ends of it each record is, or after."""
+    """The count of the span's ends at or before each record."""
     period = pyarrow.chunked_array([pyarrow.repeat(pyarrow.scalar(0, pyarrow.int8()), len(at_us))])
     for end_us in (span.from_us, span.to_us):
         if end_us is not None:
@@ -47,7 +47,7 @@ def _periods(at_us: pyarrow.ChunkedArray, span: Span) -> pyarrow.ChunkedArray:
 
 
 def _is_repeated(table: pyarrow.Table) -> pyarrow.ChunkedArray:
-    """True of what was there already, but for time without credit, which adds up, and what lasts."""
+    """True for snapshot rows, except those with time without credit, which adds up, or with unsettled deliveries."""
     is_live = compute.and_kleene(compute.equal(table["event"], Event.LIVE.value), compute.is_in(table["kind"], _KINDS))
     adds_nothing = compute.equal(compute.fill_null(table["starved_us"], 0), 0)
     lasts = compute.greater(compute.fill_null(table["unsettled_count"], 0), 0)

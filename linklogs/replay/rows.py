@@ -1,4 +1,4 @@
-"""Rows of all tables of traffic, in the one shape that a worker of Spark may give."""
+"""Rows of all tables of traffic, in the single shape that a worker of Spark may return."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEYS: Final = {
     "largest_us": "long",
     "sums": "binary",
 }
-"""``sums`` is what another pass reads, as Arrow writes it to a file."""
+"""``sums`` is in Arrow's file format, for another pass."""
 
 _FIELDS: Final = {**_KEYS, **MEASURES}
 ROWS: Final = ", ".join(f"`{name}` {kind}" for name, kind in _FIELDS.items())
@@ -44,7 +44,7 @@ SCHEMA: Final = pyarrow.schema([(name, _TYPES[kind]) for name, kind in _FIELDS.i
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """So many rows of one level."""
+    """A number of rows of one level."""
 
     level: str
     count: int

@@ -1,6 +1,4 @@
-"""From a session and what to read to all tables of a report: what they share is computed here, each of them when it is
-asked for.
-"""
+"""Makes all tables of a report from a session and its parameters: shared parts at once, each table on demand."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ MOST_NEAR = 3
 RECORDS_OF_A_PART = 4_000_000
 LINKS = "links"
 CREDIT = "credit"
-"""Of tables over time: of as many things, with windows as wide."""
+"""For tables over time: as many rows as LINKS, with windows as wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +50,24 @@ class Params:
     window_us: int
     address: str | None = None
     cheapest: DataFrame | None = None
-    """Cheapest paths, with columns node, egress, cheapest and cheapest_cost; None: those that routers told."""
+    """Cheapest paths, with columns node, egress, cheapest and cheapest_cost; None: as told by routers."""
 
 
 @dataclass(slots=True)
 class Tables:
-    """`release` gives the memory of what they share back."""
+    """`release` frees the memory of the shared parts."""
 
     by_name: Mapping[str, DataFrame]
     time: Time
     windows_us: Mapping[str, int]
-    """By level: wider than asked for where the table would be too long for anybody."""
+    """By level: wider than requested if the table would be too long for anybody to read."""
     read: Read
     near: tuple[str, ...]
-    """Where no address matches the pattern: those that are most like it."""
+    """If no address matches the pattern: the most similar addresses."""
     kept: list[DataFrame] = field(default_factory=list)
 
     def wider_us(self, asked_us: int) -> dict[str, int]:
-        """By name, of tables whose windows are wider than was asked for."""
+        """By name, tables with wider windows than requested."""
         return {name + BY_WINDOW: each for name, each in self.windows_us.items() if each > asked_us}
 
     def release(self) -> None:
@@ -78,7 +76,7 @@ class Tables:
 
 
 def run(spark: SparkSession, params: Params) -> Tables:
-    """Raise NoLogs where nothing can be read."""
+    """Raise NoLogs if nothing can be read."""
     of_files, rows, read, steps = _read(files(spark, params.logs), params.logs.span)
     if not read.records and read.notices:
         found = f"the first reason of {len(read.notices):,}: {read.notices[0]}"
@@ -109,7 +107,7 @@ def run(spark: SparkSession, params: Params) -> Tables:
 
 
 def _nodes(said: DataFrame, links: pyarrow.Table, address: str | None) -> frozenset[str] | None:
-    """Those with a link or a queue whose address matches; None without a pattern: all."""
+    """Nodes with a link or a queue whose address matches; None without a pattern: all."""
     if address is None:
         return None
     of_links = links.filter(links["is_wanted"])["node"].to_pylist()
@@ -125,12 +123,12 @@ def _near(pattern: str, facts: Facts) -> tuple[str, ...]:
 
 
 def _is_in_time() -> Column:
-    """False without a time, as with one that cannot be."""
+    """False for a missing or impossible time."""
     return F.col("at_us").between(0, END_US - 1)
 
 
 def _time_and_notices(over_time: DataFrame, window_us: int, span: Span, read: Read) -> tuple[Time, list[str]]:
-    """From the first window with traffic to the last, as far as they are asked for; and what could not be read."""
+    """From the first window with traffic to the last, cut to the request; and notices of unreadable files."""
     notice = F.when(F.col("level") == NOTICE, F.col("what"))
     rows = over_time.where(F.col("level").isin(TIME, NOTICE))
     [(first, last, notices)] = rows.agg(F.min("window"), F.max("other"), F.collect_set(notice)).collect()
@@ -142,16 +140,16 @@ def _time_and_notices(over_time: DataFrame, window_us: int, span: Span, read: Re
 
 
 def _all_of(before: Sequence[str], later: Sequence[str]) -> tuple[str, ...]:
-    """One for each file."""
+    """One notice for each file."""
     known = {notice.partition(f" {DAMAGED}")[0] for notice in before}
     return tuple(sorted({*before, *(each for each in later if each.partition(f" {DAMAGED}")[0] not in known)}))
 
 
 def _read(of_files: DataFrame, span: Span) -> tuple[DataFrame, DataFrame, Read, dict[Run, Steps]]:
-    """Files that count, what they tell, what was read, and of runs whose clocks were set, when.
+    """Live files, their rows, facts about the files, and the steps of runs with a set clock.
 
-    Whoever merged files may not have taken them away yet. Only those that were read say so: then all is read again, and
-    so it is where a clock was set, as only in its file a record has its place before or after that.
+    Files replaced by a merge may not be deleted yet, and only the merged files name them: then all is read again. So it
+    is if a clock was set, since only the order within a file shows on which side of the step a record lies.
     """
     rows = _kept(of_files.mapInArrow(Telling(span).__call__, TELLING))
     read = Read.of(rows)
@@ -182,7 +180,7 @@ def _parts(spark: SparkSession, read: Read) -> int:
 
 
 def _moved(of_files: DataFrame, rows: DataFrame) -> DataFrame:
-    """What was carried here of small files, and how to read the others."""
+    """The carried movements of small files, and the large files to read."""
     none = [F.lit(None).cast(kind).alias(name) for name, kind in of_files.select(*FILE_COLUMNS).dtypes]
     carried = rows.where(F.col("kind") == CARRIED).select("moved", "node", *none[1:])
     large = of_files.where(F.col("size_bytes") > SMALL_BYTES)

@@ -1,19 +1,19 @@
-"""When did nodes start, and how much of what they did is not in the logs?"""
+"""Runs of nodes, and the records and messages that are not in the logs."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import Event, Kind
 from linklogs.replay.endings import CRASHED
 from linklogs.replay.repeated import TIMES
+from recording.columns import Event, Kind
 
 
 def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
-    """Each run of a node; ``restart`` counts from 0. ``first_us`` and ``last_us``: of what it said.
+    """Each run of a node; ``restart`` counts from 0. ``first_us`` and ``last_us``: of its state records.
 
-    ``ending``: stopped, failed or crashed; null of one that may be there still.
+    ``ending``: stopped, failed or crashed; null for a run that may go on.
     """
     heard = said.groupBy("node", "run").agg(F.min("at_us").alias("first_us"), F.max("at_us").alias("last_us"))
     in_time = Window.partitionBy("node").orderBy("run")
@@ -24,9 +24,9 @@ def runs(said: DataFrame, nodes: DataFrame) -> DataFrame:
 
 
 def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
-    """Of each run: records that were lost for want of room, those that are here, and the share that is missing.
+    """For each run: records lost for want of room, records present, and the share that is missing.
 
-    ``untold``, of no run: records of runs of which no file tells. They are in no other table, and missing there.
+    ``untold``, without a run: records of runs that no file describes. No other table has these records.
     """
     lost = said.where((F.col("kind") == Kind.NODE.value) & (F.col("event") == Event.LOST.value))
     lost = lost.groupBy("node", "run").agg(F.sum("count").alias("lost"))
@@ -42,7 +42,7 @@ def missing(said: DataFrame, flows: DataFrame) -> DataFrame:
 
 
 def drops(said: DataFrame, links: DataFrame) -> DataFrame:
-    """Pre-settled messages, or copies of them, that somebody did not get, by link and cause."""
+    """Pre-settled messages, or copies of them, lost to a receiver, by link and cause."""
     told = said.where(F.col("kind") == Kind.DROP.value)
     dropped = told.groupBy("node", "run", "link", "cause").agg(F.sum("count").alias("messages"))
     facts = links.select("node", "run", "link", "address", "role", "container", "user")

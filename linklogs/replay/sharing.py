@@ -1,28 +1,28 @@
-"""Who takes what: how evenly takers of an address share it, and who sends and receives most."""
+"""Shares of consumers and clients: how evenly takers share an address, and which clients send and receive most."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import Outcome
 from linklogs.moments import Span
 from linklogs.replay.columns import US_PER_S, is_of_mesh, within
 from linklogs.replay.facts import CLIENT
 from linklogs.replay.presence import ENDED_US, WAS_THERE
+from recording.columns import Outcome
 
 MOST_TALKERS = 100
 
 
 def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame, from_us: int | None, to_us: int | None) -> DataFrame:
-    """Of each address: the share of each taker, and what times the even share that is. Takers that got nothing too.
-    Brokers of a queue, and its consumers, have theirs apart. A broker is one, however many links lead to it.
+    """For each address: the share of each taker, and its ratio to an even share. Takers that got nothing count too.
 
-    Even is as much of it as the taker was there (``there_s``), of all the time that takers were: who came late, or
-    went, has less. ``from_us`` and ``to_us``: of the report, None where nothing moved.
+    Brokers of a queue, and its consumers, are compared separately. A broker is one taker, however many links lead to
+    it. An even share is proportional to the taker's presence (``there_s``): a taker that came late, or left, has less.
+    ``from_us`` and ``to_us``: of the report, None if nothing moved. ``moved``: the rows of links of the whole time.
 
-    ``moved``: the rows of links of the whole time. Takers are links out of the mesh, to clients and to brokers; those
-    that are copied to take all, and are left out. So are links of brokers, of which no deliveries are recorded.
+    Takers are links out of the mesh, to clients and to brokers. Receivers of copies get all messages, and are left out.
+    So are links of brokers, for which no deliveries are recorded.
     """
     got = moved.where((F.col("side") == "out") & F.col("peer").isNotNull()).groupBy("node", "run", "link")
     taken = got.agg(F.sum("messages").alias("messages"), F.sum("size_bytes").alias("size_bytes"))
@@ -35,7 +35,7 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame, from_us: int | 
     facts = whose.select(
         "address", "treatment", "node", "run", "link", "role", "container", "user", WAS_THERE, "there_s"
     )
-    # A queue's brokers take what its consumers take later.
+    # Brokers of a queue take the same messages that consumers take later.
     of_address = Window.partitionBy("address", "role")
     joined = facts.join(taken, ["node", "run", "link"], "left").fillna(0, ["messages", "size_bytes"])
     there = _by_taker(joined.where(F.col(WAS_THERE) | (F.col("messages") > 0)))
@@ -46,7 +46,7 @@ def takers(moved: DataFrame, links: DataFrame, nodes: DataFrame, from_us: int | 
 
 
 def _there_s(from_us: int | None, to_us: int | None) -> Column:
-    """A second at least: what began and ended within one was there, too."""
+    """A second at least: a link that began and ended within one was there, too."""
     if from_us is None or to_us is None:
         return F.lit(1.0)
     begins = F.greatest(F.coalesce("opened_us", F.lit(from_us)), F.lit(from_us))
@@ -55,7 +55,7 @@ def _there_s(from_us: int | None, to_us: int | None) -> Column:
 
 
 def _by_taker(links: DataFrame) -> DataFrame:
-    """Of a broker to which several links lead what they have in common: routers attach one for each producer."""
+    """The common columns of a broker's several links: routers attach a link for each producer."""
     own = F.when(F.col("role") != "broker", F.struct("node", "run", "link")).alias("own")
     node = F.when(F.count_distinct("node") == 1, F.min("node")).alias("node")
     alone = [F.when(F.count("*") == 1, F.min(name)).alias(name) for name in ("run", "link")]
@@ -82,7 +82,7 @@ def talkers(moved: DataFrame, links: DataFrame) -> DataFrame:
 
 
 def peers(connections: DataFrame, span: Span) -> DataFrame:
-    """Containers that each node was connected to, and how often; ``closed``, of the connections in the time."""
+    """Containers connected to each node, and how often; ``closed``: connections closed in the time."""
     closed_us = F.when(within(F.col("closed_us"), span), F.col("closed_us"))
     return connections.groupBy("node", "role", "container").agg(
         F.count("*").alias("connections"),
@@ -95,7 +95,7 @@ def peers(connections: DataFrame, span: Span) -> DataFrame:
 
 
 def noteworthy(flows: DataFrame, links: DataFrame, most: int) -> DataFrame:
-    """Deliveries that did not fare well, by window and by the links they came and went on; the latest ones."""
+    """Deliveries that failed, except released ones, by window, incoming and outgoing link; the latest ones."""
     of_note = flows.where((F.col("side") == "pair") & (F.col("what") != Outcome.RELEASED.value))
     named = of_note.withColumnsRenamed({"link": "incoming", "other": "outgoing", "what": "outcome"})
     rows = named.groupBy("window", "node", "run", "incoming", "outgoing", "outcome").agg(

@@ -1,7 +1,7 @@
-"""When was the clock of a node set while it ran, and by how much? Told by its own records of it.
+"""Steps of a node's clock while the node ran, from the node's own records.
 
-A reading is what the wall clock was ahead of the monotonic one. Each file opens with one, and the writer notes one
-when it sees that the clock was set: within a second. Their order is that of the monotonic clock.
+A reading is the wall clock less the monotonic clock. Each file opens with a reading, and the writer notes another when
+the clock was set: within a second. Readings are in the order of the monotonic clock.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Final
 
 STEP_US: Final = 50_000
-"""A clock that changes by less was kept right, not set."""
+"""A smaller change is a corrected clock, not a clock that was set."""
 DRIFT: Final = 500e-6
-"""Share of the time by which a clock is kept right at most: where nothing says that it was set, it was not for less."""
+"""The largest rate of correction: without a note of a change, a smaller difference is no step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """``at_us`` by the clock as it is then. ``is_change``: it was noted because the clock was set."""
+    """``at_us`` by the clock of this time. ``is_change``: noted because the clock was set."""
 
     at_us: int
     clock_us: int
@@ -39,9 +39,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Of one run. ``ahead_us``: by reading, what the clock was ahead of what it was at last.
+    """Steps of one run. ``ahead_us``: by reading, how far the clock was ahead of its end.
 
-    The last is the line on which all times of the run are: a clock is set to be right, and goes on like that.
+    All times of the run refer to the clock at the end: a clock is set to be right, and goes on like that.
     """
 
     steps: tuple[Step, ...]
@@ -49,7 +49,7 @@ class Steps:
 
     @property
     def first_us(self) -> int:
-        """What the clock was ahead at the start."""
+        """How far the clock was ahead at the start."""
         return -sum(step.by_us for step in self.steps)
 
 
@@ -74,7 +74,7 @@ def steps_of(readings: Iterable[Reading]) -> Steps:
 def _in_order(readings: Iterable[Reading]) -> list[Reading]:
     readings = set(readings)
     noted = {each.at_us: each.clock_us for each in readings if each.is_change}
-    # A file that begins with such a note says when by the new clock, and what there was by the old one.
+    # A file that begins with a change gives the new clock's time, and a snapshot by the old clock.
     kept = [
         each
         for each in readings

@@ -1,4 +1,4 @@
-"""Many sums with a histogram each, as columns: what passes over the records hand to each other, through Spark."""
+"""Many sums with a histogram each, as columns: the passes over records hand these on through Spark."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pyarrow.ipc
 from linklogs.replay.codes import Numbers
 
 PACKED: Final = "part int, sums binary, notice string"
-"""Sums of one part, as Arrow writes them to a file: for Spark one value, which it has no need to look into. Or instead
-of them ``notice``: what of a file could not be read, and why."""
+"""Sums of one part, in Arrow's file format: for Spark a single opaque value.
+
+Or else ``notice``: why part of a file was unreadable.
+"""
 _PACKED: Final = pyarrow.schema([("part", pyarrow.int32()), ("sums", pyarrow.binary()), ("notice", pyarrow.string())])
 
 
@@ -87,7 +89,7 @@ def packed_by(parts: Numbers, sums: Sums) -> pyarrow.RecordBatch:
 
 
 def noticed(notices: Sequence[str]) -> pyarrow.RecordBatch:
-    """PACKED, of no sums."""
+    """PACKED, without sums."""
     count = len(notices)
     return _packed(numpy.zeros(count, numpy.int32), [None] * count, notices)
 
@@ -98,7 +100,7 @@ def _packed(parts: Numbers, sums: Sequence[bytes | None], notices: Sequence[str 
 
 
 def unpacked(batches: Iterable[pyarrow.RecordBatch]) -> tuple[Sums | None, list[str]]:
-    """Of batches with a column `sums`, all as one, None if there are none; and their notices."""
+    """All sums in the column `sums` of the batches as one, None if there are none; and all notices."""
     found: list[Sums] = []
     notices: list[str] = []
     for batch in batches:

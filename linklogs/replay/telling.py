@@ -1,4 +1,4 @@
-"""What files tell apart from what was moved, as rows of Spark: few, of all kinds; and how much there is in them."""
+"""State records of files as rows of Spark, few and of all kinds; with facts about each file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Final
 import pyarrow
 from pyarrow import compute
 
-from addressing.link_log import COLUMNS
 from linklogs.moments import Span
 from linklogs.replay.ahead import Clock, ahead_of, times_us
 from linklogs.replay.codes import END_US, LARGEST, TOLD, Numbers
@@ -17,21 +16,22 @@ from linklogs.replay.files import WORDS, BadFile, File, damaged, files
 from linklogs.replay.pieces import SMALL_BYTES, Piece, packed, pieces
 from linklogs.replay.repeated import TIMES, merged
 from linklogs.replay.waiting import joined
+from recording.columns import COLUMNS
 
 FILE: Final = "file"
-"""A kind that no record has: of files themselves."""
+"""A kind that no record has: for files themselves."""
 CARRIED: Final = "carried"
-"""Neither has any this one: what was moved in small files, for who adds it up."""
+"""Another such kind: movements of small files, carried to the pass that adds them up."""
 REST: Final = "what lies before that counts"
 
 _SUMS: Final = ("count", "starved_us", "size_bytes", "took_us", "credit", "cost", "oldest_us", "unsettled_count",
                 "depth_count", "depth_bytes", "acquired_count")  # fmt: skip
 
 FILES_AT_ONCE: Final = 200
-"""To fill in what each lacks takes as long for a few rows as for many."""
+"""Filling in missing columns takes as long for a few rows as for many."""
 ROWS_AT_ONCE: Final = 500_000
 FEW_ROWS: Final = 2_000
-"""Of a file: to make fewer of them alone takes longer than with those of others."""
+"""A file with fewer rows is merged together with other files, since merging few rows alone takes longer."""
 
 BETWEEN: Final = "\n"
 
@@ -44,10 +44,11 @@ _MORE: Final = {
     TIMES: "int64",
     "moved": "binary",
 }
-"""Of a FILE, one or several of a run: ``at_us`` and ``last_us`` of its records, ``count`` of them, ``size_bytes``.
+"""More columns for a row of kind FILE, which stands for one or several files of a run.
 
-``notice``: why it is left out; ``replaces``: files all of which is in it, with BETWEEN them. ``moved`` is of what is
-CARRIED (linklogs/replay/pieces.py), TIMES of all else.
+``at_us`` and ``last_us`` are the times of the records, ``count`` their number, with ``size_bytes``. ``notice``: why a
+file is left out; ``replaces``: files whose records are all in this file, with BETWEEN them. ``moved`` is for CARRIED
+(linklogs/replay/pieces.py), TIMES for all other kinds.
 """
 _FIELDS: Final = {**{column.name: column.type for column in COLUMNS}, **_MORE}
 TELLING: Final = ", ".join(f"`{name}` {_SPARK[kind]}" for name, kind in _FIELDS.items())
@@ -63,9 +64,9 @@ Row = dict[str, str | int | None]
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """From FILE_COLUMNS of files to TELLING. ``clocks``: by node and run, what to take off of its times.
+    """From FILE_COLUMNS of files to TELLING. ``clocks``: by node and run, the offsets to subtract.
 
-    ``span``: which of it is asked for; nothing is left out.
+    ``span``: the requested time; no record is left out.
     """
 
     span: Span
@@ -84,7 +85,7 @@ class Telling:
 
 @dataclass(slots=True)
 class _Heard:
-    """Of some files; of what they told, each piece has some of the columns."""
+    """Rows of some files; each table of state records has some of the columns."""
 
     of_files: list[Row] = field(default_factory=list)
     told: list[pyarrow.Table] = field(default_factory=list)
@@ -105,7 +106,7 @@ class _Heard:
             self.of_files.append({"node": file.node, "notice": notice})
 
     def _told(self, file: File, clocks: Mapping[int, Clock], span: Span) -> str | None:
-        """Why not all is told."""
+        """Take state records; return why some are unreadable."""
         try:
             ahead = ahead_of(file, TOLD, clocks)
             told = [_of_node(_right(table, ahead.of(table)), file.node) for table in file.pieces(TOLD, _NAMES)]
@@ -117,7 +118,7 @@ class _Heard:
         return None
 
     def _moved(self, file: File, clocks: Mapping[int, Clock], notice: str | None) -> str | None:
-        """``notice``: what there is to be said of the file already."""
+        """Take movements; ``notice`` is the file's notice so far."""
         try:
             for piece in pieces(file, clocks):
                 self.moved.append(Piece(piece.node, _right(piece.table, piece.ahead_us), 0))
@@ -150,7 +151,7 @@ def _of_node(table: pyarrow.Table, node: str) -> pyarrow.Table:
 
 
 def _conforming(told: Sequence[pyarrow.Table], span: Span) -> pyarrow.Table:
-    """Null where a table has no such column."""
+    """All tables as one; null where a table lacks a column."""
     tables = [_SCHEMA.empty_table()]
     if told:
         tables.append(_sensible(_texts(pyarrow.concat_tables(told, promote_options="default").combine_chunks())))
@@ -158,7 +159,7 @@ def _conforming(told: Sequence[pyarrow.Table], span: Span) -> pyarrow.Table:
 
 
 def _sensible(table: pyarrow.Table) -> pyarrow.Table:
-    """With sums cut to what can be: others would be too much for a number when they are added up."""
+    """Cut sums to the limit: larger ones would overflow when added up."""
     for place, name in enumerate(table.column_names):
         if name in _SUMS:
             least = compute.min_element_wise(table[name], LARGEST, skip_nulls=False)
@@ -174,7 +175,7 @@ def _carried(moved: Sequence[Piece]) -> pyarrow.Table:
 
 
 def _rows(of_files: Sequence[Row]) -> pyarrow.Table:
-    """One for all of a run of which there is nothing else to be said."""
+    """One row for all files of a run without a notice or replaced files."""
     columns = {
         name: pyarrow.array([row.get(name) for row in of_files], _SCHEMA.field(name).type)
         for name in (*_OF_FILE, *_OF_FILES)

@@ -1,7 +1,7 @@
-"""Nodes, connections, links and queues as records tell of them: one row each, with its facts and when it was there.
+"""Nodes, connections, links and queues from records: one row each, with facts and times.
 
-A fact is the last that was said; `opened_us` is null of what was open before the first record, `closed_us` of what
-was still open at the last.
+A fact is the last value told; `opened_us` is null if open before the first record, `closed_us` if still open at the
+last.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from addressing.link_log import Event, Kind
+from recording.columns import Event, Kind
 
 CONNECTION_FACTS = ("role", "container", "user", "remote_address")
 LINK_FACTS = (
@@ -35,8 +35,11 @@ def connections(said: DataFrame) -> DataFrame:
 
 
 def links(said: DataFrame) -> DataFrame:
-    """With what is known of a link's connection where the link does not say it. `beyond`: who is at the other end of
-    the connection, which is told of nodes by their names also where the container of a link is redacted."""
+    """Links, with facts of the connection where the link has none.
+
+    `beyond`: the container at the other end of the connection, which names nodes even if containers of links are
+    redacted.
+    """
     of_connection = connections(said).select(
         "node", "run", "connection", *(F.col(name).alias(f"connection_{name}") for name in CONNECTION_FACTS)
     )

@@ -1,4 +1,4 @@
-"""From what clocks of pairs differ by, what is each ahead of the others? A clock is that of one run of a node."""
+"""Offsets of clocks, computed from differences between pairs. A clock is the clock of one run of a node."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Run = tuple[str, int]
 """A node, and one of its runs."""
 
 NEAR_US: Final = 1_000_000
-"""Two routers have a connection between them up within that."""
+"""Two routers see a connection between them come up within this time."""
 MOST_TIMES: Final = 50
-"""Of one pair and event: more tell nothing more."""
+"""Events of one pair and kind: more events tell nothing more."""
 
 
 class Difference(NamedTuple):
-    """What the second clock is ahead of the first; of so many samples."""
+    """How far the second clock is ahead of the first, from so many samples."""
 
     one: Run
     other: Run
@@ -28,7 +28,7 @@ class Difference(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A neighbor that came or went, as one end tells it."""
+    """A neighbor that came or went, as seen by one end."""
 
     node: str
     run: int
@@ -39,13 +39,13 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True)
 class Ties:
-    """Clocks that differences tie together; the first difference between two of them counts, so tell the best first."""
+    """Clocks tied together by differences; the first difference between two clocks counts, so add the best first."""
 
     _root: dict[Run, tuple[Run, float]] = field(default_factory=dict)
-    """Of each, another of its part, and what it is ahead of that."""
+    """For each clock, another clock of its part, and how far the first is ahead."""
 
     def add(self, differences: Iterable[Difference]) -> None:
-        """Those of many samples are better than those of few."""
+        """Add differences; many samples go before few."""
         for one, other, us, _ in sorted(differences, key=lambda each: (-each.samples, each)):
             one_root, one_us = self._of(one)
             other_root, other_us = self._of(other)
@@ -56,7 +56,10 @@ class Ties:
         return len({self._of(run)[0] for run in runs}) <= 1
 
     def ahead_us(self) -> dict[Run, int]:
-        """Of the middle one of each part, in which a node counts once, with the clock that it had last."""
+        """How far each clock is ahead of the middle clock of its part.
+
+        A node counts once for the middle, with its last clock.
+        """
         parts: defaultdict[Run, dict[Run, float]] = defaultdict(dict)
         for run in sorted(self._root):
             root, us = self._of(run)
@@ -72,9 +75,9 @@ class Ties:
 
 
 def seen_differences(seen: Iterable[Seen]) -> list[Difference]:
-    """From neighbors that came and went, as both ends tell it; differences that may be none are 0.
+    """Differences from neighbors that came and went, as seen by both ends; differences that may be none are 0.
 
-    Which of its times at one end is which at the other nobody says: what most agree on is the difference.
+    No record says which event at one end is which at the other: the difference on which most pairs agree is taken.
     """
     by_end: defaultdict[tuple[str, str], defaultdict[int, list[Seen]]] = defaultdict(lambda: defaultdict(list))
     for each in seen:
@@ -97,7 +100,7 @@ def _of_pair(runs: Mapping[int, Sequence[Seen]], others: Mapping[int, Sequence[S
     for (run, other), each in by_runs.items():
         if each:
             own = _agreed(each, of_all)
-            # Two runs that never met have a difference, too: it means something if more say so.
+            # Two runs that never met have a difference, too: it counts only if several events agree.
             if own.samples > 1 or abs(own.us - most.us) <= NEAR_US:
                 us = own.us if abs(own.us) > NEAR_US else 0.0
                 yield Difference((runs[run][0].node, run), (others[other][0].node, other), us, own.samples)
@@ -118,7 +121,7 @@ def _between(ones: Sequence[Seen], others: Sequence[Seen]) -> list[int]:
 
 
 def _agreed(differences: Sequence[int], of_all: Sequence[int]) -> _Agreed:
-    """What most are near; of several, what most of all are near, and of those the least."""
+    """The difference near most others; of several, the difference near most of all; then the least."""
     best = max(differences, key=lambda us: (len(_near(differences, us)), len(_near(of_all, us)), -abs(us)))
     near = _near(differences, best)
     return _Agreed(statistics.median(near), len(near))

@@ -1,4 +1,4 @@
-"""Tables of traffic, from the passes over the records: links and connections with their facts, times to read."""
+"""Tables of traffic from the passes over records: links and connections with facts, and readable times."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def in_all(rows: DataFrame, level: Level) -> DataFrame:
 
 
 def by_window(rows: DataFrame, level: Level) -> DataFrame:
-    """The times of windows are when they begin."""
+    """Windows are shown by their beginnings."""
     return _of(rows, level).select(F.timestamp_micros("window").alias("window"), *level.names, *MEASURES)
 
 
 def links(rows: DataFrame, of_links: DataFrame) -> DataFrame:
-    """In all, with their facts: also those that were there and on which nothing moved."""
+    """Totals of links with facts, including idle links that were there."""
     return _described(rows, "links", ("node", "run", "link"), of_links, LINK_FACTS)
 
 
@@ -38,25 +38,25 @@ def connections(rows: DataFrame, of_connections: DataFrame) -> DataFrame:
 
 
 def moved(rows: DataFrame) -> DataFrame:
-    """What each link moved in all; ``peer`` of those at the edge of the mesh."""
+    """Totals of each link; ``peer`` for links at the edge of the mesh."""
     of_links = rows.where(F.col("level") == "links")
     return of_links.select("node", "run", "link", "side", "peer", "messages", "size_bytes")
 
 
 def flows(rows: DataFrame) -> DataFrame:
-    """By side (linklogs/replay/codes.py) and what became of it."""
+    """By side (linklogs/replay/codes.py) and by outcome or event."""
     names = ("window", "node", "run", "side", "link", "other", "what", "messages", "size_bytes", "max_us")
     return rows.where(F.col("level") == FLOWS).select(*names)
 
 
 def latency(rows: DataFrame) -> DataFrame:
-    """How many messages crossed the mesh in each bucket of latency, and its bounds."""
+    """How many messages crossed the mesh in each bucket of latency, and the bucket's bounds."""
     found = rows.where(F.col("level") == LATENCY)
     return found.select("side", "peer", "bucket", "messages", "least_us", "largest_us").orderBy("bucket")
 
 
 def times(table: DataFrame) -> DataFrame:
-    """With times that people can read in place of numbers: `opened_us` becomes `opened_at`, `at_us` `at`."""
+    """Readable times in place of numbers: `opened_us` becomes `opened_at`, `at_us` `at`."""
     for name in [name for name in table.columns if name in SHOWN]:
         shown = "at" if name == "at_us" else f"{name[:-3]}_at"
         table = table.withColumn(name, F.timestamp_micros(name)).withColumnRenamed(name, shown)

@@ -1,6 +1,6 @@
-"""Which receivers kept deliveries without an outcome, how many, and for how long?
+"""Receivers that kept deliveries without an outcome: how many, and for how long.
 
-Nodes tell it of links that stand still, once that has lasted for STILL_S, and again when they go on.
+Nodes report links that stand still, once this has lasted for STILL_S, and again when the links go on.
 """
 
 from __future__ import annotations
@@ -8,20 +8,22 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from addressing.link_log import STILL_S, Event, Kind
 from linklogs.moments import Span
 from linklogs.replay.columns import US_PER_S, clipped, touches
 from linklogs.replay.credit import FACTS
 from linklogs.replay.endings import endings
+from recording.columns import STILL_S, Event, Kind
 
 KEYS = ("node", "run", "link")
 IN_TIME = ("at_us", "is_news")
-"""What a file opens with may be of the very time of its first record, which is news."""
+"""A snapshot may have the same time as the file's first record, which is news."""
 
 
 def unsettled(said: DataFrame, links: DataFrame, span: Span) -> DataFrame:
-    """By link, of those that had any in the time of the report; ``said`` is of all time. What was told last was so
-    until the link closed, or its node told nothing more."""
+    """By link, for links with such deliveries in the time of the report; ``said`` is of all time.
+
+    The last count holds until the link closed, or its node stopped recording.
+    """
     lasting = _clipped(_lasting(said, links), span)
     by_link = (
         _waits(lasting)
@@ -40,7 +42,7 @@ def unsettled(said: DataFrame, links: DataFrame, span: Span) -> DataFrame:
 
 
 def _lasting(said: DataFrame, links: DataFrame) -> DataFrame:
-    """What was told, with from when until when it was so."""
+    """Counts with the time from and until which each held."""
     told = said.where((F.col("kind") == Kind.CREDIT.value) & F.col("unsettled_count").isNotNull())
     ends = endings(said).select("node", "run", F.col("ended_us").alias("end_us"))
     of_links = told.join(F.broadcast(links.select(*KEYS, "closed_us")), list(KEYS))
@@ -60,7 +62,7 @@ def _clipped(lasting: DataFrame, span: Span) -> DataFrame:
 
 
 def _waits(lasting: DataFrame) -> DataFrame:
-    """One row for each time that a link had some, however often, and with whatever count, it was told of."""
+    """One row for each period with unsettled deliveries, whatever the counts and however many records."""
     in_time = Window.partitionBy(*KEYS).orderBy(*IN_TIME)
     has_some = F.col("unsettled_count") > 0
     is_new = has_some & ~F.coalesce(F.lag("unsettled_count").over(in_time) > 0, F.lit(False))

@@ -1,6 +1,6 @@
-"""A node tells of a wait for credit once a second, for as long as it lasts: what goes on without a gap is one row.
+"""Joins records of a wait for credit, one for each second, into one row as long as there is no gap.
 
-Producers without a taker wait for days; a row for each of their seconds would be more than all that is moved.
+Producers without a taker wait for days; a row for each second would outnumber all movements.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import numpy
 import pyarrow
 from pyarrow import compute
 
-from addressing.link_log import Kind
 from linklogs.moments import Span
 from linklogs.replay.codes import LARGEST, Numbers, numbers
+from recording.columns import Kind
 
 NEXT_US: Final = 100_000
-"""What begins so soon after the one before goes on with it."""
+"""A record that begins this soon after the last continues the wait."""
 
 
 def joined(table: pyarrow.Table, span: Span, times: str) -> pyarrow.Table:
-    """Of the last time, with how long it had none in all; ``took_us`` is from when the first of them began, and
-    ``times`` how many there were. None goes over an end of the time that is asked for."""
+    """Rows with the last time, and the whole time without credit.
+
+    ``took_us`` counts from the beginning of the first record, and ``times`` counts the records. No row crosses an end
+    of the requested time.
+    """
     if not {"kind", "run", "link", "starved_us", "at_us"} <= set(table.column_names):
         return table
     is_wait = compute.and_(
@@ -40,7 +43,7 @@ def _as_few(waits: pyarrow.Table, span: Span, times: str) -> pyarrow.Table:
     at_us, starved_us = numbers(waits, "at_us"), numpy.clip(numbers(waits, "starved_us"), 0, LARGEST)
     order = numpy.lexsort((at_us, *keys))
     at_us, starved_us, count = at_us[order], starved_us[order], numbers(waits, times, 1)[order]
-    # Some may be several already.
+    # A record may already stand for several.
     from_us = at_us - numpy.maximum(starved_us, numbers(waits, "took_us")[order])
     begins = numpy.ones(len(order), bool)
     begins[1:] = from_us[1:] > at_us[:-1] + NEXT_US
@@ -66,7 +69,7 @@ def _periods(at_us: Numbers, span: Span) -> list[Numbers]:
 
 
 def _codes(column: pyarrow.ChunkedArray) -> Numbers:
-    """Numbers that are alike where values are."""
+    """Numbers that are equal where values are equal."""
     plain = column.cast(column.type.value_type) if pyarrow.types.is_dictionary(column.type) else column
     encoded = pyarrow.concat_arrays(plain.chunks).dictionary_encode(null_encoding="encode")
     codes: Numbers = encoded.indices.to_numpy(zero_copy_only=False)

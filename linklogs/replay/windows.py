@@ -1,4 +1,4 @@
-"""How wide is a window of each level? As asked for, unless its table would be too long for anybody to read."""
+"""The width of windows at each level: as requested, unless the table would be too long for anybody to read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linklogs.replay.levels import LEVELS
 
 MOST_ROWS: Final = 2_000_000
 WIDER: Final = (1, 2, 6, 12, 60, 360, 8640)
-"""Each divides the next: of windows of 10 s, 20 s, 1 and 2 min, 10 min, an hour, a day."""
+"""Each divides the next: from windows of 10 s, 20 s, 1 and 2 min, 10 min, an hour, a day."""
 
 
 def widened(facts: Facts, span_us: int, window_us: int) -> dict[str, int]:

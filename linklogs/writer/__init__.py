@@ -1,1 +1,1 @@
-"""The one process of a host that turns the rings of its nodes into files of the link log."""
+"""The writer: one process per host turns the rings of its nodes into files of the link log."""

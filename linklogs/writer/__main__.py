@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from addressing.link_log import PERSONAL_COLUMNS
+from addressing.records import PERSONAL_COLUMNS
 from linklogs.writer.redacting import REDACTABLE
 from linklogs.writer.run import run
 from linklogs.writer.settings import MIB, Settings

@@ -1,4 +1,4 @@
-"""What of the slots of a ring goes on: what makes sense, and with text as it may be read."""
+"""Admits slots of a ring to the spool: drops invalid records, and redacts text."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import Final
 
 import numpy
 
-from addressing.link_log_ring import KINDS
 from linklogs.writer.redacting import Redactor
 from linklogs.writer.rows import Row, format_row, rows_in
 from linklogs.writer.slots import SLOT_TYPE, Slots, Span, records, text_slots
+from recording.ring_format import KINDS
 
 _KNOWN: Final = numpy.isin(numpy.arange(256), list(KINDS))
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """``rows`` of the text among ``slots``, in order, each with when it was told, of the monotonic clock; ``refused``:
-    records that made no sense."""
+    """``rows``: text rows among ``slots``, in order, each with its time on the monotonic clock.
+
+    ``refused``: the count of invalid records.
+    """
 
     slots: Slots
     rows: list[tuple[Row, int]]
@@ -26,7 +28,7 @@ class Admitted:
 
 
 def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> Admitted:
-    """``slots`` are whole records. What is refused is not even copied: nobody knows what is in it."""
+    """``slots`` are whole records. Refused records are not even copied: their content is unknown."""
     keep = records(slots, spans)
     unknown = int(numpy.count_nonzero(keep & ~_KNOWN[slots["kind"]]))
     if unknown:
@@ -40,14 +42,14 @@ def admit(slots: Slots, spans: list[Span], redactor: Redactor) -> Admitted:
 
 
 def text_record(at_us: int, row: Row) -> Slots:
-    """``at_us`` of the monotonic clock."""
+    """``at_us`` is on the monotonic clock."""
     return text_slots(max(0, at_us), format_row(row))
 
 
 def _rebuilt(
     slots: Slots, spans: list[Span], keep: numpy.ndarray[tuple[int], numpy.dtype[numpy.bool_]], rows: dict[int, Row]
 ) -> Slots:
-    """``rows``: of the text that stays, as it may be read, by the slot that begins it."""
+    """Join the slots to keep. ``rows``: redacted text to keep, by the first slot of each text record."""
     pieces = [numpy.empty(0, SLOT_TYPE)]
     begin = 0
     for head, end in spans:

@@ -1,4 +1,4 @@
-"""Records of a spool as a file of Parquet: a row group of what was told, then one of each kind of what was moved."""
+"""Encodes a spool as a Parquet file: a row group of state records, then a row group for each kind of movement."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Final
 import numpy
 import pyarrow
 
-from addressing.link_log import DROPPED_KEY, Kind
-from addressing.link_log_ring import DELIVERY, KINDS, OUTCOMES, PARTS, TRAFFIC
 from linklogs.parquet import TOLD, batch, batch_of_rows, metadata, open_writer, same
 from linklogs.writer.live import as_of
 from linklogs.writer.rows import Row, rows_in
 from linklogs.writer.slots import Slots, at_us, records, text_spans
 from linklogs.writer.spool import Content, joined
+from recording.columns import DROPPED_KEY, Kind
+from recording.ring_format import DELIVERY, KINDS, OUTCOMES, PARTS, TRAFFIC
 
 Numbers = numpy.ndarray[Any, Any]
 _UNKNOWN: Final = -1
 
 
 def encode(content: Content, redact: Callable[[Row], Row], began_us: int) -> pyarrow.Buffer:
-    """``redact`` turns text of the spool into what may be read; ``began_us``: when the file was begun."""
+    """``redact`` redacts text of the spool; ``began_us``: when the file was begun."""
     owner = content.head.owner
     sink = pyarrow.BufferOutputStream()
     described = metadata(owner.node, owner.run, owner.mesh)
@@ -105,7 +105,7 @@ def _numbers(field: Numbers) -> Numbers:
 
 
 class _Words:
-    """Turns codes of one byte into words; null for a code that has none."""
+    """Turns codes of one byte into words; null for an unknown code."""
 
     def __init__(self, words: Mapping[int, str]) -> None:
         dictionary = sorted(set(words.values()))

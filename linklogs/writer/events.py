@@ -1,4 +1,4 @@
-"""What the writer says: one JSON object a line on stderr, a frozen dataclass for each event."""
+"""Log events of the writer: one JSON object a line on stderr, a frozen dataclass for each event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WriterEvent:
 
 @dataclass(frozen=True, slots=True)
 class WriterStarted(WriterEvent):
-    """It takes records from ``rings`` and writes files to ``out``."""
+    """The writer takes records from ``rings`` and writes files to ``out``."""
 
     rings: str
     out: str
@@ -33,12 +33,12 @@ class WriterStarted(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class WriterStopped(WriterEvent):
-    """It was asked to; what nodes had recorded is in files."""
+    """The writer was asked to stop; all records of nodes so far are in files."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignalIgnored(WriterEvent):
-    """The writer goes on as before: nothing is read or opened again at a signal."""
+    """The writer goes on as before: no signal makes the writer read or open anything again."""
 
     level: ClassVar[str] = "warning"
     signal: str
@@ -46,7 +46,7 @@ class SignalIgnored(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class RingFound(WriterEvent):
-    """A node has started to record, or the writer has."""
+    """The writer found the ring of a node: the node has started to record, or the writer has started."""
 
     node: str
     run: int
@@ -54,7 +54,7 @@ class RingFound(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class RingEnded(WriterEvent):
-    """Its node is gone, and all that was in it is in files."""
+    """The node of a ring is gone, and all records of the ring are in files."""
 
     node: str
     run: int
@@ -62,7 +62,7 @@ class RingEnded(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class RingPutAside(WriterEvent):
-    """It is damaged, has another name now, and nothing more is taken from it."""
+    """A ring is damaged: the writer renamed the ring, and takes no more records from it."""
 
     level: ClassVar[str] = "error"
     reason: str
@@ -70,7 +70,7 @@ class RingPutAside(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class SpoolPutAside(WriterEvent):
-    """What waited to become a file is damaged, and has another name now."""
+    """Records waiting to become a file are damaged: the writer renamed their spool."""
 
     level: ClassVar[str] = "error"
     reason: str
@@ -78,7 +78,7 @@ class SpoolPutAside(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class RecordsRefused(WriterEvent):
-    """They made no sense, or are of a kind that this version does not know."""
+    """The writer dropped records that are invalid, or of a kind unknown to this version."""
 
     level: ClassVar[str] = "warning"
     node: str
@@ -88,7 +88,7 @@ class RecordsRefused(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class FileWritten(WriterEvent):
-    """It has its name, and readers see it."""
+    """A file has its final name: readers see the file."""
 
     path: str
     size_bytes: int
@@ -96,7 +96,7 @@ class FileWritten(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class WritingFailed(WriterEvent):
-    """Said once; tried again until `writing_recovered`."""
+    """Writing failed for a node. Logged once; the writer tries again until `writing_recovered`."""
 
     level: ClassVar[str] = "error"
     node: str
@@ -106,7 +106,7 @@ class WritingFailed(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class WritingRecovered(WriterEvent):
-    """What had failed for this node is done."""
+    """Writing that had failed for this node has succeeded."""
 
     node: str
     run: int
@@ -114,7 +114,7 @@ class WritingRecovered(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class LookingFailed(WriterEvent):
-    """At rings, or at old files. Said once for each error."""
+    """The writer could not look at rings, or at old files. Logged once for each error."""
 
     level: ClassVar[str] = "error"
     error: str
@@ -122,7 +122,7 @@ class LookingFailed(WriterEvent):
 
 @dataclass(frozen=True, slots=True)
 class FilesExpired(WriterEvent):
-    """They were older than ``keep_s``, or more than ``keep_bytes``."""
+    """Files were deleted because they were older than ``keep_s``, or beyond ``keep_bytes``."""
 
     files: int
     size_bytes: int
@@ -132,7 +132,7 @@ Tell = Callable[[WriterEvent], None]
 
 
 def tell(event: WriterEvent) -> None:
-    """A stderr that is gone or full is not a reason to fail."""
+    """Log an event; a stderr that is gone or full is no reason to fail."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     line = {"ts": now, "level": event.level, "event": event.event_name(), **dataclasses.asdict(event)}
     try:

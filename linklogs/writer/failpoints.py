@@ -1,4 +1,4 @@
-"""Where would a crash of the writer hurt most? Each such place has a name, and a test can have it end there."""
+"""Named failpoints: places where a crash of the writer would hurt most, for tests that end the writer there."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from enum import StrEnum
 
 class Failpoint(StrEnum):
     SPOOLED = "spooled"
-    """What came out of the ring is in the spool; the ring does not say that it was taken."""
+    """Slots of the ring are in the spool; the ring does not say yet that they were taken."""
     TAKEN = "taken"
     SPOOL_BEGUN = "spool-begun"
-    """The one after it; the one before is no file yet."""
+    """The next spool is begun; the spool before is no file yet."""
     FILE_WRITTEN = "file-written"
-    """Under a name that readers leave out."""
+    """The file is written, under a name that readers leave out."""
     FILE_NAMED = "file-named"
-    """For readers; its spool is still there."""
+    """The file has its final name; its spool is still there."""
     SPOOL_DELETED = "spool-deleted"
-    """Of a node that is gone perhaps the last: its ring is still there."""
+    """The spool is deleted; the ring of a node that is gone may still be there."""
 
 
 Passing = Callable[[Failpoint], None]
 
 
 def pass_by(_: Failpoint) -> None:
-    """Nothing happens there."""
+    """Do nothing."""

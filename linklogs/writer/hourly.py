@@ -1,4 +1,4 @@
-"""Which records belong to the hour of a spool? A spool is of the hour of its first record, and so is its file."""
+"""Assigns records to the hour of a spool: spool and file belong to the hour of their first record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AFTER_START_US: Final = timedelta(days=3650) // timedelta(microseconds=1)
 
 
 def sensible_us(at: int, run: int) -> int:
-    """``at``; when the node started if no clock is that wrong. Of the same record always the same."""
+    """``at``, or the node's start if ``at`` is absurdly far from it. The same record always gives the same time."""
     return at if -_BEFORE_START_US <= at - run <= _AFTER_START_US else run
 
 
@@ -24,13 +24,14 @@ def hour_ends_us(begun_us: int, run: int) -> int:
 
 
 def in_the_hour(slots: Slots, spans: list[Span], clock_us: int, begun_us: int | None, run: int, now_us: int) -> int:
-    """How many slots of whole records are of it, before the first that is not.
+    """The count of slots, in whole records, before the first record of a later hour.
 
-    ``begun_us``: of the first record in the spool; None for an empty one, into which the first goes in any case.
+    ``begun_us``: the time of the first record in the spool; None for an empty spool, which takes the first record in
+    any case.
     """
     first_us = int(at_us(slots[:1], clock_us)[0]) if begun_us is None else begun_us
     ends_us = hour_ends_us(first_us, run)
-    # Most of the time the hour still runs, and no record can be of the next.
+    # While the hour still runs, as most of the time, no record can be of the next.
     if now_us < ends_us:
         return len(slots)
     starts = records(slots, spans)

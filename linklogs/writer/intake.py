@@ -1,7 +1,7 @@
-"""The way of one node's records: out of its ring, into a spool, into files.
+"""The intake of one node's records: from the ring, through a spool, into files.
 
-Who dies on the way loses nothing and doubles nothing: the spool says what came out of the ring, whatever the ring says;
-a spool is begun before the one before it becomes a file; and a file that is there is not written again.
+A crash neither loses nor doubles a record: the spool says what came out of the ring, whatever the ring says; a new
+spool is begun before the last spool becomes a file; and an existing file is never written again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy
 
-from addressing.link_log import Event, Kind
 from linklogs.writer import spool
 from linklogs.writer.admitting import Admitted, admit, text_record
 from linklogs.writer.events import RecordsRefused, RingEnded, Tell
@@ -27,17 +26,18 @@ from linklogs.writer.sealed import Sealed, beyond_damaged
 from linklogs.writer.settings import Settings
 from linklogs.writer.slots import SLOT_TYPE, Slots, Span, first_of, text_spans, whole
 from linklogs.writer.storing import store
+from recording.columns import Event, Kind
 
 AT_ONCE_SLOTS: Final = 1 << 16
 HOUR_OVER_S: Final = 1.0
-"""Records that come late would otherwise have a file for each look."""
+"""The delay after an hour, so that late records do not get a file for each look."""
 CLOCK_SET_US: Final = 50_000
-"""Less than that between two looks is a clock that is kept right, not one that was set."""
+"""A smaller step between two looks is a corrected clock, not a clock that was set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """``utc_us`` since 1970; ``s`` of a clock that nobody sets."""
+    """``utc_us`` since 1970; ``s`` on a clock that cannot be set."""
 
     utc_us: int
     s: float
@@ -45,7 +45,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What all intakes of a writer work with."""
+    """The tools that all intakes of a writer share."""
 
     settings: Settings
     spools: Path
@@ -55,10 +55,10 @@ class Means:
 
 
 class Intake:
-    """Always: what is in the ring before ``spool.ring`` is in a spool or in a file, and nothing else is."""
+    """Always: slots of the ring before ``spool.ring`` are in a spool or in a file, and no other slots are"""
 
     def __init__(self, means: Means, ring: Ring | None, spools: Sequence[Path], now: Now) -> None:
-        """``spools`` of the same run that were left, the oldest first; ``ring`` None: that is all there is.
+        """``spools`` are left-over spools of the same run, the oldest first; ``ring`` None: the ring is gone.
 
         Raises RingDamaged or OSError.
         """
@@ -86,7 +86,7 @@ class Intake:
         return self.ring is None and self._sealed.is_empty
 
     def step(self, now: Now) -> None:
-        """Raises RingDamaged, or OSError, after which the next step goes on where this one ended."""
+        """Take what is due. Raises RingDamaged, or OSError, after which the next step goes on from the same place."""
         if self.ring is not None and self._spool is not None:
             self._take(self.ring, now)
             if self._is_due(now):
@@ -94,14 +94,14 @@ class Intake:
         self._sealed.store_all()
 
     def finish(self, now: Now) -> None:
-        """All that is there becomes files; of a node that runs, its ring stays. Raises as ``step`` does."""
+        """Turn all records so far into files; the ring of a running node stays. Raises as ``step`` does."""
         self.step(now)
         if self._spool is not None and not self._spool.is_empty:
             self._turn()
         self._sealed.store_all()
 
     def end_if_abandoned(self, now: Now) -> None:
-        """If its node is gone, so are ring and spools, once all is in files. Raises as ``step`` does."""
+        """If the node is gone, delete ring and spools once all records are in files. Raises as ``step`` does."""
         ring = self.ring
         if ring is None or not ring.is_abandoned():
             return
@@ -115,7 +115,7 @@ class Intake:
         self._means.tell(RingEnded(ring.owner.node, ring.owner.run))
 
     def leave_ring(self) -> None:
-        """Of a ring that is damaged nothing more is taken."""
+        """Take nothing more from a damaged ring."""
         self.seal()
         if self.ring is not None:
             self.ring.close()
@@ -128,7 +128,7 @@ class Intake:
             self._spool = None
 
     def close(self) -> None:
-        """Nothing is written."""
+        """Close without writing."""
         if self._spool is not None:
             self._spool.close()
         if self.ring is not None:
@@ -189,7 +189,7 @@ class Intake:
             self._put(ring, counts, slots, spans, now)
 
     def _note(self, counts: Counts, now: Now) -> None:
-        """What the counts alone tell: records that are lost, a clock that was set."""
+        """Note what the counts alone show: lost records, or a clock that was set."""
         at = self._current
         gap = max(0, counts.taken - at.ring)
         lost = counts.dropped - at.dropped + gap
@@ -205,7 +205,7 @@ class Intake:
         self._clock_us = counts.clock_us
 
     def _next(self, ring: Ring, written: int) -> tuple[Slots, list[Span]]:
-        """Whole records, no more than the spool has room for unless the first is longer; none if it is not whole."""
+        """Whole records, no more than the spool has room for, but at least one; none while the first is incomplete."""
         begin = self._current.ring
         room = (self._means.settings.spool_bytes - self._current.record_bytes) // SLOT_TYPE.itemsize
         slots = ring.read(begin, min(written - begin, max(1, room), AT_ONCE_SLOTS))
@@ -218,7 +218,7 @@ class Intake:
         return first_of(slots, spans, whole(slots, spans))
 
     def _put(self, ring: Ring, counts: Counts, slots: Slots, spans: list[Span], now: Now) -> None:
-        """Into the spool, as much of it as is of its hour."""
+        """Append the records of the spool's hour to the spool."""
         count = in_the_hour(slots, spans, counts.clock_us, self._current.begun_us, ring.owner.run, now.utc_us)
         if count == 0:
             self._turn()
@@ -251,17 +251,17 @@ class Intake:
         return waited_s >= self._means.settings.spool_s or self._is_full
 
     def _is_of_later(self, ring: Ring, now: Now) -> bool:
-        """The clock was set back to an hour before that of the spool: what comes now is looked for in that hour."""
+        """Whether the clock was set back to an earlier hour: new records are then looked for in the earlier hour."""
         begun_us, run = self._current.begun_us, ring.owner.run
         return begun_us is not None and hour_ends_us(now.utc_us + CLOCK_SET_US, run) < hour_ends_us(begun_us, run)
 
     def _turn(self) -> None:
-        """Go on in a new spool; the one so far waits to become a file."""
+        """Go on in a new spool; the old spool waits to become a file."""
         assert self.ring is not None
         old = self._current
         new = self._begin(self.ring, old.first, old.ring, old.clock_us, old.dropped)
         if new.path == old.path:
-            # There was nothing in it, so it has the same number, and is replaced already.
+            # The old spool was empty, so the new spool has the same number, and has replaced the old.
             old.close()
         else:
             self.seal()

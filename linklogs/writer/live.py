@@ -1,6 +1,6 @@
-"""What is there now, of one node? What each file opens with. Sans-IO: feed it the rows of text records, in order.
+"""The present state of one node, with which each file opens. Sans-IO: feed the rows of text records, in order.
 
-In the list a queue has no age, which would be wrong once the list is read, but CAME_US: `as_of` says how old that is.
+A queue in the list has no age, which would be wrong once the list is read, but CAME_US: `as_of` computes the age.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from addressing.link_log import Event, Kind
 from linklogs.writer.rows import Row
+from recording.columns import Event, Kind
 
 _KEYS: Final = {
     Kind.CONNECTION: "connection",
@@ -22,16 +22,16 @@ _KEYS: Final = {
 """In the order of the list, which begins with the node."""
 
 CAME_US: Final = "came_us"
-"""No column of a record: when the oldest message came, us of the monotonic clock."""
+"""No column of a record: when the oldest message came, in us on the monotonic clock."""
 _LONGEST_US: Final = 2**63 - 1
 _OF_THE_MOMENT: Final = ("starved_us", "count")
-"""Of what lies between two records: in the list, it would count again."""
+"""Sums between two records: in the list, these would count again."""
 
 
 class Live:
-    """Always: a link in the list has its connection there, if it names one that was ever opened.
+    """Always: a link in the list has its connection there, if the link names a connection that was ever opened
 
-    ``node`` is a row of what the node says of itself.
+    ``node`` is the node's row about itself.
     """
 
     def __init__(self, node: Row) -> None:
@@ -40,21 +40,21 @@ class Live:
         self._links_of: dict[object, dict[str | int, None]] = {}
 
     def on_row(self, row: Row, at_us: int) -> None:
-        """``at_us``: when it was told, of the monotonic clock."""
+        """``at_us``: the time of the record on the monotonic clock."""
         kind = Kind(str(row["kind"]))
         if kind is Kind.NODE:
-            # That it ended is the last that is heard of it.
+            # The end of the node is its last record.
             self._node |= _lasting(row) if row.get("event") != Event.CLOSED else {}
         elif kind in _KEYS and (key := row.get(_KEYS[kind])) is not None:
             self._on_thing(kind, key, _with_time(row, at_us))
 
     def on_list(self, rows: Iterable[Row]) -> None:
-        """What `rows` gave. Where a version before gave it, nobody knows of when its ages are."""
+        """Take over a list from `rows`. Ages in lists of older versions are dropped, since their time is unknown."""
         for row in rows:
             self.on_row({name: value for name, value in row.items() if name != "oldest_us"}, 0)
 
     def rows(self, clock_us: int, dropped: int) -> list[Row]:
-        """``clock_us``: what UTC is ahead of the monotonic clock. ``dropped``: records ever, for want of room."""
+        """The list. ``clock_us``: UTC less the monotonic clock. ``dropped``: records ever lost for want of room."""
         node: Row = {**self._node, "clock_us": clock_us, "count": dropped}
         return [node, *(row for rows in self._rows.values() for row in rows.values())]
 
@@ -67,10 +67,10 @@ class Live:
                 if kind is Kind.LINK:
                     self._links_of.setdefault(row.get("connection"), {})[key] = None
             case Event.CHANGED if kind is Kind.CREDIT:
-                # It says all that there is: who kept a link waiting is of that wait.
+                # The record is complete: its cause belongs to this wait.
                 self._rows[kind][key] = _lasting(row)
             case Event.CHANGED:
-                # An empty queue has no age, and says none.
+                # An empty queue has no age, and reports none.
                 past = CAME_US if "depth_count" in row else None
                 before = {name: value for name, value in self._rows[kind].get(key, {}).items() if name != past}
                 self._rows[kind][key] = before | _lasting(row)
@@ -86,7 +86,7 @@ class Live:
 
 
 def as_of(row: Row, at_us: int) -> Row:
-    """A row of the list as it was at ``at_us`` of the monotonic clock."""
+    """A row of the list as of ``at_us`` on the monotonic clock."""
     if CAME_US not in row:
         return row
     age_us = min(max(0, at_us - int(row[CAME_US])), _LONGEST_US)

@@ -1,4 +1,4 @@
-"""Who used the mesh, from where and for what, is kept as keyed hashes: alike stays alike, and nobody can guess back."""
+"""Redacts personal columns to keyed hashes: equal values stay equal, and nobody can guess them back."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import Final
 
 from addressing.address import BROKER_PREFIX, MESH_PREFIX
-from addressing.link_log import BY_PEER, KNOWN_CONDITION, PERSONAL_COLUMNS, Kind
+from addressing.records import BY_PEER, KNOWN_CONDITION, PERSONAL_COLUMNS
 from linklogs.writer.rows import Row
+from recording.columns import Kind
 
 REDACTABLE: Final = (*PERSONAL_COLUMNS, "ingress", "egress", "path", "neighbor", "cause")
-"""The others say what a record is, or what its node is, and have no secrets."""
+"""Other columns say what a record or its node is, and have no secrets."""
 
 NODES: Final = ("router", "edge", "broker")
 """Roles of connections."""
@@ -46,15 +47,18 @@ class Redactor:
         }
 
     def _with_our_words(self, row: Row) -> Row:
-        """Conditions that are a peer's own become hashes in a cause."""
+        """In a cause, hash conditions of a peer's own."""
         how, by_peer, condition = str(row.get("cause") or "").partition(BY_PEER)
         if not by_peer or KNOWN_CONDITION.fullmatch(condition):
             return row
         return row | {"cause": how + by_peer + self._hashed(condition)}
 
     def _redacted(self, name: str, value: str) -> str:
-        """Of an address of a host its port apart, or each connection would be of another host; of an address on which
-        the mesh talks to itself that it does."""
+        """Redact a value.
+
+        Host and port are hashed separately, so that connections of a host share a hash. The prefix of an address on
+        which the mesh talks to itself is kept.
+        """
         host, colon, port = value.rpartition(":")
         if name == "remote_address" and colon:
             return f"{self._hashed(host)}:{self._hashed(port)}"
@@ -68,12 +72,12 @@ class Redactor:
 
 
 def _is_of_mesh(address: str) -> bool:
-    """Temporary queues are of clients."""
+    """False for temporary queues, which belong to clients."""
     node, _, last = address.removeprefix(BROKER_PREFIX).partition("/")
     is_temporary = address.startswith(BROKER_PREFIX) and node and last.startswith(("temp.", "temp-topic."))
     return address.startswith(MESH_PREFIX) and not is_temporary
 
 
 def _node_in(row: Row) -> str | None:
-    """The column that names a node of the mesh, as the records of its neighbors do: without it they lead nowhere."""
+    """The column that names a node of the mesh, kept plain: records of the node's neighbors use the name."""
     return "container" if row.get("kind") == Kind.CONNECTION and row.get("role") in NODES else None

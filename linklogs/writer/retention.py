@@ -1,4 +1,4 @@
-"""Which files of the link log are too old, or too many?"""
+"""Deletes files of the link log that are too old, or too many."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Expired:
 
 
 def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None) -> Expired:
-    """Delete files of hours that ended ``keep_s`` ago; then, the oldest hour first, what is beyond ``keep_bytes``.
+    """Delete files of hours that ended ``keep_s`` ago; then, the oldest hour first, files beyond ``keep_bytes``.
 
-    What is being written has no name yet that is looked at. Raises OSError.
+    Files being written have names that are not looked at. Raises OSError.
     """
     kept = [(began_us, path, size_of(path) or 0) for began_us, hour in hours(out) for path in files_in(hour)]
     old_us = None if keep_s is None else now_us - int(keep_s * 1_000_000)
@@ -35,7 +35,7 @@ def expire(out: Path, now_us: int, keep_s: float | None, keep_bytes: int | None)
 
 
 def _remove_empty(directories: set[Path]) -> None:
-    # Somebody may put a file there at this moment: then it is not empty, and stays.
+    # A file may be put there at this moment: then the directory is not empty, and stays.
     for hour in directories:
         with suppress(OSError):
             hour.rmdir()

@@ -1,4 +1,4 @@
-"""How does the writer read what a node recorded? A ring, mapped; addressing/link_log_ring.py says what is where."""
+"""Reads the ring of a node, mapped into memory; recording/ring_format.py has the layout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from typing import Any, Final
 
 import numpy
 
-from addressing.link_log_ring import (
+from linklogs.writer.rows import Row
+from linklogs.writer.slots import Slots, as_slots
+from recording.ring_format import (
     CAPACITY_AT,
     CLOCK_AT,
     DROPPED_AT,
@@ -27,27 +29,25 @@ from addressing.link_log_ring import (
     TAKEN_AT,
     WRITTEN_AT,
 )
-from linklogs.writer.rows import Row
-from linklogs.writer.slots import Slots, as_slots
 
 SUFFIX: Final = ".ring"
 DAMAGED: Final = ".damaged"
 _NODE_COLUMNS: Final = ("role", "version", "topology")
 _MAKING_S: Final = 5.0
-"""A node that takes longer than this to fill in the header of a ring is no more."""
+"""A node that takes longer than this to write the header of a ring is dead."""
 
 
 class RingDamaged(Exception):
-    """The place, what is there, and what was expected."""
+    """Names the place, the content found and the content expected."""
 
 
 class RingNotReady(Exception):
-    """A node is making it."""
+    """A node is making the ring."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """``run``: when the node started, us of UTC. ``row``: what the node says of itself, as columns."""
+    """``run``: when the node started, us of UTC. ``row``: the node's columns about itself."""
 
     node: str
     run: int
@@ -57,7 +57,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Ever, of slots and of records; ``clock_us`` is what UTC is ahead of the monotonic clock."""
+    """Totals of slots and of records; ``clock_us`` is UTC less the monotonic clock."""
 
     written: int
     taken: int
@@ -97,19 +97,19 @@ class Ring:
         return Counts(written, taken, dropped, clock - (clock >> 63 << 64))
 
     def read(self, first: int, count: int) -> Slots:
-        """A copy of ``count`` slots, the first of which is number ``first`` ever."""
+        """A copy of ``count`` slots from slot number ``first`` on."""
         begin = first % self.capacity
         end = begin + count
-        # As bytes: numpy would copy number by number.
+        # Copied as bytes: numpy would copy number by number.
         data = self._slice(begin, min(end, self.capacity)) + self._slice(0, max(0, end - self.capacity))
         return as_slots(data)
 
     def advance(self, taken: int) -> None:
-        """The node may use all slots before number ``taken`` again."""
+        """Let the node use all slots before number ``taken`` again."""
         self._words[TAKEN_AT // 8] = taken
 
     def is_abandoned(self) -> bool:
-        """No node holds it."""
+        """Whether no node holds the ring."""
         return _is_free(self._handle)
 
     def close(self) -> None:
@@ -128,14 +128,14 @@ class Ring:
         return int(self._words[at // 8])
 
     def _check_size(self) -> None:
-        # A read beyond the end would be a signal that ends the process, not an exception.
+        # A read beyond the end would raise a signal that ends the process, not an exception.
         size = os.fstat(self._handle).st_size
         if size < self._bytes:
             raise RingDamaged(f"{self.path}: {size} bytes, expected {self._bytes} for {self.capacity} slots")
 
 
 def put_aside(path: Path) -> None:
-    """Where nobody takes it for a ring, and somebody may look at it."""
+    """Rename a damaged ring, so that no writer reads the ring and people can inspect the file."""
     with suppress(FileNotFoundError):
         path.rename(path.with_name(path.name + DAMAGED))
 

@@ -1,4 +1,4 @@
-"""What does a text record say? A row: the columns that it fills in."""
+"""Parses text records into rows: the columns that a record fills in."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from addressing.link_log import COLUMNS, Kind
 from linklogs.writer.slots import Slots, Span, text_of
+from recording.columns import COLUMNS, Kind
 
 Row = dict[str, str | int]
 
@@ -17,7 +17,7 @@ _MOST: Final = 2**63
 
 
 def parse(data: bytes) -> Row | None:
-    """None for what is no record, or of a kind that nobody here knows. Columns that do not fit are left out."""
+    """None for bytes that are no record, or a record of an unknown kind. Columns that do not fit are left out."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -28,7 +28,7 @@ def parse(data: bytes) -> Row | None:
 
 
 def rows_in(slots: Slots, spans: list[Span]) -> Iterator[tuple[Row, int]]:
-    """Of the text among ``slots``, each with the slot that begins it. What `parse` makes nothing of is left out."""
+    """The text records among ``slots``, each with its first slot. Records that `parse` refuses are left out."""
     for span in spans:
         row = parse(text_of(slots, span))
         if row is not None:

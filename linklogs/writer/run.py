@@ -1,4 +1,4 @@
-"""The writer as a process: a look at the rings every so often, until somebody wants it to stop."""
+"""The writer as a process: a look at the rings every ``poll_s``, until told to stop."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from linklogs.writer.writer import Writer
 
 
 def run(settings: Settings, stop: threading.Event, ignored: deque[str]) -> None:
-    """Until ``stop``; then all that was recorded so far becomes files. Raises WriterInUse or OSError at the start.
+    """Run until ``stop``; then all records so far become files. Raises WriterInUse or OSError at the start.
 
-    Handlers of signals put the names of those that change nothing into ``ignored``, and they are logged here.
+    Signal handlers put the names of ignored signals into ``ignored``, to be logged here.
     """
     writer = Writer(settings)
     tell(WriterStarted(str(settings.rings), str(settings.out)))

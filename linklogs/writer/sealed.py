@@ -1,4 +1,4 @@
-"""Spools of one run that are complete, and wait to become files, the oldest first."""
+"""The complete spools of one run, which wait to become files, the oldest first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linklogs.writer.failpoints import Failpoint, Passing
 from linklogs.writer.ring import DAMAGED, Owner
 
 Store = Callable[[Path], Path | None]
-"""Makes a file of a spool, and says where; storing.py says what it raises."""
+"""Makes a file of a spool, and returns its path; storing.py lists the errors."""
 
 
 class Sealed:
@@ -30,13 +30,13 @@ class Sealed:
         self._paths.append(path)
 
     def store_all(self) -> None:
-        """Raises OSError; what is stored then is no longer here."""
+        """Turn all spools into files. Raises OSError; spools stored before the error are gone from here."""
         while self._paths:
             self._store_one(self._paths[0])
             del self._paths[0]
 
     def take_last(self) -> tuple[Path, spool.Content] | None:
-        """The youngest that can be read, to go on with. Raises OSError."""
+        """Take the youngest readable spool, to go on with. Raises OSError."""
         while self._paths:
             path = self._paths[-1]
             try:
@@ -68,7 +68,7 @@ class Sealed:
 
 
 def beyond_damaged(spools: Path, owner: Owner) -> int:
-    """A number that no slot has which may be in a spool of ``owner`` that was put aside; 0 if there is none."""
+    """A number beyond every slot in a damaged spool of ``owner``; 0 if there is no damaged spool."""
     aside = {path.with_suffix(""): path.stat().st_size for path in spools.glob(f"*{spool.SUFFIX}{DAMAGED}")}
     run = spool.run_name(owner)
     ends = [spool.first_of(path) + spool.most_slots(size) for path, size in aside.items() if spool.run_of(path) == run]

@@ -1,22 +1,23 @@
-"""What is the writer told?"""
+"""The settings of the writer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from addressing.link_log import PERSONAL_COLUMNS
+from addressing.records import PERSONAL_COLUMNS
 
 MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``rings``: where nodes put theirs. ``out``: where files of the link log go.
+    """``rings``: the directory of nodes' rings. ``out``: the directory of the link log's files.
 
     A spool becomes a file when it has ``spool_bytes`` of records, or has had any for ``spool_s`` seconds, or when its
-    hour is over. Files whose hour ended ``keep_s`` ago go, and beyond ``keep_bytes`` in all the oldest; None keeps.
-    With ``redact_key`` what is in ``redact_columns`` becomes keyed hashes. ``poll_s``: between two looks at the rings.
+    hour is over. Files whose hour ended ``keep_s`` ago are deleted, and beyond ``keep_bytes`` in all the oldest; None
+    keeps all. With ``redact_key`` the values in ``redact_columns`` become keyed hashes. ``poll_s``: time between two
+    looks at the rings.
     """
 
     rings: Path

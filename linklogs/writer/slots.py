@@ -1,4 +1,4 @@
-"""What is in slots that came out of a ring? As an array of numpy, a field for each number."""
+"""The slots of a ring as a numpy array, with a field for each number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy
 
-from addressing.link_log_ring import SLOT, SLOT_BYTES, TEXT, TRAFFIC
+from recording.ring_format import SLOT, SLOT_BYTES, TEXT, TRAFFIC
 
 SLOT_TYPE: Final = numpy.dtype(
     [
@@ -26,16 +26,19 @@ SLOT_TYPE: Final = numpy.dtype(
 
 Slots = numpy.ndarray[Any, Any]
 Span = tuple[int, int]
-"""Of a text record: the slot that says how long it is, and the slot after its last."""
+"""A text record: its first slot, which has the length, and the slot after its last."""
 
 
 def as_slots(data: bytes | memoryview) -> Slots:
-    """As they are there: nothing is copied."""
+    """A view of the data: nothing is copied."""
     return numpy.frombuffer(data, SLOT_TYPE)
 
 
 def text_spans(slots: Slots) -> list[Span]:
-    """Of all text records that begin here; the last may end beyond. No UTF-8 has the byte that marks them."""
+    """Spans of all text records that begin here; the last may end beyond.
+
+    No UTF-8 has the byte that marks text records.
+    """
     found = []
     end = 0
     for head in numpy.flatnonzero(slots["kind"] == TEXT).tolist():
@@ -46,12 +49,12 @@ def text_spans(slots: Slots) -> list[Span]:
 
 
 def whole(slots: Slots, spans: list[Span]) -> int:
-    """How many slots there are up to the end of the last record that is complete."""
+    """The count of slots up to the end of the last complete record."""
     return spans[-1][0] if spans and spans[-1][1] > len(slots) else len(slots)
 
 
 def first_of(slots: Slots, spans: list[Span], count: int) -> tuple[Slots, list[Span]]:
-    """``count`` slots, which are whole records, and where text is among them."""
+    """The first ``count`` slots, which are whole records, and the spans of text among them."""
     return slots[:count], [span for span in spans if span[1] <= count]
 
 
@@ -66,14 +69,14 @@ def text_slots(start_us: int, data: bytes) -> Slots:
 
 
 def at_us(slots: Slots, clock_us: int | numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
-    """When each record was over, of UTC; of slots in the midst of text, nonsense."""
+    """The end of each record in UTC; meaningless for slots inside text."""
     kinds = slots["kind"]
     took = numpy.where((kinds == TRAFFIC) | (kinds == TEXT), 0, slots["took_us"])
     return slots["start_us"].astype(numpy.int64) + clock_us + took
 
 
 def records(slots: Slots, spans: list[Span]) -> numpy.ndarray[Any, Any]:
-    """Which slots are records of their own."""
+    """A mask of slots that are records by themselves."""
     mask = numpy.ones(len(slots), bool)
     for head, end in spans:
         mask[head:end] = False

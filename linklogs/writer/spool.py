@@ -1,18 +1,18 @@
-"""What came out of a ring and is in no file yet: whole records in a file of their own, append only.
+"""A spool: records taken from a ring and not in a file of the link log yet, in an append-only file.
 
     "AMQspol1" | length (8) | crc32 (8) | 0 (8) | JSON of that length, padded with zeros to a slot      the head
     "AMQchnk1" | ring (8) | ring slots (8) | first (8) | slots (8) | clock (8) | dropped (8) | crc32 (8)   a chunk
         | slots of 32 bytes, as in a ring                                                             any number of them
 
-All numbers little-endian. A chunk stands for ``ring slots`` slots of the ring from number ``ring`` on, and has in it
-``slots`` slots, numbered from ``first`` on in all spools of a run: fewer when records made no sense, more when the
-writer has something to say, others when they were redacted. ``clock`` is what UTC is ahead of the monotonic clock, us,
-``dropped`` the records ever lost in the ring; both were so when the chunk was written. The crc is of all the rest of
-the chunk.
+All numbers are little-endian. A chunk stands for ``ring slots`` slots of the ring from number ``ring`` on, and contains
+``slots`` slots, numbered from ``first`` on across all spools of a run: fewer if records were invalid, more if the
+writer adds records, different if text was redacted. ``clock`` is UTC less the monotonic clock in us, ``dropped`` the
+records ever lost in the ring, both as of the writing of the chunk. The crc is of all the rest of the chunk.
 
-A process that dies leaves at most one chunk torn, at the end: whoever reads stops before it, and whoever goes on
-writes over it. The head is whole as soon as the file has its name. Nothing is synced but the head: this is a promise
-about processes, as the ring is; a power cut may take the last chunks, and what the ring says was taken shows how many.
+A process that dies leaves at most one chunk torn, at the end: readers stop before the torn chunk, and a writer that
+goes on overwrites the torn chunk. The head is whole as soon as the file has its name. Only the head is synced: the
+promise covers crashes of processes, as for the ring; a power cut may take the last chunks, and the ring's count of
+taken slots shows how many.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from typing import Any, Final
 
 import numpy
 
-from addressing.link_log_ring import SLOT_BYTES
 from linklogs.naming import escape
 from linklogs.private_files import replacing
 from linklogs.writer.ring import Owner
 from linklogs.writer.rows import Row
 from linklogs.writer.slots import Slots, as_slots, at_us
+from recording.ring_format import SLOT_BYTES
 
 SUFFIX: Final = ".spool"
 DRAFT: Final = ".draft"
@@ -46,12 +46,12 @@ _CHUNK_BYTES: Final = _CHUNK.size + _CRC.size
 
 
 class SpoolDamaged(Exception):
-    """The place, what is there, and what was expected."""
+    """Names the place, the content found and the content expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Whose spool it is, and what was so when it was begun. ``is_redacted``: all text is as it may be read."""
+    """Owner and state of a spool as of its beginning. ``is_redacted``: all text is redacted already."""
 
     owner: Owner
     first: int
@@ -74,7 +74,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """``end_bytes``: of the last whole chunk."""
+    """``end_bytes``: the end of the last whole chunk."""
 
     head: Head
     chunks: list[Chunk]
@@ -82,10 +82,10 @@ class Content:
 
 
 class Spool:
-    """Always: ``first``, ``ring``, ``clock_us`` and ``dropped`` are what the next chunk goes on from."""
+    """Always: the next chunk goes on from ``first``, ``ring``, ``clock_us`` and ``dropped``"""
 
     def __init__(self, path: Path, content: Content) -> None:
-        """Cuts off what is torn."""
+        """Cuts off a torn chunk."""
         self.path = path
         self.head = head = content.head
         self.first, self.ring, self.clock_us, self.dropped = head.first, head.ring, head.clock_us, head.dropped
@@ -102,7 +102,7 @@ class Spool:
         return self.first == self.head.first
 
     def append(self, ring_count: int, clock_us: int, dropped: int, slots: Slots) -> None:
-        """Raises OSError, and then it is as it was."""
+        """Append a chunk. After OSError the spool is as before."""
         chunk = Chunk(self.ring, ring_count, self.first, clock_us, dropped, slots)
         head = _encode_head_of(chunk)
         self._write(head, chunk.slots)
@@ -133,7 +133,7 @@ class Spool:
 
 
 def begin(directory: Path, head: Head) -> Spool:
-    """A new one. Raises OSError, and then there is none."""
+    """Begin a new spool. After OSError there is none."""
     path = directory / name_of(head.owner, head.first)
     text = json.dumps(asdict(head), separators=(",", ":")).encode()
     data = _HEAD.pack(_HEAD_MAGIC, len(text), zlib.crc32(text)) + text + bytes(-len(text) % SLOT_BYTES)
@@ -143,7 +143,7 @@ def begin(directory: Path, head: Head) -> Spool:
 
 
 def run_name(owner: Owner) -> str:
-    """What the names of all spools of a run begin with."""
+    """The beginning of the names of all spools of a run."""
     return f"{escape(owner.node)}.{owner.run}"
 
 
@@ -152,22 +152,22 @@ def name_of(owner: Owner, first: int) -> str:
 
 
 def first_of(path: Path) -> int:
-    """By its name alone."""
+    """The number of the first slot, from the name alone."""
     return int(path.stem.rpartition(".")[2])
 
 
 def most_slots(size_bytes: int) -> int:
-    """That a spool of this size can have in it."""
+    """The most slots that a spool of this size can have."""
     return size_bytes // SLOT_BYTES
 
 
 def run_of(path: Path) -> str:
-    """As ``run_name``, by its name alone."""
+    """The same as ``run_name``, from the spool's name alone."""
     return path.stem.rpartition(".")[0]
 
 
 def read(path: Path) -> Content:
-    """Up to what is torn. Raises SpoolDamaged if not even the head is whole, or OSError."""
+    """Read all whole chunks. Raises SpoolDamaged if not even the head is whole, or OSError."""
     data = path.read_bytes()
     head, at = _decode_head(path, data)
     chunks = []
@@ -181,7 +181,7 @@ def read(path: Path) -> Content:
 
 
 def joined(chunks: list[Chunk]) -> tuple[Slots, numpy.ndarray[Any, Any]]:
-    """The slots of all of them, and beside each its clock."""
+    """The slots of all chunks, and the clock of each slot."""
     lengths = [len(chunk.slots) for chunk in chunks]
     slots = as_slots(b"".join(chunk.slots.data for chunk in chunks))
     return slots, numpy.repeat(numpy.array([chunk.clock_us for chunk in chunks], numpy.int64), lengths)

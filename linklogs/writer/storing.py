@@ -1,4 +1,4 @@
-"""How does a spool become a file of the link log? Once, however often the writer dies meanwhile."""
+"""Turns a spool into a file of the link log: once, however often the writer dies meanwhile."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from linklogs.writer.slots import at_us
 
 
 def store(path: Path, out: Path, redactor: Redactor, passing: Passing) -> Path | None:
-    """Where it is now; None if there was nothing in it, or it was there before. The spool is as it was.
+    """Store the spool as a file; return the path, or None if the spool is empty or stored already. The spool stays.
 
-    Raises SpoolDamaged for what can be no file ever, and OSError.
+    Raises SpoolDamaged for a spool that can never become a file, and OSError.
     """
     content = spool.read(path)
     if content.chunks and any(len(chunk.slots) for chunk in content.chunks):
         try:
             return _store(path, content, out, redactor, passing)
         finally:
-            # What Arrow would keep for the next file, which may be a minute away.
+            # Arrow would keep memory for the next file, which may be a minute away.
             pyarrow.default_memory_pool().release_unused()
     return None
 

@@ -1,4 +1,4 @@
-"""All rings of a directory, each on its way into files. Whoever owns it has the timer: ``step`` does what is due."""
+"""The writer: all rings of a directory, each on its way into files. The owner's timer calls ``step``."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ EXPIRE_S: Final = 60.0
 
 
 class WriterInUse(Exception):
-    """Another process writes to that directory."""
+    """Another process writes to this directory."""
 
 
 class Writer:
-    """Always: at most one for a directory of files; each ring has one intake, each spool is of one intake."""
+    """Always: at most one writer for a directory of files; each ring, and each spool, has one intake"""
 
     def __init__(self, settings: Settings, say: Tell = tell, passing: Passing = pass_by) -> None:
         """Raises WriterInUse or OSError."""
@@ -59,7 +59,7 @@ class Writer:
         self._scan_s = self._expire_s = float("-inf")
 
     def step(self, now: Now) -> None:
-        """Raises nothing that a disk or a ring can be the cause of."""
+        """Do what is due. Raises no error that a disk or a ring can cause."""
         is_scan = now.s >= self._scan_s
         if is_scan:
             self._scan_s = now.s + SCAN_S
@@ -72,14 +72,14 @@ class Writer:
             self._look(lambda: self._expire(now))
 
     def finish(self, now: Now) -> None:
-        """All that nodes have recorded so far becomes files."""
+        """Turn all records so far into files."""
         self._look(lambda: self._scan(now))
         for run, intake in list(self._intakes.items()):
             self._try(run, intake, now, lambda intake=intake: intake.finish(now))  # type: ignore[misc]
             self._advance(run, now, True)
 
     def close(self) -> None:
-        """Nothing more is written; who comes next goes on."""
+        """Close without writing; the next writer goes on from here."""
         for intake in self._intakes.values():
             intake.close()
         self._intakes.clear()
@@ -112,13 +112,13 @@ class Writer:
         are_met = [self._meet(path, now) for path in found if path not in self._rings]
         if not all(are_met):
             return
-        # What is left now has no ring, or one that nothing more is taken of.
+        # The remaining spools have no ring, or a damaged ring.
         for run, spools in self._left.items():
             self._intakes[run] = Intake(self._means, None, spools, now)
         self._left = {}
 
     def _meet(self, path: Path, now: Now) -> bool:
-        """False if it must be tried again before anybody may say whose spools are left over."""
+        """Open a ring; False if the ring must be tried again before any spool counts as left over."""
         try:
             self._take_on(Ring(path), now)
         except RingNotReady:
@@ -173,7 +173,7 @@ def _step(intake: Intake, now: Now, is_scan: bool) -> None:
 
 
 def _left_over(spools: Path) -> dict[str, list[Path]]:
-    """By run, each the oldest first."""
+    """Left-over spools by run, the oldest first."""
     found: dict[str, list[Path]] = {}
     for path in sorted(spools.glob(f"*{spool.SUFFIX}")):
         found.setdefault(spool.run_of(path), []).append(path)

@@ -1,1 +1,1 @@
-"""`amqpmesh bench`: what does a message, a link, a connection cost a router or broker?"""
+"""`amqpmesh bench`: measure the cost of messages, links and connections at a router or broker."""

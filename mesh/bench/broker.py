@@ -1,7 +1,7 @@
-"""`bench broker`: what does a stored message cost a broker, how many go through, and how long is an accept waited for?
+"""`bench broker`: cost of a stored message at a broker, throughput, and the wait for an accept.
 
 pair    one producer, one consumer, both at once       backlog   fill a queue, then drain it
-pairs   four of them, on four queues                   topic     one producer, and every consumer gets all
+pairs   four pairs, on four queues                     topic     one producer, and every consumer gets all
 await   a producer that waits for each accept
 """
 
@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mesh.bench.exchange import dismiss, exchange, plan_of, wrongs_of
-from mesh.bench.figures import median
 from mesh.bench.forward import UNSETTLED
 from mesh.bench.line import running_broker
 from mesh.bench.processes import Sides
 from mesh.bench.rows import Row
 from mesh.bench.target import Target
 from mesh.bench.units import size_name
-from mesh.output import Output
+from mesh.terminal.figures import median
+from mesh.terminal.output import Output
 
 DURABLE, NON_DURABLE = "durable", "non-durable"
 PAIRS = 4
 WARM_UP_MESSAGES = 5_000
 AWAITED_SHARE = 50
-"""Who waits for each accept sends one message in place of so many."""
+"""A producer that waits for each accept sends one message where others send this number."""
 SUMMED = ("lost",)
 SPREAD = {"cpu_us_per_message": "cpu_us_spread", "messages_per_s": "messages_per_s_spread"}
 
@@ -35,7 +35,10 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``consumers`` 0: each message goes to one; else to all of them. ``in_flight`` None: what the order says."""
+    """One kind of load. ``consumers`` 0: each message goes to one consumer, else to all of them.
+
+    ``in_flight`` None: the order's limit of deliveries in flight.
+    """
 
     kind: str
     what: str
@@ -44,11 +47,11 @@ class Work:
     in_flight: int | None = None
     is_durable: bool = True
     is_apart: bool = False
-    """All is sent before anything is received."""
+    """Whether all messages are sent before any message is received."""
     is_lasting: bool = False
-    """The consumers are durable subscriptions."""
+    """Whether the consumers are durable subscriptions."""
     is_ordered: bool = True
-    """Else nobody promises that messages arrive in order."""
+    """Whether the order of messages is checked; False where nothing promises order."""
 
     @property
     def mode(self) -> str:
@@ -75,7 +78,7 @@ SPREAD_QUEUE = Work("pair", "1 to 1", is_ordered=False)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How each row is measured. ``messages`` counts those of all pairs, or copies where there are several."""
+    """How each row is measured. ``messages`` counts the messages of all pairs, or copies where there are several."""
 
     messages: int
     body_bytes: int
@@ -87,7 +90,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measurement, or one half of it. ``part``: `fill`, `drain`, or nothing."""
+    """One measurement, or one half of a measurement. ``part``: `fill`, `drain`, or empty."""
 
     part: str
     figures: Figures
@@ -95,7 +98,7 @@ class Run:
 
 
 def measure_ours(kinds: Sequence[str], order: Order, out: Output) -> Iterator[Row]:
-    """On a broker of our own: itself, then through a router before it, then a queue that it shares with another."""
+    """Measure brokers of our own: one broker alone, then behind a router, then a queue shared by two brokers."""
     with running_broker(out) as (direct, routed, spread):
         yield from measure(direct, "1 broker", works_of(kinds), order, out)
         through = [work for work in ROUTED if work.kind in kinds]
@@ -168,7 +171,10 @@ def at_once(target: Target, work: Work, plan: dict[str, Any], arrivals: int) -> 
 
 
 def apart(target: Target, plan: dict[str, Any], arrivals: int) -> list[Run]:
-    """Fill, then drain. ``in_flight`` is how far the broker's credit went."""
+    """Fill a queue, then drain the queue.
+
+    The producer waits for credit alone, so `in_flight` shows the broker's credit.
+    """
     bounded = {**plan, "in_flight": plan["in_flight"] or plan["count"]}
     with Sides() as sides:
         producer = sides.start("produce", {**bounded, "place": target.sending_place.to_map()})
@@ -184,7 +190,7 @@ def apart(target: Target, plan: dict[str, Any], arrivals: int) -> list[Run]:
         consumer.step()
         used = Used(target)
         began_at = time.monotonic()
-        # Twice: it may begin, and no more will come.
+        # Twice: the first lets the consumer begin, the second tells the consumer that no more messages will come.
         consumer.go_on()
         consumer.go_on()
         received = consumer.step()
@@ -198,7 +204,7 @@ def apart(target: Target, plan: dict[str, Any], arrivals: int) -> list[Run]:
 
 
 class Used:
-    """What the broker's processes used since this was made."""
+    """Resources used by the broker's processes since the constructor."""
 
     def __init__(self, target: Target) -> None:
         self._meter = target.meter
@@ -215,7 +221,7 @@ class Used:
 
 
 def told_by_sender(sent: Mapping[str, Any], arrivals: int) -> Figures:
-    """``in_flight``: without an outcome, on the average over time; of Little's law."""
+    """Figures of the sender. ``in_flight``: average number of messages without an outcome, by Little's law."""
     waits, seconds = sent["waits_us"], sent["ended_at"] - sent["started_at"]
     return {
         "accept_p50_us": waits.get("p50_us"),

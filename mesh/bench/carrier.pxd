@@ -1,4 +1,4 @@
-# A connection and its links, as the loops that produce and consume are built on them.
+# A connection and its links: the base of the loops that produce and consume.
 
 from mesh.bench.frames cimport Disposition, Flow, Frame, Transfer, u8, u32
 

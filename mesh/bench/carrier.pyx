@@ -1,7 +1,7 @@
-"""How do frames get in and out of many sockets at once, without asyncio and without a copy too many?
+"""Frames in and out of many sockets at once, without asyncio and without needless copies.
 
-    Carrier   one connection: what was read and not yet parsed, what is to be sent
-    Link      what a session with one link does with its frames; `producer` and `consumer` say what
+    Carrier   one connection: bytes read and not yet parsed, and bytes to be sent
+    Link      a session with one link; `producer` and `consumer` subclass it
     run       the loop: let links produce, send, wait, read
 
 Spec: AMQP 1.0 [2.5.6] session flow control, [2.6.7] link flow control.
@@ -64,7 +64,7 @@ cdef enum:
 
 FRAME_BYTES = MAX_FRAME
 
-# Nothing waits longer than this without looking at clocks.
+# The longest wait of the loop between two looks at the clock.
 cdef double TICK_S = 0.2
 
 
@@ -87,8 +87,10 @@ cdef class Carrier:
         free(self.outbox)
 
     def __init__(self, int socket, u32 peer_frame_bytes, double beat_s, u32 unsent_bound_bytes=0):
-        """``beat_s``: how long the peer bears silence. ``unsent_bound_bytes``: produce no more while the kernel has
-        that much unsent; 0 is no bound."""
+        """``beat_s``: after this time without sending, an empty frame keeps the connection alive.
+
+        ``unsent_bound_bytes``: links stop producing while the kernel holds this number of unsent bytes; 0 is no bound.
+        """
         self.socket = socket
         self.peer_frame_bytes = min(peer_frame_bytes, <u32>MAX_FRAME)
         self.beat_s = beat_s
@@ -98,7 +100,7 @@ cdef class Carrier:
         self.said_at = self.moved_at = clock()
 
     def add(self, Link link not None, u32 peer_channel):
-        """The first link goes first in every round."""
+        """Add a link. The first link goes first in every round."""
         if peer_channel >= MAX_CHANNELS:
             raise ValueError(f"channel {peer_channel}, at most {MAX_CHANNELS - 1} are kept")
         self.links.append(link)
@@ -106,7 +108,7 @@ cdef class Carrier:
         link.carrier = self
 
     def feed(self, bytes leftover):
-        """What was read behind the answers to the attaches."""
+        """Take in bytes that were read behind the answers to the attaches."""
         if len(leftover) > MAX_FRAME:
             raise ValueError(f"{len(leftover)} bytes")
         memcpy(self.inbox + self.inbox_to, <const u8 *>leftover, len(leftover))
@@ -114,7 +116,7 @@ cdef class Carrier:
         self.parse()
 
     cdef u8 *room(self, size_t size) except NULL:
-        """Where the next ``size`` bytes to be sent go."""
+        """Return the place for the next ``size`` bytes to be sent."""
         cdef u8 *bigger
         if self.outbox_to + size > self.outbox_room:
             bigger = <u8 *>realloc(self.outbox, self.outbox_to + size + OUT_BOUND_BYTES)
@@ -128,7 +130,7 @@ cdef class Carrier:
         self.outbox_to += size
 
     cdef bint fill(self, double now) except -1:
-        """Let links produce until there is enough to send; true if they could go on."""
+        """Let links produce until there is enough to send; return True if links could go on."""
         cdef size_t count = len(self.links)
         cdef size_t index
         cdef bint has_more = False
@@ -137,7 +139,7 @@ cdef class Carrier:
             return False
         self.is_kernel_full = self._has_kernel_enough()
         if self.is_kernel_full:
-            # Small messages, on the first link, do not wait for the bulk of the others.
+            # Small messages, on the first link, do not wait for the bulk on the other links.
             (<Link>self.links[0]).produce(now)
             return False
         self.turn += 1
@@ -185,7 +187,7 @@ cdef class Carrier:
         return 0
 
     cdef int read_some(self) except -1:
-        """One read; true if there was something."""
+        """Read once; return True if there were bytes."""
         cdef ssize_t got
         if self.inbox_from:
             self.inbox_to -= self.inbox_from
@@ -231,7 +233,7 @@ cdef class Carrier:
             link.on_disposition(&disposition, now)
         else:
             read_flow(frame, &flow)
-            # Without next-incoming-id the peer has seen nothing of the session yet: it begins at 0. [2.5.6]
+            # Without next-incoming-id, the peer has seen no frame of the session yet: count from 0. [2.5.6]
             link.remote_window = <long long>flow.incoming_window + <int>(flow.next_incoming_id - link.next_outgoing_id)
             if flow.has_handle:
                 link.on_flow(&flow, now)
@@ -253,10 +255,10 @@ cdef class Carrier:
 
 
 cdef class Link:
-    """Counts of one session and its only link, handle 0. A window or credit below zero is none."""
+    """Counts of one session and its only link, handle 0. A window or credit below zero counts as zero."""
 
     def __init__(self, u32 channel, str what, u32 remote_window, u32 next_incoming_id, u32 delivery_count=0):
-        """``what`` names it in errors, such as `cannot send to a`; ``delivery_count`` is where the sender begins."""
+        """``what`` begins error texts, such as `cannot send to a`; ``delivery_count`` is the sender's first count."""
         self.channel = channel
         self.what = what
         self.remote_window = remote_window
@@ -264,7 +266,7 @@ cdef class Link:
         self.delivery_count = delivery_count
 
     cdef bint produce(self, double now) except -1:
-        """Write frames to the carrier; true if there could be more at once."""
+        """Write frames to the carrier; return True if more frames could be written at once."""
         return False
 
     cdef int on_transfer(self, Transfer *transfer, double now) except -1:
@@ -280,7 +282,7 @@ cdef class Link:
         return 0
 
     cdef double due_at(self, double now) noexcept:
-        """When it wants to produce although nothing came in."""
+        """When the link wants to produce although no frame came in."""
         return INFINITY
 
     cdef int say_flow(self, u32 credit, bint is_drained) except -1:
@@ -300,9 +302,9 @@ cdef class Link:
 
 
 def run(list carriers, double stall_s, int control=-1, double quiet_s=1.0):
-    """Until every link is done, or nothing moved for ``stall_s``; once ``control`` is readable, for ``quiet_s``.
+    """Run until every link is done, or nothing moved for ``stall_s``. Return True if every link is done.
 
-    True if every link is done. Raises PeerGone, Malformed, Refused.
+    Once ``control`` is readable, ``quiet_s`` takes the place of ``stall_s``. Raise PeerGone, Malformed, Refused.
     """
     cdef pollfd polled[MAX_POLLED]
     cdef Py_ssize_t index, count = len(carriers)

@@ -9,12 +9,12 @@ cdef class Consumer(Link):
     cdef size_t body_bytes
     cdef bint is_each, is_granted
     cdef u8 *seen
-    # The delivery whose frames are coming in
+    # The delivery whose frames are arriving
     cdef bint is_partial, is_partial_settled, is_ours
     cdef u32 partial_id
     cdef long long missing_bytes
     cdef Stamp stamp
-    # What is to be settled at the end of the batch
+    # The range of deliveries to settle at the end of the batch
     cdef bint has_range
     cdef u32 first, last
 

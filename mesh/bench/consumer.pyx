@@ -1,15 +1,15 @@
-"""How does a load generator receive messages, and know that each came once, whole and in order?
+"""Consumers of a load generator: receive messages, and check that each arrives once, whole and in order.
 
-Consumer          accepts what it gets, in ranges or one by one
-HoldingConsumer   settles nothing of what it gets
-TimedConsumer     keeps how long each took, of those that a PacedProducer in this process sends
+Consumer          accepts messages, in ranges or one by one
+HoldingConsumer   settles no message
+TimedConsumer     keeps the latency of each message that a PacedProducer in this process sends
 """
 
 from libc.stdlib cimport calloc, free
 
 from mesh.bench.carrier cimport Link
 from mesh.bench.frames cimport (
-    Flow, SMALL_FRAME_BYTES, Stamp, Transfer, read_stamp, u8, u32, u64, write_disposition,
+    Flow, SMALL_FRAME_BYTES, Transfer, read_stamp, u8, u32, u64, write_disposition,
 )
 from mesh.bench.producer cimport PacedProducer
 
@@ -22,8 +22,11 @@ cdef enum:
 
 
 cdef class Consumer(Link):
-    """Always: ``received`` counts different messages; ``doubled`` those that came again, ``reordered`` those that came
-    after a later one, ``damaged`` those of the wrong length, ``foreign`` what is not of this run."""
+    """A consumer that counts faults of delivery.
+
+    Always: ``received`` counts different messages; ``doubled`` repeated messages, ``reordered`` messages that came
+    after a later message, ``damaged`` messages of the wrong length, ``foreign`` messages of another run.
+    """
 
     def __init__(self, channel, what, next_incoming_id, delivery_count, *, u32 run, u32 count, size_t body_bytes,
                  u32 window, bint is_each=False):
@@ -38,7 +41,7 @@ cdef class Consumer(Link):
         free(self.seen)
 
     cdef bint produce(self, double now) except -1:
-        # The first credit; later it follows what comes in.
+        # Grant the first credit. Later grants follow the incoming deliveries.
         if not self.is_granted:
             self.is_granted = True
             self._grant()
@@ -130,7 +133,7 @@ cdef class Consumer(Link):
 
 
 cdef class HoldingConsumer(Consumer):
-    """Grants credit once, ``window``, and keeps what comes unsettled."""
+    """Grants ``window`` credit once, and keeps all deliveries unsettled."""
 
     cdef int _settle(self, u32 number) except -1:
         return 0
@@ -140,7 +143,7 @@ cdef class HoldingConsumer(Consumer):
 
 
 cdef class TimedConsumer(Consumer):
-    """Done when it has all that ``source`` sent, which it knows only at the end."""
+    """Done when all messages of ``source`` have arrived; ``source`` knows their number only at the end."""
 
     def __init__(self, channel, what, next_incoming_id, delivery_count, *, PacedProducer source not None, **options):
         super().__init__(channel, what, next_incoming_id, delivery_count, count=source.count, **options)
@@ -156,7 +159,7 @@ cdef class TimedConsumer(Consumer):
 
     @property
     def samples(self):
-        """When each was sent and how long it took, as two arrays of nanoseconds."""
+        """Send time and latency of each message, as two arrays of nanoseconds."""
         size = self.sample_count * sizeof(u64)
         return array("Q", (<u8 *>self.sent_ns)[:size]), array("Q", (<u8 *>self.took_ns)[:size])
 

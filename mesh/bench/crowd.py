@@ -1,7 +1,7 @@
-"""How does a load generator hold many connections, or many links, that do nothing?
+"""Hold many idle connections or links.
 
-hold_connections   each with a receiver; so many in their handshake at once
-hold_links         so many in each session, over a few connections; attached, kept, detached
+hold_connections   connections with a receiver each; a limited number are in their handshake at once
+hold_links         links in sessions of several, over a few connections: attached, kept, detached
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from mesh.bench.dialing import HANDSHAKE_TIMEOUT_S, READ_BYTES, Dialed, Place, b
 from mesh.bench.handshake import Handshake, LinkPlan, NoSaslLayer, PeerOpen
 from mesh.bench.performatives import ATTACH, CLOSE, DETACH, EMPTY_FRAME, END
 from mesh.bench.worker import Step
-from mesh.failure import CommandFailed, TimedOut, Unreachable
+from mesh.client.errors import MeshError, TimedOut, Unreachable
+from mesh.terminal.failure import CommandFailed
 from wire.os_errors import describe_os_error
 from wire.sasl import SaslClientSettings
 
-# Enough to keep a server busy, and no crowd at its door.
+# Enough handshakes to keep a server busy, without flooding its listener.
 HANDSHAKES_AT_ONCE = 64
-# Answers to that many attaches fit into a socket that nobody reads for a moment.
+# The answers to this number of attaches fit into a socket that is not read for a moment.
 ATTACHES_AT_ONCE = 512
 
 
 def hold_connections(plan: Mapping[str, Any]) -> Iterator[Step]:
     place = Place(**plan["place"])
-    # A first one says in a sentence what is wrong, and whether there is a SASL layer.
+    # A probe connection raises any error with a readable reason, before the others are made.
     probe = dial(place, [LinkPlan(address_of(plan["addresses"], 0), True)])
     probe.close()
     yield Step({"ready": True})
@@ -42,7 +43,7 @@ def hold_connections(plan: Mapping[str, Any]) -> Iterator[Step]:
 
 
 class Crowd:
-    """``addresses`` is a pattern with one %d, or none."""
+    """Many connections at once. ``addresses`` is a pattern with one %d, or none."""
 
     def __init__(self, place: Place, addresses: str, count: int) -> None:
         self._place = place
@@ -55,7 +56,7 @@ class Crowd:
         self._has_sasl = True
 
     def connect_all(self) -> float:
-        """Seconds until all were open, with their link. Raises Unreachable, Refused, TimedOut."""
+        """Return the seconds until all connections and their links were open. Raise Unreachable, Refused, TimedOut."""
         started_at = time.monotonic()
         begun = 0
         moved_at = started_at
@@ -122,7 +123,7 @@ class Crowd:
         return f"connection {len(self._open) + 1} to {self._place.name}"
 
     def keep_alive(self) -> None:
-        """Say something on every connection before the peer takes it for dead."""
+        """Send an empty frame on every connection before the peer's idle timeout."""
         now = time.monotonic()
         if self._beat_s and now - self._said_at > self._beat_s:
             self._said_at = now
@@ -161,7 +162,7 @@ def hold_links(plan: Mapping[str, Any]) -> Iterator[Step]:
 
 
 def shares(count: int, parts: int) -> list[range]:
-    """The numbers from 0 to ``count``, split evenly; no empty part."""
+    """Split the numbers from 0 to ``count`` evenly; no part is empty."""
     bounds = [count * part // parts for part in range(parts + 1)]
     return [range(first, last) for first, last in pairwise(bounds) if first < last]
 
@@ -171,7 +172,7 @@ def address_of(pattern: str, number: int) -> str:
 
 
 class LinkHolder:
-    """The links of one connection. The n-th is in session n // per_session, with handle n % per_session."""
+    """The links of one connection. Link n is in session n // per_session, with handle n % per_session."""
 
     def __init__(self, dialed: Dialed, numbers: range, plan: Mapping[str, Any]) -> None:
         self._connection = dialed.socket
@@ -190,14 +191,14 @@ class LinkHolder:
         check_sessions(-(-len(numbers) // self._per_session), dialed.peer)
 
     def attach(self, keep_alive: Any) -> None:
-        """Raises Refused, with the reason, if one is refused."""
+        """Attach all links. Raise Refused, with the reason, if a link is refused."""
         self._exchange(self._attach_frames, ATTACH, keep_alive)
 
     def detach(self, keep_alive: Any) -> None:
         self._exchange(self._detach_frames, DETACH, keep_alive)
 
     def _exchange(self, frames_of: Any, answer: int, keep_alive: Any) -> None:
-        """Say it for all links, with not too many answers outstanding."""
+        """Send the frames for all links, with a limited number of answers outstanding."""
         said = heard = 0
         while heard < len(self._numbers):
             while said < len(self._numbers) and said - heard < ATTACHES_AT_ONCE:
@@ -230,7 +231,7 @@ class LinkHolder:
             raise Unreachable(f"connection lost: {describe_os_error(error)}") from None
 
     def _hear(self, answer: int) -> int:
-        """How many such answers came with the next read."""
+        """Return the number of answers with code ``answer`` in the next read."""
         try:
             data = self._connection.recv(READ_BYTES)
         except TimeoutError:
@@ -247,7 +248,7 @@ class LinkHolder:
         del self._inbox[:size]
         return sum(code == answer for code, _, _ in found)
 
-    def _why_ended(self, at: int) -> CommandFailed:
+    def _why_ended(self, at: int) -> MeshError:
         link = LinkPlan(address_of(self._addresses, self._numbers[0]), self._is_receiver)
         return performatives.why_ended(bytes(self._inbox[at:]), link.what)
 
@@ -272,5 +273,5 @@ def say(connection: socket.socket, frame: bytes) -> None:
         connection.setblocking(False)
         connection.send(frame)
     except OSError:
-        # Whoever is gone is missed by the figures, not here.
+        # A lost connection shows in the figures; closing need not report the loss.
         return

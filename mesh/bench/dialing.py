@@ -1,4 +1,4 @@
-"""How does a load generator get a connection with attached links, or a sentence that says why not?"""
+"""Dial a peer and attach links, or raise an error that names the reason."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 from mesh.bench.carrier import Carrier
 from mesh.bench.handshake import Attached, Handshake, LinkPlan, NoSaslLayer, PeerOpen, Welcome
 from mesh.bench.performatives import CLOSE_FRAME, detach_frame
-from mesh.failure import TimedOut, Unreachable
+from mesh.client.errors import TimedOut, Unreachable
 from wire.os_errors import describe_os_error
 from wire.sasl import SaslClientSettings
 
 HANDSHAKE_TIMEOUT_S = 10.0
 CLOSE_TIMEOUT_S = 2.0
 READ_BYTES = 65536
-# Heard by the peer at least twice in the time that it bears silence.
+# The peer hears from us at least twice within its idle timeout.
 BEAT_SHARE = 0.4
 LONGEST_BEAT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to connect, and as whom. TLS is for connections that are only held: carriers write to the socket."""
+    """The server to connect to, and the user. TLS only for connections that are held: carriers write to the socket."""
 
     host: str
     port: int
@@ -46,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Dialed:
-    """A connection whose handshake is over, with non-blocking socket."""
+    """A connection with its handshake done and a non-blocking socket."""
 
     socket: socket.socket
     peer: PeerOpen
@@ -59,7 +59,7 @@ class Dialed:
         return Carrier(self.socket.fileno(), self.peer.frame_bytes, beat_s(self.peer), unsent_bound_bytes)
 
     def close(self) -> None:
-        """Say goodbye, and wait a moment for the answer: what was settled last shall reach the peer."""
+        """Close the connection, and wait a moment for the answer, so that the last settlements reach the peer."""
         with self.socket:
             try:
                 self.socket.settimeout(CLOSE_TIMEOUT_S)
@@ -82,8 +82,10 @@ def container_id() -> str:
 
 
 def dial(place: Place, links: Sequence[LinkPlan], receive_buffer_bytes: int = 0) -> Dialed:
-    """Raises Unreachable, TimedOut, Refused, each naming the place or the address. ``receive_buffer_bytes`` 0: as much
-    as the kernel thinks fit."""
+    """Connect and attach ``links``. Raise Unreachable, TimedOut, Refused, each naming the place or the address.
+
+    ``receive_buffer_bytes`` 0: the kernel chooses the size.
+    """
     sasl = SaslClientSettings(place.user, place.password, hostname=place.host)
     try:
         return _dial(place, links, sasl, receive_buffer_bytes)
@@ -126,7 +128,7 @@ def connect(place: Place) -> socket.socket:
 
 
 def encrypt(connection: socket.socket, place: Place) -> socket.socket:
-    """A server of our own, on loopback: who it is does not matter."""
+    """Wrap a connection to a server of our own on loopback; the server's identity does not matter."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -154,7 +156,7 @@ def _converse(connection: socket.socket, handshake: Handshake) -> None:
 
 
 def welcome(listening: socket.socket, link_count: int = 1) -> Dialed:
-    """Wait for the generator at the other end, and take the links that it attaches."""
+    """Wait for the generator at the other end, and accept the links that the generator attaches."""
     listening.settimeout(HANDSHAKE_TIMEOUT_S)
     while True:
         try:
@@ -169,12 +171,12 @@ def welcome(listening: socket.socket, link_count: int = 1) -> Dialed:
         if hello.is_done:
             connection.setblocking(False)
             return Dialed(connection, hello.peer, hello.attached, hello.leftover)
-        # It comes again without the SASL layer that is not here.
+        # The generator dials again, without the SASL layer that is missing here.
         connection.close()
 
 
 def listen() -> socket.socket:
-    """A port of the kernel's choice on loopback, which a child process may inherit."""
+    """Listen at a port of the kernel's choice on loopback. A child process may inherit the socket."""
     listening = socket.create_server(("127.0.0.1", 0))
     os.set_inheritable(listening.fileno(), True)
     return listening

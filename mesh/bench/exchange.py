@@ -1,4 +1,4 @@
-"""One measurement of a sender and a receiver, from what both are to do to what both say at the end."""
+"""One measurement of a sender and a receiver: the plan for both sides, and the reports of both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mesh.bench.processes import Side
 def plan_of(
     count: int, body_bytes: int, mode: str, *, window: int, is_durable: bool, stall_s: float, in_flight: int = 0
 ) -> dict[str, Any]:
-    """``count`` messages from each producer. ``in_flight`` 0: as many as there is credit for."""
+    """Plan ``count`` messages from each producer. ``in_flight`` 0: limited by credit alone."""
     return {
         "run": secrets.randbits(32),
         "count": count,
@@ -26,7 +26,7 @@ def plan_of(
 
 
 def exchange(producer: Side, consumer: Side) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Let them go, and return what each says at the end; both are still connected."""
+    """Let both sides run, and return the report of each; both are still connected afterwards."""
     producer.go_on()
     sent = producer.step()
     consumer.go_on()
@@ -43,7 +43,7 @@ def dismiss(*sides: Side) -> None:
 
 
 def wrongs_of(sent: Mapping[str, Any], received: Mapping[str, Any]) -> dict[str, int]:
-    """What a right server would not have done -> to how many messages; loss is not among it."""
+    """Violations that a correct server never commits -> number of messages; lost messages are counted elsewhere."""
     others = {f"{name} to the sender": n for name, n in sent["outcomes"].items() if name != "accepted"}
     found = {key: received[key] for key in ("doubled", "reordered", "damaged")}
     found |= {"unsettled": sent["unsettled"], "settled twice": sent["settled_twice"], **others}

@@ -1,20 +1,20 @@
-"""What can go wrong between a load generator and the peer that it loads?"""
+"""Errors between a load generator and the peer under load."""
 
 from __future__ import annotations
 
-from mesh.failure import CommandFailed, Unreachable
+from mesh.client.errors import MeshError, Unreachable
 
 
 class Malformed(Unreachable):
-    """The peer's bytes are not AMQP 1.0 as this generator reads it."""
+    """The peer's bytes are not AMQP 1.0 as this generator reads AMQP."""
 
 
 class PeerGone(Unreachable):
-    """The connection broke, or the peer closed it."""
+    """The connection broke, or the peer closed the connection."""
 
 
-class Refused(CommandFailed):
-    """The peer detached a link or ended a session; ``condition`` says why, as AMQP does."""
+class Refused(MeshError):
+    """The peer detached a link or ended a session; ``condition`` is the AMQP condition."""
 
     def __init__(self, what: str, condition: str, description: str | None) -> None:
         super().__init__(f"{what}: {description or condition}", code=condition)

@@ -1,4 +1,4 @@
-"""`bench forward`: what does a message cost a router, and how many go through?"""
+"""`bench forward`: cost of a message at a router, and throughput."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from mesh.bench.dialing import listen
 from mesh.bench.exchange import dismiss, exchange, plan_of, wrongs_of
-from mesh.bench.figures import median
 from mesh.bench.line import LinePlan, running_line
 from mesh.bench.processes import Sides
 from mesh.bench.rows import Row
 from mesh.bench.sides import EACH, PRESETTLED
 from mesh.bench.target import Target
 from mesh.bench.units import size_name
-from mesh.output import Output
+from mesh.terminal.figures import median
+from mesh.terminal.output import Output
 
 UNSETTLED = "unsettled"
 MODES = (UNSETTLED, PRESETTLED, EACH)
@@ -26,7 +26,10 @@ ALONE = "generator alone"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """``consumers`` 0: one, which competes with nobody; else every one gets each message. ``routers`` 0: not ours."""
+    """One kind of load. ``consumers`` 0: a single consumer, without multicast; else every consumer gets each message.
+
+    ``routers``: the length of the line; 0 for a server that is not ours.
+    """
 
     mode: str = UNSETTLED
     body_bytes: int = 100
@@ -72,7 +75,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measurement. ``count`` is of what was to arrive, all copies."""
+    """One measurement. The sender's, receiver's and router's times are per copy."""
 
     cpu_us: float | None
     messages_per_s: float
@@ -83,7 +86,7 @@ class Run:
 
 
 def measure_ours(works: Sequence[Work], order: Order, out: Output) -> Iterator[Row]:
-    """On routers of our own, started anew for each length of line; and the generator without any."""
+    """Measure routers of our own, started anew for each length of line; then the generator without any router."""
     for routers, some in groupby(sorted(works, key=lambda work: work.routers), key=lambda work: work.routers):
         plan = LinePlan(routers, order.is_tls, has_records=order.has_records)
         with running_line(plan, out) as target:
@@ -120,7 +123,7 @@ def measure_once(target: Target, work: Work, order: Order) -> Run:
 
 
 def measure_alone(order: Order, out: Output) -> Row:
-    """Sender and receiver connected to each other: what they cost themselves, and the most that they could show."""
+    """Connect sender and receiver to each other: the generator's own cost, and an upper limit for any measurement."""
     out.say(ALONE)
     work = Work()
     return row_of(
@@ -180,7 +183,7 @@ def row_of(work: str, mode: str, runs: Sequence[Run]) -> Row:
 
 
 def sentences(work: str, mode: str, runs: Sequence[Run]) -> Iterator[str]:
-    """Loss is a figure; all else is a wrong, and so is loss of what was not pre-settled."""
+    """Describe the faults of runs. Lost messages are a figure, and a fault only if they were not pre-settled."""
     lost = sum(run.lost for run in runs)
     if lost and mode != PRESETTLED:
         hint = "; does the address give every consumer each message?" if "multicast" in work else ""

@@ -1,4 +1,4 @@
-# The frames of the hot path as C: what each load-generating loop reads and writes per message.
+# The frames of the hot path as C: the reads and writes of a load-generating loop for each message.
 
 ctypedef unsigned char u8
 ctypedef unsigned int u32
@@ -11,9 +11,9 @@ cdef enum:
 
 cdef enum:
     MAX_WINDOW = 0x7FFFFFFF
-    # Of the body: run, number, nanoseconds.
+    # Head of the body: run, number, nanoseconds.
     STAMP_BYTES = 16
-    # Of the longest of the frames written here that has no payload.
+    # Room for the longest frame that is written here without a payload.
     SMALL_FRAME_BYTES = 64
     TRANSFER_HEAD_BYTES = 29
     CONTINUED_HEAD_BYTES = 20

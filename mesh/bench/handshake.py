@@ -1,9 +1,9 @@
-"""From the first byte of a connection to attached links: what does each side of a load generator say? Sans-IO.
+"""The handshake of a load generator, from the first byte of a connection to attached links. Sans-IO.
 
     Handshake   the client: SASL, open, and each link in a session of its own, all in one go
-    Welcome     the other side, for a generator that is measured alone: takes whatever link is attached
+    Welcome     the other side, for a generator that is measured alone: accepts every link
 
-Feed ``receive``, send ``output``. Once ``is_done``, ``leftover`` is the first input of what follows.
+Feed ``receive``, send ``output``. Once ``is_done``, ``leftover`` holds the first input after the handshake.
 Spec: AMQP 1.0 [2.4] connections, [2.5.1] sessions, [2.6.3] attaching.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from mesh.bench import performatives
 from mesh.bench.performatives import ATTACH, BEGIN, CLOSE, DETACH, END, HEADER, OPEN, Performative, decode
 from mesh.bench.values import Described
-from mesh.failure import Unreachable
+from mesh.client.errors import Unreachable
 from wire.sasl import Refused as SaslRefused
 from wire.sasl import SaslClient, SaslClientSettings
 from wire.sasl import headers as protocols
@@ -28,7 +28,7 @@ class LinkPlan:
     is_receiver: bool
     settle_mode: int = performatives.SEND_MIXED
     is_lasting: bool = False
-    """A durable subscription; it ends when the connection is closed in order."""
+    """Whether the link is a durable subscription, which ends when the connection is closed in order."""
 
     @property
     def what(self) -> str:
@@ -37,7 +37,7 @@ class LinkPlan:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """One link that the peer has answered, and its session."""
+    """A link that the peer has answered, and its session."""
 
     plan: LinkPlan
     channel: int
@@ -55,7 +55,7 @@ class PeerOpen:
 
 
 class NoSaslLayer(Exception):
-    """The peer wants AMQP at once, and we have nobody to log in as."""
+    """The peer speaks AMQP at once, and we have no user to log in."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class _Session:
 
 @dataclass(slots=True)
 class _Frames:
-    """Bytes to performatives; what is not of the handshake is kept as it came."""
+    """Parses bytes into performatives. Frames outside the handshake are kept unchanged."""
 
     buffer: bytearray = field(default_factory=bytearray)
     kept: bytearray = field(default_factory=bytearray)
@@ -98,7 +98,7 @@ class Handshake:
     def __init__(
         self, container_id: str, hostname: str, links: Sequence[LinkPlan], sasl: SaslClientSettings | None
     ) -> None:
-        """Without ``sasl`` AMQP begins at once."""
+        """Begin the handshake; without ``sasl``, AMQP begins at once."""
         self._links = list(links)
         self._sasl = SaslClient(sasl) if sasl is not None else None
         self._is_nobody = sasl is not None and sasl.user is None
@@ -131,7 +131,7 @@ class Handshake:
 
     @property
     def attached(self) -> list[Attached]:
-        """In the order of the plans."""
+        """The attached links, in the order of the plans."""
         return [self._attached[channel] for channel in range(len(self._links))]
 
     @property
@@ -144,7 +144,7 @@ class Handshake:
         return data
 
     def receive(self, data: bytes) -> None:
-        """Raises Unreachable, Refused, Malformed; NoSaslLayer if it is worth trying again without."""
+        """Take in bytes. Raise Unreachable, Refused, Malformed; NoSaslLayer if dialing again without SASL may work."""
         if self._sasl is not None and self._sasl.verdict is None:
             data = self._receive_sasl(self._sasl, data)
         self._frames.buffer += data
@@ -178,7 +178,7 @@ class Handshake:
         self._sessions[begin.field(0, begin.channel)] = read_begin(begin)
 
     def _on_attach(self, attach: Performative) -> None:
-        """A null terminus announces a refusal, whose reason comes with the detach. [2.6.3]"""
+        """Record an attach. A null terminus announces a refusal, whose reason comes with the detach. [2.6.3]"""
         channel = self._channel_of(attach)
         if channel is None:
             return
@@ -193,19 +193,19 @@ class Handshake:
         return performatives.ended(performative.code, error, what)
 
     def _channel_of(self, performative: Performative) -> int | None:
-        """Ours, of what came over the peer's."""
+        """Our channel of the session over which the peer sent ``performative``."""
         found = (ours for ours, session in self._sessions.items() if session.peer_channel == performative.channel)
         return next(found, None)
 
 
 class Welcome:
-    """Accepts ``count`` links of whatever kind; ``attached`` are the peer's links as seen from here."""
+    """Accepts ``count`` links of any kind; ``attached`` holds the peer's links as seen from here."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._frames = _Frames()
         self._output = bytearray()
-        # By the peer's channel, each with ours.
+        # The peer's channel -> our channel, and the session
         self._sessions: dict[int, tuple[int, _Session]] = {}
         self._is_gone = False
         self.peer = PeerOpen()
@@ -217,7 +217,7 @@ class Welcome:
 
     @property
     def is_over(self) -> bool:
-        """Done, or the peer is gone, or it wants a SASL layer and is told what we speak. [2.2]"""
+        """Whether the handshake is done, or the peer has gone or wants SASL: the answer names our protocol. [2.2]"""
         return self._is_gone or self.is_done
 
     @property

@@ -1,7 +1,7 @@
-"""`bench links` and `bench connections`: what does it cost to hold what does nothing?
+"""`bench links` and `bench connections`: the cost of holding idle links or connections.
 
-What it costs to make one is CPU from the first until the server is idle again; what it costs to keep one is how much
-more memory is resident then.
+The cost of making one is the CPU time until the server is idle again; the cost of holding one is the growth of resident
+memory by then.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mesh.bench.open_files import make_room
 from mesh.bench.processes import Side, Sides
 from mesh.bench.rows import Row
 from mesh.bench.target import Target
-from mesh.output import Output
+from mesh.terminal.output import Output
 
 MODE = "idle"
 TRANSIT = 1
-# Beside those that are counted: log, control socket, neighbors, the pool of an interpreter.
+# Files beside the counted connections: log, control socket, neighbors, the interpreter's thread pool.
 SPARE_FILES = 200
 
 
@@ -37,7 +37,7 @@ class LinksOrder:
 def measure_our_links(order: LinksOrder, out: Output) -> Iterator[Row]:
     limits: dict[str, Any] = {"max_connections": order.connections + SPARE_FILES, "max_links": order.links}
     for shared in (True, False):
-        # A router anew: memory that the first row left free would make the second look cheap.
+        # Start a new router: memory freed after the first row would make the second row look cheap.
         with running_line(LinePlan(1, order.is_tls, **limits), out) as target:
             yield measure_links(target, "1 router", order, out, is_shared=shared)
     with running_line(LinePlan(3, order.is_tls, **limits), out) as target:
@@ -73,7 +73,10 @@ def measure_links(target: Target, line: str, order: LinksOrder, out: Output, *, 
 
 
 def measure_circuits(target: Target, order: LinksOrder, out: Output) -> Row:
-    """Senders at one end of the line, receivers at the other, a circuit for each pair; what the router between pays."""
+    """Senders at one end of the line, receivers at the other, and a circuit for each pair.
+
+    Return the cost at the router in the middle.
+    """
     work = f"transit router of 3, {order.links // 2:,} circuits, per link (two each)"
     out.say(work)
     pairs = LinksOrder(order.links // 2, order.per_session, order.connections, order.is_tls, order.stall_s)
@@ -163,7 +166,7 @@ def go_on(holder: Side) -> Mapping[str, Any]:
 
 
 class Growth:
-    """CPU and memory from the constructor until ``stop``, which waits until ``all_of_them`` are idle."""
+    """Growth of CPU time and memory from the constructor until ``stop``, which waits until ``all_of_them`` are idle."""
 
     def __init__(self, meter: Meter | None, all_of_them: Meter | None = None) -> None:
         self._meter = meter

@@ -1,4 +1,4 @@
-"""`bench latency`: how long is a message under way, alone and beside large ones on the same connection?"""
+"""`bench latency`: latency of a message alone, and beside large messages on the same connection."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from math import inf
 from typing import Any
 
 from mesh.bench.dialing import Place, dial, listen
-from mesh.bench.figures import median
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.line import LinePlan, running_line
 from mesh.bench.processes import Side, Sides
 from mesh.bench.rows import Row
 from mesh.bench.target import Target
 from mesh.bench.units import size_name
-from mesh.output import Output
+from mesh.terminal.figures import median
+from mesh.terminal.output import Output
 
 MODE = "unsettled"
 FLOOR = "a relay of bytes, no router: the floor"
@@ -33,7 +33,7 @@ class Order:
     streams: int
     stream_bytes: int
     stream_rate: float
-    """Bytes a second of all streams together; infinity is as fast as they go."""
+    """Bytes a second of all streams together; infinity is no limit."""
     is_tls: bool
     stall_s: float
 
@@ -50,13 +50,13 @@ def measure_ours(routers: Sequence[int], order: Order, out: Output) -> Iterator[
 
 
 def measure_theirs(target: Target, line: str, order: Order, out: Output) -> Iterator[Row]:
-    """At a server that runs already: what it lacks is said before anything is measured."""
+    """Measure a running server. A missing address raises before the first measurement."""
     check_streams(target, order.streams)
     yield from measure(target, line, order, out)
 
 
 def check_streams(target: Target, streams: int) -> None:
-    """Attach to the address of each stream, from both sides. Raises as `dial`."""
+    """Attach to the address of each stream, from both sides. Raise the errors of `dial`."""
     addresses = [target.addresses.more(stream) for stream in stream_names(streams)]
     if addresses:
         dial(target.receiving_place, [LinkPlan(address, True) for address in addresses]).close()
@@ -72,7 +72,7 @@ def measure(target: Target, line: str, order: Order, out: Output) -> Iterator[Ro
 
 
 def loads(order: Order) -> list[int]:
-    """Alone, then beside the streams if there are any."""
+    """The numbers of streams to measure: none, then ``order.streams`` if there are any."""
     return sorted({0, order.streams})
 
 
@@ -113,7 +113,7 @@ def stream_names(streams: int) -> list[str]:
 
 
 def floor(order: Order, streams: int) -> dict[str, Any]:
-    """The same pair, with nothing between them that knows AMQP."""
+    """Measure the same pair with a byte relay in the middle that knows no AMQP."""
     with Sides() as sides, listen() as front, listen() as back:
         relay = sides.start("forward_bytes", {"listen_fd": front.fileno(), "port": port_of(back)}, [front.fileno()])
         relay.step()

@@ -1,4 +1,4 @@
-"""How is a process of the benchmark sure to end with it, however that ends?"""
+"""End the processes of a benchmark together with the benchmark, however the benchmark ends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _PR_SET_PDEATHSIG = 1
 
 
 def leash(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Have the kernel send us ``number`` when ``parent`` is gone."""
+    """Let the kernel send this process ``number`` when ``parent`` is gone."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number))
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
 
 
 def main() -> None:
-    """`python -m mesh.bench.leash PARENT ARGUMENTS`: `amqpmesh ARGUMENTS`, stopped in order when PARENT is gone."""
+    """`python -m mesh.bench.leash PARENT ARGUMENTS`: run `amqpmesh ARGUMENTS`, stopped in order when PARENT is gone."""
     leash(int(sys.argv[1]), signal.SIGTERM)
     sys.argv[:2] = ["amqpmesh"]
     runpy.run_module("mesh", run_name="__main__")

@@ -1,9 +1,9 @@
-"""Nodes on loopback, for as long as a context is open: started, proven ready, stopped, and nothing left.
+"""Nodes on loopback for the time of a context: started, proven ready, stopped, and removed without a trace.
 
     producers -> r1 -> r2 -> r3 -> consumers        running_line
     producers (-> r1) -> b1 (-> r1) -> consumers    running_broker
 
-In a temporary folder. Each process ends with this one, however that ends.
+The nodes work in a temporary folder. Each node ends with this process, however this process ends.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from addressing.loader import load_topology
-from mesh import log_tail
+from addressing.topology.loader import load_topology
 from mesh.bench.dialing import Place
 from mesh.bench.meter import Meter
 from mesh.bench.target import Addresses, Target
-from mesh.control import ask_async
-from mesh.failure import CommandFailed, TimedOut
-from mesh.free_ports import free_ports
-from mesh.node_process import describe_exit, node_environment
-from mesh.output import Output
-from mesh.pki import make_pki
-from mesh.polling import wait_until
-from mesh.readiness import MeshReadiness
-from mesh.scratch import scratch_folder
-from mesh.workdir import WorkDir
+from mesh.client.errors import MeshError, TimedOut
+from mesh.deploy import log_tail
+from mesh.deploy.control import ask_async
+from mesh.deploy.free_ports import free_ports
+from mesh.deploy.node_process import describe_exit, node_environment
+from mesh.deploy.pki import make_pki
+from mesh.deploy.polling import wait_until
+from mesh.deploy.readiness import MeshReadiness
+from mesh.deploy.scratch import scratch_folder
+from mesh.deploy.workdir import WorkDir
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.output import Output
 
 MESH = "bench"
 START_TIMEOUT_S = 60.0
@@ -43,7 +44,7 @@ LOG_LINES = 40
 ADDRESSES = Addresses("bench.anycast", "bench.multicast")
 KEPT = Addresses("bench.queue", "bench.topic")
 SPREAD = Addresses("bench.spread", "bench.topic")
-"""Those of the broker."""
+"""A queue that both brokers share, and a topic"""
 HOST = "127.0.0.1"
 
 
@@ -51,13 +52,13 @@ HOST = "127.0.0.1"
 class LinePlan:
     routers: int
     is_tls: bool = False
-    """Mutual TLS between the routers; clients connect in plain text all the same."""
+    """Mutual TLS between the routers. Clients connect in plain text all the same."""
     is_client_tls: bool = False
     """TLS to clients, with the routers' certificates of the mesh."""
     max_connections: int = 10_000
     max_links: int = 10_000
     has_records: bool = False
-    """The routers record every delivery."""
+    """Whether the routers record every delivery."""
     has_broker: bool = False
 
     @property
@@ -81,7 +82,7 @@ def running_line(plan: LinePlan, out: Output) -> Iterator[Target]:
 
 @contextmanager
 def running_broker(out: Output) -> Iterator[tuple[Target, Target, Target]]:
-    """The broker itself, the same through a router, and that router before a queue of two brokers."""
+    """Targets: the broker itself, the broker behind a router, and the router in front of a queue on two brokers."""
     plan = LinePlan(1, has_broker=True)
     with scratch_folder("amqpmesh-bench-") as folder:
         line = Line(plan, folder, out)
@@ -96,7 +97,7 @@ class Line:
         self._is_client_tls = plan.is_client_tls
         self._program = "mesh.bench.recorded" if plan.has_records else "mesh.bench.leash"
         self._file = folder / "amqpmesh.yml"
-        # YAML holds JSON.
+        # JSON is valid YAML.
         self._file.write_text(json.dumps(topology_of(plan)))
         self._topology = load_topology(self._file)
         self._workdir = WorkDir(self._topology.work_dir)
@@ -112,8 +113,8 @@ class Line:
                 self._processes[name] = self._start(name)
             asyncio.run(self._become_ready())
             yield
-        except CommandFailed as failed:
-            # What a side says of a router that died is that its connection was lost.
+        except MeshError as failed:
+            # After the death of a router, the sides report only a lost connection: raise the cause instead.
             death = self._death()
             if death is not None:
                 self._show_logs()
@@ -185,7 +186,7 @@ class Line:
         raise self._death() or CommandFailed("a node died")
 
     def _death(self) -> CommandFailed | None:
-        """Why a node is not there any more."""
+        """The reason why a node is not running any more; None if all nodes run."""
         for name, process in self._processes.items():
             exit_code = process.poll()
             if exit_code is not None:
@@ -198,7 +199,7 @@ class Line:
         return "router" if name in self._topology.routers else "broker"
 
     def _show_logs(self) -> None:
-        """Of nodes that died: the folder that holds them goes."""
+        """Print the last lines of the logs of dead nodes, since the folder of the logs is about to be removed."""
         for name, process in self._processes.items():
             if process.poll() is not None:
                 lines = self._workdir.log_file(name).read_text(errors="replace").splitlines()

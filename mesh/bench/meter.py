@@ -1,4 +1,4 @@
-"""What did the processes under load use: CPU of all their threads, resident memory? From /proc; children count."""
+"""Resources of the processes under load: CPU of all threads, resident memory. From /proc; children are included."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Meter:
         return Meter([self._pids[index]])
 
     def cpu_s(self) -> list[float]:
-        """Of each process since it began, with its children."""
+        """CPU time of each process and its children, since the start of the process."""
         parents = parents_of_all()
         return [sum(cpu_ns(each) for each in tree(pid, parents)) / 1e9 for pid in self._pids]
 
@@ -37,7 +37,7 @@ class Meter:
         return [sum(resident_bytes(each) for each in tree(pid, parents)) for pid in self._pids]
 
     def written_bytes(self) -> int:
-        """Sent to the disk by all of them so far; 0 where we may not look into another user's process."""
+        """Bytes that all processes have sent to the disk; 0 for processes of another user that we may not inspect."""
         parents = parents_of_all()
         return sum(io_bytes(each, "write_bytes") for pid in self._pids for each in tree(pid, parents))
 
@@ -49,11 +49,11 @@ class Meter:
                 continue
 
     def peak_bytes(self) -> list[int]:
-        """The most that was resident since `forget_peaks`, of the processes themselves."""
+        """The highest resident memory since `forget_peaks`, without children."""
         return [status_bytes(pid, "VmHWM") for pid in self._pids]
 
     def wait_idle(self) -> None:
-        """Until they have worked off what they were given, or it is clear that they never rest."""
+        """Wait until the processes are idle, or until ``IDLE_TIMEOUT_S`` if the processes never rest."""
         deadline = time.monotonic() + IDLE_TIMEOUT_S
         before_s = sum(self.cpu_s())
         while time.monotonic() < deadline:
@@ -78,11 +78,11 @@ def tree(pid: int, parents: dict[int, int]) -> Iterator[int]:
 
 
 def parents_of_all() -> dict[int, int]:
-    """Process id -> that of its parent."""
+    """Process id -> process id of the parent."""
     found = {}
     for path in PROC.glob("[0-9]*/stat"):
         try:
-            # The name, in brackets, may hold anything.
+            # The process name, in brackets, may contain any character.
             found[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue
@@ -90,7 +90,7 @@ def parents_of_all() -> dict[int, int]:
 
 
 def cpu_ns(pid: int) -> int:
-    """schedstat counts nanoseconds; what ended threads used is not in it."""
+    """CPU time of living threads. schedstat counts nanoseconds, without threads that have ended."""
     total = 0
     for path in (PROC / str(pid) / "task").glob("*/schedstat"):
         try:

@@ -1,14 +1,17 @@
-"""May this process, and the routers it starts, have that many connections open?"""
+"""The limit of open files for this process, and for the routers that this process starts."""
 
 from __future__ import annotations
 
 import resource
 
-from mesh.failure import CommandFailed
+from mesh.terminal.failure import CommandFailed
 
 
 def make_room(files: int) -> None:
-    """Raise the limit for this process and its children. Raises CommandFailed, saying what to do."""
+    """Raise the limit for this process and its children.
+
+    Raise CommandFailed with advice if the limit cannot be raised.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files <= soft:
         return

@@ -1,4 +1,4 @@
-"""The two sides of `bench latency`, in one process with one clock; and the relay that is the floor of a hop."""
+"""Both sides of `bench latency` in one process with one clock; and the relay that is the floor of a hop."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from mesh.bench.carrier import Carrier, Link, run
 from mesh.bench.consumer import Consumer, TimedConsumer
 from mesh.bench.dialing import Dialed, Place, bound_receive_buffer, dial, welcome
-from mesh.bench.figures import percentiles
 from mesh.bench.handshake import Attached, LinkPlan
 from mesh.bench.performatives import SEND_UNSETTLED
 from mesh.bench.producer import PacedProducer, Producer
 from mesh.bench.relay import relay
 from mesh.bench.worker import Step
-from mesh.failure import TimedOut
+from mesh.client.errors import TimedOut
+from mesh.terminal.figures import percentiles
 
-# Small messages shall wait for the router, not behind megabytes of a stream in the kernel on our own side.
+# Small messages must wait for the router, not in our own kernel behind megabytes of a stream.
 UNSENT_BOUND_BYTES = 65536
 RECEIVE_BUFFER_BYTES = 262144
-# Streams that take longer end the measurement.
+# A measurement ends after this time, even if streams take longer.
 MOST_SECONDS = 120.0
 WINDOW = 1000
 
@@ -52,7 +52,7 @@ def connect_both(plan: Mapping[str, Any]) -> tuple[Dialed, Dialed]:
 
 
 class Sides:
-    """All links of the measurement: a paced one, first on each connection, and the streams beside it."""
+    """All links of the measurement: a paced link, first on each connection, and the streams."""
 
     def __init__(self, sending: Dialed, receiving: Dialed, plan: Mapping[str, Any]) -> None:
         self._plan = plan
@@ -142,7 +142,7 @@ class Sides:
         }
 
     def _samples_us(self) -> list[float]:
-        """Of the messages that were sent while the streams flowed; without streams, of all."""
+        """Latencies of the messages that were sent while streams flowed; of all messages if there are no streams."""
         sent_ns, took_ns = self._consumer.samples
         first, last = self._flowing_ns() if self._streams else (0, 2**63)
         return [took / 1000 for sent, took in zip(sent_ns, took_ns, strict=True) if first <= sent <= last]
@@ -159,7 +159,7 @@ class Sides:
 
 
 def forward_bytes(plan: Mapping[str, Any]) -> Iterator[Step]:
-    """Take a connection, make one, and pass bytes between them until either ends; then the next. Ends when killed."""
+    """Accept a connection, make another, and pass bytes between both until one side ends; then repeat until killed."""
     listening = socket.socket(fileno=os.dup(plan["listen_fd"]))
     yield Step({"ready": True})
     while True:

@@ -1,4 +1,4 @@
-"""How do the frames look that are not sent per message, and what does one say that ends things?
+"""The frames that are not sent per message, and the errors of frames that end a link, session or connection.
 
 Spec: AMQP 1.0 [2.7] performatives, [3.5] source and target.
 """
@@ -12,14 +12,14 @@ from typing import Any
 from mesh.bench import values
 from mesh.bench.faults import Malformed, PeerGone, Refused
 from mesh.bench.values import NULL, Described, Reader
-from mesh.failure import CommandFailed
+from mesh.client.errors import MeshError
 
 OPEN, BEGIN, ATTACH, FLOW, TRANSFER, DISPOSITION, DETACH, END, CLOSE = range(0x10, 0x19)
 ERROR = 0x1D
 SOURCE, TARGET = 0x28, 0x29
 HEADER = b"AMQP\x00\x01\x00\x00"
 FRAME_BYTES = 65536
-# Sessions and links as many as a peer may offer.
+# The highest numbers of sessions and links that a peer may offer.
 CHANNEL_MAX = 65535
 HANDLE_MAX = 65535
 WINDOW_FRAMES = 0x7FFFFFFF
@@ -32,7 +32,7 @@ _NAMES |= {DISPOSITION: "disposition", DETACH: "detach", END: "end", CLOSE: "clo
 
 @dataclass(frozen=True, slots=True)
 class Performative:
-    """``code`` 0 is an empty frame."""
+    """A decoded frame. ``code`` 0 is an empty frame."""
 
     channel: int
     code: int
@@ -54,7 +54,7 @@ def encode(channel: int, code: int, *fields: bytes) -> bytes:
 
 
 def decode(data: bytes | bytearray) -> Performative | None:
-    """The first frame of ``data``; None if it is not all there. A payload is not looked at. Raises Malformed."""
+    """Decode the first frame of ``data``, without payload; None if bytes are missing. Raise Malformed."""
     if len(data) < 8:
         return None
     size, offset, kind, channel = struct.unpack_from(">IBBH", data)
@@ -105,7 +105,7 @@ def attach_frame(
     handle: int = 0,
     is_lasting: bool = False,
 ) -> bytes:
-    """What it is attached to stands at the peer's end; our own end has no address.
+    """An attach whose terminus at the peer's end has ``address``; the terminus at our end has no address.
 
     ``is_lasting``: a durable subscription, which outlives its link. [3.5.3, 3.5.5, 3.5.6]
     """
@@ -132,7 +132,7 @@ def detach_frame(channel: int, handle: int = 0) -> bytes:
 
 
 def flow_frame(channel: int, next_incoming_id: int, handle: int, delivery_count: int, credit: int) -> bytes:
-    """Of a link in a session of a generator that has sent nothing."""
+    """A flow of a link in a session in which this generator has sent no transfer."""
     window = values.uint(WINDOW_FRAMES)
     ours = (values.uint(next_incoming_id), window, values.uint(0), window)
     return encode(channel, FLOW, *ours, values.uint(handle), values.uint(delivery_count), values.uint(credit))
@@ -142,8 +142,8 @@ CLOSE_FRAME = encode(0, CLOSE)
 EMPTY_FRAME = struct.pack(">IBBH", 8, 2, 0, 0)
 
 
-def why_ended(frame: bytes, what: str) -> CommandFailed:
-    """What to raise for a frame that comes in the middle of work and is not of it."""
+def why_ended(frame: bytes, what: str) -> MeshError:
+    """Return the error to raise for an unexpected ``frame`` in the middle of work."""
     performative = decode(frame)
     if performative is None or performative.code not in (DETACH, END, CLOSE):
         name = performative.name if performative is not None else "frame"
@@ -152,7 +152,7 @@ def why_ended(frame: bytes, what: str) -> CommandFailed:
     return ended(performative.code, error, what)
 
 
-def ended(code: int, error: Any, what: str) -> CommandFailed:
+def ended(code: int, error: Any, what: str) -> MeshError:
     condition, description = read_error(error)
     if code == CLOSE:
         return PeerGone(f"the peer closed the connection: {description or condition}")
@@ -160,7 +160,7 @@ def ended(code: int, error: Any, what: str) -> CommandFailed:
 
 
 def read_error(error: Any) -> tuple[str, str | None]:
-    """Condition and description. [2.8.14]"""
+    """Return condition and description of an AMQP error. [2.8.14]"""
     if isinstance(error, Described) and isinstance(error.value, list) and error.value:
         description = error.value[1] if len(error.value) > 1 else None
         return str(error.value[0]), str(description) if description else None

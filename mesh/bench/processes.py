@@ -1,4 +1,4 @@
-"""The processes of a benchmark: sides of a measurement, told and asked over pipes. None outlives the command."""
+"""The processes of a benchmark: sides of a measurement, controlled over pipes. No side outlives the command."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mesh.exit_codes import ExitCode
-from mesh.failure import CommandFailed
-from mesh.node_process import describe_exit, node_environment
+from mesh.deploy.node_process import describe_exit, node_environment
+from mesh.terminal.exit_codes import ExitCode
+from mesh.terminal.failure import CommandFailed
 
 END_TIMEOUT_S = 10.0
 
@@ -37,11 +37,11 @@ class Side:
         return self._process.pid
 
     def go_on(self) -> None:
-        """Whatever comes next, after the last step it told of."""
+        """Let the side take its next step, after the last step that the side reported."""
         self._say("go on")
 
     def step(self) -> dict[str, Any]:
-        """The next step it takes. Raises CommandFailed with what it failed of."""
+        """Wait for the side's next step, and return the report. Raise CommandFailed with the error of the side."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -52,7 +52,7 @@ class Side:
         return told
 
     def end(self) -> None:
-        """Let it close what it has open."""
+        """Let the side close its connections and end."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
@@ -76,12 +76,12 @@ class Side:
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            # Why it ended is what it said last.
+            # The last line of the side has the reason for its end.
             self.step()
 
 
 class Sides:
-    """All sides of one measurement; those still there when the context ends are killed."""
+    """All sides of one measurement. Sides that are still running when the context ends are killed."""
 
     def __init__(self) -> None:
         self._sides: list[Side] = []

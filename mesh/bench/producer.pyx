@@ -1,10 +1,10 @@
-"""How does a load generator send messages, and know that each was settled once?
+"""Producers of a load generator: send messages, and check that each is settled once.
 
-Producer          as fast as credit and window allow
-BoundedProducer   no more than so many at once without an outcome, and keeps how long each waited for it
-PacedProducer     one each interval, with the time in its body
+Producer          sends as fast as credit and window allow
+BoundedProducer   limits the deliveries without an outcome, and keeps the wait of each for an outcome
+PacedProducer     sends a message each interval, with the time in its body
 
-The body: run, number, nanoseconds, and filler. Run tells the messages of one measurement from whatever else is on an
+The body: run, number, nanoseconds, and filler. The run tells the messages of one measurement from other messages on an
 address; a receiver checks the numbers. A message that fits into a frame is one copied template.
 """
 
@@ -23,7 +23,7 @@ from array import array
 from mesh.bench.faults import PeerGone
 
 cdef enum:
-    # Where a template has what differs from message to message.
+    # Offsets of the parts of a template that differ between messages.
     ID_AT = 16
     TAG_AT = 22
     ACCEPTED = 0x24
@@ -39,11 +39,11 @@ memset(filler, c"x", FILLER_BYTES)
 
 
 cdef class Producer(Link):
-    """Always: ``settled <= sent <= count``, and pre-settled ones count as settled."""
+    """Always: ``settled <= sent <= count``. Pre-settled messages count as settled."""
 
     def __init__(self, channel, what, remote_window, *, u32 run, u32 count, size_t body_bytes, u32 frame_bytes,
                  bint is_presettled=False, bint is_durable=False, double bytes_per_s=INFINITY):
-        """``frame_bytes``: the largest frame that the peer takes. ``bytes_per_s`` is kept by messages of several."""
+        """``frame_bytes``: the largest frame of the peer. ``bytes_per_s`` limits only messages of several frames."""
         super().__init__(channel, what, remote_window, 0)
         if body_bytes < STAMP_BYTES:
             raise ValueError(f"a body of {body_bytes} bytes, expected at least {STAMP_BYTES}")
@@ -64,7 +64,7 @@ cdef class Producer(Link):
         free(self.stamps)
 
     def _make_prefix(self, bint is_durable):
-        """The sections and the first bytes of the body. [3.2.1] header, [3.2.6] data"""
+        """Make the sections and the head of the body. [3.2.1] header, [3.2.6] data"""
         cdef bytes head = b"\x00\x53\x70\xc0\x02\x01\x41" if is_durable else b""
         if self.body_bytes < 256:
             head += b"\x00\x53\x75\xa0" + self.body_bytes.to_bytes(1, "big")
@@ -84,12 +84,12 @@ cdef class Producer(Link):
 
     @property
     def outcomes_counted(self):
-        """Name -> how many; `none` is settled without an outcome."""
+        """Name of an outcome -> number of messages; `none` is settled without an outcome."""
         names = {**OUTCOMES, NO_STATE: "none"}
         return {names.get(code, f"0x{code:02x}"): self.tally[code] for code in range(256) if self.tally[code]}
 
     cdef u32 limit(self, double now) except? 0xFFFFFFFF:
-        """How many messages may have been sent by now."""
+        """The number of messages that may have been sent by now."""
         return self.count
 
     cdef bint produce(self, double now) except -1:
@@ -119,7 +119,7 @@ cdef class Producer(Link):
         return False
 
     cdef bint _produce_part(self, u32 limit, double now) except -1:
-        """One frame of a message that needs several."""
+        """Write one frame of a message that needs several frames."""
         cdef u8 *at
         cdef bint is_first = self.payload_at == 0
         cdef size_t left, size, head
@@ -147,14 +147,14 @@ cdef class Producer(Link):
         return True
 
     cdef double _next_part_at(self) noexcept:
-        """When the rate lets it go on."""
+        """The time at which the rate allows the next frame."""
         if self.started_at == 0:
             return 0.0
         return self.started_at + (<double>self.sent * self.payload_bytes + self.payload_at) / self.bytes_per_s
 
     cdef double due_at(self, double now) noexcept:
         cdef double due = self._next_part_at()
-        # What else it waits for, it hears of.
+        # Everything else that this link waits for arrives as a frame.
         return due if self.payload_at and due > now else INFINITY
 
     def _stamp_prefix(self):
@@ -163,7 +163,7 @@ cdef class Producer(Link):
             write64(self.prefix + self.prefix_bytes - STAMP_BYTES + 8, self.stamps[self.sent])
 
     cdef void _copy_payload(self, u8 *to, size_t size) noexcept:
-        """``size`` bytes of the payload from ``payload_at`` on: the prefix, then filler."""
+        """Copy ``size`` bytes of the payload from ``payload_at`` on: the prefix, then filler."""
         cdef size_t from_prefix = 0
         if self.payload_at < self.prefix_bytes:
             from_prefix = min(size, self.prefix_bytes - self.payload_at)
@@ -198,7 +198,10 @@ cdef class Producer(Link):
         return 0
 
     cdef int on_disposition(self, Disposition *disposition, double now) except -1:
-        """Settle what the peer gave an outcome but did not settle: this sender remembers nothing. [2.6.12]"""
+        """Count outcomes. [2.6.12]
+
+        This sender settles each delivery for which the peer gave only an outcome, since this sender remembers nothing.
+        """
         cdef u8 *at
         cdef u32 number = disposition.first
         cdef int state = disposition.state
@@ -231,7 +234,7 @@ cdef class Producer(Link):
 
 
 cdef class BoundedProducer(Producer):
-    """At most ``in_flight`` sent and without an outcome."""
+    """A producer with at most ``in_flight`` deliveries without an outcome."""
 
     def __init__(self, channel, what, remote_window, *, u32 in_flight, **options):
         super().__init__(channel, what, remote_window, **options)
@@ -247,7 +250,7 @@ cdef class BoundedProducer(Producer):
 
     @property
     def waits_s(self):
-        """How long each that has an outcome waited for it, in order of sending: an array of seconds."""
+        """The wait of each message with an outcome, in order of sending: an array of seconds."""
         return array("d", [self.took_s[number] for number in range(self.sent) if self.outcomes[number]])
 
     cdef u32 limit(self, double now) except? 0xFFFFFFFF:
@@ -266,8 +269,8 @@ cdef class BoundedProducer(Producer):
 cdef class PacedProducer(Producer):
     """Sends at ``rate_per_s`` for ``seconds``, or until its ``companions`` are done if that takes longer.
 
-    A message's time is when this loop saw that it was due. So what waits for credit grows old, as it would in the
-    application, and the generator's own lateness is not the router's.
+    The timestamp of a message is the time at which this loop saw that the message was due. So a message that waits for
+    credit ages, as in an application, and lateness of the generator is not blamed on the router.
     """
 
     def __init__(self, channel, what, remote_window, *, double rate_per_s, double seconds, double most_seconds,

@@ -1,6 +1,6 @@
-"""What does a router do that records every delivery? `python -m mesh.bench.recorded PARENT ARGUMENTS`, as the leash.
+"""A router that records every delivery: `python -m mesh.bench.recorded PARENT ARGUMENTS`, like `mesh.bench.leash`.
 
-What is taken from the ring goes nowhere: what is measured is the writing.
+Records taken from the ring are thrown away: the benchmark measures the cost of writing records.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import mmap
 import threading
 import time
 
-from addressing import link_log_ring as ring
 from mesh.bench import leash
-from wire.records import record
-from wire.ring_file import header
+from recording import ring_format as ring
+from recording.records import record
+from recording.ring_file import header
 
 RING_BYTES = 64 << 20
 _PAUSE_S = 0.05
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _forget(memory: mmap.mmap) -> None:
-    """As if all was taken at once."""
+    """Empty the ring every ``_PAUSE_S``, as if a writer took all records at once."""
     while True:
         time.sleep(_PAUSE_S)
         memory[ring.TAKEN_AT : ring.TAKEN_AT + 8] = memory[ring.WRITTEN_AT : ring.WRITTEN_AT + 8]

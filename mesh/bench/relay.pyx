@@ -1,4 +1,4 @@
-"""What is the floor of a hop? A process that passes bytes from one socket to another, and knows nothing of AMQP."""
+"""The floor of a hop: pass bytes from one socket to another, without AMQP."""
 
 from libc.errno cimport EINTR, errno
 
@@ -22,7 +22,7 @@ cdef char chunk[CHUNK_BYTES]
 
 
 def relay(int one, int other):
-    """Until either side ends. Both sockets are blocking ones."""
+    """Pass bytes both ways until either side ends. Both sockets must be blocking."""
     cdef pollfd polled[2]
     polled[0].fd, polled[1].fd = one, other
     polled[0].events = polled[1].events = POLLIN
@@ -38,7 +38,7 @@ def relay(int one, int other):
 
 
 cdef bint pass_on(int origin, int goal) noexcept:
-    """False once there is nothing more to come, or nobody to take it."""
+    """Pass on one read. Return False once the origin has ended, or the goal is gone."""
     cdef ssize_t size = c_recv(origin, chunk, CHUNK_BYTES, 0)
     cdef ssize_t sent, at = 0
     while at < size:

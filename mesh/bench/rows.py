@@ -1,4 +1,4 @@
-"""What a benchmark found, one row a line: a table for people, a list of objects for programs."""
+"""The rows of a benchmark: a table for people, a list of objects for programs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from mesh.bench.figures import rounded
-from mesh.output import Output
+from mesh.terminal.figures import rounded
+from mesh.terminal.output import Output
 
-# Key of a figure -> its head in the table. A figure that applies to no row has no column.
+# Key of a figure -> its column title. A figure that applies to no row has no column.
 COLUMNS = {
     "cpu_us_per_message": "CPU/MSG",
     "cpu_us_spread": "(SPREAD)",
@@ -43,7 +43,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``figures`` that are None do not apply. ``wrongs`` says what a right server would not have done."""
+    """One row. A figure of None does not apply. ``wrongs`` lists violations that a correct server never commits."""
 
     work: str
     mode: str

@@ -1,4 +1,4 @@
-"""One `amqpmesh bench` command: measure, show what was found, say what was wrong, and clean up whatever happens."""
+"""One `amqpmesh bench` command: measure, show the rows, report faults, and always clean up."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mesh.bench.dialing import Place
 from mesh.bench.meter import Meter, check_pid
 from mesh.bench.rows import Row
 from mesh.bench.target import Addresses, Target
-from mesh.exit_codes import ExitCode
-from mesh.failure import CommandFailed
-from mesh.output import Output
-from mesh.passwords import find_password
-from mesh.unwinding import ended_by_signals
-from mesh.url import DEFAULT_PORTS, AmqpUrl
+from mesh.client.errors import MeshError
+from mesh.client.url import DEFAULT_PORTS, AmqpUrl
+from mesh.deploy.unwinding import ended_by_signals
+from mesh.terminal.exit_codes import ExitCode
+from mesh.terminal.output import Output
+from mesh.terminal.passwords import find_password
 
 
 def run(measure: Callable[[], Iterable[Row]], out: Output) -> int:
@@ -24,7 +24,7 @@ def run(measure: Callable[[], Iterable[Row]], out: Output) -> int:
     with ended_by_signals():
         try:
             found.extend(measure())
-        except CommandFailed:
+        except MeshError:
             if found and not out.is_json:
                 rows.show(found, out)
             raise
@@ -36,7 +36,7 @@ def run(measure: Callable[[], Iterable[Row]], out: Output) -> int:
 
 
 def target_at(url: AmqpUrl, pids: Sequence[int], topic: str | None = None) -> Target:
-    """A router or broker that runs already. Raises UsageError."""
+    """Make the target for a router or broker that already runs. Raise UsageError."""
     if url.host is None or not url.address:
         raise click.UsageError("the URL needs host and address: amqp://[user[:password]@]host[:port]/address")
     if url.is_tls:
@@ -53,5 +53,5 @@ def password_of(url: AmqpUrl) -> str | None:
 
 
 def name_of(url: AmqpUrl) -> str:
-    """For rows: never with a password in it."""
+    """A name for rows, without the password."""
     return f"{url.address} at {url.host}"

@@ -1,4 +1,4 @@
-"""The two sides of `bench forward` and `bench broker`: who sends, who receives, and a receiver that is its own server.
+"""The sides of `bench forward` and `bench broker`: a sender, a receiver, and a receiver that is its own server.
 
 A plan may name several addresses: each has a connection of its own, and ``count`` messages.
 """
@@ -16,12 +16,12 @@ from typing import Any
 from mesh.bench.carrier import Carrier, Link, run
 from mesh.bench.consumer import Consumer
 from mesh.bench.dialing import Dialed, Place, dial, welcome
-from mesh.bench.figures import percentiles
 from mesh.bench.handshake import LinkPlan
 from mesh.bench.performatives import SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 from mesh.bench.producer import BoundedProducer, Producer
 from mesh.bench.worker import STDIN, Step
-from mesh.failure import TimedOut
+from mesh.client.errors import TimedOut
+from mesh.terminal.figures import percentiles
 
 PRESETTLED, EACH = "presettled", "each"
 
@@ -80,7 +80,7 @@ def count_sent(producers: Sequence[Producer]) -> dict[str, Any]:
 
 
 def consume(plan: Mapping[str, Any]) -> Iterator[Step]:
-    """As many receivers for each address as ``connections``, each of which wants all messages."""
+    """Receive with ``connections`` receivers for each address; each receiver expects all messages."""
     place = Place(**plan["place"])
     link_of = partial(LinkPlan, is_receiver=True, settle_mode=SEND_MIXED, is_lasting=plan.get("is_lasting", False))
     links = [link_of(address) for address in plan["addresses"] for _ in range(plan["connections"])]
@@ -88,7 +88,7 @@ def consume(plan: Mapping[str, Any]) -> Iterator[Step]:
 
 
 def sink(plan: Mapping[str, Any]) -> Iterator[Step]:
-    """One receiver, to which the sender connects."""
+    """Receive with one receiver, to which the sender connects."""
     listening = socket.socket(fileno=os.dup(plan["listen_fd"]))
     yield Step({"listening": True})
     yield from receive([welcome(listening)], plan)
@@ -99,12 +99,12 @@ def receive(dialed: Sequence[Dialed], plan: Mapping[str, Any]) -> Iterator[Step]
     carriers = carriers_of(dialed, consumers)
     yield Step({"ready": True})
     before_s = time.process_time()
-    # A line from the parent says that the sender is done: what is not here soon will not come. Brokers may be busy with
-    # what they got at once, and silent for seconds.
+    # A line from the parent says that the sender is done: messages that do not arrive soon are lost. Brokers may still
+    # be busy with a burst, and silent for seconds.
     run(carriers, plan["stall_s"] * 2, STDIN, plan["stall_s"] / 2)
     used_s = time.process_time() - before_s
     yield Step({**count(consumers), "cpu_s": used_s})
-    # That line is read only now.
+    # This step reads the line.
     yield Step({"finished": True})
     for each in dialed:
         each.close()

@@ -1,4 +1,4 @@
-"""What is measured: where to connect, which addresses to use, whose CPU and memory count."""
+"""The object of a measurement: where to connect, which addresses to use, whose CPU and memory count."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from mesh.bench.meter import Meter
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``meter`` is None where the processes are not known. ``router_count`` routers stand in line, each of which does
-    the same work for a message; a server of others counts as one, however many processes it has."""
+    """A server under load. ``meter`` is None where the processes are not known.
+
+    ``router_count``: routers in line, which all do the same work for a message. A server that is not ours counts as one
+    router, however many processes it has.
+    """
 
     sending_place: Place
     receiving_place: Place
@@ -25,7 +28,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """``anycast`` gives each message to one receiver, ``multicast`` to all. ``more`` makes others of the kind."""
+    """``anycast`` gives each message to one receiver, ``multicast`` to all.
+
+    ``more`` makes further anycast addresses.
+    """
 
     anycast: str
     multicast: str

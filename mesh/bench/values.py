@@ -1,4 +1,4 @@
-"""How are AMQP values written and read in the frames that are not sent per message: open, begin, attach and their like?
+"""AMQP values, written and read, for frames that are not sent per message, such as open, begin and attach.
 
 A described value is read as `Described`; a symbol and a string are both str. Spec: AMQP 1.0 [1.6].
 """
@@ -52,7 +52,7 @@ def symbol(text: str) -> bytes:
 
 
 def described(code: int, fields: Sequence[bytes]) -> bytes:
-    """A list with a numeric descriptor, as all performatives and termini are."""
+    """A list with a numeric descriptor, the form of all performatives and termini."""
     items = b"".join(fields)
     head = b"\x00\x53" + bytes([code])
     if len(items) < 255 and len(fields) < 256:
@@ -68,14 +68,14 @@ def _sized(constructor: int, data: bytes) -> bytes:
 
 # Read
 class Reader:
-    """Always: nothing is read past ``end``."""
+    """Always: no byte past ``end`` is read."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self._data = data
         self.at = at
 
     def value(self, depth: int = _MAX_DEPTH) -> Any:
-        """Raises Malformed."""
+        """Read the next value. Raise Malformed."""
         return self._of(self._take(1)[0], depth)
 
     def _of(self, constructor: int, depth: int) -> Any:

@@ -1,8 +1,9 @@
 """One side of a measurement as a process of its own: `python -m mesh.bench.worker PARENT`.
 
-Standard input: a line with the plan, then a line each time the parent wants the next step. Standard output: a line for
-each step taken, or `{"failed": {...}}`. All in JSON. A side is a generator function in one of the modules below; what
-it yields is told, and it goes on when the parent says so. At the end of input it is closed where it stands.
+Standard input: a line with the plan, then a line for each step that the parent wants. Standard output: a line for each
+step taken, or `{"failed": {...}}`. All lines are JSON. A side is a generator function in one of the modules below: each
+yielded step is reported, and the side goes on at the parent's next line. At the end of input the side is closed where
+it stands.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from importlib import import_module
 from typing import Any
 
 from mesh.bench.leash import leash
-from mesh.failure import CommandFailed
+from mesh.client.errors import MeshError
+from mesh.terminal.failure import as_failure
 
 STDIN = 0
-# role -> where its generator function of the same name is
+# Role -> module of its generator function of the same name
 ROLES = {
     "produce": "mesh.bench.sides",
     "consume": "mesh.bench.sides",
@@ -35,7 +37,7 @@ BEAT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``keeper``: called every second while the parent makes up its mind, so that idle connections stay alive."""
+    """A report. ``keeper`` is called every second until the parent goes on, so that idle connections stay alive."""
 
     told: dict[str, Any]
     keeper: Any = None
@@ -46,7 +48,7 @@ Steps = Iterator[Step]
 
 def main() -> None:
     leash(int(sys.argv[1]))
-    # Unbuffered: a side that waits for more input must see in the descriptor that there is some.
+    # Unbuffered: a side that waits for input must see in the descriptor that there is some.
     commands = os.fdopen(STDIN, "rb", buffering=0, closefd=False)
     plan = json.loads(commands.readline())
     role = getattr(import_module(ROLES[plan["role"]]), plan["role"])
@@ -56,8 +58,8 @@ def main() -> None:
             keep(step)
             if not commands.readline():
                 return
-    except CommandFailed as failed:
-        tell({"failed": failed.to_map()})
+    except MeshError as error:
+        tell({"failed": as_failure(error).to_map()})
     except KeyboardInterrupt:
         return
 

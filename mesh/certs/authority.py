@@ -1,7 +1,7 @@
-"""How is a certificate of the mesh made? ECDSA on P-256, signed by the mesh CA.
+"""Makes certificates of the mesh: ECDSA on P-256, signed by the mesh CA.
 
-    CA        10 years    signs, and nothing else                       URI amqpmesh:<mesh>
-    node      1 year      server and client, by its hosts and its URI   URI amqpmesh:<mesh>/router/<name>
+    CA        10 years    signs certificates and CRLs only              URI amqpmesh:<mesh>
+    node      1 year      server and client; names hosts and a URI      URI amqpmesh:<mesh>/router/<name>
     operator  1 year      client                                        URI amqpmesh:<mesh>/operator/<name>
     client    1 year      client; its common name is the user of SASL EXTERNAL
 
@@ -39,7 +39,7 @@ class KeyPair:
 
 
 def make_authority(mesh: str, now: datetime, key: ec.EllipticCurvePrivateKey | None = None) -> KeyPair:
-    """A new CA; with ``key``, a new certificate for a CA whose certificates stay valid."""
+    """Make a new CA; with ``key``, a new certificate for the CA with this key: issued certificates stay valid."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     name = _name(f"{mesh} mesh CA"[:_MAX_NAME_LENGTH])
     builder = (
@@ -55,7 +55,7 @@ def make_authority(mesh: str, now: datetime, key: ec.EllipticCurvePrivateKey | N
 def make_leaf(authority: KeyPair, identity: MeshIdentity, hosts: Sequence[str], now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     ca = authority.certificate
-    # A certificate that outlives its CA would fail on a day that nothing announces.
+    # A certificate that outlives its CA would fail on a day that no expiry warning announces.
     until = min(now + timedelta(days=LEAF_DAYS), ca.not_valid_after_utc)
     names = [_uri(format_identity(identity)), *[host_name(host) for host in hosts]]
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -77,12 +77,12 @@ def make_leaf(authority: KeyPair, identity: MeshIdentity, hosts: Sequence[str], 
 
 
 def mesh_uri(mesh: str) -> str:
-    """The URI by which the CA says whose it is."""
+    """Return the URI that names the mesh in the CA's certificate."""
     return f"amqpmesh:{quote(mesh, safe='')}"
 
 
 def host_name(host: str) -> x509.GeneralName:
-    """Raises CertsError for what is neither an IP address nor a host name."""
+    """Return ``host`` as an alternative name. Raises CertsError if ``host`` is no IP address and no host name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
@@ -94,7 +94,7 @@ def host_name(host: str) -> x509.GeneralName:
 
 
 def check_name(name: str) -> None:
-    """A name is also a file name, and the common name of a certificate. Raises CertsError."""
+    """Check a name that becomes a file name and the common name of a certificate. Raises CertsError."""
     if not name or len(name) > _MAX_NAME_LENGTH:
         raise CertsError(f"a name has 1 to {_MAX_NAME_LENGTH} characters, {name!r} has {len(name)}")
     if name.startswith(".") or any(c in "/\\\0" or not c.isprintable() for c in name):

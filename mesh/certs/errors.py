@@ -1,7 +1,7 @@
-"""What can go wrong with certificates, in sentences for the user."""
+"""The error of the certificate functions, with a message for the user."""
 
 from __future__ import annotations
 
 
 class CertsError(Exception):
-    """A name, host or file cannot be used; the text says which and why."""
+    """A name, host or file cannot be used; the message says which one and why."""

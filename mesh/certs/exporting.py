@@ -1,4 +1,4 @@
-"""In which forms do other programs take a certificate?"""
+"""Exports a certificate in the forms that other programs take: PEM and PKCS #12."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mesh.certs.stored import Certificate, load
 
 
 def export_pem(certificate: Certificate) -> bytes:
-    """Certificate, key and CA in one file, in that order. Raises CertsError."""
+    """Return certificate, key and CA as one PEM file, in this order. Raises CertsError."""
     try:
         paths = (certificate.path, certificate.key_path, certificate.ca_path)
         return b"".join(path.read_bytes() for path in paths)
@@ -20,7 +20,7 @@ def export_pem(certificate: Certificate) -> bytes:
 
 
 def export_pkcs12(certificate: Certificate, password: str) -> bytes:
-    """The same as a key store for Java and Windows. Raises CertsError."""
+    """Return certificate, key and CA as a PKCS #12 key store, for Java and Windows. Raises CertsError."""
     pair = load(certificate.path)
     if pair is None:
         raise CertsError(f"{certificate.path} is gone")

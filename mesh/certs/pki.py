@@ -1,9 +1,9 @@
-"""What certificates does a mesh need now, and which must be made or renewed?
+"""Makes and renews the certificates that a mesh needs.
 
-An authority is made once, on one machine, where nothing of the mesh is yet. A machine that has some files of a mesh,
-but not the authority's key, makes and replaces nothing: a second authority would part the mesh in two.
+The authority is made once, on one machine, in a folder without files of the mesh. A machine that has some files of a
+mesh, but not the authority's key, makes and replaces nothing: a second authority would part the mesh in two.
 
-Every function here may run in several processes at once: whoever comes second finds the work done.
+Every function here may run in several processes at once: a lock makes the second process find the work done.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from wire.tls import MeshIdentity, Role
 
 CA_FILE = "ca.pem"
 RENEW_BEFORE = timedelta(days=30)
-# Certificates end with their CA at the latest, so it is renewed while a year's one still fits.
+# Certificates end with their CA at the latest, so the CA is renewed while a certificate for a year still fits.
 RENEW_CA_BEFORE = timedelta(days=400)
 DEFAULT_OPERATOR = "operator"
 
@@ -46,7 +46,7 @@ _EVERYWHERE = ("0.0.0.0", "::", "", "*")
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest:
-    """A node that needs a certificate. ``hosts``: where its listeners and its node port are reached."""
+    """A node that needs a certificate. ``hosts`` are the hosts of the node's listeners and of the node port."""
 
     name: str
     role: Role
@@ -55,7 +55,7 @@ class NodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Authority:
-    """The CA as this machine has it: ``key`` is None where only its certificate was copied to."""
+    """The CA on this machine: ``key`` is None on a machine that got a copy of the certificate only."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey | None
@@ -63,12 +63,12 @@ class _Authority:
 
     @property
     def mesh(self) -> str:
-        """The URI of the mesh whose CA this is."""
+        """The URI of the CA's mesh."""
         uris = alternative_names(self.certificate).get_values_for_type(x509.UniformResourceIdentifier)
         return uris[0] if uris else ""
 
     def signing(self, name: str) -> KeyPair:
-        """To sign the certificate of ``name``; raises CertsError where the key is elsewhere."""
+        """Return the pair to sign the certificate of ``name`` with. Raises CertsError if the key is not here."""
         if self.key is None:
             raise CertsError(
                 f"the certificate of {name!r} cannot be made here: the key of the mesh CA is missing, or does not fit "
@@ -81,9 +81,9 @@ class _Authority:
 def ensure_pki(
     folder: Path, mesh: str, nodes: Iterable[NodeRequest], *, now: datetime | None = None
 ) -> list[Certificate]:
-    """Make what is missing, renew what ends within 30 days or lacks a host; return the nodes' certificates in order.
+    """Make missing certificates, and renew certificates that end within 30 days, lack a host, or are not of the CA.
 
-    Raises CertsError.
+    Returns the certificates of the nodes in order. Raises CertsError.
     """
     now = now or datetime.now(UTC)
     with locked(folder):
@@ -92,7 +92,7 @@ def ensure_pki(
 
 
 def ensure_operator(folder: Path, name: str = DEFAULT_OPERATOR, *, now: datetime | None = None) -> Certificate:
-    """The certificate by which commands on this machine act on the mesh. Raises CertsError."""
+    """Return the certificate with which commands on this machine act on the mesh. Raises CertsError."""
     now = now or datetime.now(UTC)
     with locked(folder):
         authority, mesh = _authority(folder)
@@ -100,17 +100,17 @@ def ensure_operator(folder: Path, name: str = DEFAULT_OPERATOR, *, now: datetime
 
 
 def issue_operator(folder: Path, name: str, *, now: datetime | None = None) -> Certificate:
-    """For somebody who may manage the mesh. Raises CertsError, also when there is one already: renew it."""
+    """Issue an operator's certificate. Raises CertsError, also if there is one already, which ``renew`` renews."""
     return _issue(folder, Role.OPERATOR, name, now)
 
 
 def issue_client(folder: Path, name: str, *, now: datetime | None = None) -> Certificate:
-    """For a client that logs in as user ``name`` by EXTERNAL. Raises CertsError, also when there is one already."""
+    """Issue a client's certificate, for user ``name`` by EXTERNAL. Raises CertsError, also if there is one already."""
     return _issue(folder, Role.CLIENT, name, now)
 
 
 def renew(folder: Path, name: str | None = None, *, now: datetime | None = None) -> list[Certificate]:
-    """New keys and a new year for the certificates called ``name``, or for all but the CA's. Raises CertsError."""
+    """Renew the certificates called ``name``, or all but the CA's, with new keys for a year. Raises CertsError."""
     now = now or datetime.now(UTC)
     with locked(folder):
         authority, _ = _authority(folder)
@@ -121,7 +121,7 @@ def renew(folder: Path, name: str | None = None, *, now: datetime | None = None)
 
 
 def list_certificates(folder: Path) -> list[Certificate]:
-    """The CA first, then by role and name; empty before the first ``ensure_pki``. Raises CertsError."""
+    """List the CA, then all certificates by role and name; empty before the first ``ensure_pki``. Raises CertsError."""
     ca_path = folder / CA_FILE
     authority = _load_authority(folder)
     leaves = [path for path in _leaves(folder) if not path.name.endswith("-key.pem")]
@@ -132,7 +132,7 @@ def list_certificates(folder: Path) -> list[Certificate]:
 
 
 def _ensure_authority(folder: Path, mesh: str, now: datetime) -> _Authority:
-    """The CA of ``mesh``: made where nothing of a mesh is yet, renewed where its key is."""
+    """Return the CA of ``mesh``; make the CA in a folder without files of a mesh, renew the CA where its key is."""
     path = folder / CA_FILE
     authority = _load_authority(folder)
     if authority is not None and authority.mesh != mesh_uri(mesh):
@@ -153,7 +153,7 @@ def _ensure_authority(folder: Path, mesh: str, now: datetime) -> _Authority:
 
 
 def _authority(folder: Path) -> tuple[_Authority, str]:
-    """The CA that is there, and the name of its mesh."""
+    """Return the existing CA, and the name of its mesh. Raises CertsError if there is no CA."""
     authority = _load_authority(folder)
     if authority is None:
         raise CertsError(f"there is no mesh CA in {folder} yet: `amqpmesh certs make` makes it")

@@ -1,13 +1,13 @@
-"""How do certificates lie on disk, and how are they read back and replaced?
+"""Stores certificates as files: layout, reading and replacing.
 
     pki/                       0700
-      lock                     held while anything here changes
+      lock                     held while any file here changes
       ca.pem       ca-key.pem  0600, as all keys
       router/r1.pem            router/r1-key.pem
       broker/  operator/  client/
 
-A file is replaced by rename. A certificate and its key are two files: where a crash left a pair that does not fit, the
-certificate counts as absent and is made again.
+A file is replaced by rename. A certificate and its key are two files: if a crash leaves two files that do not belong
+together, the certificate counts as absent and is made again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KEY_SUFFIX = "-key.pem"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What there is to know about one certificate; ``identity`` is None for the CA itself."""
+    """The description of a certificate; ``identity`` is None for the CA, and for a certificate without a mesh URI."""
 
     name: str
     identity: MeshIdentity | None
@@ -63,7 +63,7 @@ class Certificate:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Make ``folder`` private and keep other processes from changing it meanwhile."""
+    """Make ``folder`` private, and lock the folder against changes by other processes. Raises CertsError."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
@@ -82,7 +82,7 @@ def key_path_of(path: Path) -> Path:
 
 
 def save(path: Path, pair: KeyPair) -> None:
-    """Key first: a reader that finds the new certificate finds its key."""
+    """Write the key, then the certificate, so that a reader of the new certificate finds the new key."""
     path.parent.mkdir(exist_ok=True, mode=0o700)
     key = pair.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -92,7 +92,7 @@ def save(path: Path, pair: KeyPair) -> None:
 
 
 def load(path: Path) -> KeyPair | None:
-    """None when there is none, or when certificate and key do not belong together. Raises CertsError for damage."""
+    """Read certificate and key; None if a file is missing or the files do not match. Raises CertsError for damage."""
     certificate, key = load_certificate(path), load_key(key_path_of(path))
     if certificate is None or key is None or key.public_key() != certificate.public_key():
         return None
@@ -100,7 +100,7 @@ def load(path: Path) -> KeyPair | None:
 
 
 def load_certificate(path: Path) -> x509.Certificate | None:
-    """None when there is none. Raises CertsError for damage."""
+    """Read the certificate, or return None if there is no file. Raises CertsError for damage."""
     content = _read(path)
     try:
         return x509.load_pem_x509_certificate(content) if content is not None else None
@@ -109,7 +109,7 @@ def load_certificate(path: Path) -> x509.Certificate | None:
 
 
 def load_key(path: Path) -> ec.EllipticCurvePrivateKey | None:
-    """None when there is none, or one of another kind than those of a mesh. Raises CertsError for damage."""
+    """Read the key; None if there is no file, or the key is not an elliptic-curve key. Raises CertsError for damage."""
     content = _read(path)
     try:
         key = serialization.load_pem_private_key(content, None) if content is not None else None

@@ -1,1 +1,1 @@
-"""One module per sub-command, imported only when that sub-command runs."""
+"""The sub-commands, a module for each; a module is imported only when the sub-command runs or shows its help."""

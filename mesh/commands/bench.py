@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mesh.connection_options import Url
-from mesh.options import Command, output_options
-from mesh.output import Output
-from mesh.units import DURATION, RATE, SIZE
+from mesh.terminal.connection_options import Url
+from mesh.terminal.options import Command, output_options
+from mesh.terminal.output import Output
+from mesh.terminal.units import DURATION, RATE, SIZE
 
 if TYPE_CHECKING:
     from mesh.bench.forward import Work
-    from mesh.url import AmqpUrl
+    from mesh.client.url import AmqpUrl
 
 MODES = ("unsettled", "presettled", "each")
 BROKER_WORKS = ("pair", "pairs", "await", "backlog", "topic")
 STAMP_BYTES = 16
-# What the compiled generator can send one by one, each at its time, with some to spare.
+# The compiled generator can send more messages a second than this, each message at its own time.
 MOST_PER_S = 1_000_000
 
 
 class BodySize(click.ParamType[int]):
-    """A size that has room for what the generator writes into each body."""
+    """A size with room for the stamp that the generator writes into each body."""
 
     name = "size"
 
@@ -67,8 +67,9 @@ def target_options(command: Command) -> Command:
 def command() -> None:
     """Measure what messages, links and connections cost a router or broker.
 
-    Without --url, routers are started on loopback, measured and stopped. With it, any AMQP 1.0 server is measured with
-    the same generator. CPU is that of the server's processes, all threads; a figure is a median where there are runs.
+    Without --url, routers are started on loopback, measured and stopped. With --url, any AMQP 1.0 server is measured
+    with the same generator. CPU is the time of all threads of the server's processes; with several runs, figures are
+    medians.
     """
 
 
@@ -87,13 +88,14 @@ def command() -> None:
 def forward_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
     """Measure CPU per message and messages per second.
 
-    Modes: `unsettled`, settled by the receiver in ranges, as messages come in; `each`, one disposition for each;
-    `presettled`. The receiver checks that every message came once, whole and in order, the sender that each was
-    settled and accepted. Exit code 1 if not; pre-settled messages may be lost, and are counted.
+    Modes: `unsettled`, the receiver settles messages in ranges, as they come in; `each`, the receiver sends one
+    disposition for each message; `presettled`. The receiver checks that every message came once, whole and in order;
+    the sender checks that every message was settled and accepted. Exit code 1 if not; pre-settled messages may be
+    lost, and are counted.
 
-    With none of --mode, --body, --routers, --consumers and --url: the standard rows. In line, CPU is per router; with
-    several consumers, per copy, and the address at --url must give every consumer each message. SENDER and RECEIVER
-    are what the generator itself uses; `generator alone` is what it could show at most.
+    With none of --mode, --body, --routers, --consumers and --url: the standard rows. With routers in line, CPU is per
+    router; with several consumers, CPU is per copy, and the address at --url must give every consumer each message.
+    SENDER and RECEIVER are the CPU of the generator itself; `generator alone` is the most that the generator can show.
 
     \b
     Examples:
@@ -121,7 +123,7 @@ def forward_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
 
 
 def works_of(options: dict[str, Any], *, is_url: bool) -> list[Work]:
-    """The standard rows, or every combination of what is asked for."""
+    """Return the standard rows, or every combination of the options given."""
     from mesh.bench.forward import STANDARD, Work
 
     asked = [options[name] for name in ("modes", "bodies", "routers", "consumers")]
@@ -154,17 +156,17 @@ def works_of(options: dict[str, Any], *, is_url: bool) -> list[Work]:
 def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
     """Measure how long messages are under way, sent at an even rate.
 
-    Sender and receiver are one process. A message's time begins when it was due, so what waits for credit grows old.
-    The first row is the same pair with a relay of bytes between them: the floor of this machine.
+    Sender and receiver are one process. The time of a message begins when the message is due, so the wait for credit
+    counts. The first row is the same pair with a relay of bytes in between: the floor of this machine.
 
     --streams N adds a row: N large messages at once, over the same two connections, on other addresses, and the
-    latency of the small ones meanwhile. STREAMS TOOK is the time of all of them, GROWN BY the memory of the worst
-    router. As fast as they go they take all processors of a small machine, and small messages wait for a processor;
-    with --stream-rate they wait for the routers alone. On the last hop a client's one link carries one message at a
-    time: what goes over the same link as a large one waits behind it, and is not measured here.
+    latency of the small messages meanwhile. STREAMS TOOK is the time of all large messages, GROWN BY the growth in
+    memory of the worst router. Without --stream-rate, large messages take all processors of a small machine, and small
+    messages wait for a processor; with --stream-rate, small messages wait for the routers alone. On the last hop, a
+    client's link carries one message at a time: small messages behind a large one on the same link are not measured.
 
-    With --url, stream number 0 uses ADDRESS.stream0, the next one ADDRESS.stream1, and so on: all of them must exist at
-    that server, which is looked at first.
+    With --url, stream 0 uses ADDRESS.stream0, stream 1 uses ADDRESS.stream1, and so on: all these addresses must exist
+    at the server, and are checked first.
 
     \b
     Examples:
@@ -210,20 +212,20 @@ def latency_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **o
 def broker_command(
     out: Output, url: AmqpUrl | None, pids: tuple[int, ...], kinds: tuple[str, ...], topic: str | None, **options: Any
 ) -> int:
-    """Measure what stored messages cost a broker, and how fast it accepts them.
+    """Measure the CPU time of a broker for each stored message, and the rate of accepted messages.
 
     `pair`: a producer and a consumer at once, durable and not. `pairs`: four of them, on four queues. `await`: the
     producer waits for each accept. `backlog`: fill a queue, then drain it; the producer sends what it has credit for.
     `topic`: to 1, 10 and 100 consumers, per copy, not durable, and to 100 durable subscriptions.
 
-    Without URL, a broker of its own is measured, directly and through a router, then a queue that it shares with
-    another, with their stores in a temporary folder (TMPDIR). With amqp://[user[:password]@]host[:port]/address, any
-    AMQP 1.0 broker: `pairs` takes ADDRESS.1 to ADDRESS.4, all must exist or be made by who attaches, and be empty;
-    `topic` takes --topic.
+    Without URL, the command starts a broker and measures the broker directly and through a router, then a queue shared
+    by two brokers; the stores are in a temporary folder (TMPDIR). With amqp://[user[:password]@]host[:port]/address,
+    any AMQP 1.0 broker is measured: `pairs` uses ADDRESS.1 to ADDRESS.4, and all queues must be empty, and exist or be
+    made on attach; `topic` uses --topic.
 
-    ACCEPT is how long a producer waits for an outcome, IN FLIGHT how many it had sent without one, on the average.
-    WRITTEN is what the broker's processes sent to the disk. Exit code 1 if a message was lost, doubled, reordered,
-    damaged or not accepted.
+    ACCEPT is the time a producer waits for an outcome; IN FLIGHT is the average number of messages without an outcome.
+    WRITTEN is the number of bytes that the broker's processes sent to the disk. Exit code 1 if a message was lost,
+    doubled, reordered, damaged or not accepted.
 
     \b
     Examples:
@@ -267,7 +269,7 @@ def kinds_of(kinds: Sequence[str], url: AmqpUrl | None, pids: Sequence[int], top
 @target_options
 @output_options
 def links_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
-    """Measure what it costs to attach, keep and detach links that are idle.
+    """Measure CPU time and memory of idle links: attaching, keeping and detaching.
 
     Receivers on one address, then on an address each, then circuits: senders at one end of a line of three routers,
     receivers at the other, seen from the router between. With --url: receivers on that address.
@@ -295,7 +297,7 @@ def links_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **opt
 @target_options
 @output_options
 def connections_command(out: Output, url: AmqpUrl | None, pids: tuple[int, ...], **options: Any) -> int:
-    """Measure what it costs to open and keep connections that are idle, with one link each.
+    """Measure CPU time and memory of idle connections with one link each: opening and keeping.
 
     The limit of open files is raised as far as this user may. With --tls the connections themselves are encrypted.
 
@@ -338,7 +340,7 @@ def check_latency(options: dict[str, Any], of_streams: list[str]) -> None:
 
 
 def typed(*names: str) -> list[str]:
-    """Those of the options that stand on the command line itself."""
+    """Return the options among ``names`` that the user gave on the command line."""
     ctx = click.get_current_context()
     given = [name for name in names if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
     return [f"--{name.replace('_', '-')}" for name in given]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mesh.failure import CommandFailed
-from mesh.options import output_options, topology_option
-from mesh.output import Output
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 if TYPE_CHECKING:
-    from mesh.broker_control import Site
+    from mesh.operations.broker_control import Site
 
 broker_option = click.option(
     "--broker", "only", metavar="NAME", help="At this broker only. [default: those that the topology gives the address]"
@@ -46,13 +46,13 @@ def list_all(only: str | None, topology_path: Path | None, out: Output) -> None:
     \b
     Columns:
       KIND       queue; subscription: what one subscriber of a topic has not had yet; temporary queue
-      SUBSCRIBER whose subscription it is: container-id and link name, or the name that is shared
+      SUBSCRIBER container-id and link name of the subscriber, or the name of a shared subscription
       OWNER      the user who made it: nobody else may take from a subscription, or end it
-      DURABLE    no for what goes with those who use it, and with the broker
+      DURABLE    no for a queue or subscription that ends with its users, or with the broker
       AVAILABLE  messages that wait for a consumer
       ACQUIRED   messages that are with a consumer, without an outcome yet
       UNREADABLE messages whose place on the disk is damaged: nobody is given them
-      BYTES      size of all of them
+      BYTES      size of all messages in the queue
       CONSUMERS  links that take from it
       PRODUCERS  links that bring messages to this queue only
       ENQUEUED   messages that came since the broker started, and those it found in its store
@@ -64,9 +64,9 @@ def list_all(only: str | None, topology_path: Path | None, out: Output) -> None:
       amqpmesh broker list
       amqpmesh broker list --broker b1 --json | jq '.queues[] | select(.available_count > 1000)'
     """
-    from mesh.broker_control import all_sites, ask_each
-    from mesh.broker_report import tell_queues
-    from mesh.topology_file import load_topology
+    from mesh.operations.broker_control import all_sites, ask_each
+    from mesh.operations.broker_report import tell_queues
+    from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
     found = ask_each(topology, all_sites(topology, only), "list", lambda site: {})
@@ -95,21 +95,21 @@ def show_one(
 
     \b
     Columns of messages:
-      NUMBER     of the broker: messages are numbered as they come
+      NUMBER     message number: the broker numbers messages as they come
       STATE      available; acquired: with a consumer
-      DELIVERED  how often it was given to somebody before
+      DELIVERED  number of earlier deliveries, not counting released ones
       EXPIRES    when it is dropped, or moved, if nobody has taken it until then
       REASON     why it was taken from another queue, if it was
-      ORIGIN     which queue, or subscription, that was
+      ORIGIN     the queue or subscription from which it was taken
 
     \b
     Examples:
       amqpmesh broker show orders
       amqpmesh broker show 'news.#' -n 0
     """
-    from mesh.broker_control import ask_each, sites_of
-    from mesh.broker_report import tell_queues
-    from mesh.topology_file import load_topology
+    from mesh.operations.broker_control import ask_each, sites_of
+    from mesh.operations.broker_report import tell_queues
+    from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
     found = ask_each(
@@ -127,14 +127,14 @@ def show_one(
 @topology_option
 @output_options
 def create_one(address: str, only: str | None, topology_path: Path | None, out: Output) -> None:
-    """Make a queue now that the topology keeps at a broker; by itself it is made when it is first used.
+    """Make a queue of the topology at its broker now. Without this command, the first use makes the queue.
 
     \b
     Example:
       amqpmesh broker create jobs.video
     """
-    from mesh.broker_control import ask_each, sites_of
-    from mesh.topology_file import load_topology
+    from mesh.operations.broker_control import ask_each, sites_of
+    from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
     found = ask_each(topology, sites_of(topology, address, only), "create", lambda site: {"address": site.address})
@@ -175,9 +175,9 @@ def delete_one(
       amqpmesh broker delete jobs.old
       amqpmesh broker delete 'news.#' --subscriber 'shop|laptop|reader' --force
     """
-    from mesh.broker_control import ask_each, sites_of
-    from mesh.broker_report import tell_totals
-    from mesh.topology_file import load_topology
+    from mesh.operations.broker_control import ask_each, sites_of
+    from mesh.operations.broker_report import tell_totals
+    from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
     sites = sites_of(topology, address, only)
@@ -203,17 +203,17 @@ def delete_one(
 def purge_one(
     address: str, subscriber: str | None, is_yes: bool, only: str | None, topology_path: Path | None, out: Output
 ) -> None:
-    """Drop all messages that wait in a queue or subscription now. Those that a consumer has are left to it.
+    """Drop all messages that wait in a queue or subscription now. Messages that are with a consumer stay there.
 
-    Ctrl-C stops it; what was dropped until then is gone.
+    Ctrl-C stops the command; messages dropped by then are gone.
 
     \b
     Example:
       amqpmesh broker purge orders
     """
-    from mesh.broker_control import ask_each, sites_of
-    from mesh.broker_report import tell_totals
-    from mesh.topology_file import load_topology
+    from mesh.operations.broker_control import ask_each, sites_of
+    from mesh.operations.broker_report import tell_totals
+    from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
     sites = sites_of(topology, address, only)
@@ -242,17 +242,17 @@ def move_some(
 ) -> None:
     """Move messages that wait in a queue, in order, to another queue of the same broker.
 
-    Each is in one of the two at any time, whatever happens. Those that a consumer has are left to it. Ctrl-C stops it;
-    what was moved until then stays where it is.
+    Whatever happens, each message is in one of the two queues at any time. Messages that are with a consumer are not
+    moved. Ctrl-C stops the command; messages moved by then stay in the new queue.
 
     \b
     Examples:
       amqpmesh broker move orders orders.parked
       amqpmesh broker move orders.parked orders -c 100
     """
-    from mesh.broker_control import ask_each, name_at, sites_of
-    from mesh.broker_report import tell_totals
-    from mesh.topology_file import load_topology
+    from mesh.operations.broker_control import ask_each, name_at, sites_of
+    from mesh.operations.broker_report import tell_totals
+    from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
     sites = sites_of(topology, source, only)
@@ -284,13 +284,13 @@ def redrive_some(
 ) -> None:
     """Move dead letters back to the queues that they come from, as `broker move` does; they count as never delivered.
 
-    
+    \b
     Example:
       amqpmesh broker redrive orders.dead --to orders
     """
-    from mesh.broker_control import ask_each, name_at, sites_of
-    from mesh.broker_report import tell_totals
-    from mesh.topology_file import load_topology
+    from mesh.operations.broker_control import ask_each, name_at, sites_of
+    from mesh.operations.broker_report import tell_totals
+    from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
     sites = sites_of(topology, queue, only)

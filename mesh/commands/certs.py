@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mesh.failure import CommandFailed
-from mesh.options import output_options, topology_option
-from mesh.output import Output
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 if TYPE_CHECKING:
     from mesh.certs import Certificate
@@ -58,9 +58,9 @@ def make_missing(topology_path: Path | None, out: Output) -> None:
       amqpmesh certs make -t /etc/amqpmesh/amqpmesh.yml
     """
     from mesh.certs import list_certificates
-    from mesh.pki import make_pki
-    from mesh.topology_file import load_topology
-    from mesh.workdir import WorkDir
+    from mesh.deploy.pki import make_pki
+    from mesh.deploy.workdir import WorkDir
+    from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
     pki = WorkDir(topology.work_dir).pki
@@ -142,11 +142,11 @@ def export_one(
     with told():
         certificate = find(name, folder(topology_path))
         if certificate.identity is None:
-            content = certificate.path.read_bytes()  # its key never leaves
+            content = certificate.path.read_bytes()  # the authority's key is never exported
         elif form == "pem":
             content = export_pem(certificate)
         else:
-            from mesh.passwords import read_password
+            from mesh.terminal.passwords import read_password
 
             content = export_pkcs12(certificate, read_password("the key store", password_file, is_new=True))
     deliver(content, name, form, file, out)
@@ -215,15 +215,15 @@ def to_map(one: Certificate, now: Any) -> dict[str, Any]:
 
 
 def folder(topology_path: Path | None) -> Path:
-    from mesh.topology_file import load_topology
-    from mesh.workdir import WorkDir
+    from mesh.deploy.workdir import WorkDir
+    from mesh.terminal.topology_file import load_topology
 
     return WorkDir(load_topology(topology_path).work_dir).pki
 
 
 @contextmanager
 def told() -> Iterator[None]:
-    """What goes wrong with certificates is an answer, not a bug."""
+    """Turn CertsError into CommandFailed."""
     from mesh.certs import CertsError
 
     try:

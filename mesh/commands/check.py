@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mesh.options import output_options, topology_option
-from mesh.output import Output
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 if TYPE_CHECKING:
-    from addressing.topology import Topology
+    from addressing.topology.model import Topology
 
 
 @click.command("check")
@@ -28,8 +28,8 @@ def command(file: Path | None, topology_path: Path | None, quiet: bool, out: Out
       amqpmesh check topologies/ring_4.yml
       amqpmesh check --json
     """
-    from mesh.running import change_note
-    from mesh.topology_file import load_file, locate
+    from mesh.deploy.running import change_note
+    from mesh.terminal.topology_file import load_file, locate
 
     path = locate(file or topology_path)
     loaded = load_file(path)
@@ -41,7 +41,7 @@ def command(file: Path | None, topology_path: Path | None, quiet: bool, out: Out
         warnings = [warning.to_json() for warning in loaded.warnings]
         out.document({"file": str(path), "ok": True, "warnings": warnings, "topology": summary(loaded.topology)})
     elif not quiet:
-        from addressing.drawing import draw_topology
+        from addressing.topology.drawing import draw_topology
 
         out.data(draw_topology(loaded.topology))
         out.data(link_logs(loaded.topology))
@@ -61,10 +61,10 @@ def summary(topology: Topology) -> dict[str, Any]:
 
 
 def link_logs(topology: Topology) -> str:
-    """What nodes will record, for whom it concerns: they do unless they are told not to."""
+    """Return a line on the link logs that nodes will record; nodes record unless the topology says otherwise."""
     if not topology.is_recorded:
         return "link logs: none"
-    from mesh.link_logs import words
+    from mesh.reports import words
 
     logs = topology.link_logs
     folder = logs.folder or "linklogs of the work directory"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from mesh.options import output_options
-from mesh.output import Output
+from mesh.terminal.options import output_options
+from mesh.terminal.output import Output
 
 
 @click.command("completion")
@@ -20,7 +20,7 @@ def command(shell: str, out: Output) -> None:
       eval "$(amqpmesh completion bash)"
       amqpmesh completion fish > ~/.config/fish/completions/amqpmesh.fish
     """
-    from mesh.cli import cli
+    from mesh.commands.cli import cli
 
     kind = get_completion_class(shell)
     assert kind is not None

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from mesh.options import output_options, topology_option
-from mesh.output import Output
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 
 @click.command("cost")
@@ -19,17 +19,17 @@ from mesh.output import Output
 def command(router: str, neighbor: str, cost: int, topology_path: Path | None, out: Output) -> None:
     """Change what the way between two connected routers of a running mesh costs.
 
-    Traffic takes the cheapest path: a high cost keeps it off a connection, say before work on it. What is under way
-    moves after two seconds; links to queues and topics stay where they are. A router that is started again has the cost
-    of the file.
+    Traffic takes the cheapest path: a high cost keeps traffic off a connection, say before maintenance. Existing
+    traffic moves after two seconds; links to queues and topics stay where they are. A router that is started again has
+    the cost of the file.
 
     \b
     Examples:
       amqpmesh cost r1 r2 100
       amqpmesh cost r1 r2 1
     """
-    from mesh.costs import set_cost
-    from mesh.topology_file import load_topology
+    from mesh.operations.costs import set_cost
+    from mesh.terminal.topology_file import load_topology
 
     before = set_cost(load_topology(topology_path), router, neighbor, cost)
     out.say(f"{router} - {neighbor}: cost {cost}, was {before}; to keep it, write it into the file")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from mesh.options import output_options
-from mesh.output import Output
+from mesh.terminal.options import output_options
+from mesh.terminal.output import Output
 
 
 @click.command("demo")
@@ -19,14 +19,14 @@ def command(folder: Path | None, out: Output) -> int:
     """Run a mesh, send and receive on all address types, kill a router, clean up.
 
     A drill of three routers and an embedded broker, on free ports of this machine: messages flow on an anycast, a
-    multicast, a queue and a topic address while router r1, over which they go, is killed. It passes only if traffic
-    went on, and nothing that was accepted got lost. Of a multicast, accepted says that one consumer has the message:
-    what another one missed is counted as LOST, and no failure.
+    multicast, a queue and a topic address through router r1, and r1 is killed. The drill passes only if traffic went
+    on, and no accepted message was lost. An accepted multicast message has reached at least one consumer: messages
+    that another consumer missed count as LOST, which is not a failure.
 
     \b
     Example:
       amqpmesh demo --json
     """
-    from mesh import demo
+    from mesh.drills import demo
 
     return demo.run(out, folder)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mesh.exit_codes import ExitCode
-from mesh.options import output_options, topology_option
-from mesh.output import Output
+from mesh.terminal.exit_codes import ExitCode
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 if TYPE_CHECKING:
-    from addressing.topology import Topology
+    from addressing.topology.model import Topology
 
 
 @click.command("doctor")
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 def command(topology_path: Path | None, out: Output) -> int:
     """Tell what this machine lacks to run a mesh; with a topology, also whether its ports are free.
 
-    Exit code 1 when something is missing without which no mesh runs.
+    Exit code 1 if a mesh cannot run on this machine.
 
     \b
     Examples:
       amqpmesh doctor
       amqpmesh doctor --json > for-the-bug-report.json
     """
-    from mesh.doctor import examine
+    from mesh.operations.doctor import examine
 
     findings = list(examine(*topology(topology_path)))
     if out.is_json:
-        from mesh.version import read_version
+        from mesh.terminal.version import read_version
 
         failed = any(finding.state == "failed" for finding in findings)
         out.document({"ok": not failed, "version": read_version(), "findings": [asdict(found) for found in findings]})
@@ -46,8 +46,8 @@ def command(topology_path: Path | None, out: Output) -> int:
 
 
 def topology(path: Path | None) -> tuple[Topology | None, str | None]:
-    """The topology, and what is wrong with the one nearby: the machine is examined all the same."""
-    from mesh.topology_file import TopologyInvalid, find_nearby, load_topology
+    """Return the topology, or the error of an invalid topology nearby: the machine is examined all the same."""
+    from mesh.terminal.topology_file import TopologyInvalid, find_nearby, load_topology
 
     if path is not None:
         return load_topology(path), None

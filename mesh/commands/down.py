@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mesh.options import output_options, topology_option
-from mesh.output import Output
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 if TYPE_CHECKING:
-    from mesh.workdir import WorkDir
+    from mesh.deploy.workdir import WorkDir
 
 
 @click.command("down")
@@ -26,7 +26,7 @@ def command(topology_path: Path | None, out: Output) -> None:
     Example:
       amqpmesh down -t topologies/ring_4.yml
     """
-    from mesh.running import stop_mesh
+    from mesh.deploy.running import stop_mesh
 
     stopped: dict[str, int] = {}
     asked = workdirs(topology_path)
@@ -42,13 +42,15 @@ def command(topology_path: Path | None, out: Output) -> None:
 
 
 def workdirs(topology_path: Path | None) -> list[WorkDir]:
-    """That of the topology; while the file is wrong, all of its folder: what runs must be stoppable.
+    """Return the work directories of the meshes to stop.
 
-    A mesh that was renamed while it ran is stopped under its old name: it was started from the same file.
+    The mesh of the topology comes first. If this mesh does not run, the meshes that were started from the same file
+    under an old name are stopped. If the file is invalid, all meshes that run in the file's folder are stopped: a mesh
+    must be stoppable whatever happened to the file.
     """
-    from mesh.running import find_running, living, started_from
-    from mesh.topology_file import TopologyInvalid, load_topology, locate
-    from mesh.workdir import WorkDir
+    from mesh.deploy.running import find_running, living, started_from
+    from mesh.deploy.workdir import WorkDir
+    from mesh.terminal.topology_file import TopologyInvalid, load_topology, locate
 
     path = locate(topology_path)
     file = path.resolve()
@@ -65,7 +67,7 @@ def workdirs(topology_path: Path | None) -> list[WorkDir]:
 
 
 def what_else_runs(own: WorkDir) -> str:
-    from mesh.running import find_running, started_from
+    from mesh.deploy.running import find_running, started_from
 
     others = find_running(own.root.parent.parent)
     if not others:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mesh.connection_options import connection_options, requests_to
-from mesh.options import is_typed, output_options
-from mesh.output import Output
-from mesh.units import DURATION
+from mesh.terminal.connection_options import connection_options, requests_to
+from mesh.terminal.options import is_typed, output_options
+from mesh.terminal.output import Output
+from mesh.terminal.units import DURATION
 
 if TYPE_CHECKING:
     from mesh.drills.against import Against

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from mesh.failure import CommandFailed
-from mesh.options import output_options
-from mesh.output import Output
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.options import output_options
+from mesh.terminal.output import Output
 
 
 @click.command("explain")
@@ -27,7 +27,7 @@ def command(code: str | None, out: Output) -> None:
 
 
 def list_codes(out: Output) -> None:
-    from addressing.codes import CODES
+    from addressing.topology.codes import CODES
 
     if out.is_json:
         out.document({"codes": [{"code": known.code, "title": known.title} for known in CODES.values()]})
@@ -36,7 +36,7 @@ def list_codes(out: Output) -> None:
 
 
 def explain_code(code: str, out: Output) -> None:
-    from addressing.codes import CODES
+    from addressing.topology.codes import CODES
 
     known = CODES.get(code)
     if known is None:

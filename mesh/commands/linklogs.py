@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from addressing.link_log import PERSONAL_COLUMNS
-from mesh.options import output_options, topology_option
-from mesh.output import Output
-from mesh.units import COUNT, DURATION
+from addressing.records import PERSONAL_COLUMNS
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
+from mesh.terminal.units import COUNT, DURATION
 
 
 @click.group("linklogs")
@@ -25,15 +25,16 @@ def command() -> None:
 def write(topology_path: Path | None, as_read: Path | None, out: Output) -> None:
     """Write what the nodes of a mesh record on this host to files, until SIGTERM or Ctrl-C.
 
-    This is what `up` starts beside the nodes, unless the topology says `link_logs: "off"`. Where nodes are started
-    one by one, start it once on each host. Its log is on stderr, one JSON object a line.
+    This is what `up` starts beside the nodes, unless the topology says `link_logs: "off"`. On a host
+    whose nodes are started one by one, start one writer, too. The log of the writer is on stderr, one JSON
+    object a line.
 
     \b
     Example:
       amqpmesh linklogs write -t /etc/amqpmesh/amqpmesh.yml
     """
-    from mesh.link_logs.writing import write
-    from mesh.topology_file import load_file
+    from mesh.deploy.link_log_writer import write
+    from mesh.terminal.topology_file import load_file
 
     write(load_file(topology_path, copy=as_read).topology)
 
@@ -42,15 +43,15 @@ def write(topology_path: Path | None, as_read: Path | None, out: Output) -> None
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @output_options
 def compact_it(directory: Path, out: Output) -> None:
-    """Make one file of those of each node and hour that is over. Who reads or writes there may go on.
+    """Merge the files of each node and past hour into one file. Readers and writers of DIR may go on meanwhile.
 
-    DIR is `folder` of `link_logs`, or linklogs in the work directory. What cannot be read stays as it is.
+    DIR is `folder` of `link_logs`, or linklogs in the work directory. Unreadable files stay as they are.
 
     \b
     Example:
       amqpmesh linklogs compact .amqpmesh/shop/linklogs
     """
-    from mesh.link_logs.compacted import compact_and_tell
+    from mesh.operations.log_compaction import compact_and_tell
 
     compact_and_tell(directory, out)
 
@@ -67,7 +68,7 @@ def pack(directory: Path, out: Output) -> None:
     Example:
       amqpmesh linklogs pack job
     """
-    from mesh.link_logs.packed import pack_and_tell
+    from mesh.operations.job_archive import pack_and_tell
 
     pack_and_tell(directory, out)
 
@@ -88,8 +89,8 @@ def hash_them(topology_path: Path | None, column: str, values: tuple[str, ...], 
       amqpmesh linklogs hash --column user alice bob
       amqpmesh report linklogs --out report --address "$(amqpmesh linklogs hash orders)"
     """
-    from mesh.link_logs.hashed import hash_and_tell
-    from mesh.topology_file import load_topology
+    from mesh.operations.redacted_values import hash_and_tell
+    from mesh.terminal.topology_file import load_topology
 
     hash_and_tell(load_topology(topology_path), column, values, out)
 
@@ -136,11 +137,11 @@ def generate(
       amqpmesh linklogs generate --out logs --records 1m
       amqpmesh linklogs generate --out day --duration 24h --profile traffic.yml --level summary
     """
-    from addressing.link_log import Level
-    from mesh.link_logs.generating import run
-    from mesh.link_logs.profile import Profile
-    from mesh.link_logs.profile_file import read_profile
-    from mesh.topology_file import load_topology
+    from addressing.records import Level
+    from mesh.sample_logs.generate import run
+    from mesh.sample_logs.profile import Profile
+    from mesh.sample_logs.profile_file import read_profile
+    from mesh.terminal.topology_file import load_topology
 
     topology = load_topology(topology_path)
     profile = Profile() if profile_path is None else read_profile(profile_path, topology)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from mesh.options import output_options, topology_option
-from mesh.output import Output
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 
 @click.command("node")
@@ -26,7 +26,7 @@ def command(name: str, topology_path: Path | None, as_read: Path | None, out: Ou
       amqpmesh node r1
       amqpmesh node b1 -t /etc/amqpmesh/amqpmesh.yml
     """
-    from mesh import node_run
-    from mesh.topology_file import load_file
+    from mesh.deploy import node_run
+    from mesh.terminal.topology_file import load_file
 
     node_run.run(load_file(topology_path, copy=as_read).topology, name, out)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mesh.connection_options import address_arguments, connection_options, make_request
-from mesh.options import AliasedOption, output_options
-from mesh.output import Output
-from mesh.units import DURATION
+from mesh.terminal.connection_options import address_arguments, connection_options, make_request
+from mesh.terminal.options import AliasedOption, output_options
+from mesh.terminal.output import Output
+from mesh.terminal.units import DURATION
 
 if TYPE_CHECKING:
-    from mesh.receiving import ReceiveOrder
+    from mesh.messages.receiving import ReceiveOrder
 
 
 def checked_format(_ctx: click.Context, _option: click.Parameter, template: str) -> str:
-    from mesh.message_format import check_format
+    from mesh.terminal.message_format import check_format
 
     try:
         return check_format(template)
@@ -91,11 +91,11 @@ def command(out: Output, unsubscribe: bool, **options: Any) -> int:
     URL is [amqp[s]:][//[user[:password]@]host[:port]/]address, percent-encoded. Without a host: the first listener
     of the mesh in this folder; localhost:5672 where there is no topology. With --json: one document a line.
 
-    A body is printed as a whole, up to 256 MiB of it; -o writes bodies of any size to files as they come, and --json
-    tells their names.
+    Bodies of up to 256 MiB are printed; -o writes bodies of any size to files as they come, and --json prints the
+    names of the files.
 
-    When -W ends it, the exit code is 75 if -c wants more messages than came. Without -c, and with -e, it is 0, also
-    when nothing came.
+    If -W ends the command, the exit code is 75 if fewer messages came than -c asks for. Without -c, or with -e, the
+    exit code is 0, even if no message came.
 
     \b
     Examples:
@@ -107,7 +107,7 @@ def command(out: Output, unsubscribe: bool, **options: Any) -> int:
       amqpmesh receive 'news.#' --durable laptop --unsubscribe
       amqpmesh receive prices.tea --ready-file ready &
     """
-    from mesh import receiving
+    from mesh.messages import receiving
 
     order = receiving.ReceiveOrder(**{field.name: options[field.name] for field in fields(receiving.ReceiveOrder)})
     request = make_request(options)

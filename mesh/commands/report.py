@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from mesh.options import is_typed, output_options
-from mesh.output import Output
-from mesh.units import DURATION
+from mesh.terminal.options import is_typed, output_options
+from mesh.terminal.output import Output
+from mesh.terminal.units import DURATION
 
 OF_LOGS = {
     "since": "--from",
@@ -22,7 +22,7 @@ OF_LOGS = {
     "conf": "--conf",
     "topology": "--topology",
 }
-"""What tables that are there cannot be asked for any more."""
+"""The options for LOGS only: a report from existing tables cannot change these choices any more."""
 
 
 @click.command("report")
@@ -68,8 +68,8 @@ def command(out: Output, **options: Any) -> int:
 
 
 def _of_logs(options: dict[str, Any], out: Output) -> int:
-    from mesh.link_logs.order import order_of
-    from mesh.link_logs.report import run
+    from mesh.reports.report import run
+    from mesh.reports.report_request import order_of
 
     with _meant():
         order = order_of(options)
@@ -78,7 +78,7 @@ def _of_logs(options: dict[str, Any], out: Output) -> int:
 
 def _of_tables(options: dict[str, Any], out: Output) -> int:
     from linklogs.asked import zone_of
-    from mesh.link_logs.from_tables import run
+    from mesh.reports.from_tables import run
 
     for name, option in OF_LOGS.items():
         if is_typed(name):
@@ -90,7 +90,7 @@ def _of_tables(options: dict[str, Any], out: Output) -> int:
 
 @contextmanager
 def _meant() -> Iterator[None]:
-    """Whoever is asked for what cannot be meant says so with ValueError."""
+    """Turn the ValueError for a meaningless option into UsageError."""
     try:
         yield
     except ValueError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from mesh.options import output_options
-from mesh.output import Output
+from mesh.terminal.options import output_options
+from mesh.terminal.output import Output
 
 
 @click.command("schema")
@@ -19,7 +19,7 @@ def command(out: Output) -> None:
       # then, as first line of the topology:
       # yaml-language-server: $schema=amqpmesh.schema.json
     """
-    from addressing.schema import topology_schema
+    from addressing.topology.schema import topology_schema
 
     if out.is_json:
         out.document({"json_schema": topology_schema()})

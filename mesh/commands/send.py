@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from mesh.connection_options import address_arguments, connection_options, make_request
-from mesh.options import AliasedOption, OnceOption, output_options
-from mesh.output import Output
-from mesh.units import DURATION, RATE, SIZE
+from mesh.terminal.connection_options import address_arguments, connection_options, make_request
+from mesh.terminal.options import AliasedOption, OnceOption, output_options
+from mesh.terminal.output import Output
+from mesh.terminal.units import DURATION, RATE, SIZE
 
 OUTCOMES = ("accepted", "released", "rejected", "modified")
 
@@ -74,7 +74,7 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
       tail -f access.log | amqpmesh send logs -l --presettled
       amqpmesh receive rpc.add --outcome reject -c 1 & amqpmesh send rpc.add -m x --expect rejected
     """
-    from mesh import sending
+    from mesh.messages import sending
 
     bodies = choose_bodies(text, file, lines, size, options)
     if text is not None and text.isdigit() and options["count"] is None:
@@ -94,9 +94,9 @@ def command(out: Output, file: Any, text: str | None, lines: bool, size: int | N
 
 
 def choose_bodies(text: str | None, file: Any, lines: bool, size: int | None, options: dict[str, Any]) -> Any:
-    """An endless iterator of bodies; with -l it ends with stdin."""
-    from mesh import sending
-    from mesh.large_body import filler, read_body
+    """Return an endless iterator of bodies, or with -l an iterator of the lines of stdin. Raises UsageError."""
+    from mesh.messages import sending
+    from mesh.messages.large_body import filler, read_body
 
     given = [name for name, value in (("-m", text), ("-f", file), ("-s", size)) if value is not None]
     given += ["-l"] if lines else []

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mesh.options import is_typed, output_options, topology_option
-from mesh.output import Output
 from mesh.simulation.fault_kinds import KINDS
-from mesh.units import DURATION, RATE
+from mesh.terminal.options import is_typed, output_options, topology_option
+from mesh.terminal.output import Output
+from mesh.terminal.units import DURATION, RATE
 
 if TYPE_CHECKING:
-    from addressing.topology import Topology
+    from addressing.topology.model import Topology
 
 DEGREE = 4
 
 
 class FaultKinds(click.ParamType[tuple[str, ...]]):
-    """Kinds of faults with commas between, or `none`."""
+    """A Click type: kinds of faults, separated by commas, or `none`."""
 
     name = "kinds"
 
@@ -74,8 +74,8 @@ def command(
 
     After each change, every router's picture of the mesh is compared with the truth. At the end, all is healed, and
     each message has to be accounted for. Exit code 1 if a picture is wrong, a message was accepted and lost, came
-    twice without saying so, or has no outcome. The same seed prints the same, on any machine; what the run took is
-    talk, on stderr.
+    twice without saying so, or has no outcome. The same seed prints the same, on any machine; the time and memory that
+    the run took are on stderr.
 
     \b
     Examples:
@@ -91,7 +91,7 @@ def command(
     if routers is None and degree is not None:
         raise click.UsageError("--degree is of a random mesh: it needs --routers")
     topology = random_mesh(routers, degree, options["seed"]) if routers is not None else topology_at(topology_path)
-    # A silent connection is given up after hello_max_age_s, and it has to be seen what comes then.
+    # A silent connection is dropped after hello_max_age_s, and a period must leave time to see the effects.
     least_s = 2 * topology.hello_max_age_s + 1 if "silence" in faults else 0.1
     period_s = max(8.0, least_s) if period_s is None else period_s
     if period_s < least_s:
@@ -115,6 +115,6 @@ def random_mesh(routers: int, degree: int | None, seed: int) -> Topology:
 
 
 def topology_at(path: Path | None) -> Topology:
-    from mesh.topology_file import load_topology
+    from mesh.terminal.topology_file import load_topology
 
     return load_topology(path)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from mesh.options import output_options, topology_option
-from mesh.output import Output
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 
 @click.command("status")
@@ -56,11 +56,11 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
     \b
     Columns of --queues:
       ADDRESS    name of the queue, or the topic of a subscription
-      SUBSCRIBER whose subscription it is, if it is durable or shared: container-id and link name, or what it is called
-      DURABLE    no for what goes with those who use it, and with the broker
+      SUBSCRIBER container-id and link name of a durable subscription, or the name of a shared subscription
+      DURABLE    no for a queue or subscription that ends with its users, or with the broker
       AVAILABLE  messages that wait for a consumer
       ACQUIRED   messages that are with a consumer, without an outcome yet
-      BYTES      size of all of them
+      BYTES      size of all messages in the queue
       CONSUMERS  links that take from it
       WAITING    producers without credit, because it is full
 
@@ -70,8 +70,8 @@ def command(topology_path: Path | None, connections: bool, addresses: bool, queu
       amqpmesh status -a -c -q
       watch amqpmesh ps
     """
-    from mesh import status
-    from mesh.topology_file import load_topology
+    from mesh.operations import status
+    from mesh.terminal.topology_file import load_topology
 
     tables = [
         table

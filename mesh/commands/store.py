@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from mesh.options import output_options
-from mesh.output import Output
+from mesh.terminal.options import output_options
+from mesh.terminal.output import Output
 
 directory_argument = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 
@@ -29,7 +29,7 @@ def check_all(directory: Path, out: Output) -> None:
     \b
     Columns:
       ADDRESS    name of the queue, or the topic of a subscription
-      SUBSCRIBER whose subscription it is: container-id and link name, or the name that is shared
+      SUBSCRIBER container-id and link name of the subscriber, or the name of a shared subscription
       MESSAGES   messages that wait, those that were with a consumer too
       BYTES      size of all of them
       DELIVERED  messages that somebody was given before
@@ -40,7 +40,7 @@ def check_all(directory: Path, out: Output) -> None:
       amqpmesh store check data/b1 --json | jq .findings
     """
     from broker.store.checking import check
-    from mesh.store_report import tell, told
+    from mesh.operations.store_report import tell, told
 
     with told():
         report = check(directory)
@@ -54,7 +54,8 @@ def check_all(directory: Path, out: Output) -> None:
 def dump_all(directory: Path, address: str | None, out: Output) -> None:
     """Print the messages of a store that no broker uses, one JSON document a line, as `receive --json` does.
 
-    Of a body above 64 KiB the file is told. What is not as it was written has `"damaged": true`. Nothing is written.
+    For a body above 64 KiB, the file name is printed. A message that is not as it was written has `"damaged": true`.
+    Nothing is written.
 
     \b
     Example:
@@ -62,7 +63,7 @@ def dump_all(directory: Path, address: str | None, out: Output) -> None:
     """
     from broker.store.dumping import stored_messages
     from broker.store.reading import reading
-    from mesh.store_report import message_map, told
+    from mesh.operations.store_report import message_map, told
 
     with told(), reading(directory) as store:
         for what in store.missing:
@@ -75,14 +76,14 @@ def dump_all(directory: Path, address: str | None, out: Output) -> None:
 @directory_argument
 @output_options
 def compact_it(directory: Path, out: Output) -> None:
-    """Give room on the disk back that deleted messages took. No broker may use the store.
+    """Free the disk space of deleted messages. No broker may use the store meanwhile.
 
     \b
     Example:
       amqpmesh store compact data/b1
     """
     from broker.store.compacting import compact
-    from mesh.store_report import told
+    from mesh.operations.store_report import told
 
     with told():
         before, after = compact(directory)
@@ -104,7 +105,7 @@ def back_it_up(directory: Path, copy: Path, out: Output) -> None:
       amqpmesh store backup data/b1 /backup/b1-$(date +%F)
     """
     from broker.store.copying import back_up
-    from mesh.store_report import tell, told
+    from mesh.operations.store_report import tell, told
 
     with told():
         report = back_up(directory, copy)
@@ -116,14 +117,14 @@ def back_it_up(directory: Path, copy: Path, out: Output) -> None:
 @directory_argument
 @output_options
 def restore_it(copy: Path, directory: Path, out: Output) -> None:
-    """Make a new DIR from a backup. What was settled since the backup comes again.
+    """Make a new DIR from a backup. Messages settled since the backup are delivered again.
 
     \b
     Example:
       amqpmesh store restore /backup/b1-2026-11-22 data/b1
     """
     from broker.store.copying import restore
-    from mesh.store_report import tell, told
+    from mesh.operations.store_report import tell, told
 
     with told():
         report = restore(copy, directory)
@@ -145,7 +146,7 @@ def salvage_it(directory: Path, copy: Path, out: Output) -> None:
       amqpmesh store salvage data/b1 data/b1-salvaged
     """
     from broker.store.salvaging import salvage
-    from mesh.store_report import tell_salvaged, told
+    from mesh.operations.store_report import tell_salvaged, told
 
     with told():
         salvaged = salvage(directory, copy)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from mesh.options import output_options, topology_option
-from mesh.output import Output
-from mesh.units import DURATION
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
+from mesh.terminal.units import DURATION
 
 
 @click.command("up", context_settings={"show_default": True})
@@ -24,8 +24,8 @@ def command(
     """Start every node of the topology, a process each, and keep it running.
 
     A mesh is ready when every connection is up and a probe message went round through every router and broker, on
-    internal addresses. A node that dies before that fails the start, with the cause; later it is started again,
-    with back-off. Ctrl-C stops all of it in order.
+    internal addresses. If a node dies before, the start fails and shows the cause; a node that dies later is started
+    again, with back-off. Ctrl-C stops the mesh in order.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def command(
       amqpmesh up --detach && amqpmesh send orders -m hello
       amqpmesh up -t topologies/ring_4.yml --json
     """
-    from mesh import up
+    from mesh.deploy import up
 
     order = up.UpOrder(topology_path, detach, no_wait, timeout_s, report_fd)
     return up.run(order, out)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from mesh.options import output_options, topology_option
-from mesh.output import Output
+from mesh.terminal.options import output_options, topology_option
+from mesh.terminal.output import Output
 
 
 @click.group("user")
@@ -66,9 +66,9 @@ def print_secret(name: str, secret: str | None, out: Output) -> None:
 def write(
     topology_path: Path | None, name: str, secret: str | None, send: tuple[str, ...], receive: tuple[str, ...]
 ) -> tuple[Path, bool]:
-    from addressing.editing import set_user
     from addressing.errors import TopologyErrors
-    from mesh.topology_file import TopologyInvalid, locate
+    from addressing.topology.editing import set_user
+    from mesh.terminal.topology_file import TopologyInvalid, locate
 
     path = locate(topology_path)
     try:
@@ -78,7 +78,7 @@ def write(
 
 
 def make(password: str) -> str:
-    from addressing.credentials import SecretError, make_secret
+    from addressing.topology.credentials import SecretError, make_secret
 
     try:
         return make_secret(password)
@@ -87,6 +87,6 @@ def make(password: str) -> str:
 
 
 def new_password(name: str, password_file: Path | None) -> str:
-    from mesh.passwords import read_password
+    from mesh.terminal.passwords import read_password
 
     return read_password(name, password_file, is_new=True)

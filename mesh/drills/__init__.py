@@ -1,1 +1,1 @@
-"""Rehearsed failures: a mesh under traffic, faults from a file, and a verdict on what its users would have noticed."""
+"""Drills: a mesh under traffic, faults from a file, and a verdict on the effects that users would have noticed."""

@@ -1,4 +1,4 @@
-"""What helps when an expectation failed? The first rule that fits metric, fault and address speaks.
+"""Advice for a failed expectation: the first rule that fits metric, fault and address type gives the text.
 
 Text in backticks is what a user can type: a key of the topology file, with or without its value, or a command.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SILENT = frozenset({"pause", "blackhole"})
-"""Nothing is closed: only silence tells the neighbors."""
+"""Faults that close no connection: neighbors notice only the silence."""
 CLOSED = frozenset({"kill", "stop", "restart", "cut", "reset"})
 SLOW = frozenset({"latency", "bandwidth", "loss"})
 FAULT_KINDS = SILENT | CLOSED | SLOW | {"flap", "disk_full", "expire_certificate", "command"}
@@ -34,7 +34,7 @@ DIRECT = frozenset({ANYCAST, MULTICAST})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """None fits everything."""
+    """Advice for some metrics, fault kinds and address types. None in place of a set fits every value."""
 
     metrics: frozenset[str]
     kinds: frozenset[str] | None
@@ -50,7 +50,7 @@ class Rule:
 
 
 def advice_for(metric: str, fault_kind: str | None, address_type: str) -> str:
-    """One or two sentences. ``fault_kind``: None for a steady state. Raise ValueError for an unknown metric."""
+    """Return one or two sentences. ``fault_kind``: None for a steady state. Raise ValueError for an unknown metric."""
     for rule in RULES:
         if rule.fits(metric, fault_kind, address_type):
             return rule.text
@@ -58,7 +58,7 @@ def advice_for(metric: str, fault_kind: str | None, address_type: str) -> str:
 
 
 RULES = (
-    # How long it took.
+    # Times: detection, outage, first delivery, recovery.
     Rule(
         TIMES,
         SILENT,
@@ -138,7 +138,7 @@ RULES = (
         "`amqpmesh status` tells what each node sees; the logs of the nodes around that time tell when each noticed. "
         "See that there is a second path, and a consumer at more than one router.",
     ),
-    # What became of messages.
+    # Fates of messages: lost, duplicated, reordered.
     Rule(
         ARRIVALS,
         None,
@@ -216,7 +216,7 @@ RULES = (
         "What is still on the old path may come after what took the new one. Where order counts for more than time, "
         "keep it at one broker: `type: topic` for all, `type: queue` for one.",
     ),
-    # What producers heard.
+    # Outcomes: what producers were told.
     Rule(
         frozenset({"released", "accepted"}),
         None,
@@ -265,7 +265,7 @@ RULES = (
         "The producer's own connection was lost, or the drill ended, before it heard an outcome: it has to send those "
         "again. A lower `link_capacity` has fewer under way.",
     ),
-    # What clients felt.
+    # Latencies, stalls, reconnects and volumes, as clients saw them.
     Rule(
         LATENCIES,
         SLOW | {"flap"},

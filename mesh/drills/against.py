@@ -1,12 +1,13 @@
-"""A drill of a mesh that runs already, somewhere: our traffic, and a command of its user as the fault."""
+"""A drill of a mesh that already runs somewhere: our traffic, and a command of the user as the fault."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mesh.connect import connected
-from mesh.connection_options import Request
+from mesh.client.connect import connected
+from mesh.client.server import Server
+from mesh.deploy.server_lookup import find_server
 from mesh.drills.drill_file import DrillFile
 from mesh.drills.judgement import baseline_failure
 from mesh.drills.leases import Leases
@@ -18,13 +19,13 @@ from mesh.drills.rehearsed import Rehearsed
 from mesh.drills.report import Drawing
 from mesh.drills.stopping import stopped_by_signals
 from mesh.drills.traffic import CONNECT_S
-from mesh.server import Server, find_server
+from mesh.terminal.connection_options import Request
 
 
 @dataclass(frozen=True, slots=True)
 class Against:
     requests: tuple[Request, ...]
-    """How to reach each server."""
+    """How to reach each server, in order: senders use the first server, receivers the last."""
     command: str
     heal: str | None
     proof: str | None
@@ -33,7 +34,7 @@ class Against:
 
 async def rehearse_against(file: DrillFile, against: Against, progress: Progress) -> Rehearsed:
     servers = servers_of(against.requests)
-    # Who is not there, or does not let us in, says why here; traffic would only try again.
+    # An unreachable server, or one that refuses us, raises its error here. Traffic would only keep retrying.
     for server in servers.values():
         async with connected(server, CONNECT_S):
             pass
@@ -50,7 +51,7 @@ def servers_of(requests: Sequence[Request]) -> dict[str, Server]:
 
 
 def plan_of(file: DrillFile, against: Against, servers: Sequence[str]) -> Plan:
-    """Senders at the first server, receivers at the last; the routers of the file are those of another mesh."""
+    """Put senders at the first server and receivers at the last. Routers in the file belong to another mesh."""
     drill = file.drill
     fault = Command(run=against.command, heal=against.heal, proof=against.proof)
     faults = (Planned("1", fault, 0.0, None, against.lasts_s),)

@@ -1,4 +1,4 @@
-"""Does what was observed meet what the drill expects? Each expectation is judged where it came out worst."""
+"""Judge the expectations of a drill, each by its worst observation."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ COUNTS = frozenset(Counts.__dataclass_fields__)
 class Observation:
     scope: str
     value: float | None
-    """None: there was nothing to measure. Infinite: it never came."""
+    """None: there was nothing to measure. Infinite: the event never came."""
     kind: str | None
-    """Of the fault"""
+    """Kind of the fault"""
     type: str
-    """Of the address"""
+    """Type of the address"""
 
 
 def never(value: float | None) -> float:
@@ -64,7 +64,7 @@ def judge(threshold: Threshold, observations: Sequence[Observation], *, allow_no
 def expected(
     threshold: Threshold, traffics: Sequence[Traffic], record: Record, seen: Sequence[Seen]
 ) -> list[Observation]:
-    """What the drill as a whole is judged by; ``seen`` is of these ``traffics``."""
+    """Observations that judge the drill as a whole; ``seen`` holds the results of these ``traffics``."""
     if threshold.metric in PER_FAULT:
         measure = PER_FAULT[threshold.metric]
         return [
@@ -82,13 +82,16 @@ def expected(
 def before(threshold: Threshold, record: Record) -> list[Observation]:
     start, end = baseline_of(record)
     if threshold.metric in COUNTS:
-        # What was under way when the first fault came is put down to that.
+        # Blame the first fault for deliveries that were in flight when the fault came.
         end -= min(UNDER_WAY_S, (end - start) / 2)
     return list(_in_span(threshold, record.traffics, (start, end), "before, ", None))
 
 
 def after(threshold: Threshold, record: Record, seen: Sequence[Seen]) -> list[Observation]:
-    """From when traffic had recovered from the last fault. A message that is lost is so for good: counts are of all."""
+    """Observations from each address's recovery from the last fault on.
+
+    Counts cover the whole drill: a lost message stays lost.
+    """
     if threshold.metric in COUNTS:
         return list(_in_span(threshold, record.traffics, whole_of(record), "throughout, ", _first_kind(record)))
     found: list[Observation] = []
@@ -135,7 +138,7 @@ def _first_kind(record: Record) -> str | None:
 
 
 def did_pass(each: Seen, thresholds: Iterable[Threshold]) -> bool:
-    """Whether this address came through this fault as expected of all, and of it alone."""
+    """Whether this address came through this fault as its own thresholds and the thresholds of all addresses demand."""
     for threshold in (*thresholds, *each.traffic.flow.load.expect):
         metric, result = threshold.metric, each.result
         if metric in PER_FAULT:

@@ -1,4 +1,4 @@
-"""Where, when and of what a report was made, and what the run before it came to."""
+"""The circumstances of a report: place, time, versions, digests, and the summary of the previous run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from addressing.redaction import redact_urls
-from addressing.topology import Topology
+from addressing.topology.model import Topology
+from addressing.topology.redaction import redact_urls
 from mesh.drills.judgement import Circumstances
 from mesh.drills.rehearsed import Rehearsed
 from mesh.drills.report import Drawing
-from mesh.version import read_version
+from mesh.terminal.version import read_version
 
 RUNS = Path(".amqpmesh", "drills")
 SUMMARY = "summary.json"
@@ -55,14 +55,14 @@ def drawing_of(topology: Topology) -> Drawing:
 
 
 def previous_run(drill: str) -> dict[str, Any] | None:
-    """What the latest run of it that is kept here came to."""
+    """Return the summary of the latest kept run of this drill; None if no run is kept here."""
     for kept in sorted(RUNS.glob(f"*-{drill}/{SUMMARY}"), reverse=True):
         try:
             kept_report = json.loads(kept.read_text())
             found: dict[str, Any] = kept_report["summary"]
         except (OSError, ValueError, KeyError):
             continue
-        # The name may be the end of another's: `router` of `lose-a-router`.
+        # The name may be the end of another drill's name: `router` of `lose-a-router`.
         if kept_report.get("drill") == drill:
             return found
     return None

@@ -1,4 +1,4 @@
-"""When did another node notice? By the logs: the first line after the fault that names what is broken."""
+"""Find when another node noticed a fault: the first log line after the fault that names its target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-# Event -> the field that names who is lost.
+# Event -> the field that names the lost node.
 NOTICES = {"neighbor_down": "router", "neighbor_expired": "router", "broker_down": "broker"}
 
 
@@ -26,13 +26,16 @@ class Notice:
 
 
 def read_notices(logs: Iterable[Path]) -> list[Notice]:
-    """In the order of time."""
+    """Read the notices of all logs, in order of time."""
     found = [notice for log in logs if log.exists() for notice in _in_log(log)]
     return sorted(found, key=lambda notice: notice.at)
 
 
 def first_notice(notices: Iterable[Notice], targets: Collection[str], since: float, until: float) -> Notice | None:
-    """Of a node: told by any other. Of a link: told by one end, about the other."""
+    """Return the first notice of a fault at ``targets``: one node, or both ends of a link.
+
+    Any other node may notice the fault of a node. The fault of a link is noticed when one end reports the other lost.
+    """
     for notice in notices:
         is_in_time = since <= notice.at < until
         if is_in_time and notice.about in targets and (len(targets) == 1 or notice.node in targets):

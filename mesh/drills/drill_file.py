@@ -1,4 +1,4 @@
-"""Reads drill files; says all that is wrong with one at once, each with its place in the file."""
+"""Read drill files, and report all problems of a file at once, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from addressing import problem as problems
-from addressing.document import parse_document
-from addressing.problem import Problem, hint_for, listing, nearest
+from addressing.topology import problem as problems
+from addressing.topology.document import parse_document
+from addressing.topology.problem import Problem, hint_for, listing, nearest
 from mesh.drills.model import FAULTS, SYNONYMS, Drill, Fault, Heal, Load, Random, SteadyState
-from mesh.invalid_file import InvalidFile, missing_key, sentence, unknown_key, wrong_value
+from mesh.terminal.invalid_file import InvalidFile, missing_key, sentence, unknown_key, wrong_value
 
 Step = Fault | Random | Heal
 Model = TypeVar("Model", bound=BaseModel)
@@ -44,7 +44,7 @@ class DrillFile:
     path: Path
     drill: Drill
     steps: tuple[tuple[problems.Path, Step], ...]
-    """Of the method, each with its place in the file."""
+    """Steps of the method, each with its place in the file."""
     text: str
 
     @property
@@ -52,13 +52,13 @@ class DrillFile:
         return sha256(self.text.encode()).hexdigest()
 
     def fail(self, found: list[Problem]) -> None:
-        """Raise DrillInvalid with ``found``, if that is anything."""
+        """Raise DrillInvalid if ``found`` holds a problem."""
         if found:
             raise DrillInvalid.located(found, parse_document(self.text), self.text, str(self.path))
 
 
 def read_drill(path: Path) -> DrillFile:
-    """Raises DrillInvalid with everything that is wrong with the file in itself."""
+    """Read a drill file. Raise DrillInvalid with every problem that shows without the topology."""
     text = DrillInvalid.read(path)
     document = parse_document(text)
     found = list(document.problems)
@@ -113,7 +113,7 @@ def _read(model: type[Model], path: problems.Path, data: Any, found: list[Proble
     except ValidationError as error:
         told = [_problem(model, path, detail, data) for detail in error.errors(include_url=False)]
         meant = {(*problem.path[:-1], problem.suggestion) for problem in told if problem.code == "AM101"}
-        # A misspelt key is not missing as well.
+        # Report a misspelled key only as misspelled, not as missing too.
         found += [problem for problem in told if problem.code != "AM102" or problem.path not in meant]
         return None
 
@@ -140,7 +140,7 @@ def _problem(model: type[BaseModel], around: problems.Path, detail: Any, data: A
 
 
 def _in_file(loc: tuple[str | int, ...], data: Any) -> Iterator[str | int]:
-    """Without the position in a list where the file has its only item alone."""
+    """The place of an error in the file: without an index where the file gives a single item instead of a list."""
     for step in loc:
         if isinstance(step, int) and not isinstance(data, list):
             continue

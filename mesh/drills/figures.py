@@ -1,4 +1,4 @@
-"""What a journal says about a span of time: counts, latencies, outages, recovery. Pure; times in seconds."""
+"""Figures of a journal over a span of time: counts, latencies, outages, recovery. Pure; times in seconds."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mesh.bench.figures import rank
+from mesh.client.journal import Journal
 from mesh.drills.report import Counts, Latency
-from mesh.journal import Journal
+from mesh.terminal.figures import rank
 
 RECOVERED_SHARE = 0.95
 RECOVERED_S = 1.0
 HOLE_S = 0.02
 FRESH_S = 0.1
 CALM_FACTOR = 1.5
-"""A busy machine has holes and old messages when nothing is broken; up to so many times the worst is calm again."""
+"""Factor over the worst of the baseline up to which holes and message ages still count as calm.
+
+A busy machine has holes and old messages even when nothing is broken.
+"""
 Span = tuple[float, float]
 
 
 def counts_of(journal: Journal, span: Span) -> Counts:
-    """Of the messages that were due in ``span``."""
+    """Count the messages that were due in ``span``."""
     messages = set(journal.due_between(*span))
     told = [journal.outcome(message) for message in messages]
     return Counts(
@@ -38,7 +41,7 @@ def counts_of(journal: Journal, span: Span) -> Counts:
 
 
 def latency_of(journal: Journal, span: Span) -> Latency:
-    """Of the messages that arrived in ``span``, the first time each."""
+    """Latency of the messages whose first arrival was in ``span``."""
     start, end = span
     came = [arrival for arrival in journal.firsts() if start <= arrival.at < end]
     return percentiles([arrival.at - journal.due[arrival.message] for arrival in came])
@@ -53,10 +56,10 @@ def percentiles(seconds: Sequence[float]) -> Latency:
 
 
 def outage_s(journal: Journal, span: Span, until: float, usual_s: float = 0.0) -> float | None:
-    """The longest time, begun in ``span``, in which some consumer got nothing; None if none ever got anything.
+    """The longest time, begun in ``span``, in which some consumer received nothing.
 
-    What begins there counts in full, to ``until`` at most; but the usual pause between two messages, no longer than
-    ``usual_s``, at the end of ``span`` has not begun yet.
+    A gap that begins in ``span`` counts in full, up to ``until``. The usual pause between two messages, at most
+    ``usual_s`` before the end of ``span``, is not an outage. Return None if no message ever arrived.
     """
     if not journal.arrivals:
         return None
@@ -72,7 +75,10 @@ def _longest_gap_s(times: Sequence[float], span: Span, until: float, usual_s: fl
 
 
 def first_delivery_s(journal: Journal, span: Span) -> float | None:
-    """From the start of ``span`` until each consumer has a message that was sent in it."""
+    """Time from the start of ``span`` until a message sent in ``span`` arrived at every consumer.
+
+    Among competing consumers, one arrival is enough. Return None if some consumer got no message.
+    """
     start, end = span
     firsts: dict[int, float] = {}
     for arrival in journal.arrivals:
@@ -83,14 +89,15 @@ def first_delivery_s(journal: Journal, span: Span) -> float | None:
 
 
 def usual_pause_s(journal: Journal, before: Span) -> float:
-    """What between two messages is no hole, as things went in ``before``."""
+    """The longest pause between two messages that is not a hole, judged by the traffic in ``before``."""
     return max(HOLE_S, CALM_FACTOR * (outage_s(journal, before, before[1]) or 0.0))
 
 
 def recovery_s(journal: Journal, span: Span, before: Span) -> float | None:
-    """From the start of ``span`` until for a second 95 % of what came before came, in time; None: never.
+    """Time from the start of ``span`` until traffic has recovered for a second; None if traffic never recovered.
 
-    What waited meanwhile comes in a burst: a second with a hole in it, or with old messages, is no recovery.
+    Recovered: 95 % of the rate in ``before`` arrives in time. A second with a hole or with old messages does not count,
+    since messages that waited during the outage arrive in a burst.
     """
     start, end = span
     rate = rate_in(journal, before)
@@ -123,7 +130,7 @@ def rate_in(journal: Journal, span: Span) -> float:
 
 
 def stalls_in(journal: Journal, span: Span) -> tuple[int, float]:
-    """How many began in ``span``, and the longest, in milliseconds."""
+    """The number of stalls that began in ``span``, and the longest stall in milliseconds."""
     start, end = span
     found = [stall.seconds for stall in journal.stalls if start <= stall.at < end]
     return len(found), to_ms(max(found, default=0.0))

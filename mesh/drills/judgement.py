@@ -1,4 +1,4 @@
-"""From what was seen to a report with a verdict."""
+"""Make a report with a verdict from the record of a rehearsal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mesh.drills.thresholds import Threshold
 from mesh.drills.traffic import Traffic
 
 REACHED_SHARE = 0.8
-"""Of the load that is asked for. A mesh that stood less is not proven to stand all."""
+"""Share of the requested load that must be reached: less load than that proves nothing about the full load."""
 ENOUGH = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a report says of where and how it was made."""
+    """The circumstances in which a report was made."""
 
     seed: int
     started_at: str
@@ -72,7 +72,7 @@ def make_report(drill: Drill, record: Record, notices: Sequence[Notice], made: C
 
 
 def steady_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> tuple[list[Check], list[Check]]:
-    """Before the faults, and after the last of them; counts of messages throughout."""
+    """Checks before the first fault, and after the last fault. Counts of messages after it cover the whole drill."""
     steady = drill.steady_state
     before = [_judge(each, checks.before(each, record), drill) for each in steady.expect]
     after = [_judge(each, checks.after(each, record, observed), drill) for each in steady.expect if observed]
@@ -80,7 +80,7 @@ def steady_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> tup
 
 
 def broken_checks(drill: Drill, record: Record, observed: Sequence[Seen]) -> list[Check]:
-    """What is expected of all addresses, then what of single ones."""
+    """Checks of all addresses first, then checks of single addresses."""
     found = [_judge(each, checks.expected(each, record.traffics, record, observed), drill) for each in drill.expect]
     for traffic in record.traffics:
         own = [each for each in observed if each.traffic is traffic]
@@ -94,7 +94,7 @@ def _judge(threshold: Threshold, observations: list[checks.Observation], drill: 
 
 
 def baseline_failure(drill: Drill, record: Record) -> str:
-    """Why nothing should be broken now; empty if the mesh is well, or the drill goes on anyway."""
+    """Return the reason not to inject a fault; empty if the mesh is well, or if the drill goes on anyway."""
     if silent := _silent(record):
         return f"nothing arrived on {', '.join(silent)}: there is nothing to drill"
     if not drill.steady_state.abort_on_fail:
@@ -113,7 +113,7 @@ def _arrived_before(record: Record, traffic: Traffic) -> bool:
 
 
 def _load_before(record: Record, traffic: Traffic) -> float | None:
-    """Messages that were sent a second; None where too few were due to tell."""
+    """Messages sent a second in the baseline; None if too few messages were due for a rate."""
     start, end = baseline_of(record)
     if (end - start) * traffic.flow.load.rate < ENOUGH:
         return None
@@ -123,8 +123,10 @@ def _load_before(record: Record, traffic: Traffic) -> float | None:
 def conclude(
     record: Record, faults: Sequence[FaultReport], baseline: Sequence[Check], rest: Sequence[Check]
 ) -> tuple[Verdict, list[str]]:
-    """What was not sound from the start says nothing, nor what was cut short: messages are under way then.
-    Else a failure weighs more than a fault that did not bite.
+    """Return the verdict, and the reasons for a verdict other than PASS.
+
+    An interrupted drill proves nothing, since deliveries are still in flight; neither does a drill without a sound
+    baseline. After these two, a failed check outweighs a fault that did not bite.
     """
     unsound = list(_unsound(record, baseline))
     failed = [words.not_held(check) for check in rest if check.passed is False]
@@ -135,7 +137,7 @@ def conclude(
         unknown.append("nothing is expected of it: no key 'expect' has an entry")
     unknown += filter(None, [record.ended_early])
     interrupted = ["it was interrupted"] if record.was_interrupted else []
-    # It ended early for what it was not sound for, too.
+    # The reason for the early end may also stand among the unsound ones: name each reason once.
     reasons = list(dict.fromkeys([*interrupted, *unsound, *failed, *toothless, *unknown]))
     for verdict, found in (
         (Verdict.UNKNOWN, interrupted),

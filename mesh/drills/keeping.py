@@ -16,14 +16,14 @@ from mesh.drills.circumstances import RUNS, SUMMARY
 from mesh.drills.junit import junit
 from mesh.drills.page import page
 from mesh.drills.report import Report, Verdict
-from mesh.failure import CommandFailed
+from mesh.terminal.failure import CommandFailed
 
 PAGE = "report.html"
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where somebody wants the files; None: in the folder."""
+    """The places for the files of a report. None for a file: in the folder; None for the folder: a new folder."""
 
     folder: Path | None
     html: Path | None
@@ -31,7 +31,7 @@ class Places:
 
 
 def make_places(places: Places) -> None:
-    """Before anything is started: a drill whose report cannot be kept was for nothing."""
+    """Make the folders before anything is started: a drill whose report cannot be kept would be in vain."""
     for folder in {places.folder or RUNS, *(path.parent for path in (places.html, places.junit) if path is not None)}:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def make_places(places: Places) -> None:
 
 
 def keep(report: Report, places: Places, logs: Path | None) -> Path:
-    """Returns the path of the page."""
+    """Write the report, and return the path of the page."""
     folder = places.folder or new_folder(report)
     html = places.html or folder / PAGE
     written = {
@@ -61,7 +61,7 @@ def keep(report: Report, places: Places, logs: Path | None) -> Path:
 
 
 def new_folder(report: Report) -> Path:
-    """Of its own, also where another drill of this name began in the same second."""
+    """Make a new folder, even if another drill of this name began in the same second."""
     stamp = report.started_at.replace("-", "").replace(":", "").partition("+")[0]
     for turn in count(1):
         folder = RUNS / (f"{stamp}-{report.drill}" if turn == 1 else f"{stamp}.{turn}-{report.drill}")
@@ -72,7 +72,7 @@ def new_folder(report: Report) -> Path:
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """The report without what only charts need; per fault and address in one flat row."""
+    """The report without data that only charts need, and with a flat row for each fault and address."""
     fields = report.to_map()
     for name in ("series", "messages", "results"):
         del fields[name]

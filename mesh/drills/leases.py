@@ -1,8 +1,10 @@
-"""Whatever a drill breaks has a lease. A guardian, a process of its own, heals what is still broken when the drill ends
-without having done so, also when it is killed, and what is overdue although it lives.
+"""Leases for everything that a drill breaks.
+
+A guardian process heals whatever is still broken when the drill ends without healing, even if the drill is killed. The
+guardian also heals what is overdue while the drill lives.
 
 The drill writes JSON lines to the guardian's stdin: {"grant": 3, "remedy": {...}, "seconds": 30} and {"return": 3}. At
-the end of its input the guardian heals what was granted and not returned, the latest first, and ends.
+the end of its input the guardian heals all leases that were granted and not returned, the latest first, and ends.
 """
 
 from __future__ import annotations
@@ -23,16 +25,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mesh.node_process import node_environment
-from mesh.running import living, stop_mesh
-from mesh.workdir import WorkDir
+from mesh.deploy.node_process import node_environment
+from mesh.deploy.running import living, stop_mesh
+from mesh.deploy.workdir import WorkDir
 
 COMMAND_S = 60.0
 Remedy = Mapping[str, Any]
 
 
 def let_go_on(pid: int) -> Remedy:
-    """After SIGSTOP."""
+    """Continue a process after SIGSTOP."""
     return {"do": "let_go_on", "pid": pid, "born": born(pid)}
 
 
@@ -45,12 +47,12 @@ def run_command(command: str) -> Remedy:
 
 
 def stop(workdir: WorkDir, topology: Path) -> Remedy:
-    """Of the mesh that was, or just now is, started from a file of ours."""
+    """Stop the mesh that was started, or is just starting, from a topology file of ours."""
     return {"do": "stop", "workdir": str(workdir.root), "topology": str(topology)}
 
 
 def apply(remedy: Remedy) -> None:
-    """Heal; what is gone, or was healed, needs nothing."""
+    """Heal. A target that is gone or already healed needs nothing."""
     remedies: dict[str, Callable[[Remedy], None]] = {
         "let_go_on": _let_go_on,
         "lift_file_limit": _lift_file_limit,
@@ -61,7 +63,7 @@ def apply(remedy: Remedy) -> None:
 
 
 def born(pid: int) -> int:
-    """When a process was started, in ticks since the machine was: a number used again is another process. 0: gone."""
+    """Start time of a process in ticks since boot, which tells a reused process id apart; 0 if the process is gone."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     except (OSError, IndexError):
@@ -69,7 +71,7 @@ def born(pid: int) -> int:
 
 
 def limit_files(pid: int, size_bytes: int) -> None:
-    """No file that ``pid`` writes grows beyond ``size_bytes``. [setrlimit(2): RLIMIT_FSIZE]"""
+    """Let no file that process ``pid`` writes grow beyond ``size_bytes``. [setrlimit(2): RLIMIT_FSIZE]"""
     _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size_bytes, hard))
 
@@ -92,8 +94,8 @@ def _run_command(remedy: Remedy) -> None:
 def _stop(remedy: Remedy) -> None:
     workdir = WorkDir(Path(remedy["workdir"]))
     known = set(living(workdir).values())
-    # Who has only just been started has no pid file yet: the command line tells. Who is told twice kills its nodes, and
-    # what they recorded last would be in no file.
+    # A supervisor that has just started has no pid file yet, so find the supervisor by its command line. Do not signal
+    # a supervisor twice: at the second signal it kills its nodes, and their last records would be in no file.
     for pid in set(started_from(remedy["topology"], "up")) - known:
         _end(pid, signal.SIGTERM)
     stop_mesh(workdir)
@@ -102,7 +104,7 @@ def _stop(remedy: Remedy) -> None:
 
 
 def started_from(topology: str, *words: str) -> list[int]:
-    """Processes whose command line has all of ``words``, and names this file."""
+    """Processes whose command line has all of ``words`` and names this topology file."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -118,7 +120,9 @@ def _end(pid: int, number: signal.Signals) -> None:
 
 
 class Leases:
-    """The drill's end. Leases are returned by who heals; what is left when the context ends is healed then."""
+    """The drill's end of the leases. The injection that heals a fault returns the lease; leases that are left when the
+    context ends are healed then.
+    """
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -128,7 +132,7 @@ class Leases:
 
     def __enter__(self) -> Leases:
         reading, self._pipe = os.pipe()
-        # In a session of its own: Ctrl-C, a closed terminal or a kill of the group are not for it.
+        # A session of its own: Ctrl-C, a closed terminal or a kill of the process group must not reach the guardian.
         self._guardian = subprocess.Popen(
             [sys.executable, "-P", "-m", "mesh.drills.leases"],
             stdin=reading,
@@ -146,7 +150,7 @@ class Leases:
             self._guardian.wait()
 
     def grant(self, remedy: Remedy, seconds: float = 86_400.0) -> int:
-        """Before it is broken. The guardian heals it after ``seconds`` whatever the drill does."""
+        """Grant a lease before breaking anything. After ``seconds`` the guardian heals, whatever the drill does."""
         number = next(self._numbers)
         self._held[number] = remedy
         self._tell({"grant": number, "remedy": dict(remedy), "seconds": seconds})
@@ -159,7 +163,7 @@ class Leases:
             self.give_back(number)
 
     def give_back(self, number: int) -> None:
-        """It was healed by other means."""
+        """Return a lease whose damage was healed by other means."""
         if self._held.pop(number, None) is not None:
             self._tell({"return": number})
 
@@ -174,7 +178,7 @@ class _Granted:
 
 
 def guard() -> None:
-    """What the guardian does with its life."""
+    """The main loop of the guardian process."""
     granted: dict[int, _Granted] = {}
     reading = selectors.DefaultSelector()
     reading.register(sys.stdin, selectors.EVENT_READ)
@@ -198,7 +202,7 @@ def _obey(message: Mapping[str, Any], granted: dict[int, _Granted]) -> None:
 
 
 class _Lines:
-    """Whole lines of a pipe, without a buffer that ``select`` does not know of."""
+    """Whole lines of a pipe, without a buffer that is hidden from ``select``."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

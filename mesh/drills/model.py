@@ -1,4 +1,4 @@
-"""What may stand in a drill file? The one model of it. Times are texts with a unit in the file, seconds here."""
+"""The model of a drill file. A file gives each time as text with a unit; the model holds times in seconds."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from addressing.book import AddressKind
 from mesh.drills.thresholds import Threshold, parse_threshold
-from mesh.units import parse_duration_s, parse_rate_per_s, parse_share, parse_size_bytes
+from mesh.terminal.file_model import FileMapping, Names, Size, listed
+from mesh.terminal.units import parse_duration_s, parse_rate_per_s, parse_share, parse_size_bytes
 
 ANY = "any"
-"""As a target: chosen by the seed."""
+"""A target with this name is chosen by the seed."""
 
 
 def _with_unit(parse: Callable[[str], float], example: str) -> BeforeValidator:
-    """A number without a unit is refused: milliseconds taken for seconds make a drill that proves nothing."""
+    """Refuse a number without a unit: a drill that takes milliseconds for seconds proves nothing."""
 
     def read(value: Any) -> float:
         if isinstance(value, int | float) and value != 0:
@@ -42,7 +43,7 @@ def _two(value: Any) -> Any:
 
 
 def _file_name(value: Any) -> Any:
-    """The report is kept in a folder of this name."""
+    """Accept only a name that a folder can have: the report is kept in a folder of this name."""
     if isinstance(value, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", value):
         raise ValueError(
             f"{value!r} is no name: expected up to 80 letters, digits, '_', '.' and '-'; words are for 'title'"
@@ -50,63 +51,44 @@ def _file_name(value: Any) -> Any:
     return value
 
 
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str | dict) else value
-
-
 Duration = Annotated[float, _with_unit(parse_duration_s, "500ms or 10s"), Field(ge=0, le=86_400)]
 Rate = Annotated[float, BeforeValidator(lambda value: parse_rate_per_s(str(value))), Field(gt=0, le=100_000)]
-Size = Annotated[int, BeforeValidator(lambda value: parse_size_bytes(str(value))), Field(ge=0, le=64 * 1024 * 1024)]
 Bandwidth = Annotated[float, _with_unit(_parse_bytes_per_s, "100kB/s"), Field(gt=0)]
 Share = Annotated[float, _with_unit(parse_share, "5%"), Field(gt=0, lt=1)]
 Expectation = Annotated[Threshold, BeforeValidator(lambda value: parse_threshold(str(value)))]
-Expectations = Annotated[tuple[Expectation, ...], BeforeValidator(_listed)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Expectations = Annotated[tuple[Expectation, ...], BeforeValidator(listed)]
 
 
-class Part(BaseModel):
-    """A mapping of the drill file. Keys that begin with x- are ignored, other unknown ones refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_comments(cls, value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: item for key, item in value.items() if item is not None and not str(key).startswith("x-")}
-        return value
-
-
-class Load(Part):
+class Load(FileMapping):
     """Traffic on one address."""
 
     address: str = Field(min_length=1)
     rate: Rate = 100.0
-    """Of all senders together; a sender that had to wait makes up for it."""
+    """Messages a second of all senders together. A sender that had to wait for credit makes up for lost time."""
     senders: int = Field(default=1, ge=1, le=100)
     receivers: int = Field(default=1, ge=1, le=100)
     from_: Names = Field(default=(), alias="from")
-    """Routers of the senders, in turn (default: the first with a listener)."""
+    """Routers the senders attach to, in turn. Default: the first router with a listener."""
     to: Names = ()
-    """Routers of the receivers, in turn (default: the last with a listener)."""
+    """Routers the receivers attach to, in turn. Default: the last router with a listener."""
     size: Size = 100
     durable: bool = True
     presettled: bool = False
     type: AddressKind = AddressKind.ANYCAST
-    """What the address is where no topology tells: `--against`."""
+    """Type of the address where no topology gives the type: with `--against`."""
     expect: Expectations = ()
-    """Of this address alone; judged as the drill's."""
+    """Thresholds for this address alone, judged like the thresholds of the drill."""
 
 
-class SteadyState(Part):
-    """What holds while nothing is broken: judged before the faults, and after the last is healed."""
+class SteadyState(FileMapping):
+    """The steady state: expectations judged before the first fault, and again after the last fault is healed."""
 
-    load: Annotated[tuple[Load, ...], BeforeValidator(_listed), Field(min_length=1)]
+    load: Annotated[tuple[Load, ...], BeforeValidator(listed), Field(min_length=1)]
     expect: Expectations = ()
     abort_on_fail: bool = False
-    """Inject nothing if it does not hold before."""
+    """Inject no fault if the steady state does not hold during the baseline."""
     allow_no_data: bool = False
-    """What cannot be measured counts as passed."""
+    """Count an expectation as passed if there was nothing to measure."""
 
 
 class Direction(StrEnum):
@@ -116,17 +98,17 @@ class Direction(StrEnum):
     BACK = "back"
 
 
-class Fault(Part):
+class Fault(FileMapping):
     kind: ClassVar[str] = ""
     is_momentary: ClassVar[bool] = False
-    """Without `for` there is nothing to wait for: it is over when what it broke is back."""
+    """Whether the fault is over as soon as the node or link is back: without `for` the drill does not wait."""
 
     at: Duration = 0.0
-    """Since the end of the baseline."""
+    """Time since the end of the baseline."""
     after: Duration | None = None
-    """Instead: since the fault before it in the file was healed, or was back by itself."""
+    """Instead of `at`: time since the previous fault in the file was healed, or was back by itself."""
     for_: Duration | None = Field(default=None, alias="for")
-    """Until it is healed; without it, at the end of the method."""
+    """Time until the fault is healed. Default: until the next `heal: all`, or the end of the method."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -164,7 +146,7 @@ class LinkFault(Fault):
 
     @property
     def way(self) -> str:
-        """In which it breaks a link: two of the same way are not told apart."""
+        """The way in which this fault breaks a link. Two faults of the same way at once cannot be told apart."""
         return self.kind
 
     @property
@@ -173,33 +155,33 @@ class LinkFault(Fault):
 
 
 class Kill(NodeFault):
-    """SIGKILL. Without `for` it is started again at once."""
+    """SIGKILL. Without `for` the node is started again at once."""
 
     kind: ClassVar[str] = "kill"
     is_momentary: ClassVar[bool] = True
 
 
 class Stop(NodeFault):
-    """It leaves in order, and stays away."""
+    """The node leaves in order and stays away."""
 
     kind: ClassVar[str] = "stop"
 
 
 class Restart(NodeFault):
-    """It leaves in order, and is started again at once."""
+    """The node leaves in order and is started again at once."""
 
     kind: ClassVar[str] = "restart"
     is_momentary: ClassVar[bool] = True
 
 
 class Pause(NodeFault):
-    """SIGSTOP: connections stay, nobody answers."""
+    """SIGSTOP: the node's connections stay open, and the node answers nothing."""
 
     kind: ClassVar[str] = "pause"
 
 
 class Cut(LinkFault):
-    """Connections are reset, and refused until it is healed."""
+    """Connections are reset, and new connections are refused until the link is healed."""
 
     kind: ClassVar[str] = "cut"
 
@@ -212,7 +194,7 @@ class Reset(LinkFault):
 
 
 class Blackhole(LinkFault):
-    """No byte passes, and nobody is told."""
+    """No byte passes, and neither end is told."""
 
     kind: ClassVar[str] = "blackhole"
 
@@ -231,7 +213,7 @@ class Slow(LinkFault):
 
 
 class Loss(LinkFault):
-    """A lost packet holds up what comes behind it until it is sent again, as TCP does: 200 ms."""
+    """A lost packet holds up the packets behind it for 200 ms, the time until TCP sends the packet again."""
 
     kind: ClassVar[str] = "loss"
 
@@ -239,7 +221,7 @@ class Loss(LinkFault):
 
 
 class Flap(LinkFault):
-    """Cut, and whole again, over and over."""
+    """The link is cut and healed over and over."""
 
     kind: ClassVar[str] = "flap"
 
@@ -252,7 +234,7 @@ class Flap(LinkFault):
 
 
 class DiskFull(Fault):
-    """The broker's files cannot grow."""
+    """The files of the broker cannot grow."""
 
     kind: ClassVar[str] = "disk_full"
 
@@ -264,20 +246,20 @@ class DiskFull(Fault):
 
 
 class ExpireCertificate(NodeFault):
-    """Its certificate has expired when it is started again; the others refuse it."""
+    """The node restarts with a certificate that has expired; its peers refuse the certificate."""
 
     kind: ClassVar[str] = "expire_certificate"
 
 
 class Command(Fault):
-    """Anything else: a shell command breaks it, another one heals it."""
+    """Any other fault: a shell command injects the fault, another command heals the fault."""
 
     kind: ClassVar[str] = "command"
 
     run: str = Field(min_length=1)
     heal: str | None = None
     proof: str | None = None
-    """Exits with 0 while the fault holds."""
+    """A command that exits with 0 while the fault holds."""
 
     @property
     def label(self) -> str:
@@ -295,7 +277,7 @@ SYNONYMS = {"delay": "latency", "rate": "bandwidth", "reset_peer": "reset", "tim
 
 
 DRAWN = ("kill", "stop", "restart", "pause", "cut", "reset", "blackhole", "flap", "expire_certificate")
-"""Faults that need no more than a router or a link."""
+"""Faults that need nothing but a router or a link as target."""
 
 
 def _drawable(value: Any) -> Any:
@@ -309,8 +291,8 @@ def _drawable(value: Any) -> Any:
     return meant
 
 
-class Random(Part):
-    """`fault: random`: so many faults, chosen by the seed."""
+class Random(FileMapping):
+    """`fault: random`: ``count`` faults, chosen by the seed."""
 
     at: Duration = 0.0
     among: Annotated[tuple[str, ...], BeforeValidator(_drawable)] = Field(
@@ -321,21 +303,21 @@ class Random(Part):
     for_: Duration = Field(default=3.0, alias="for")
 
 
-class Heal(Part):
-    """`heal: all`: whatever is broken then."""
+class Heal(FileMapping):
+    """`heal: all`: heals every fault that is in force at that time."""
 
     at: Duration = 0.0
     heal: str = Field(pattern="^all$")
 
 
-class Drill(Part):
-    """A file of drills, but for what is read entry by entry: ``method``."""
+class Drill(FileMapping):
+    """A drill file, except the entries of ``method``: each entry is read on its own."""
 
     drill: Annotated[str, BeforeValidator(_file_name)]
     title: str = ""
     """The hypothesis: what should hold although something breaks."""
     topology: str | None = None
-    """Path of the topology, from this file."""
+    """Path of the topology file, relative to the drill file."""
     steady_state: SteadyState
     baseline: Duration = 5.0
     method: tuple[Any, ...] = ()

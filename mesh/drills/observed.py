@@ -1,4 +1,4 @@
-"""What was observed around each fault, on each address."""
+"""Results of each fault on each address, measured from the record."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mesh.drills.traffic import Traffic
 
 SAME_TIME_S = 0.1
 UNDER_WAY_S = 1.0
-"""What was due so shortly before a fault may have been on its way: what became of it is put down to the fault."""
+"""A delivery due this shortly before a fault may have been in flight: its fate is attributed to the fault."""
 NOTICE_EARLY_S = 0.002
-"""Logs have milliseconds."""
+"""Logs have a resolution of milliseconds."""
 SEEN_FACTOR = 5.0
 SEEN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One fault as one address saw it."""
+    """The result of one fault on one address, and the span after recovery."""
 
     injected: Injected
     traffic: Traffic
@@ -53,7 +53,7 @@ def _see(record: Record, injected: Injected, traffic: Traffic, notices: Sequence
     journal = traffic.journal
     before = baseline_of(record)
     span = (injected.at, _next_fault_at(record, injected))
-    # Of faults that overlap each has the whole of what followed: a span that ends at the next would hide it.
+    # Each of several overlapping faults gets the whole time after it: a span up to the next fault would hide recovery.
     recovery = figures.recovery_s(journal, (injected.at, record.ended_at), before)
     calm_at = min(
         span[1], max(injected.healed_at or span[1], injected.at + recovery if recovery is not None else span[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 from mesh.drills.circumstances import drawing_of
 from mesh.drills.detection import read_notices
 from mesh.drills.drill_file import DrillFile
@@ -21,7 +21,7 @@ from mesh.drills.stopping import stopped_by_signals
 async def rehearse_on_copy(
     file: DrillFile, topology: Topology, seed: int, folder: Path, progress: Progress
 ) -> Rehearsed:
-    """In ``folder``. Raises DrillInvalid when drill and topology do not fit together."""
+    """Run the drill in ``folder``. Raise DrillInvalid if drill and topology do not fit together."""
     plan = make_plan(file, topology, seed)
     links = {frozenset(planned.fault.link) for planned in plan.faults if isinstance(planned.fault, LinkFault)}
     stop = stopped_by_signals()

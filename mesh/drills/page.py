@@ -1,4 +1,4 @@
-"""The report of a drill as one HTML page that needs nothing else, and its data read back."""
+"""The report of a drill as one self-contained HTML page, and the data of a page read back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jinja2 import Environment
 
 from mesh.drills import page_mesh, page_view, words
 from mesh.drills.report import Report
-from mesh.page.embedding import DATA_BEGINS, DATA_ENDS, code, environment, or_dash, parts
+from mesh.pages.embedding import DATA_BEGINS, DATA_ENDS, code, environment, or_dash, parts
 
 HERE = Path(__file__).parent / "page"
 SCRIPTS = (HERE / "charts.js", HERE / "page.js")
@@ -31,7 +31,7 @@ def page(report: Report) -> str:
 
 
 def read_back(html: str) -> dict[str, Any]:
-    """The map of the report that a page was made of. Raise ValueError if it is no such page."""
+    """The map of the report from which a page was made. Raise ValueError for any other page."""
     _, begins, rest = html.partition(DATA_BEGINS)
     data, ends, _ = rest.partition(DATA_ENDS)
     if not begins or not ends:
@@ -50,5 +50,5 @@ def _environment() -> Environment:
 
 
 def _at(time_s: float) -> str:
-    """A time of the drill, as on the axes."""
+    """A time of the drill, as written on the axes."""
     return f"{round(time_s, 3):g}\N{NO-BREAK SPACE}s"

@@ -1,6 +1,6 @@
-"""Where does each router, broker and link go in the drawing of a mesh, and which fault hit it?
+"""Geometry of the drawing of a mesh: the place of each router, broker and link, and the faults that hit each.
 
-Routers stand on a circle, in the order of the topology, brokers outside of it, near the routers that attach them.
+Routers stand on a circle, in the order of the topology; brokers stand outside the circle, near their routers.
 Units: of the drawing, about a pixel each.
 """
 
@@ -14,7 +14,7 @@ from mesh.drills.report import Drawing, FaultReport, Report
 
 NODE_HEIGHT = 26.0
 ROOM_EACH = 72.0
-"""On the circle"""
+"""Room of each router on the circle"""
 LEAST_RADIUS = 78.0
 BROKER_DISTANCE = 56.0
 MARGIN = 16.0
@@ -23,7 +23,7 @@ LEAST_HEIGHT = 180.0
 LETTER = 7.2
 LONGEST = 12
 FEW = 14
-"""Up to so many routers, three drawings fit beside each other."""
+"""Up to this number of routers, three drawings fit beside each other."""
 
 Point = tuple[float, float]
 
@@ -37,7 +37,7 @@ class Node:
     y: float
     width: float
     faults: str
-    """The ids of the faults that hit it: `1, 3`"""
+    """The ids of the faults that hit the node: `1, 3`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Scene:
 
 
 def scenes(report: Report) -> list[Scene]:
-    """Before, during and after the faults; none without routers."""
+    """The mesh before, during and after the faults; no scene if there are no routers."""
     if not report.drawing.routers:
         return []
     stayed = tuple(fault for fault in report.faults if fault.healed_s is None)
@@ -90,7 +90,7 @@ def _scene(title: str, drawing: Drawing, faults: tuple[FaultReport, ...]) -> Sce
 
 
 def _box(nodes: Sequence[Node]) -> str:
-    """What an SVG calls its viewBox: just around all nodes, and what sticks out of them."""
+    """The viewBox of the SVG: all nodes, and a margin for labels that stick out."""
     left = min(node.x - node.width / 2 for node in nodes) - MARGIN
     right = max(node.x + node.width / 2 for node in nodes) + MARGIN
     top = min(node.y for node in nodes) - NODE_HEIGHT / 2 - MARGIN
@@ -100,7 +100,7 @@ def _box(nodes: Sequence[Node]) -> str:
 
 
 def _hits(faults: Iterable[FaultReport]) -> dict[frozenset[str], str]:
-    """By the name of a node, or the names of both ends of a link."""
+    """Fault ids by the name of a node, or by the names of both ends of a link."""
     ids: dict[frozenset[str], list[str]] = {}
     for fault in faults:
         ids.setdefault(frozenset(fault.targets), []).append(fault.id)
@@ -122,7 +122,7 @@ def _places(drawing: Drawing) -> dict[str, Point]:
 
 
 def _turn(part: float, count: int) -> float:
-    """Two routers lie side by side; more begin at the top."""
+    """The angle of a router. Two routers lie side by side; more routers begin at the top."""
     return 2 * math.pi * part + (math.pi if count == 2 else -math.pi / 2)
 
 
@@ -131,7 +131,7 @@ def _at(angle: float, radius: float) -> Point:
 
 
 def _broker_angles(drawing: Drawing, routers: Mapping[str, float]) -> dict[str, float]:
-    """Each takes the free place that is nearest to its routers."""
+    """The angle of each broker: the free place nearest to the broker's routers."""
     count = max(2 * len(routers), len(drawing.brokers), 8)
     first = next(iter(routers.values()))
     free = [first + 2 * math.pi * i / count for i in range(count)]
@@ -145,7 +145,7 @@ def _broker_angles(drawing: Drawing, routers: Mapping[str, float]) -> dict[str, 
 
 def _middle(angles: Sequence[float]) -> float:
     x, y = sum(map(math.cos, angles)), sum(map(math.sin, angles))
-    # All around is nowhere: then below.
+    # Angles that cancel each other out have no middle: place the broker below.
     return math.atan2(y, x) if math.hypot(x, y) > 1e-6 else math.pi / 2
 
 
@@ -170,7 +170,7 @@ def _line(
 ) -> Line:
     start, end = places[one], places[other]
     middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-    # The middles of those that cross the circle all lie in its middle.
+    # Lines across the circle all have their middle at the center of the circle, so move their labels away from there.
     part = 0.5 if math.hypot(*middle) > LEAST_RADIUS / 4 else 0.36
     label = (start[0] + (end[0] - start[0]) * part, start[1] + (end[1] - start[1]) * part)
     name = f"{one} to {other}" + (f", cost {cost}" if cost is not None else "")

@@ -1,4 +1,4 @@
-"""What the sections of the page show, worked out from the report: places on the timeline, equations, differences.
+"""Content of the sections of the page, derived from the report: places on the timeline, equations, differences.
 
 Places are in percent of the drill's time.
 """
@@ -23,7 +23,7 @@ TRAFFIC_POINTS = 240
 TRAFFIC_HEIGHT = 100
 OUTCOMES = ("accepted", "released", "modified", "rejected", "unknown", "lost")
 COPIED = ("multicast", "topic")
-"""Every consumer of these has a copy."""
+"""Address types whose consumers each receive a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Lane:
     left: float
     width: float
     recovered: float | None
-    """Where the last address had recovered; None unless all of them did."""
+    """Place at which the last address had recovered; None unless all addresses did."""
     outage_ms: float | None
     is_right: bool
-    """So far right that its words go to the left of it."""
+    """Whether the fault lies so far right that its label goes on the left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A result of this run beside that of the one before."""
+    """A result of this run beside the result of the previous run."""
 
     fault: str
     address: str
@@ -72,7 +72,7 @@ class View:
 
     @cached_property
     def end_s(self) -> float:
-        """When the drill was over, by all that is known; never 0."""
+        """End of the drill, by everything that the report knows; never 0."""
         report = self._report
         times = [end for _, end in report.phases.values()]
         times += [fault.at_s for fault in report.faults] + [fault.healed_s or 0.0 for fault in report.faults]
@@ -83,9 +83,9 @@ class View:
         return round(100 * min(max(at_s / self.end_s, 0.0), 1.0), 3)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Place and words of each mark on the axis of time."""
+        """Place and label of each mark on the time axis."""
         step = _nice(self.end_s / MOST_TICKS)
-        # The last one would stick out of the page.
+        # Leave out the last mark: its label would stick out of the page.
         count = math.floor(self.end_s * 0.97 / step)
         return [(self.percent(i * step), f"{i * step:g} s") for i in range(count + 1)]
 
@@ -112,7 +112,7 @@ class View:
             )
 
     def traffic(self) -> str:
-        """Received by all consumers over time, as the path of an area 1,000 wide; empty without any."""
+        """Arrivals at all consumers over time, as an SVG path of an area 1,000 wide; empty if nothing arrived."""
         bins = [0.0] * TRAFFIC_POINTS
         for series in self._report.series.values():
             bins = [sum(both) for both in zip(bins, self._resampled(series), strict=True)]
@@ -124,7 +124,7 @@ class View:
         return f"M0 {TRAFFIC_HEIGHT}{''.join(tops)}V{TRAFFIC_HEIGHT}Z"
 
     def _resampled(self, series: Series) -> list[float]:
-        """Received in each of as many equal times as the area has points."""
+        """Arrivals in each of ``TRAFFIC_POINTS`` equal spans of time."""
         until = [0, *accumulate(series.received)]
         wide = self.end_s / series.bin_s / TRAFFIC_POINTS
         totals = [_between(until, i * wide) for i in range(TRAFFIC_POINTS + 1)]
@@ -135,7 +135,7 @@ class View:
         return f"{self.labels.get(worst.fault, worst.fault)}, {worst.address}" if worst else "not measured"
 
     def hypothesis(self) -> str:
-        """What was to be shown, in words."""
+        """The hypothesis of the drill in words."""
         report = self._report
         faults = _listed([fault.label for fault in report.faults]) or "no fault at all"
         flows = [f"{each.rate_per_s:g} messages a second to {each.type} {each.address}" for each in report.addresses]
@@ -147,7 +147,7 @@ class View:
         return found if found is not None and found.sent else None
 
     def outcomes(self, address: str) -> list[tuple[str, int]]:
-        """Of the dots of an address: how many of each outcome, in a fixed order."""
+        """The number of dots of each outcome of an address, in a fixed order."""
         counts = Counter(outcome for _, outcome, _ in self._report.messages.get(address, ()))
         order = (*OUTCOMES, *sorted(counts.keys() - set(OUTCOMES)))
         return [(outcome, counts[outcome]) for outcome in order if counts[outcome]]
@@ -163,7 +163,7 @@ class View:
         return [self._difference(result, known) for result in self._report.results]
 
     def _difference(self, result: Result, known: Mapping[tuple[Any, Any], deque[Mapping[str, Any]]]) -> Difference:
-        """The same fault may come several times: each is compared with the one in its turn."""
+        """The change since the previous run. A fault that occurs several times is compared in order of occurrence."""
         fault = self.labels.get(result.fault, result.fault)
         in_turn = known[fault, result.address]
         before = in_turn.popleft() if in_turn else {}
@@ -177,14 +177,14 @@ class View:
 
 
 def _between(values: Sequence[float], at: float) -> float:
-    """The value at a place between two of them; beyond the last, that."""
+    """The value at a place between two values; the last value beyond the end."""
     whole = min(int(at), len(values) - 1)
     after = values[min(whole + 1, len(values) - 1)]
     return values[whole] + (after - values[whole]) * (at - whole)
 
 
 def _nice(least: float) -> float:
-    """The next of 1, 2, 5, 10, ... that is not below."""
+    """The smallest of 1, 2, 5, 10, ... that is not below ``least``."""
     power: float = 10.0 ** math.floor(math.log10(least))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * 0.999)
 

@@ -1,4 +1,4 @@
-"""What will happen when? The steps of a drill's method against one topology, checked, with nothing left to chance."""
+"""Make the plan of a drill: the steps of the method, checked against a topology, with all random choices made."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from addressing.book import AddressBook, AddressKind
-from addressing.problem import Path, Problem, hint_for, listing, nearest
-from addressing.topology import Topology
+from addressing.topology.model import Topology
+from addressing.topology.problem import Path, Problem, hint_for, listing, nearest
 from mesh.drills.drill_file import DrillFile
 from mesh.drills.model import ANY, FAULTS, Command, ExpireCertificate, Fault, Heal, LinkFault, Load, Random
 
@@ -17,7 +17,7 @@ EXISTING = "an existing broker: what is not ours is not broken on a copy; `--aga
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One fault. It begins ``at_s`` after the baseline, or ``after_s`` after the end of the one before it."""
+    """A fault that begins ``at_s`` after the baseline, or ``after_s`` after the end of the previous fault."""
 
     id: str
     fault: Fault
@@ -32,13 +32,13 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The traffic on one address, with nothing left to defaults."""
+    """The traffic on one address, with all defaults filled in."""
 
     load: Load
     type: AddressKind
     senders: tuple[str, ...]
     receivers: tuple[str, ...]
-    """Where each is attached: a router."""
+    """The router at which each receiver attaches."""
 
     @property
     def address(self) -> str:
@@ -46,7 +46,7 @@ class Flow:
 
     @property
     def is_competing(self) -> bool:
-        """Whether one receiver gets a message, and not every one."""
+        """Whether a message goes to one receiver instead of every receiver."""
         return self.type in (AddressKind.ANYCAST, AddressKind.QUEUE)
 
 
@@ -64,7 +64,7 @@ class Plan:
 
 
 def make_plan(file: DrillFile, topology: Topology, seed: int) -> Plan:
-    """Raises DrillInvalid with all that does not fit the topology."""
+    """Make a plan. Raise DrillInvalid with everything that does not fit the topology."""
     found: list[Problem] = []
     flows = tuple(flow for flow in _flows(file, topology, found) if flow is not None)
     chance = random.Random(seed)
@@ -186,7 +186,11 @@ def _check_times(paths: Sequence[Path], planned: Sequence[Planned]) -> Iterator[
 
 
 def _is_same_at_once(one: Planned, other: Planned) -> bool:
-    """Nodes are no matter: a fault waits until the node is back. Nor is what follows the end of another."""
+    """Whether two faults break the same link in the same way at the same time.
+
+    Faults of nodes never clash: the later fault waits until the node is back. Nor does a fault clash with the fault
+    after whose end it begins.
+    """
     if not (isinstance(one.fault, LinkFault) and isinstance(other.fault, LinkFault)):
         return False
     is_same = set(one.fault.targets) == set(other.fault.targets) and one.fault.way == other.fault.way
@@ -219,14 +223,14 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
     if "type" in load.model_fields_set and load.type is not policy.kind:
         message = f"{load.address!r} is {policy.kind} in the topology, not {load.type}"
         found.append(Problem((*path, "type"), "AM604", message, fix="remove 'type': it is for `--against`."))
-    # A message that took the fallback would be received by the other load, and be missing here.
+    # A message that took the fallback would arrive at the other load's receivers, and count as lost here.
     if policy.fallback in {other.address for other in loads}:
         found.append(Problem((*path, "address"), "AM604", f"{policy.fallback!r}, its fallback, has a load of its own"))
     return spread(load, policy.kind, routers[:1], routers[-1:])
 
 
 def spread(load: Load, kind: AddressKind, first: Sequence[str], last: Sequence[str]) -> Flow:
-    """Senders and receivers, each at a place; ``first`` and ``last`` where the file says nothing."""
+    """Assign each sender and receiver a place. ``first`` and ``last`` apply where the file names no router."""
     return Flow(
         load,
         kind,

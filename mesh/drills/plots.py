@@ -1,15 +1,15 @@
-"""What the charts of a report show: traffic over time, single messages, and examples of what did not fare well."""
+"""Data of the charts of a report: traffic over time, single messages, and examples of messages that fared badly."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from mesh.bench.figures import rank
+from mesh.client.journal import Journal
 from mesh.drills.rehearsal import Record
 from mesh.drills.report import Example, Series
 from mesh.drills.traffic import Traffic
-from mesh.journal import Journal
+from mesh.terminal.figures import rank
 
 SHORTEST_BIN_S = 0.1
 MOST_BINS = 600
@@ -57,7 +57,10 @@ def _share(values: Sequence[float], share: float) -> float | None:
 
 
 def messages(record: Record, traffic: Traffic) -> list[tuple[float, str, float | None]]:
-    """All that did not fare well first; of the others an even sample, so that the whole time is shown."""
+    """Messages of an address for the chart: failed messages first, then an even sample of the others.
+
+    The sample is even over time, so that the chart shows the whole drill.
+    """
     journal = traffic.journal
     first = _first_arrivals(journal)
     lost = set(journal.lost())
@@ -101,7 +104,7 @@ def examples(record: Record) -> Iterator[Example]:
 
 
 def _odd(journal: Journal) -> Iterator[tuple[str, int]]:
-    """The worst first."""
+    """Failed messages, the worst first."""
     for message in journal.lost():
         yield "lost", message
     for fate, arrivals in (("duplicated", journal.duplicated()), ("reordered", journal.reordered())):

@@ -1,6 +1,4 @@
-"""What a drill shows while it runs: on a terminal a line that is alive above which events scroll, else the events. On
-stderr.
-"""
+"""Progress of a drill on stderr: a terminal shows a live line and events above; any other output shows events only."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from mesh.output import Output, is_terminal
+from mesh.terminal.output import Output, is_terminal
 
 if TYPE_CHECKING:
     from mesh.drills.rehearsal import Record
@@ -38,7 +36,7 @@ class Progress:
 
     @property
     def quiet(self) -> Output:
-        """For the mesh that is started: a drill says what matters itself."""
+        """The output for starting the mesh: the drill itself prints the important events."""
         return dataclasses.replace(self._out, is_quiet=True)
 
     def say(self, text: str) -> None:
@@ -48,7 +46,7 @@ class Progress:
             self._out.say(text)
 
     def watch(self, record: Record) -> None:
-        """Show how far it is."""
+        """Show the progress of ``record``."""
         self._record = record
         if self._is_live:
             self._refreshing = threading.Thread(target=self._refresh, daemon=True)

@@ -1,7 +1,7 @@
-"""A TCP proxy that stands in for a bad link: it delays, slows down, loses, swallows or cuts what goes through it.
+"""A TCP proxy that stands in for a bad link: it delays, slows down, loses, swallows or cuts traffic.
 
-The words are Toxiproxy's. It works above TCP: what it swallows is held, and goes on when the link is whole again, as
-what TCP sends again would; a lost packet holds up what is behind it for the time that TCP takes to send it again.
+The terms are Toxiproxy's. The proxy works above TCP. Swallowed bytes are held until the link is whole again, as if TCP
+sent the bytes again; a lost packet holds up the bytes behind it for TCP's retransmission time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 CHUNK_BYTES = 16 * 1024
 HELD_BYTES = 64 * 1024
-"""What a slow link has under way; who sends more waits, as he would on the wire."""
+"""The bytes in flight on a slow link. A sender of more bytes has to wait, as on a real wire."""
 PACKET_BYTES = 1448
 RESEND_S = 0.2
 """TCP's shortest retransmission timeout on Linux."""
@@ -23,12 +23,12 @@ RESEND_S = 0.2
 
 @dataclass(slots=True)
 class Lane:
-    """One direction: what is wrong with it now, and what came of that."""
+    """One direction of a link: the fault that is in force, and the counts of the damage."""
 
     latency_s: float = 0.0
     jitter_s: float = 0.0
     rate_bytes_per_s: float = 0.0
-    """0: as fast as it goes"""
+    """0: no limit"""
     loss: float = 0.0
     is_open: asyncio.Event = field(default_factory=asyncio.Event)
     """Not set: a black hole."""
@@ -37,14 +37,14 @@ class Lane:
     """Chunks that were held for latency or bandwidth"""
     lost_packets: int = 0
     held_bytes: int = 0
-    """That came while it was a black hole"""
+    """Bytes that came while the lane was a black hole"""
 
     def __post_init__(self) -> None:
         self.is_open.set()
 
 
 class LinkProxy:
-    """Listens on a port of its own; each connection that comes is one to ``port`` at ``host``."""
+    """A proxy that listens on a port of its own, and connects each accepted connection to ``port`` at ``host``."""
 
     def __init__(self, host: str, port: int, chance: random.Random) -> None:
         self._target = (host, port)
@@ -61,7 +61,7 @@ class LinkProxy:
 
     async def start(self, port: int) -> None:
         listening = socket.create_server(("127.0.0.1", port))
-        # Else the kernel holds megabytes that a slow link would not.
+        # Without this limit the kernel would hold megabytes, unlike a slow link.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, HELD_BYTES)
         self._server = await asyncio.start_server(self._on_connection, sock=listening, limit=CHUNK_BYTES)
 
@@ -74,7 +74,7 @@ class LinkProxy:
         await asyncio.gather(*self._serving, return_exceptions=True)
 
     def reset(self) -> int:
-        """Break the connections that there are; how many."""
+        """Reset all connections, and return the number of connections."""
         count = len(self._writers) // 2
         for writer in self._writers:
             _reset(writer)
@@ -88,7 +88,7 @@ class LinkProxy:
         try:
             await self._serve(reader, writer)
         except (OSError, asyncio.CancelledError):
-            # Who came is refused, or the drill is over: either way the end of it is below.
+            # The client is refused, or the drill is over: in both cases the connection is reset below.
             pass
         finally:
             self._serving.discard(task)
@@ -116,7 +116,7 @@ class LinkProxy:
 
 
 class _Way:
-    """One direction of one connection: a reader that says when each chunk is due, and a writer that waits for that."""
+    """One direction of one connection: a reader sets the time at which each chunk is due, and a writer waits."""
 
     def __init__(
         self, lane: Lane, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, chance: random.Random
@@ -129,7 +129,7 @@ class _Way:
         self._free_at = 0.0
 
     async def run(self) -> None:
-        """Return when either end closed."""
+        """Return when either end has closed."""
         reading = asyncio.create_task(self._read())
         try:
             await self._write()
@@ -169,7 +169,7 @@ class _Way:
         due = max(now, self._free_at)
         if lane.rate_bytes_per_s:
             due += size / lane.rate_bytes_per_s
-            # The line is busy until then; latency is on top of it, and does not add up.
+            # The line is busy until then. Latency comes on top, and does not accumulate.
             self._free_at = due
         due += lane.latency_s + self._chance.uniform(-1, 1) * lane.jitter_s
         for _ in self._lost_of(size):
@@ -184,7 +184,7 @@ class _Way:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """With RST: both ends know at once, and nothing that was under way arrives."""
+    """Close with RST: both ends notice at once, and no byte in flight arrives."""
     raw = writer.get_extra_info("socket")
     if raw is not None and raw.fileno() >= 0:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

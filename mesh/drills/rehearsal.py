@@ -1,4 +1,4 @@
-"""Runs a plan: traffic, faults at their times, healing, and a wait for what is still under way."""
+"""Run a plan: traffic, faults at their times, healing, and a wait for deliveries that are still in flight."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mesh.client.errors import MeshError
+from mesh.client.server import Server
+from mesh.deploy.polling import POLL_S, wait_until
 from mesh.drills.faults import Injection, injection_of
 from mesh.drills.leases import Leases
 from mesh.drills.plan import Plan, Planned
 from mesh.drills.stage import Stage
 from mesh.drills.traffic import Traffic
-from mesh.failure import CommandFailed
-from mesh.polling import POLL_S, wait_until
-from mesh.server import Server
 
 FIRST_MESSAGE_S = 30.0
 SETTLE_S = 15.0
@@ -23,7 +23,7 @@ SETTLE_S = 15.0
 
 @dataclass(slots=True)
 class Injected:
-    """A planned fault, and what became of it. Times of the monotonic clock."""
+    """A planned fault and its course. Times are of the monotonic clock."""
 
     planned: Planned
     injection: Injection
@@ -32,13 +32,13 @@ class Injected:
     """Seconds since 1970"""
     healed_at: float | None = None
     error: str = ""
-    """Why it could not be injected"""
+    """Why the fault could not be injected"""
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True)
 class Record:
-    """All that was seen. Times of the monotonic clock; 0 where it did not come so far."""
+    """The record of a rehearsal. Times are of the monotonic clock; 0 for a phase that was not reached."""
 
     plan: Plan
     traffics: Sequence[Traffic]
@@ -46,16 +46,16 @@ class Record:
     wall_began_at: float = 0.0
     cooldown_at: float = 0.0
     ended_at: float = 0.0
-    """No message was due after it."""
+    """No message was due after this time."""
     injected: list[Injected] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     ended_early: str = ""
-    """Why nothing was injected, if so"""
+    """Why no fault was injected, if none was"""
     was_interrupted: bool = False
 
 
 class Watch(Protocol):
-    """Whoever shows how far it is."""
+    """An object that shows the progress of a rehearsal."""
 
     def say(self, text: str) -> None: ...
 
@@ -63,7 +63,7 @@ class Watch(Protocol):
 
 
 class Rehearsal:
-    """``stop`` ends it early; what is broken is healed all the same."""
+    """A run of a plan. The ``stop`` event ends the run early; faults in force are healed all the same."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Rehearsal:
         watch.watch(self.record)
 
     async def run(self, may_go_on: Callable[[Record], str]) -> Record:
-        """``may_go_on`` is asked after the baseline; its answer is why not."""
+        """Run the plan. ``may_go_on``, called after the baseline, returns a reason not to inject faults, or nothing."""
         record = self.record
         try:
             await self._start()
@@ -148,7 +148,7 @@ class Rehearsal:
         try:
             await injection.apply()
             await self._until(injected.at + planned.lasts_s)
-        except (CommandFailed, OSError) as error:
+        except (MeshError, OSError) as error:
             injected.error = str(error)
             self._say(f"fault {planned.id}: not injected: {error}")
         finally:
@@ -164,7 +164,7 @@ class Rehearsal:
     async def _heal(self, injected: Injected) -> None:
         try:
             await injected.injection.heal()
-        except (CommandFailed, OSError) as error:
+        except (MeshError, OSError) as error:
             injected.injection.stays(f"not healed: {error}")
         injected.healed_at = time.monotonic()
         injected.is_over.set()
@@ -182,7 +182,7 @@ class Rehearsal:
             await asyncio.sleep(2 * POLL_S)
 
     async def _until(self, at: float) -> None:
-        """Or until it is stopped."""
+        """Wait until ``at``, or until the rehearsal is stopped."""
         try:
             async with asyncio.timeout(max(0.0, at - time.monotonic())):
                 await self._stop.wait()
@@ -197,7 +197,10 @@ class Rehearsal:
 
 
 def _is_over(traffic: Traffic) -> bool:
-    """A consumer settles what no broker keeps: once its sender is answered, nothing more of it will come."""
+    """Whether no more messages of this traffic will arrive.
+
+    A consumer settles every delivery that no broker keeps: once the sender has an answer, nothing more will arrive.
+    """
     flow, journal = traffic.flow, traffic.journal
     is_from_consumers = not flow.type.is_stored and not flow.load.presettled
     return not journal.unanswered() if is_from_consumers else journal.is_complete()

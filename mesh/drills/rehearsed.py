@@ -1,4 +1,4 @@
-"""What a rehearsal leaves, whether it was on a copy or on a mesh that runs."""
+"""The result of a rehearsal, either on a copy or on a running mesh."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 from mesh.drills.detection import Notice
 from mesh.drills.rehearsal import Record
 from mesh.drills.report import Drawing
@@ -22,4 +22,4 @@ class Rehearsed:
     logs: Path | None = None
     """Folder with the logs of the nodes"""
     link_logs: Path | None = None
-    """Folder of what the nodes recorded"""
+    """Folder with the link logs of the nodes"""

@@ -1,6 +1,6 @@
-"""What a drill found, as data: the one source of the text on the terminal, the JSON, the JUnit XML and the page.
+"""The findings of a drill as data: the one source of the terminal text, the JSON, the JUnit XML and the page.
 
-Times of the drill are seconds since its traffic began; what was measured is in milliseconds. None: not measured, or
+Times of the drill are seconds since the start of its traffic; measurements are in milliseconds. None: not measured, or
 there was nothing to measure.
 """
 
@@ -16,9 +16,9 @@ class Verdict(StrEnum):
     PASS = "PASS"
     FAIL = "FAIL"
     INVALID = "INVALID"
-    """A fault was not shown to bite, or nothing flowed: the drill says nothing about the mesh."""
+    """A fault was not shown to bite, or there was no steady state before: the drill proves nothing about the mesh."""
     UNKNOWN = "UNKNOWN"
-    """It ended early, or something that was to be judged could not be measured."""
+    """The drill ended early, or a value to be judged could not be measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +31,25 @@ class FaultReport:
     """`kill r2`"""
     kind: str
     targets: tuple[str, ...]
-    """The names of the node, or of both ends of the link."""
+    """The name of the node, or the names of both ends of the link."""
     at_s: float
     healed_s: float | None
     did_bite: bool
     evidence: tuple[str, ...]
-    """What shows that it was applied and healed, a sentence each."""
+    """Evidence that the fault was applied and healed, a sentence each."""
     detection_ms: float | None
-    """Until another node noticed, by its log."""
+    """Time until another node noticed the fault, by that node's log."""
     detected_by: str | None
     was_healed: bool = True
-    """What it broke was whole again by the end."""
+    """Whether the target was whole again by the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """The message ledger.
 
-    attempted = accepted + rejected + released + modified + unknown; lost: accepted, and never received by a consumer
-    that should have it; duplicated and reordered are arrivals.
+    attempted = accepted + rejected + released + modified + unknown. A message is lost if it was accepted and a consumer
+    that should have received it never did. Duplicated and reordered count arrivals.
     """
 
     attempted: int = 0
@@ -66,7 +66,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Of what arrived in a span: from when a message was due until it came. If its producer has to wait, it is late."""
+    """Latency of the arrivals in a span, from the due time of a message on: waiting for credit counts."""
 
     count: int = 0
     p50_ms: float | None = None
@@ -81,31 +81,31 @@ class AddressReport:
     counts: Counts
     latency: Latency
     rate_per_s: float
-    """As declared."""
+    """The rate that the drill file declares."""
     stalls: int
-    """How often a producer had to wait for credit for more than 100 ms."""
+    """The number of times that a producer had to wait for credit for more than 100 ms."""
     longest_stall_ms: float
     reconnects: int
-    """Of the connections of its producers and consumers."""
+    """Reconnects of the producers' and consumers' connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One fault as one address saw it, until the next; counts are of messages due from a second before it on."""
+    """One fault as one address saw the fault, until the next fault. Counts begin with messages due a second earlier."""
 
     fault: str
     """The id of the fault"""
     address: str
     detection_ms: float | None
     outage_ms: float | None
-    """The longest time in which a consumer got nothing."""
+    """The longest time in which a consumer received nothing."""
     first_delivery_ms: float | None
-    """Until a message arrived that was sent after the fault."""
+    """Time until the arrival of a message that was sent after the fault."""
     recovery_ms: float | None
-    """Until messages arrived at 95 % of the rate before, and in time, to stay so for a second."""
+    """Time until messages arrive at 95 % of the earlier rate, in time, and keep arriving like this for a second."""
     before: Latency
     during: Latency
-    """From the fault until it was healed, or traffic had recovered, whichever is later."""
+    """From the fault until the later of healing and recovery of traffic."""
     after: Latency
     counts: Counts
     stalls: int
@@ -115,20 +115,20 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One expectation, where it came out worst."""
+    """One expectation, judged by its worst observation."""
 
     text: str
     """`outage < 500ms`"""
     scope: str
-    """Where it came out worst: `kill r2, orders`; `before, orders` of a steady state"""
+    """Place of the worst observation: `kill r2, orders`; `before, orders` of a steady state"""
     observed: str
-    """With its unit: `18 ms`"""
+    """The observed value with its unit: `18 ms`"""
     passed: bool | None
     """None: could not be measured."""
     margin: str = ""
-    """How far from the bound: `27x below`"""
+    """Distance from the bound: `27x below`"""
     advice: str = ""
-    """What to look at when it failed."""
+    """Advice after a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Series:
     sent: tuple[int, ...] = ()
     received: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
-    """Not accepted, by when they were due."""
+    """Messages that were not accepted, by their due time."""
     p50_ms: tuple[float | None, ...] = ()
     p99_ms: tuple[float | None, ...] = ()
     max_ms: tuple[float | None, ...] = ()
@@ -147,7 +147,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A message that did not fare well."""
+    """A message that fared badly."""
 
     address: str
     id: str
@@ -156,16 +156,16 @@ class Example:
     fate: str
     """`lost`, `duplicated`, `reordered`, `unknown`, ..."""
     trail: str
-    """What is known of its way: outcome, by whom received and when."""
+    """The known steps of the message: outcome, receivers, times of receipt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """The mesh, as far as a drawing needs it."""
+    """The parts of the mesh that a drawing shows."""
 
     routers: tuple[str, ...]
     brokers: tuple[tuple[str, tuple[str, ...]], ...]
-    """name, routers that attach it"""
+    """name, routers that attach the broker"""
     links: tuple[tuple[str, str, int], ...]
     """end, end, cost"""
 
@@ -176,7 +176,7 @@ class Report:
     title: str
     verdict: Verdict
     reasons: tuple[str, ...]
-    """Why the verdict is not PASS, a sentence each."""
+    """Reasons for a verdict other than PASS, a sentence each."""
     faults: tuple[FaultReport, ...]
     addresses: tuple[AddressReport, ...]
     results: tuple[Result, ...]
@@ -185,7 +185,7 @@ class Report:
     series: Mapping[str, Series]
     """By address"""
     messages: Mapping[str, Sequence[tuple[float, str, float | None]]]
-    """By address, at most 2,000 of each, all that were not accepted first: due_s, outcome or `lost`, latency_ms"""
+    """By address, at most 2,000 each, all not-accepted messages first: due_s, outcome or `lost`, latency_ms"""
     phases: Mapping[str, tuple[float, float]]
     """`baseline`, `faults`, `cooldown`: from, to"""
     drawing: Drawing
@@ -194,26 +194,26 @@ class Report:
     """ISO 8601, UTC"""
     took_s: float
     command: str
-    """To run it again"""
+    """The command that runs the drill again"""
     host: str
-    """What it ran on: kernel, cores"""
+    """The host of the run: kernel, cores"""
     versions: Mapping[str, str]
     digests: Mapping[str, str]
     """SHA-256 of `drill` and `topology`"""
     previous: Mapping[str, Any] | None = None
-    """The `summary` of the run before of the same drill."""
+    """The `summary` of the previous run of the same drill."""
     log: tuple[str, ...] = field(default=())
-    """What was told while it ran."""
+    """Lines printed during the drill."""
     link_logs: str = ""
-    """The folder of what the nodes recorded, as seen from the page; empty where nothing is kept."""
+    """The folder of link logs, relative to the page; empty if no link logs are kept."""
     link_log_report: str = ""
-    """The page of the report of that, as seen from the page; empty where none was made."""
+    """The page of the link log report, relative to the page of the drill; empty if there is no report."""
 
     def to_map(self) -> dict[str, Any]:
         return asdict(self)
 
     def summary(self) -> dict[str, Any]:
-        """What the next run is compared with."""
+        """The part of the report that the next run is compared with."""
         return {
             "started_at": self.started_at,
             "verdict": str(self.verdict),

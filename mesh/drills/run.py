@@ -1,4 +1,4 @@
-"""What `amqpmesh drill` does: a rehearsal, on a copy or against what runs, a report, and a folder that keeps it."""
+"""Run `amqpmesh drill`: a rehearsal, on a copy or against a running mesh, a report, and a folder to keep the report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mesh.deploy.scratch import scratch_folder
 from mesh.drills.against import Against, rehearse_against
 from mesh.drills.circumstances import circumstances
 from mesh.drills.drill_file import DrillFile, read_drill
@@ -18,11 +19,10 @@ from mesh.drills.progress import Progress
 from mesh.drills.rehearsed import Rehearsed
 from mesh.drills.report import Report, Verdict
 from mesh.drills.terminal import tell
-from mesh.exit_codes import ExitCode
-from mesh.link_logs.java import require_spark
-from mesh.output import Output
-from mesh.scratch import scratch_folder
-from mesh.topology_file import load_topology
+from mesh.reports.java import require_spark
+from mesh.terminal.exit_codes import ExitCode
+from mesh.terminal.output import Output
+from mesh.terminal.topology_file import load_topology
 
 EXIT_CODES = {
     Verdict.PASS: ExitCode.OK,
@@ -34,7 +34,7 @@ EXIT_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the command line asks for."""
+    """The request of the command line."""
 
     file: Path
     topology_path: Path | None
@@ -42,10 +42,10 @@ class Order:
     places: Places
     against: Against | None
     is_kept: bool = True
-    """Whether the report is there afterwards, to be told of."""
+    """Whether the report outlives the command, so that its path is printed."""
     is_link_log_reported: bool = False
     is_preferred: bool = True
-    """``topology_path`` goes before what the file says."""
+    """Whether ``topology_path`` takes precedence over the topology that the drill file names."""
 
 
 def run(order: Order, out: Output) -> int:
@@ -69,7 +69,7 @@ def run(order: Order, out: Output) -> int:
 
 
 def _keep(order: Order, report: Report, rehearsed: Rehearsed, out: Output) -> tuple[Report, Path]:
-    """The report, with where its link logs are, and the path of its page."""
+    """Keep the report. Return the report with the places of its link logs, and the path of its page."""
     folder = order.places.folder or new_folder(report)
     recorded = keep_link_logs(rehearsed.link_logs, folder, is_reported=order.is_link_log_reported, out=out)
     told = recorded.told_by(report, order.places.html or folder / PAGE)

@@ -1,5 +1,6 @@
-"""A copy of a topology to break things in: a folder and ports of its own, a proxy in each link that is to be bad, and
-no users. It is gone afterwards, however the drill ends.
+"""A copy of a topology to break: a folder and ports of its own, a proxy in each link with a fault, and no users.
+
+The copy is removed afterwards, however the drill ends.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from addressing.loader import load_topology
-from addressing.topology import Edge, Topology
-from mesh.detached import start_detached
-from mesh.display import display
+from addressing.topology.loader import load_topology
+from addressing.topology.model import Edge, Topology
+from mesh.client.server import Server
+from mesh.deploy.detached import start_detached
+from mesh.deploy.display import display
+from mesh.deploy.free_ports import free_ports
+from mesh.deploy.pki import make_pki
+from mesh.deploy.workdir import SUPERVISOR, WorkDir
 from mesh.drills.leases import Leases, stop
 from mesh.drills.proxy import LinkProxy
-from mesh.failure import CommandFailed
-from mesh.free_ports import free_ports
-from mesh.output import Output
-from mesh.pki import make_pki
-from mesh.server import Server
-from mesh.workdir import SUPERVISOR, WorkDir
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.output import Output
 
 LOOPBACK = "127.0.0.1"
 START_TIMEOUT_S = 60.0
@@ -38,12 +39,12 @@ class Stage:
     workdir: WorkDir
     leases: Leases
     proxies: Mapping[Link, LinkProxy]
-    """By both ends; `forth` is from who dials."""
+    """Proxies by both ends of a link; `forth` is from the dialing router."""
     dialers: Mapping[Link, str] = field(default_factory=dict)
 
     @property
     def servers(self) -> dict[str, Server]:
-        """Where clients of each router go."""
+        """The server for clients of each router."""
         return {
             name: Server(LOOPBACK, router.listeners[-1].port, fix=None)
             for name, router in self.topology.routers.items()
@@ -54,7 +55,7 @@ class Stage:
 async def stage(
     original: Topology, bad_links: Collection[Link], folder: Path, seed: int, out: Output
 ) -> AsyncIterator[Stage]:
-    """Started, proven ready, and stopped at the end."""
+    """Start the copy, wait until the copy is proven ready, and stop the copy at the end."""
     ports = free_ports()
     link_ports = {link: next(ports) for link in bad_links}
     file = folder / "amqpmesh.yml"
@@ -94,7 +95,7 @@ async def _start_proxies(
 
 
 def copied(topology: Topology, link_ports: Mapping[Link, int], ports: Iterator[int]) -> dict[str, Any]:
-    """The topology as plain data, on this machine alone."""
+    """The topology as plain data, on this machine alone. Raise CommandFailed for a topology with an existing broker."""
     if others := [name for name, broker in topology.brokers.items() if not broker.is_embedded]:
         raise CommandFailed(
             f"{', '.join(others)}: an existing broker, which a drill on a copy would fill",
@@ -117,7 +118,7 @@ def copied(topology: Topology, link_ports: Mapping[Link, int], ports: Iterator[i
 
 
 def _recorded(topology: Topology, link_logs: dict[str, Any]) -> dict[str, Any]:
-    """In the copy's own folder, not among what the mesh itself recorded; with the same key, wherever that lies."""
+    """Link logs in the copy's own folder, apart from the mesh's own records, with the same redaction key."""
     kept = {name: value for name, value in link_logs.items() if name != "folder"}
     redact = topology.link_logs.redact
     return {**kept, "redact": {**kept["redact"], "key": str(topology.locate(redact.key))}} if redact else kept

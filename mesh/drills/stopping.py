@@ -1,4 +1,4 @@
-"""How a drill that is told to end does so: in order, with what is broken healed and the report written."""
+"""The orderly end of a drill on a signal: faults are healed, and the report is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 
 
 def stopped_by_signals() -> asyncio.Event:
-    """Set by Ctrl-C, or when we are told to end."""
+    """Return an event that Ctrl-C, SIGTERM and SIGHUP set."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -1,4 +1,4 @@
-"""What a drill tells on the terminal when it is over: a table of results, the checks, the verdict as the last line."""
+"""The terminal output of a finished drill: a table of results, the checks, and the verdict as the last line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from mesh.drills import words
 from mesh.drills.report import Check, Report, Result, Verdict
-from mesh.output import Output
+from mesh.terminal.output import Output
 
 COLUMNS = (
     "FAULT",
@@ -35,7 +35,7 @@ ADVICE_WIDTH = 100
 
 
 def tell(report: Report, out: Output) -> None:
-    """Write all of it as data, plain and aligned where nobody is at a terminal."""
+    """Write the report as data, plain and aligned when the output is not a terminal."""
     if report.results:
         out.table(COLUMNS, _rows(report))
         out.data("")
@@ -70,7 +70,7 @@ def _row(label: str, result: Result) -> list[object]:
 
 
 def _check_lines(report: Report, out: Output) -> list[str]:
-    """One line for each check, its columns aligned, and under one that did not hold what to look at."""
+    """Return one line for each check with aligned columns, and advice under each check that failed."""
     cells = [(check.text, check.observed or words.NONE, check.margin, check.scope) for check in report.checks]
     rows = [[_one_line(cell) for cell in row] for row in cells]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -94,5 +94,5 @@ def _styled(text: str, color: str, out: Output, *, bold: bool = False) -> str:
 
 
 def _one_line(text: str) -> str:
-    """What came from the drill may not move the cursor, nor begin a line of its own."""
+    """Strip control characters: text from a drill may not move the cursor, nor begin a line of its own."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())

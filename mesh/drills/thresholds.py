@@ -1,4 +1,4 @@
-"""Expectations as text, in the manner of k6: a metric, a comparison, a value with its unit. `p(99) < 250ms`"""
+"""Expectations as text, in the manner of k6: a metric, a comparison, and a value with its unit. `p(99) < 250ms`"""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from addressing.problem import hint_for
-from mesh.units import parse_duration_s, parse_rate_per_s
+from addressing.topology.problem import hint_for
+from mesh.terminal.units import parse_duration_s, parse_rate_per_s
 
 PERCENTILES = ("p(50)", "p(99)")
 
@@ -44,7 +44,7 @@ FORM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """``bound`` is in milliseconds, per second, or a count, as the metric has it."""
+    """A metric compared with ``bound``: milliseconds, messages a second, or a count, depending on the metric."""
 
     text: str
     metric: str
@@ -59,7 +59,7 @@ class Threshold:
         return COMPARISONS[self.how](observed, self.bound)
 
     def worst(self, observed: list[float]) -> float:
-        """Of several, the one that is furthest on the wrong side."""
+        """The observation furthest on the wrong side of the bound."""
         if self.how in ("==", "!="):
             return next((value for value in observed if not self.holds(value)), observed[0])
         return max(observed) if self.how in ("<", "<=") else min(observed)
@@ -74,7 +74,7 @@ class Threshold:
                 return f"{observed:,.0f}"
 
     def margin(self, observed: float) -> str:
-        """How far inside or outside the bound; nothing where that means nothing."""
+        """Distance of an observation from the bound; empty where a distance means nothing."""
         if self.how in ("==", "!=") or observed == self.bound:
             return ""
         low, high = sorted((abs(observed), abs(self.bound)))
@@ -83,7 +83,7 @@ class Threshold:
 
 
 def parse_threshold(text: str) -> Threshold:
-    """Raises ValueError with what was expected."""
+    """Parse a threshold. Raise ValueError that names the expected form."""
     found = FORM.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is not a threshold: expected METRIC, one of < <= == != >= >, and a value")

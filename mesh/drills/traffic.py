@@ -1,5 +1,6 @@
-"""Steady traffic on the addresses of a drill, kept up as applications would: who loses a link attaches again, who loses
-its connection dials the next router.
+"""Steady traffic on the addresses of a drill, kept up as applications would.
+
+A client that loses a link attaches again; a client that loses its connection dials the next router.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import count
 from typing import TypeVar
 
-from mesh.client import Client
-from mesh.client_links import Received, Receiver, Sender
-from mesh.connect import connected
+from mesh.client.client import Client
+from mesh.client.connect import connected
+from mesh.client.errors import MeshError
+from mesh.client.journal import UNKNOWN, Journal, Stall
+from mesh.client.links import Received, Receiver, Sender
+from mesh.client.server import Server
 from mesh.drills.plan import Flow
-from mesh.failure import CommandFailed
-from mesh.journal import UNKNOWN, Journal, Stall
-from mesh.server import Server
 from wire.delivery import ACCEPTED, Outcome
 from wire.message import MalformedMessage, Message, decode, encode
 
@@ -31,7 +32,7 @@ End = TypeVar("End", Sender, Receiver)
 
 
 class Party:
-    """One client connection: to ``home``, or to one of the others while that cannot be reached."""
+    """One client connection to ``home``, or to another server while ``home`` cannot be reached."""
 
     def __init__(self, home: str, servers: Mapping[str, Server], on_reconnected: Callable[[], None]) -> None:
         self._servers = [servers[home], *(server for name, server in servers.items() if name != home)]
@@ -42,7 +43,7 @@ class Party:
         for attempt in count():
             try:
                 await self._serve(self._servers[attempt % len(self._servers)])
-            except CommandFailed:
+            except MeshError:
                 await asyncio.sleep(PAUSE_S)
 
     async def _serve(self, server: Server) -> None:
@@ -53,7 +54,7 @@ class Party:
             self._on_reconnected()
 
     async def client(self) -> Client:
-        """One that is connected."""
+        """Return a client that is connected; wait for a connection if there is none."""
         while True:
             client = await asyncio.shield(self._client)
             if client.error is None:
@@ -77,7 +78,7 @@ class Traffic:
         """Why a link could not be attached, or was lost, the last time."""
 
     async def start(self) -> None:
-        """Receivers first: each has its link before the first message is sent."""
+        """Start receivers first: each receiver has its link before the first message is sent."""
         for consumer, home in enumerate(self.flow.receivers):
             self._others.append(asyncio.create_task(self._consume(consumer, self._party(home))))
         for _ in self.flow.receivers:
@@ -149,7 +150,7 @@ class Traffic:
             self.journal.on_outcome(message, UNKNOWN)
             return
         outcome = done.result()
-        # What was sent settled has no outcome to come: whoever sends so takes it for accepted.
+        # A pre-settled delivery has no outcome: its sender counts the message as accepted.
         self.journal.on_outcome(message, outcome.kind.name.lower() if outcome is not None else "accepted")
 
     async def _consume(self, consumer: int, party: Party) -> None:
@@ -174,7 +175,7 @@ class Traffic:
         while True:
             try:
                 await use(await attach(await party.client()))
-            except CommandFailed as failed:
+            except MeshError as failed:
                 self.refusal = str(failed)
                 await asyncio.sleep(PAUSE_S)
 
@@ -190,7 +191,7 @@ class Traffic:
 
 
 class _Schedule:
-    """When the next message is due. It does not wait for who is late: what was missed is due at once."""
+    """When the next message is due. The schedule does not wait for a late sender: missed messages are due at once."""
 
     def __init__(self, first: float, interval_s: float) -> None:
         self._next = first

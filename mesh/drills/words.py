@@ -1,4 +1,4 @@
-"""How figures and findings of a drill read: `18 ms`, `12,034`, `kill r2 was not shown to bite`. And the headline."""
+"""Texts for figures and findings of a drill, such as `18 ms` or `kill r2 was not shown to bite`; and the headline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NONE = "-"
 
 
 def duration(value_ms: float | None) -> str:
-    """Three digits at most, in ms, s or min."""
+    """Format a duration with at most three digits, in ms, s or min."""
     if value_ms is None:
         return NONE
     if value_ms < 999.5:
@@ -57,14 +57,14 @@ def fault_labels(report: Report) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The worst of a drill. None: nothing was measured."""
+    """The worst figures of a drill. None: nothing was measured."""
 
     outage_ms: float | None
     outage_at: Result | None
     recovery_ms: float | None
     recovery_at: Result | None
     has_recovered: bool
-    """After every fault, everywhere."""
+    """Whether every address recovered after every fault."""
     attempted: int
     accepted: int
     lost: int | None
@@ -89,7 +89,7 @@ class Headline:
         )
 
     def sentence(self, report: Report) -> str:
-        """The one line that says it all, without colour."""
+        """The summary of the drill in one line, without color."""
         return (
             f"{report.verdict}: {report.drill}: worst outage {duration(self.outage_ms)}, {count(self.lost)} lost, "
             f"{count(self.duplicated)} duplicated ({self.attempted:,} messages, {seconds(report.took_s)})"

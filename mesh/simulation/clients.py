@@ -1,4 +1,4 @@
-"""Clients of a simulated mesh: what they saw, what they hold, and what became of what they sent."""
+"""Clients of a simulated mesh: messages seen, deliveries held, and outcomes of messages sent."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Receiver:
-    """A consumer that takes all it gets, until told otherwise."""
+    """A consumer that accepts every delivery, until told otherwise."""
 
     link: Any
     address: str | None
-    """As it asked for it."""
+    """The address as the client requested it."""
     messages: list[bytes] = field(default_factory=list)
-    """All that it saw, in order."""
+    """All messages received, in order."""
     came_settled: list[bool] = field(default_factory=list)
-    """Of each of those: had its sender settled it?"""
+    """For each of ``messages``: whether the sender had settled the delivery."""
     taken: list[bytes] = field(default_factory=list)
-    """What it took for good: accepted, rejected, or came settled."""
+    """Messages taken for good: accepted, rejected, or sent pre-settled."""
     answers: list[tuple[bytes, deliveries.Outcome]] = field(default_factory=list)
-    """What it said of each that it answered, in order."""
+    """The outcome of each message that the receiver answered, in order."""
     held: list[tuple[Any, bytes]] = field(default_factory=list)
     accepts: bool = True
     tops_up: bool = True
     reads: bool = True
-    """False: bytes stay in the session, and its window fills."""
+    """False: bytes stay in the session, and the session window fills."""
     confirms: bool = False
-    """Receive-settle-mode second: gives its outcome, and settles when the sender has. [2.7.2]"""
+    """Receive-settle-mode second: the receiver gives an outcome, and settles once the sender has settled. [2.7.2]"""
     unconfirmed: dict[Any, bytes] = field(default_factory=dict)
     confirmed: list[bytes] = field(default_factory=list)
     doubtful: list[bytes] = field(default_factory=list)
-    """What it took when nobody could hear of it any more: it may come again, here or elsewhere."""
+    """Messages taken when the outcome could no longer reach the sender: each may be redelivered, here or elsewhere."""
     states: list[int] = field(default_factory=list)
-    """What its sender said of a delivery without settling it."""
+    """Delivery states from the sender of a delivery that was not settled yet."""
     aborted: int = 0
     partial: bytearray = field(default_factory=bytearray)
     error: Any = None
 
     def settle(self, outcome: deliveries.Outcome = deliveries.ACCEPTED) -> None:
-        """Answer what is held."""
+        """Answer all held deliveries."""
         held, self.held = self.held, []
         for delivery, message in held:
             self.answer(delivery, message, outcome)
@@ -71,9 +71,9 @@ class Sender:
     link: Any
     outcomes: dict[int, Any] = field(default_factory=dict)
     open: dict[Any, int] = field(default_factory=dict)
-    """Those that are not settled by both."""
+    """Deliveries that are not settled by both sides."""
     answers: bool = True
-    """Settles what it has an outcome for, as the sender of a settlement in two steps must. [2.6.12]"""
+    """Whether the sender settles each delivery with an outcome, as settlement in two steps requires. [2.6.12]"""
     was_drained: bool = False
     error: Any = None
     count: int = 0
@@ -90,13 +90,13 @@ class Sender:
         self.link.abort(delivery)
 
     def settle(self, number: int) -> None:
-        """Without waiting for the other side."""
+        """Settle a delivery without waiting for the receiver."""
         delivery = next(delivery for delivery, each in self.open.items() if each == number)
         del self.open[delivery]
         deliveries.settle(delivery)
 
     def send(self, body: bytes, *, settled: bool = False) -> int:
-        """Send one message, credit or not; its number, by which ``outcomes`` has its outcome."""
+        """Send a message, with or without credit. Return the message's number, the key of ``outcomes``."""
         self.count += 1
         delivery = self.link.start(b"%d" % self.count)
         self.link.send(body)
@@ -109,7 +109,7 @@ class Sender:
 
 
 class SimClient:
-    """A client of one connection, as a node of the world."""
+    """A client with a single connection, as a node of the world."""
 
     def __init__(self, world: World, container_id: str, **settings: Any) -> None:
         self.world = world
@@ -138,7 +138,7 @@ class SimClient:
         self.world.settle()
 
     def begin(self) -> Any:
-        """The session of all its links."""
+        """Return the session of all links of the client."""
         self._session = self._session or self.endpoint.begin()
         return self._session
 
@@ -154,7 +154,7 @@ class SimClient:
         link_property: tuple[str, str] | None = None,
         **terminus: Any,
     ) -> Receiver:
-        """``modes``: how it asks to be sent to, and how it settles."""
+        """Attach a receiver. ``modes``: the requested send-settle-mode, and the client's own receive-settle-mode."""
         link = self.begin().receiver(name or f"r{next(self._names)}")
         if link_property is not None:
             link.set_property(*link_property)
@@ -177,7 +177,7 @@ class SimClient:
         modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST),
         **terminus: Any,
     ) -> Sender:
-        """``modes``: how it sends, and how it asks the router to settle."""
+        """Attach a sender. ``modes``: the client's own send-settle-mode, and the requested receive-settle-mode."""
         return self._opened_sender(name or f"s{next(self._names)}", target(address, **terminus), modes)
 
     def _opened_sender(self, name: str, goal: Terminus, modes: tuple[int, int] = (SEND_MIXED, RECEIVE_FIRST)) -> Sender:
@@ -192,11 +192,11 @@ class SimClient:
         return sender
 
     def coordinator(self) -> Sender:
-        """A sender to whoever coordinates transactions. [4.5.1]"""
+        """Attach a sender to the transaction coordinator. [4.5.1]"""
         return self._opened_sender(f"s{next(self._names)}", Terminus(type=TerminusType.COORDINATOR))
 
     def resume(self, receiver: Receiver) -> None:
-        """Read what came while it did not."""
+        """Read the deliveries that came while the receiver did not read."""
         receiver.reads, before = True, None
         while (delivery := receiver.link.current) not in (None, before):
             self.on_delivery(receiver.link, delivery)
@@ -217,9 +217,9 @@ class SimClient:
     def on_delivery(self, link: Any, delivery: Any) -> None:
         receiver: Receiver = link.owner
         if link.has_left or link.session.has_left or not receiver.reads:
-            return  # of what comes to a link that it left, the engine drops the bytes
+            return  # The engine drops bytes that arrive for a link the client has left.
         if link.current != delivery:
-            return  # it was read before: its sender gave a state, or settled
+            return  # The delivery was read before; its sender gave a state, or settled.
         while size := deliveries.pending(delivery):
             receiver.partial += link.recv(size)
         if deliveries.is_aborted(delivery):
@@ -258,7 +258,7 @@ class SimClient:
 
 
 def told(outcome: deliveries.Outcome | None) -> tuple[Any, ...] | None:
-    """All that it says, to be compared: errors are equal only to themselves."""
+    """The contents of an outcome for comparison: two errors with equal contents compare unequal."""
     if outcome is None:
         return None
     error = outcome.error and (outcome.error.condition, outcome.error.description)
@@ -267,7 +267,12 @@ def told(outcome: deliveries.Outcome | None) -> tuple[Any, ...] | None:
 
 
 def _on_settled_by_sender(receiver: Receiver, delivery: Any, *, has_left: bool) -> None:
-    """``has_left``: the consumer did. What it leaves unsettled is settled for it."""
+    """Take note of a settlement by the sender.
+
+    ``has_left``: the consumer has detached or closed. Deliveries left unsettled by the consumer are then settled for
+    the
+    consumer.
+    """
     is_settled = deliveries.is_settled(delivery)
     if (state := deliveries.remote_state(delivery)) and not is_settled:
         receiver.states.append(state)

@@ -1,4 +1,4 @@
-"""When did the last router know of a change, is what they know true, and what did it cost each of them?"""
+"""Convergence after a change: the time until the last router knew, whether all pictures are true, and the CPU cost."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ SAMPLE = 20
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """After one change. ``took_s`` is None if no router's picture changed."""
+    """Convergence after one change. ``took_s`` is None if no router's picture changed."""
 
     took_s: float | None
     wrong: tuple[str, ...]
-    """Routers whose picture is not the truth."""
+    """Routers whose picture of the mesh is not true."""
 
 
 class WatchedMesh(SimMesh):
-    """A mesh that remembers when each router's picture of it changed, and the CPU that went into it."""
+    """A mesh that remembers when each router's picture of the mesh changed, and the CPU time of the change."""
 
     changed_at: dict[str, float]
     cpu_s: dict[str, float]
@@ -67,7 +67,7 @@ class WatchedMesh(SimMesh):
         return Convergence(None if last is None else last - since, tuple(self.wrong_pictures()))
 
     def truth(self) -> Any:
-        """The graph that all interior routers should know; edge routers know none."""
+        """The graph that all interior routers should know; edge routers know no graph."""
         interior = set(self.topology.interior_routers)
         costs = {frozenset({edge.dialer, edge.to}): edge.cost for edge in self.topology.edges()}
         graph = networkx.Graph()
@@ -85,7 +85,7 @@ class WatchedMesh(SimMesh):
         return wrong
 
     def path_cpu_s(self) -> list[float]:
-        """What some routers would take to compute all their paths now."""
+        """CPU time that each of a sample of routers takes to compute all its paths now."""
         graph, times = self.truth(), []
         for name in sorted(graph)[:: max(1, len(graph) // SAMPLE)]:
             began = time.thread_time()

@@ -1,4 +1,4 @@
-"""How a simulation looks while it runs: a bar on a terminal, a line for each change anywhere. On stderr."""
+"""Progress of a simulation on stderr: a bar on a terminal, and a line for each change anywhere."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from mesh.output import Output, is_terminal
 from mesh.simulation.simulation import ChangeReport
+from mesh.terminal.output import Output, is_terminal
 
 Observer = Callable[[float, ChangeReport | None], None]
-"""Hears of virtual time that passed, and of each change with what became of it."""
+"""Called with the virtual time that has passed, and with the report of each change."""
 
 
 @contextmanager

@@ -1,3 +1,3 @@
-"""Which faults are there? By themselves here, so that the command line knows them without the simulator."""
+"""The kinds of faults, in a module of their own: the command line needs the kinds without the simulator."""
 
 KINDS = ("cut", "crash", "silence", "delay", "broker")

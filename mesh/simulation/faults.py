@@ -1,4 +1,4 @@
-"""What goes wrong, and when? Seeded: each fault lasts for half a period at least, so that it can be watched."""
+"""Faults of a simulated mesh and their times, by seed. Each fault lasts half a period at least, to be watched."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ DELAYS_S = (0.02, 0.05, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that is done to the mesh, with a sentence for people."""
+    """An action on the mesh, with a sentence for people."""
 
     what: str
     act: Callable[[], None]
 
 
 class Faults:
-    """Acts on the mesh; each fault comes with what mends it."""
+    """Makes faults of a mesh, each together with its mending."""
 
     def __init__(self, mesh: SimMesh, kinds: tuple[str, ...], chance: random.Random) -> None:
         self._mesh = mesh
@@ -29,7 +29,7 @@ class Faults:
         self._deck: list[str] = []
 
     def schedule(self, duration_s: float, period_s: float) -> Iterator[tuple[float, bool]]:
-        """When there is a fault (True), and when it is mended, in seconds from the start."""
+        """Times of faults (True) and of their mending (False), in seconds from the start."""
         start = 0.0
         while self._kinds and start + period_s <= duration_s:
             yield start + self._chance.uniform(period_s / 4, period_s * 3 / 8), True
@@ -37,7 +37,7 @@ class Faults:
             start += period_s
 
     def make(self) -> tuple[Event, Event]:
-        """A fault and its mending; each kind once before any comes again."""
+        """Return a fault and its mending. Each kind occurs once before any kind occurs again."""
         if not self._deck:
             self._deck = self._chance.sample(self._kinds, len(self._kinds))
         match self._deck.pop():
@@ -65,7 +65,7 @@ class Faults:
             mesh.cut(pipe, silently=is_silent)
 
         def mend() -> None:
-            mesh.cut(pipe)  # of a silent one, if nobody noticed yet
+            mesh.cut(pipe)  # Ends a silent connection that no router has noticed yet.
             mesh.link(dialer, to)
 
         return Event(f"{'silence' if is_silent else 'cut'} {one} {other}", cut), Event(f"mend {one} {other}", mend)

@@ -1,4 +1,4 @@
-"""What is simulated: the topology, and which of its addresses get traffic."""
+"""The plan of a simulation: the topology, and the addresses with traffic."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import networkx
 
 from addressing.book import AddressBook, AddressKind
 from addressing.permissions import Permissions
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 
 WILDCARD_WORD = "simulated"
 
 
 @dataclass(frozen=True, slots=True)
 class FlowPlan:
-    """Traffic on one address, by a user who may send and one who may receive; None is anonymous."""
+    """Traffic on an address: the user who sends and the user who receives; None is anonymous."""
 
     address: str
     kind: AddressKind
@@ -26,9 +26,9 @@ class FlowPlan:
 
 
 def random_topology(routers: int, degree: int, seed: int) -> Topology:
-    """A connected random graph, each router with ``degree`` connections of cost 1, and a broker at two of them.
+    """A connected random graph: routers with ``degree`` connections of cost 1, and a broker attached to two routers.
 
-    Raises ValueError when there is no such graph.
+    Raise ValueError if there is no such graph.
     """
     names = [f"r{number:0{len(str(routers))}}" for number in range(1, routers + 1)]
     connect: dict[str, list[str]] = {name: [] for name in names}
@@ -57,7 +57,7 @@ def connected_graph(routers: int, degree: int, seed: int) -> Any:
 
 
 def plan_traffic(topology: Topology, count: int, seed: int) -> tuple[list[FlowPlan], list[str]]:
-    """At most ``count`` addresses of it with traffic, of all types; and the patterns that can have none."""
+    """Choose at most ``count`` addresses of all types for traffic; return also the patterns without any traffic."""
     book, permissions = AddressBook(topology), Permissions(topology)
     chance = random.Random(seed)
     possible: list[tuple[int, float, FlowPlan]] = []
@@ -65,7 +65,7 @@ def plan_traffic(topology: Topology, count: int, seed: int) -> tuple[list[FlowPl
     for pattern in topology.addresses:
         examples = (_plan(topology, book, permissions, address) for address in example_addresses(pattern, count))
         plans = [plan for plan in examples if plan is not None]
-        # One of each pattern before a second of any.
+        # Choose an address of each pattern before a second address of any pattern.
         possible += [(turn, chance.random(), plan) for turn, plan in enumerate(plans)]
         if not plans:
             impossible.append(pattern)
@@ -73,7 +73,7 @@ def plan_traffic(topology: Topology, count: int, seed: int) -> tuple[list[FlowPl
 
 
 def example_addresses(pattern: str, count: int) -> list[str]:
-    """Addresses that it stands for."""
+    """Addresses that match ``pattern``."""
     if "*" not in pattern and "#" not in pattern:
         return [pattern]
     numbers = [f"{WILDCARD_WORD}-{number:04}" for number in range(1, count + 1)]

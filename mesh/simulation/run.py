@@ -1,4 +1,4 @@
-"""The command's part: run a simulation, show it, and measure what it takes of this machine."""
+"""Run a simulation, show its report, and measure the cost for this machine."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from mesh.exit_codes import ExitCode
-from mesh.output import Output
-from mesh.scratch import scratch_folder
+from mesh.deploy.scratch import scratch_folder
 from mesh.simulation.display import display
 from mesh.simulation.simulation import ATTACH_S, Order, Report, Simulation
+from mesh.terminal.exit_codes import ExitCode
+from mesh.terminal.output import Output
 
 CHANGE_COLUMNS = ("AT", "CHANGE", "CONVERGED", "ROUTERS", "")
 FLOW_COLUMNS = (
@@ -44,7 +44,9 @@ TWICE          received again without a mark"""
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What it took. ``learning``: CPU of one router to take in a change, ``paths``: to compute all its paths anew."""
+    """The cost of a simulation for this machine. ``learning``: CPU time of a router to take in a change; ``paths``: CPU
+    time of a router to compute all paths anew.
+    """
 
     wall_s: float
     cpu_s: float
@@ -72,7 +74,7 @@ def run(order: Order, out: Output, *, is_measured: bool) -> int:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """While a large mesh starts, objects are made by the million, and none is garbage."""
+    """Collect garbage rarely: a large mesh makes objects by the million at its start, and all of them stay."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)
     try:

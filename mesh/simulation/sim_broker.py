@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from addressing.topology import Topology
-from broker.link_log import LinkLog
+from addressing.topology.model import Topology
+from broker.links.link_log import LinkLog
 from broker.node import BrokerNode
 from broker.store.batch import Store
 from broker.store.sqlite import SqliteStore
 from mesh.simulation.world import World
-from wire.records import Recorder
+from recording.records import Recorder
 
 WALL_OFFSET_S = 1_700_000_000.0
-"""Unix time less virtual time, of every node."""
+"""Unix time less virtual time, the same for every node."""
 
 
 class SimBroker(BrokerNode):
@@ -33,13 +33,13 @@ class SimBroker(BrokerNode):
         )
 
     def close(self) -> None:
-        """Its files; idempotent."""
+        """Close the broker's files; idempotent."""
         if not self._is_closed:
             self._is_closed = True
             self.store.close()
 
     def serve_disk(self) -> bool:
-        """Commit and fetch what is wanted; True when there was anything."""
+        """Do all commits and fetches that the broker wants; return True if there were any."""
         fetches = self.take_fetches()
         if fetches:
             self.on_fetched(fetches, self.store.read([fetch.wanted for fetch in fetches]), self.world.now)

@@ -1,4 +1,7 @@
-"""The routers and brokers of a topology, joined as it says: what a driver does for them, done in virtual time."""
+"""The routers and brokers of a topology, connected as the topology says, in virtual time.
+
+SimMesh does the work of the nodes' drivers.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,27 @@ from typing import Any
 
 from addressing.book import AddressBook
 from addressing.permissions import Permissions
-from addressing.topology import Edge, Listener, Topology
+from addressing.topology.model import Edge, Listener, Topology
 from mesh.simulation.clients import Sender, SimClient
 from mesh.simulation.sim_broker import WALL_OFFSET_S, SimBroker
 from mesh.simulation.world import Pipe, World
-from router.brokers import BrokerSettings
+from recording.records import Recorder
+from router.connections.brokers import BrokerSettings
 from router.forwarding.ageing import set_wall_offset
 from router.link_log import LinkLog
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from wire.endpoint import EndpointSettings, Peer
 from wire.node import Abort, ConnectorSpec, DropConnector, OpenConnector
-from wire.records import Recorder
 
 DIAL_S = 0.002
 REDIAL_S = 0.1
 
 
 class SimMesh(World):
-    """Embedded brokers have real stores in ``folder``; existing ones of a topology are out of order all the time.
+    """A mesh in virtual time. Embedded brokers have real stores in ``folder``; existing brokers are always down.
 
-    ``recorder``: for a mesh of one router, since who records is a process as a whole.
+    ``recorder``: only for a mesh of one router, since all routers here would share the recorder.
     """
 
     def __init__(
@@ -94,11 +97,11 @@ class SimMesh(World):
         return node
 
     def tell_second(self, name: str) -> None:
-        """As whoever runs a router does once a second."""
+        """Report the state records of a second, like the driver of a router does once a second."""
         self._link_logs[name].on_second(self.now)
 
     def _listener(self, name: str) -> ListenerSettings:
-        """The first that the topology gives the router."""
+        """Settings of the first listener that the topology gives the router."""
         declared = self.topology.routers[name].listeners
         listener = declared[0] if declared else Listener()
         endpoint = EndpointSettings(name)
@@ -109,12 +112,12 @@ class SimMesh(World):
         )
 
     def kill(self, name: str) -> None:
-        """The router is gone, and every connection of it."""
+        """Remove the router and all its connections."""
         node = self.routers.pop(name)
         pipes = self.pipes_of(node)
         for pipe in pipes:
             pipe.is_cut = True
-        # Its last act, of which nobody hears: to let go of its deliveries, since all routers here share one process.
+        # Let go of the router's deliveries, because all routers here share one process. No peer hears of this last act.
         for pipe in pipes:
             self.cut(pipe)
         self.remove(node)
@@ -129,7 +132,7 @@ class SimMesh(World):
         return pipe
 
     def edges_of(self, name: str) -> list[Edge]:
-        """The connections that the topology gives a router and that are not lost."""
+        """The connections of a router in the topology that are not lost."""
         return [edge for edge in self._edges[name] if frozenset({edge.dialer, edge.to}) in self.trunks]
 
     def cut_trunk(self, one: str, other: str) -> None:
@@ -142,7 +145,7 @@ class SimMesh(World):
         self.add(broker)
 
     def kill_broker(self, name: str) -> None:
-        """As kill -9: what was not committed is gone."""
+        """End the broker like kill -9: uncommitted changes are lost."""
         broker = self.brokers.pop(name)
         self.remove(broker)
         broker.close()
@@ -150,13 +153,16 @@ class SimMesh(World):
             self.cut(pipe)
 
     def close(self) -> None:
-        """The brokers' files; a world is full of cycles, and they would stay open until somebody collects it."""
+        """Close the brokers' files.
+
+        A world is full of cycles, so the files would stay open until the garbage collection.
+        """
         for broker in self.brokers.values():
             broker.close()
 
-    # What a driver does
+    # Work of a driver
     def on_touched(self, node: Any) -> bool:
-        """Connections to brokers are kept up for as long as they are wanted."""
+        """Carry out a command of the node: connections to brokers are kept up for as long as the router wants them."""
         if isinstance(node, SimBroker):
             return node.serve_disk()
         if not isinstance(node, RouterNode) or not node.commands:
@@ -207,7 +213,7 @@ class SimMesh(World):
         kind: type[SimClient] = SimClient,
         **settings: Any,
     ) -> SimClient:
-        """``settings``: those of its endpoint, such as ``window_frames``."""
+        """Connect a new client to ``router``. ``settings``: settings of its endpoint, such as ``window_frames``."""
         client = kind(self, container_id, **settings)
         self.connect_client(client, router, user)
         return client
@@ -218,12 +224,12 @@ class SimMesh(World):
         client.pipe = self.join((client, client.endpoint), (node, node.on_accepted("clients", Peer(user), self.now)))
 
     def send(self, sender: Sender, body: bytes = b"x", *, settled: bool = False) -> int:
-        """Send one message as soon as there is credit for it; its number."""
+        """Send a message as soon as there is credit; return the message's number."""
         self.run_until(lambda: sender.link.credit > 0)
         return sender.send(body, settled=settled)
 
     def converge(self, within_s: float = 30.0) -> None:
-        """Until every interior router reaches every other, and every edge has its active uplink."""
+        """Run until every interior router reaches every other, and every edge router has its active uplink."""
         self.run_until(lambda: all(self._has_converged(name) for name in self.routers), within_s)
 
     def _has_converged(self, name: str) -> bool:

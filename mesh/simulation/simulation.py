@@ -1,4 +1,4 @@
-"""One simulation from start to end: converge, attach clients, let things fail under traffic, heal, and judge."""
+"""One simulation from start to end: converge, attach clients, inject faults under traffic, mend, and judge."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from addressing.topology import Topology
-from mesh.journal import OUTCOMES, UNKNOWN
+from addressing.topology.model import Topology
+from mesh.client.journal import OUTCOMES, UNKNOWN
 from mesh.simulation.convergence import WatchedMesh
 from mesh.simulation.faults import Event, Faults
 from mesh.simulation.plan import plan_traffic
@@ -19,12 +19,12 @@ from mesh.simulation.traffic import Flow
 START_LIMIT_S = 30.0
 ATTACH_S = 1.0
 SETTLE_LIMIT_S = 40.0
-"""After the end: a detached subscription, a link route and what waits for a path have 10 s each."""
+"""Time limit after the end. A detached subscription, a link route and a delivery without a path have 10 s each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is wanted. Times in virtual seconds."""
+    """The request of a simulation. Times are in virtual seconds."""
 
     topology: Topology
     seed: int
@@ -38,7 +38,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class ChangeReport:
-    """``converged_ms``: until the last router's picture was true; None if no picture had to change."""
+    """One change. ``converged_ms``: time until the last router's picture was true; None if no picture had to change."""
 
     at_s: float
     what: str
@@ -80,7 +80,7 @@ class FlowReport:
 
     @property
     def reason(self) -> str:
-        """What an application would have a right to complain about; empty if nothing."""
+        """The reason for an application to complain; empty if there is none."""
         if self.lost:
             return f"{self.lost} were accepted and never arrived"
         if self.duplicates:
@@ -96,7 +96,10 @@ class FlowReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``left_out``: patterns of the topology that got no traffic. CPU in seconds of this machine, for each router."""
+    """``left_out``: patterns of the topology without traffic.
+
+    CPU times are seconds of this machine, for each router.
+    """
 
     changes: tuple[ChangeReport, ...]
     flows: tuple[FlowReport, ...]
@@ -105,7 +108,7 @@ class Report:
     paths_cpu_s: tuple[float, ...]
 
     def to_map(self) -> dict[str, object]:
-        """All that follows from the seed: nothing of this machine."""
+        """Everything in the report that follows from the seed: nothing about this machine."""
         return {
             "changes": [asdict(change) for change in self.changes],
             "flows": [asdict(flow) for flow in self.flows],
@@ -118,7 +121,10 @@ class Report:
 
 
 class Simulation:
-    """``tell(now, report)`` hears of time that passed and of each change; now is virtual, from the start."""
+    """A simulation. ``tell(now, report)`` is called as time passes and after each change; ``now`` is virtual time.
+
+    Virtual time counts from the start.
+    """
 
     def __init__(self, order: Order, folder: Path, tell: Callable[[float, ChangeReport | None], None]) -> None:
         self._order = order
@@ -151,7 +157,7 @@ class Simulation:
         while mesh.wrong_pictures() and self._passed < START_LIMIT_S:
             mesh.run(0.5)
             self._tell(self._passed, None)
-        # What is there now stays: looking at it again takes a fifth of all time, and would count as a router's.
+        # All present objects stay: the collector would spend a fifth of the time on them, charged to the routers.
         gc.freeze()
         self._note("start", self._began)
         for flow in self._flows:
@@ -179,7 +185,7 @@ class Simulation:
             self._tell(self._passed, None)
 
     def _watch(self, event: Event, until: float) -> None:
-        """What becomes of it, until the next event."""
+        """Carry out a change, and watch the mesh until the next event."""
         at = self.mesh.now
         self.mesh.forget_changes()
         event.act()

@@ -1,7 +1,8 @@
-"""Who sends and who receives while things fail, and what became of each message?
+"""Producers and consumers during faults, and the fate of each message.
 
-A client that loses its connection or link comes back after ``RETURN_S``, at its own router or, if that is down, at
-another one. Producers send at their rate as far as they have credit, and never send anything twice.
+A client that loses its connection or link comes back at the tick after the loss was noticed: at the client's own router
+or, while this router is down, at another. Producers send at their rate as far as credit allows, and never send a
+message twice.
 """
 
 from __future__ import annotations
@@ -11,21 +12,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from addressing.book import AddressKind
-from mesh.journal import UNKNOWN, Journal
+from mesh.client.journal import UNKNOWN, Journal
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.plan import FlowPlan
 from mesh.simulation.sim_mesh import SimMesh
 from wire.message import Message, decode, encode
 from wire.terminus import Durability, Expiry
 
-RETURN_S = 0.1
 TICK_S = 0.1
 CREDIT = 100
-"""Stands for all consumers of an address of which one gets each message."""
+"""The credit of each consumer"""
 
 
 class Party:
-    """A client of one link that comes back when it is lost."""
+    """A client with a single link; after a loss the client dials and attaches again."""
 
     def __init__(self, flow: Flow, name: str, home: str) -> None:
         self.flow = flow
@@ -34,7 +34,7 @@ class Party:
         self.client: FlowClient | None = None
 
     def tick(self) -> None:
-        """Be there; then again and again."""
+        """Keep the link up now, and again every ``interval_s``."""
         mesh = self.flow.mesh
         self._keep_up()
         mesh.at(mesh.now + self.interval_s, self.tick, self.client or self)
@@ -51,7 +51,7 @@ class Party:
         raise NotImplementedError
 
     def on_lost(self) -> None:
-        """The link is gone, whatever took it."""
+        """Called when the link is lost, for any reason."""
 
     def _keep_up(self) -> None:
         mesh, client = self.flow.mesh, self.client
@@ -73,7 +73,7 @@ class Producer(Party):
     def __init__(self, flow: Flow, name: str, home: str) -> None:
         super().__init__(flow, name, home)
         self._messages: dict[int, int] = {}
-        """Their places in the journal, by the sender's own count."""
+        """Sender's number of a message -> place of the message in the journal"""
 
     @property
     def interval_s(self) -> float:
@@ -140,7 +140,7 @@ class FlowClient(SimClient):
 
 
 class Flow:
-    """The producers and consumers of one address."""
+    """The producer and the consumers of one address."""
 
     def __init__(self, mesh: SimMesh, plan: FlowPlan, rate_per_s: float, consumers: int, chance: random.Random) -> None:
         self.mesh = mesh
@@ -159,7 +159,7 @@ class Flow:
 
     @property
     def is_for_all(self) -> bool:
-        """Every consumer should get every message."""
+        """Whether every consumer should get every message."""
         return self.plan.kind in (AddressKind.MULTICAST, AddressKind.TOPIC)
 
     @property
@@ -170,20 +170,23 @@ class Flow:
         return self.plan.sender if isinstance(party, Producer) else self.plan.receiver
 
     def start(self) -> None:
-        """Links are made; messages follow once ``is_open``."""
+        """Attach the links. Messages follow once ``is_open``."""
         for party in self.parties:
             party.tick()
 
     def on_arrival(self, consumer: Consumer, message: Message) -> None:
         who, number = self.consumers.index(consumer) if self.is_for_all else 0, int(message.body)
         if message.delivery_count > 0 and (who, number) in self._seen:
-            self.redelivered += 1  # and says so
+            self.redelivered += 1  # The message says that it was redelivered.
         else:
             self._seen.add((who, number))
             self.journal.on_arrival(who, 0, number, self.mesh.now)
 
     def lost(self) -> int:
-        """Accepted, and seen by nobody; of a topic, by somebody not."""
+        """Count messages that were accepted and then lost.
+
+        A multicast message is lost if no consumer received the message; a topic's, if any consumer missed the message.
+        """
         lost = list(self.journal.lost())
         return len(set(lost) - self.journal.received().keys()) if self.plan.kind is AddressKind.MULTICAST else len(lost)
 
@@ -193,6 +196,6 @@ class Flow:
 
 
 def client_routers(mesh: SimMesh) -> list[str]:
-    """Those that clients may connect to, all if the topology says nothing."""
+    """Routers that clients may connect to; all routers if the topology has no listener."""
     listening = [name for name, router in mesh.topology.routers.items() if router.listeners]
     return sorted(listening or mesh.topology.routers)

@@ -1,8 +1,8 @@
-"""What happens when? Nodes joined by pipes, stepped in virtual time: bytes, deadlines and whatever else is due.
+"""Nodes joined by pipes, stepped in virtual time: bytes, deadlines and other actions that are due.
 
-`run(seconds)` does all of it in order of time. Nothing sleeps, and nothing is random: what happens at the same moment
-happens in the order in which it was arranged. What a step costs follows from what it touches, not from how many nodes
-there are; what somebody did to nodes from outside is looked for once, when ``run`` or ``flush`` is called.
+`run(seconds)` does everything in order of time. Nothing sleeps, and nothing is random: actions at the same moment
+happen in the order in which they were arranged. The cost of a step depends on the nodes that the step touches, not on
+the number of nodes. Changes to nodes from outside are looked for once, at each call of ``run`` or ``flush``.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ class Pipe:
     number: int = 0
     is_cut: bool = False
     arrives_at: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    """When the last bytes under way reach each end."""
+    """When the last bytes in flight reach each end."""
     is_finished: list[bool] = field(default_factory=lambda: [False, False])
-    """Whether each end has said its last word: it lets go of the connection."""
+    """Whether each end has sent its last bytes, and lets go of the connection."""
 
 
 class World:
-    """Virtual time starts at 1,000 s."""
+    """All nodes and pipes, and a clock of virtual time that starts at 1,000 s."""
 
     def __init__(self, delay_s: float = 0.001) -> None:
         self.now = 1000.0
         self.delay_s = delay_s
         self.pipes: dict[Pipe, None] = {}
         self.nodes: dict[Any, int] = {}
-        """With the number under which each came."""
+        """Node -> the number under which the node was added."""
         self.log: list[Any] = []
         self._ends: dict[Endpoint, tuple[Pipe, int]] = {}
         self._queue: list[tuple[float, int, Callable[[], None], Any]] = []
@@ -49,7 +49,7 @@ class World:
         self._touched: dict[Any, None] = {}
         self._alarms: list[tuple[float, int, Any]] = []
         self._deadlines: dict[Any, float] = {}
-        """The alarm that counts of each node; earlier ones in the heap are out of date."""
+        """Node -> its current alarm. Other alarms of a node in the heap are out of date."""
 
     # Nodes and connections
     def add(self, node: Any) -> None:
@@ -61,11 +61,11 @@ class World:
         self._deadlines.pop(node, None)
 
     def touch(self, node: Any) -> None:
-        """It got some input: look what it wants to send, and when it wants to be called."""
+        """Mark a node that got input: look for bytes to send, and for the node's next deadline."""
         self._touched[node] = None
 
     def at(self, when: float, action: Callable[[], None], node: Any = None) -> None:
-        """``node``: the only one to which the action does anything; None when it may be any."""
+        """Arrange ``action``. ``node``: the only node that the action affects; None if any node may be affected."""
         heapq.heappush(self._queue, (when, next(self._order), action, node))
 
     def join(self, one: tuple[Any, Endpoint], other: tuple[Any, Endpoint]) -> Pipe:
@@ -81,7 +81,7 @@ class World:
         return [pipe for pipe in self.pipes if any(end is node for end, _ in pipe.ends)]
 
     def cut(self, pipe: Pipe, *, silently: bool = False) -> None:
-        """The connection is gone; both nodes hear of it now, unless silently: then when it is cut once more."""
+        """Cut a connection. Both nodes hear of the cut at once; if ``silently``, only at a second cut."""
         if pipe not in self.pipes:
             return
         pipe.is_cut = True
@@ -95,7 +95,7 @@ class World:
         self.settle()
 
     def abort(self, endpoint: Endpoint, reason: str) -> None:
-        """One end drops its connection; the other hears of it, if they are not cut from each other."""
+        """Let one end drop its connection. The other end hears of the loss, unless the connection is cut."""
         pipe, end = self._ends[endpoint]
         self._disconnect(pipe.ends[end][0], endpoint, reason)
         if all(end.is_freed for _, end in pipe.ends):
@@ -110,18 +110,18 @@ class World:
         endpoint.free()
 
     def on_cut(self, pipe: Pipe) -> None:
-        """A connection was lost: whoever keeps it up dials again."""
+        """Called when a connection is lost: a subclass that keeps connections up dials again."""
 
     def on_touched(self, node: Any) -> bool:
-        """Do what ``node`` asks of its driver; True when there was anything."""
+        """Do the next task that ``node`` asks of a driver; return False if there was no task."""
         return False
 
     def on_step(self, node: Any) -> None:
-        """It may have done something; for whoever watches."""
+        """Called when ``node`` may have done something; for subclasses that watch nodes."""
 
     # Bytes
     def flush(self) -> None:
-        """Put every byte that a node wants to send on its way, whoever made it want to."""
+        """Send every byte that any node wants to send, whoever changed the node."""
         for pipe in list(self.pipes):
             self._flush_pipe(pipe, 0)
             self._flush_pipe(pipe, 1)
@@ -130,7 +130,7 @@ class World:
         self.settle()
 
     def settle(self) -> None:
-        """The same for nodes that were touched only, until none of them has anything left to say."""
+        """Send the bytes of touched nodes only, until no touched node has bytes left."""
         looked_at: dict[Any, None] = {}
         while self._touched:
             touched, self._touched = self._touched, {}
@@ -167,7 +167,10 @@ class World:
                 self.touch(node)
 
     def _let_go(self, pipe: Pipe, end: int) -> None:
-        """What a driver does once the last word is written; the other end hears of it behind that word."""
+        """Let go of a connection, like a driver after the last bytes are written.
+
+        The other end hears of the loss after those bytes.
+        """
         node, endpoint = pipe.ends[end]
         if endpoint.is_freed or pipe not in self.pipes:
             return
@@ -176,7 +179,7 @@ class World:
         self.at(self.now if is_last else max(self.now + pipe.delay_s, pipe.arrives_at[1 - end]), lambda: self.cut(pipe))
 
     def _send(self, pipe: Pipe, end: int, data: bytes) -> None:
-        # The delay may have been changed since: what was sent first comes first.
+        # The delay may have changed since the last bytes: bytes sent first arrive first.
         when = pipe.arrives_at[end] = max(self.now + pipe.delay_s, pipe.arrives_at[end])
         self.at(when, lambda: self.arrive(pipe, end, data), pipe.ends[end][0])
 
@@ -188,7 +191,7 @@ class World:
             endpoint.receive(data)
             node.on_input(endpoint, self.now)
         except AmqpError as fault:
-            # As a driver does with what the peer did wrong.
+            # Close the connection, as a driver does after a fault of the peer.
             endpoint.close(fault)
 
     # Time
@@ -228,13 +231,13 @@ class World:
         self.now = end
 
     def step(self) -> None:
-        """Let the next thing happen: one delivery of bytes, say, or one deadline. Time passes until it does."""
+        """Let time pass until the next event, such as an arrival of bytes or a deadline, and do that event."""
         self.flush()
         self._step(self.now + _IDLE_S)
         self.settle()
 
     def _step(self, end: float) -> bool:
-        """False when nothing is due before ``end``."""
+        """Do the next event. Return False if nothing is due before ``end``."""
         self.settle()
         alarm = self._next_alarm(end)
         due = self._queue[0][0] if self._queue else end
@@ -248,7 +251,7 @@ class World:
         return True
 
     def run_until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
-        """Let time pass until ``condition``; AssertionError when ``seconds`` were not enough."""
+        """Let time pass until ``condition``. Raise AssertionError if ``seconds`` were not enough."""
         end = self.now + seconds
         while not condition():
             assert self.now < end, f"not within {seconds} s of virtual time"

@@ -14,13 +14,13 @@ from pathlib import Path
 import click
 import numpy
 
-from addressing import link_log_ring as ring
 from linklogs.naming import files_in, hours
 from linklogs.writer.intake import Now
 from linklogs.writer.settings import Settings
 from linklogs.writer.slots import SLOT_TYPE, Slots
 from linklogs.writer.writer import Writer
 from mesh_tests.unit.linklogs.rings import RUN, START, RingWriter
+from recording import ring_format as ring
 
 LINKS = 100
 PER_S = 15_000

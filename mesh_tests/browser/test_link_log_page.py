@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from mesh.link_logs.page import page
-from mesh.link_logs.summary import Summary
+from mesh.reports.page import page
+from mesh.reports.summary import Summary
 from mesh_tests.browser.conftest import Show
 from mesh_tests.browser.test_drill_page import COUNT_COLORED, plots, wait_for
-from mesh_tests.unit.mesh.link_logs.tables import MOVED, at, busy, summary
+from mesh_tests.unit.mesh.reports.tables import MOVED, at, busy, summary
 
 DOT = 20
 """Colored pixels of one."""

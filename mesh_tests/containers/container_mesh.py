@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from addressing.loader import load_topology
-from addressing.topology import Topology
-from mesh.control import ask
-from mesh.workdir import WorkDir
+from addressing.topology.loader import load_topology
+from addressing.topology.model import Topology
+from mesh.deploy.control import ask
+from mesh.deploy.workdir import WorkDir
 from mesh_tests.containers.engine import Engine
 from mesh_tests.containers.host import Host
 from mesh_tests.containers.subnet import Subnet

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from broker.store.checking import check
-from mesh.client import Client
-from mesh.client_links import Sender
-from mesh.connect import connected
-from mesh.polling import wait_until
-from mesh.server import Server
+from mesh.client.client import Client
+from mesh.client.connect import connected
+from mesh.client.links import Sender
+from mesh.client.server import Server
+from mesh.deploy.polling import wait_until
 from mesh_tests.crash import small_disk
 from mesh_tests.crash.broker_process import BrokerProcess
 from mesh_tests.crash.small_disk import SmallDisk

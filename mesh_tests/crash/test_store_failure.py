@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import broker.run
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 from broker.store.batch import StoreError, WriteBatch
 from broker.store.sqlite import SqliteStore
-from mesh.client import Client
-from mesh.connect import connected
-from mesh.failure import CommandFailed
-from mesh.server import Server
+from mesh.client.client import Client
+from mesh.client.connect import connected
+from mesh.client.errors import Unreachable
+from mesh.client.server import Server
 from mesh_tests.crash.broker_process import BrokerProcess
 from mesh_tests.crash.ledger import Ledger
 from mesh_tests.crash.small_disk import SmallDisk, tmpfs
@@ -78,7 +78,7 @@ async def _send_to_a_broker_that_cannot_write(directory: Path, address: str) -> 
     async with connected(server, 5.0) as producing, connected(server, 5.0) as watching:
         sender = await producing.sender(address)
         outcome = await sender.send(encode(Message("promised to nobody")))
-        with pytest.raises(CommandFailed):
+        with pytest.raises(Unreachable):
             await outcome
         await watching.wait_for(lambda: watching.error is not None)
         assert _reason(producing) == _reason(watching)

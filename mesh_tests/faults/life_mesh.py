@@ -16,7 +16,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 from mesh.simulation.clients import Sender, SimClient
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.waiting import wait_until
@@ -54,6 +54,7 @@ class LifeMesh:
         self.delay_s = 0.005
         self._thaw_at: dict[str, float] = {}
         self._ticked_at = 0.0
+        self._unheard: list[SimClient] = []
 
     @property
     def now(self) -> float:
@@ -66,7 +67,8 @@ class LifeMesh:
             handle = socket.create_connection(("127.0.0.1", self.process.port(router)), CONNECT_S)
         except OSError as error:
             client.closed = str(error)
-            client.endpoint.free()
+            # It attaches links all the same, and nobody hears of them.
+            self._unheard.append(client)
             return client
         handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         handle.setblocking(False)
@@ -221,6 +223,8 @@ class LifeMesh:
         self._thaw_at = dict.fromkeys(self._thaw_at, 0.0)
         self._thaw()
         self.leave()
+        for client in self._unheard:
+            client.endpoint.free()
         self.process.down()
 
 

@@ -46,7 +46,8 @@ def _symbols(random: Random) -> bytes:
 
 
 def _fields(random: Random) -> bytes:
-    pairs = [(amqp.symbol(f"p{number}"), amqp.any_value(random)) for number in range(random.randrange(3))]
+    made = [(amqp.nested if random.random() < 0.1 else amqp.any_value)(random) for _ in range(random.randrange(3))]
+    pairs = [(amqp.symbol(f"p{number}"), value) for number, value in enumerate(made)]
     return amqp.map_of(*(part for pair in pairs for part in pair))
 
 
@@ -74,6 +75,8 @@ def _error(random: Random) -> bytes:
 
 
 def _filter(random: Random) -> bytes:
+    if random.random() < 0.2:
+        return amqp.map_of(amqp.symbol("f"), b"\x00" + amqp.symbol("example:deep") + amqp.nested(random))
     value = b"\x00" + amqp.symbol("apache.org:selector-filter:string") + amqp.string("a = 1")
     return amqp.map_of(amqp.symbol("f"), value)
 

@@ -121,6 +121,21 @@ def any_value(random: Random, depth: int = 0) -> bytes:
             return array(b"\x00\xa3\x01d\xa1", [b"\x01a", b"\x02bc"], is_wide=random.random() < 0.5)
 
 
+def nested(random: Random) -> bytes:
+    """Well-formed, and as deep as a peer may nest: lists, maps and arrays around one value."""
+    value = any_value(random, DEEPEST)
+    kind = random.randrange(4)
+    for _ in range(random.choice((5, 12, 20, 27))):
+        match random.randrange(3) if kind == 3 else kind:
+            case 0:
+                value = list_of(value)
+            case 1:
+                value = map_of(random.choice((NULL, uint(1), symbol("a"))), value)
+            case _:
+                value = array(value[:1], [value[1:]], is_wide=True) if value[:1] != b"\x00" else list_of(value)
+    return value
+
+
 # Hostile values
 def false_array(random: Random) -> bytes:
     """An array whose size or count does not fit what it holds: of symbols, nested, described, or of no bytes."""

@@ -197,11 +197,18 @@ class FuzzedMesh(SimMesh):
         self.run_until(lambda: not any(producer.open for producer in self._producers), 5)
 
     def left_behind(self) -> list[str]:
-        """Connections that belong to a peer which is gone, on every node."""
+        """Connections that belong to a peer which is gone, and ends of addresses whose links are, on every router."""
         known = {endpoint for pipe in self.pipes for _, endpoint in pipe.ends}
-        return [
+        connections = [
             f"{name}: {connection}"
             for name, node in self.routers.items()
             for connection in node._connections.values()
             if connection.endpoint not in known
+        ]
+        return connections + [
+            f"{name}: an end of {group.address}, whose link {end.link.name!r} is gone"
+            for name, node in self.routers.items()
+            for group in (entry.group for entry in node._addresses._entries.values())
+            for end in (*group.inlets, *group.takers)
+            if end.link.is_gone
         ]

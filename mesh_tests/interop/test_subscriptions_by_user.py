@@ -2,7 +2,7 @@
 
 import pytest
 
-from addressing.credentials import make_secret
+from addressing.topology.credentials import make_secret
 from mesh_tests.interop.clients.client import that
 
 COUNT = 5

@@ -10,8 +10,17 @@ SAMPLE_S = 0.02
 
 
 def resident_bytes(pid: int) -> int:
+    return _status_bytes(pid, "VmRSS")
+
+
+def anonymous_bytes(pid: int) -> int:
+    """Without files that are mapped: the pages of a link log's ring are written one after the other, and then again."""
+    return _status_bytes(pid, "RssAnon")
+
+
+def _status_bytes(pid: int, name: str) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(f"{name}:"))
 
 
 class MemoryWatch:

@@ -10,7 +10,7 @@ import pytest
 from proton import ConnectionException, Message
 from proton.utils import BlockingConnection, LinkDetached
 
-from addressing.credentials import make_secret
+from addressing.topology.credentials import make_secret
 from mesh.certs import NodeRequest, ensure_pki
 from mesh_tests.frames import frame
 from mesh_tests.live.offender import AMQP, OPEN_BODY, SASL, Offender, complaints

@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from addressing.credentials import make_secret
+from addressing.topology.credentials import make_secret
 from mesh_tests.frames import frame
 from mesh_tests.live.bystander import Bystander
 from mesh_tests.live.offender import AMQP, BEGIN_BODY, OPEN_BODY, SASL, Offender, complaints

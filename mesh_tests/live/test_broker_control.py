@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from addressing.address import CONTROL_ADDRESS
-from addressing.loader import load_topology
-from mesh.client_links import LinkRefused
-from mesh.connect import connected
-from mesh.exit_codes import ExitCode
-from mesh.failure import Unreachable
-from mesh.operator import broker_server
+from addressing.topology.loader import load_topology
+from mesh.client.connect import connected
+from mesh.client.errors import Unreachable
+from mesh.client.links import LinkRefused
+from mesh.deploy.operator import broker_server
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh
 from mesh_tests.waiting import wait_until

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mesh.exit_codes import ExitCode
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh
 from mesh_tests.waiting import wait_until
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from addressing.credentials import make_secret
+from addressing.topology.credentials import make_secret
 from mesh.bench.meter import parents_of_all
-from mesh.exit_codes import ExitCode
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.conftest import StartMesh
 from mesh_tests.ports import free_port
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mesh.exit_codes import ExitCode
-from mesh.pid_file import PidFile
-from mesh.running import find_running, living
-from mesh.workdir import SUPERVISOR, WRITER, WorkDir
+from mesh.deploy.pid_file import PidFile
+from mesh.deploy.running import find_running, living
+from mesh.deploy.workdir import SUPERVISOR, WRITER, WorkDir
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.ports import free_port
 from mesh_tests.programs import Program
 from mesh_tests.running_mesh import AMQPMESH

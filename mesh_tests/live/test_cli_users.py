@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mesh.exit_codes import ExitCode
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.ports import free_port
 from mesh_tests.running_mesh import AMQPMESH
 

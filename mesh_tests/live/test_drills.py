@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mesh.exit_codes import ExitCode
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh
 from mesh_tests.waiting import wait_until
 
@@ -61,13 +61,13 @@ def write(
     (folder / "drill.yml").write_text(TRAFFIC.format(name=name, expect=f'"{expect}"', cooldown=cooldown) + method)
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, limit_s: float = DRILL_S) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [AMQPMESH, "drill", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=DRILL_S,
+        timeout=limit_s,
         stdin=subprocess.DEVNULL,
         env=environment(folder),
         check=False,

@@ -7,13 +7,12 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
+from mesh_tests.live.descriptors import descriptors_at_rest, wait_for_descriptors
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.running_mesh import RunningMesh
-from mesh_tests.waiting import wait_until
 from wire.delivery import ACCEPTED
 from wire.endpoint import Endpoint, EndpointSettings
 from wire.terminus import source, target
@@ -46,10 +45,6 @@ def mesh(start_module_mesh: Callable[[str], RunningMesh]) -> RunningMesh:
     return start_module_mesh(TOPOLOGY)
 
 
-def descriptors(mesh: RunningMesh) -> dict[str, int]:
-    return {node: len(list(Path(f"/proc/{mesh.pid(node)}/fd").iterdir())) for node in NODES}
-
-
 def attach_bytes(address: str, *, closes: bool) -> bytes:
     """All that a client says that opens a connection and attaches a consumer, in one piece."""
     endpoint = Endpoint(EndpointSettings("impatient"))
@@ -71,17 +66,6 @@ def come_and_go(mesh: RunningMesh, address: str, *, resets: bool, closes: bool =
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def wait_flat(mesh: RunningMesh, before: dict[str, int], nodes: tuple[str, ...] = NODES) -> None:
-    def is_flat() -> bool:
-        now = descriptors(mesh)
-        return all(now[node] <= before[node] + 2 for node in nodes)
-
-    try:
-        wait_until(is_flat, SETTLED_S, "descriptors to come back")
-    except AssertionError as error:
-        raise AssertionError(f"{before} before, {descriptors(mesh)} after") from error
-
-
 def wait_until_served(mesh: RunningMesh) -> None:
     """The router has dealt with all clients that came before, in order of arrival."""
     with socket.create_connection(("127.0.0.1", mesh.port("r1"))) as sock:
@@ -98,12 +82,11 @@ def assert_works(mesh: RunningMesh, address: str) -> None:
 
 @pytest.mark.parametrize("address", ["beside", "behind"])
 def test_a_thousand_clients_that_leave_at_once_cost_no_descriptor_for_good(mesh: RunningMesh, address: str):
-    assert_works(mesh, address)
-    before = descriptors(mesh)
+    before = descriptors_at_rest(mesh, NODES)
     for number in range(ROUNDS):
         come_and_go(mesh, address, resets=number % 3 == 0, closes=number % 3 == 1)
     wait_until_served(mesh)
-    wait_flat(mesh, before)
+    wait_for_descriptors(mesh, before, SETTLED_S)
     assert_works(mesh, address)
 
 
@@ -111,16 +94,15 @@ def test_a_thousand_clients_that_leave_at_once_cost_no_descriptor_for_good(mesh:
 def test_clients_that_leave_while_their_broker_is_frozen_leave_no_connection_to_it(
     mesh: RunningMesh, address: str, broker: str
 ):
-    assert_works(mesh, address)
-    before, pid = descriptors(mesh), mesh.pid(broker)
+    before, pid = descriptors_at_rest(mesh, NODES), mesh.pid(broker)
     os.kill(pid, signal.SIGSTOP)
     try:
         for number in range(40):
             come_and_go(mesh, address, resets=number % 2 == 0)
         # The router gives the connections up without an answer of the broker.
         wait_until_served(mesh)
-        wait_flat(mesh, before, ROUTERS)
+        wait_for_descriptors(mesh, {router: before[router] for router in ROUTERS}, SETTLED_S)
     finally:
         os.kill(pid, signal.SIGCONT)
-    wait_flat(mesh, before)
+    wait_for_descriptors(mesh, before, SETTLED_S)
     assert_works(mesh, address)

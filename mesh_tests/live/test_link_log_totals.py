@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from mesh.workdir import WRITER
+from mesh.deploy.workdir import WRITER
 from mesh_tests.live.test_link_logs import rows
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh

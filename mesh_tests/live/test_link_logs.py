@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from mesh.workdir import WRITER
+from mesh.deploy.workdir import WRITER
 from mesh_tests.live.wire_client import WireClient, wait_with
 from mesh_tests.rings import read_ring
 from mesh_tests.running_mesh import RunningMesh

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from addressing.credentials import make_secret
+from addressing.topology.credentials import make_secret
 from mesh_tests.ports import free_port
 from mesh_tests.running_mesh import AMQPMESH
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from mesh.workdir import SUPERVISOR
+from mesh.deploy.workdir import SUPERVISOR
 from mesh_tests.live.ledger import Ledger
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.waiting import wait_until

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mesh.running import living
-from mesh.workdir import SUPERVISOR, WRITER, WorkDir
+from mesh.deploy.running import living
+from mesh.deploy.workdir import SUPERVISOR, WRITER, WorkDir
 from mesh_tests.ports import free_port
 from mesh_tests.programs import Program
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh

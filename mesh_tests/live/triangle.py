@@ -16,8 +16,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from mesh.control import ask
-from mesh.workdir import WorkDir
+from mesh.deploy.control import ask
+from mesh.deploy.workdir import WorkDir
 from mesh_tests.live.trunk import Trunk
 from mesh_tests.ports import free_port
 from mesh_tests.programs import Program

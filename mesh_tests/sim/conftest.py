@@ -11,10 +11,10 @@ from mesh.simulation.sim_broker import SimBroker
 from mesh_tests.egress import BETWEEN
 from mesh_tests.engines import free_engines
 from mesh_tests.rings import Ring
-from router.connections import RouterConnection
+from recording.records import record
+from router.connections.peers import RouterConnection
 from wire.engine import Pointer
 from wire.link import Link
-from wire.records import record
 
 __all__ = ["egress", "free_engines"]
 

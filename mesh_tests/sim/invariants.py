@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from proton import Message
 
 from addressing.book import AddressKind
-from addressing.topology import Listener, Topology
+from addressing.topology.model import Listener, Topology
 from broker.store.batch import BodyRange, Inventory, QueueKind, Store, WriteBatch
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from broker.node import BrokerNode
 from mesh.simulation.sim_mesh import SimMesh
 from mesh.simulation.world import Pipe
-from router.brokers import BrokerConnection
-from router.clients import ClientConnection
-from router.connections import RouterConnection
-from router.neighbor import CONTROL, NeighborConnection
+from router.circuits.neighbor import CONTROL, NeighborConnection
+from router.clients.clients import ClientConnection
+from router.connections.brokers import BrokerConnection
+from router.connections.peers import RouterConnection
 from router.node import RouterNode
 from wire.endpoint import Endpoint
 

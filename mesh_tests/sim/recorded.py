@@ -7,7 +7,7 @@ from typing import Any
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Ring
 from mesh_tests.sim.line import ADDRESSES
-from wire.records import record
+from recording.records import record
 
 
 def router(ring: Ring, level: str = "full", **more: Any) -> SimMesh:

@@ -17,8 +17,8 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import told
 from mesh_tests.sim.line import ADDRESSES
 from mesh_tests.sim.test_fallback import body, kept, wait_for_brokers
-from router.circuits import Circuits
-from router.spec import PATH_LOST
+from router.circuits.circuits import Circuits
+from router.circuits.spec import PATH_LOST
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
 from wire.errors import AmqpError
 from wire.link import Link

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from proton import Message
 
-from broker.attaching import Attachments
-from broker.last_word import PATIENCE_S
+from broker.links.attaching import Attachments
+from broker.links.second_settlement import PATIENCE_S
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED, RELEASED, Kind

@@ -13,8 +13,8 @@ from mesh.simulation.world import Pipe
 from mesh_tests.sim.line import ADDRESSES, ring
 from mesh_tests.sim.test_costs import HIGH, STABLE_S, set_costs
 from mesh_tests.sim.test_fallback import body, body_of
-from router.circuits import Circuits
-from router.upkeep import IDLE_S
+from router.circuits.circuits import Circuits
+from router.distribution.upkeep import IDLE_S
 from wire.delivery import ACCEPTED
 from wire.errors import AmqpError
 from wire.link import Link

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from proton import Message
 
-from broker.queue import QueueSnapshot
+from broker.queueing.queue import QueueSnapshot
 from mesh.simulation.clients import Receiver, Sender
 from mesh.simulation.sim_mesh import SimMesh
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
@@ -330,3 +330,27 @@ def test_under_steady_traffic_an_address_goes_back_to_its_takers(tmp_path: Path,
     mesh.run_until(lambda: len(receiver.messages) == count)
     assert texts(receiver) == numbered("m", count)
     assert kept(mesh).enqueued_total < count / 2
+
+
+def test_what_the_only_taker_releases_is_told_to_its_producer_at_once(tmp_path: Path, keeper: str, egress: str):
+    mesh = mesh_of(tmp_path, [keeper])
+    receiver = mesh.client(egress).receiver("rpc", credit=1)
+    receiver.accepts = False
+    sender = mesh.client("r1").sender("rpc")
+    mesh.run(0.5)
+    send(mesh, sender, "m1")
+    mesh.run_until(lambda: len(receiver.held) == 1)
+    receiver.settle(RELEASED)
+    mesh.run_until(lambda: sender.outcomes == {1: RELEASED}, 0.2)
+
+
+def test_credit_that_producers_have_at_the_queue_takes_none_from_its_backlog(tmp_path: Path):
+    mesh = mesh_of(tmp_path, ["r1"])
+    sender = mesh.client("r1").sender("rpc")
+    send(mesh, sender, *numbered("m", 300))
+    mesh.run_until(lambda: len(sender.outcomes) == 300)
+    receiver = mesh.client("r1").receiver("rpc", credit=100)
+    receiver.tops_up = False
+    mesh.run_until(lambda: bool(receiver.messages))
+    mesh.run(0.02)
+    assert len(receiver.messages) == 100

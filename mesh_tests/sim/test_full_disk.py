@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.space import Space
+from broker.store.space import Space
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.walk import data_section
 from wire.delivery import ACCEPTED

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mesh_tests.sim.line import line
-from router import neighbor
+from router.circuits import neighbor
 
 
 def test_a_hello_that_says_the_same_is_encoded_and_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:

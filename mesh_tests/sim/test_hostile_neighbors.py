@@ -9,11 +9,11 @@ import pytest
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
-from router import neighbor
-from router.connections import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
+from router.circuits import neighbor
+from router.circuits.neighbor import CONTROL
+from router.circuits.spec import CIRCUIT
+from router.connections.peers import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
 from router.events import ControlMessageRefused
-from router.neighbor import CONTROL
-from router.spec import CIRCUIT
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint, Peer
 from wire.events import Closed, LinkAttached, LinkDetached

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 from broker.store.batch import QueueKind, QueueRow, WriteBatch
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.world import World

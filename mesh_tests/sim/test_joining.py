@@ -13,7 +13,7 @@ import pytest
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line, ring
-from router.circuits import Circuits
+from router.circuits.circuits import Circuits
 from wire.errors import AmqpError
 from wire.link import Link
 from wire.message import Message, encode

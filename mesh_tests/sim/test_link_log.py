@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from addressing import link_log_ring as layout
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 from linklogs.writer.live import Live
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Record, Ring, read_ring
 from mesh_tests.sim.line import ADDRESSES
 from mesh_tests.sim.recorded import router, told
-from router.spec import CIRCUIT
+from recording import ring_format as layout
+from recording.recorder import recording
+from recording.records import record
+from router.circuits.spec import CIRCUIT
 from wire.delivery import ACCEPTED
 from wire.errors import AmqpError
 from wire.message import Message, encode
-from wire.recording import recording
-from wire.records import record
 from wire.terminus import source, target
 
 PATIENT_S = 1.5

@@ -12,8 +12,8 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Ring
 from mesh_tests.seeds import seeds
 from mesh_tests.sim.walk import Walk
+from recording.records import record
 from router.forwarding.ends import Inlet
-from wire.records import record
 
 
 @pytest.fixture(autouse=True)

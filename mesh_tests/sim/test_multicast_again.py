@@ -14,9 +14,9 @@ from mesh_tests.outcomes import told
 from mesh_tests.sim.line import ADDRESSES, line
 from mesh_tests.sim.test_another_path import RING
 from mesh_tests.sim.test_fallback import body, body_of
-from router.branches import Branches
-from router.circuits import Circuits
-from router.spec import PATH_LOST, CircuitSpec
+from router.circuits.circuits import Circuits
+from router.circuits.spec import PATH_LOST, CircuitSpec
+from router.distribution.branches import Branches
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED
 from wire.errors import AmqpError
 from wire.link import OutgoingLink

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import broker.attaching
+import broker.links.attaching
 import broker.node
-from broker.receiving import Receiving
+from broker.links.incoming import Receiving
 from mesh.simulation.clients import Sender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_order import SETTLES, Settles
@@ -141,7 +141,7 @@ def test_what_follows_a_large_one_that_was_settled_before_its_outcome_comes_behi
 def test_a_broker_that_waits_for_a_settlement_gets_it(
     mesh: SimMesh, monkeypatch: pytest.MonkeyPatch, address: str, mode: int, settled: str
 ) -> None:
-    monkeypatch.setattr(broker.attaching, "Receiving", WaitsForSettlement)
+    monkeypatch.setattr(broker.links.attaching, "Receiving", WaitsForSettlement)
     ties_before = ties.count()
     sender = mesh.client("r1").sender(address, modes=(SEND_MIXED, mode))
     mesh.run_until(lambda: sender.link.credit > ROUNDS)

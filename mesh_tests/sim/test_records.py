@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from addressing.link_log_ring import DROPPED_AT
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import REFUSED
 from mesh_tests.rings import Record, Ring
 from mesh_tests.sim.line import line
+from recording.records import record
+from recording.ring_format import DROPPED_AT
 from router.forwarding.settings import ForwardingSettings
 from wire.delivery import ACCEPTED, RELEASED, Kind
 from wire.message import Message, encode
-from wire.records import record
 
 NONE, ABORTED, SENDER_LOST = 0, 1, 2
 WHOLE_WAY, MANY_COPIES, ONE_COPY = 0, 1, 2

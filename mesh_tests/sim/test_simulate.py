@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mesh.cli import cli
-from mesh.exit_codes import ExitCode
+from mesh.commands.cli import cli
 from mesh.simulation.convergence import WatchedMesh
 from mesh.simulation.plan import random_topology
 from mesh.simulation.traffic import Consumer, Flow, Producer
+from mesh.terminal.exit_codes import ExitCode
 from wire.message import Message
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"

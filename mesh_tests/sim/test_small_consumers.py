@@ -10,7 +10,7 @@ from proton import Message
 
 from mesh.simulation.clients import Receiver, Sender
 from mesh.simulation.sim_mesh import SimMesh
-from router.egress_route import BrokerSide
+from router.routes.egress_route import BrokerSide
 from wire.delivery import ACCEPTED, Kind
 from wire.link import Link
 

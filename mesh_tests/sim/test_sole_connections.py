@@ -9,7 +9,7 @@ import pytest
 from mesh.simulation.clients import SimClient
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.line import line
-from router.sole_connections import (
+from router.clients.sole_connections import (
     CAPABILITY,
     CLOSE_EXISTING,
     ENFORCEMENT_POLICY,

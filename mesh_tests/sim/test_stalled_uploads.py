@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.queue import QueueSnapshot
+from broker.queueing.queue import QueueSnapshot
 from mesh.simulation.clients import Sender
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.sim.test_fallback import body, text_of

@@ -19,7 +19,7 @@ SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 ONLY_WHAT_IS_SENT = """
 import importlib.machinery, sys
 
-OURS = ("addressing", "wire", "router", "broker", "linklogs", "mesh")
+OURS = ("addressing", "wire", "recording", "router", "broker", "linklogs", "mesh")
 
 
 class OnlyWhatIsSent:
@@ -44,6 +44,8 @@ DRIVER = {
     "spark.driver.extraJavaOptions": SMALL,
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": SMALL,
+    # Each exchange would have 200 tasks for a few rows each: minutes of every test.
+    "spark.sql.shuffle.partitions": "2",
 }
 
 

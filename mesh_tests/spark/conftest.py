@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from linklogs.session import open_session
 from mesh_tests.installed import require
 
+LONG_S = 900.0
+STARTS_JAVA = pytest.mark.xdist_group("tests that start Java")
 FOR_TESTS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
@@ -52,8 +54,16 @@ def empty_cache(spark: SparkSession) -> Iterator[None]:
     spark.catalog.clearCache()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give time to the first test of a worker: Java starts beside two others, and compiles what it runs."""
+    """Let two workers do these tests, and give each test the time that Java needs on a slow day.
+
+    Two cores serve two JVMs that compile what they run, and no third one. So one worker has all tests that need the
+    session only, and another one those that start Java themselves, which say so by their marker.
+    """
     for item in items:
-        if item.path.parent == Path(__file__).parent and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(300))
+        if item.path.parent != Path(__file__).parent:
+            continue
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        item.add_marker(pytest.mark.timeout(LONG_S))

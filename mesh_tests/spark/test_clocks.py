@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
-from mesh.cli import cli
+from mesh.commands.cli import cli
 from mesh_tests.link_logs import RUN, START_US, Row, S, connection, delivery, link, node, write
 from mesh_tests.spark.reports import only, report, rows
 
@@ -99,7 +99,6 @@ def made_up(folder: Path, profile: str) -> Path:
     return folder
 
 
-@pytest.mark.timeout(300)
 def test_clocks_that_are_set_leave_the_report_as_it_is_with_clocks_that_are_right(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -16,18 +16,17 @@ from click.testing import CliRunner
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from addressing.loader import load_topology
+from addressing.topology.loader import load_topology
 from linklogs.packing import pack
-from mesh.cli import cli
-from mesh.exit_codes import ExitCode
-from mesh.link_logs.cheapest import cheapest_paths
+from mesh.commands.cli import cli
+from mesh.reports.cheapest_paths import cheapest_paths
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.installed import require
 from mesh_tests.spark.cluster import DRIVER, HOME, Cluster
-from mesh_tests.spark.conftest import java_version
+from mesh_tests.spark.conftest import STARTS_JAVA, java_version
 from mesh_tests.spark.reports import report
 
-LONG_S = 900
-"""Three JVMs make each report, on two cores beside other tests."""
+pytestmark = STARTS_JAVA
 DEMO = Path(__file__).resolve().parents[2] / "topologies" / "demo.yml"
 CONF = [word for name, value in DRIVER.items() for word in ("--conf", f"{name}={value}")]
 FROM = "2026-01-05T01:10"
@@ -83,7 +82,6 @@ def differing(folder: Path, wanted: Mapping[str, Counter[str]]) -> list[str]:
     return [name for name, rows in wanted.items() if found[name] != rows]
 
 
-@pytest.mark.timeout(LONG_S)
 def test_the_tables_of_a_cluster_are_those_of_this_machine(
     spark: SparkSession, cluster: Cluster, logs: Path, tmp_path: Path, cheaper: Path
 ) -> None:
@@ -101,7 +99,6 @@ def test_the_tables_of_a_cluster_are_those_of_this_machine(
     assert any('"cheapest": "r2>r3"' in row for row in wanted["circuits"])
 
 
-@pytest.mark.timeout(LONG_S)
 def test_spark_submit_writes_the_tables_of_a_time_and_a_page_is_made_of_them_without_spark(
     spark: SparkSession, cluster: Cluster, logs: Path, tmp_path: Path
 ) -> None:

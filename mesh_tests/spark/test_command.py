@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from linklogs.private_files import DIRECTORY_MODE, FILE_MODE
-from mesh.exit_codes import ExitCode
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.installed import require
 from mesh_tests.link_logs import line
-from mesh_tests.spark.conftest import java_version
+from mesh_tests.spark.conftest import STARTS_JAVA, java_version
 
+pytestmark = STARTS_JAVA
 FEW = ("--master", "local[1]", "--conf", "spark.sql.shuffle.partitions=1")
 
 
@@ -25,7 +26,6 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.timeout(300)
 def test_a_report_has_a_page_a_summary_and_tables(tmp_path: Path) -> None:
     require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
     line(tmp_path / "logs", 60)
@@ -47,7 +47,6 @@ def test_a_report_has_a_page_a_summary_and_tables(tmp_path: Path) -> None:
     assert {oct(mode) for mode in modes} == {oct(FILE_MODE), oct(DIRECTORY_MODE)}
 
 
-@pytest.mark.timeout(300)
 def test_workers_are_of_the_python_that_runs_the_report_whatever_the_path_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,6 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from linklogs.compacting import compact
@@ -18,10 +17,11 @@ from linklogs.reading import look
 from linklogs.replay.run import Params, run
 from mesh_tests.installed import require
 from mesh_tests.link_logs import connection, delivery, link, node, write
-from mesh_tests.spark.conftest import java_version
+from mesh_tests.spark.conftest import STARTS_JAVA, java_version
 from mesh_tests.spark.reports import WINDOW_US, only
 from mesh_tests.spark.test_command import FEW
 
+pytestmark = STARTS_JAVA
 LATER = datetime(2026, 11, 25, tzinfo=UTC)
 FILES = 5
 
@@ -50,7 +50,6 @@ def test_files_that_are_merged_after_they_were_found_count_once(spark: SparkSess
     assert messages(spark, Params(look(str(tmp_path), Span()), WINDOW_US)) == 10 * FILES
 
 
-@pytest.mark.timeout(300)
 def test_no_file_goes_while_a_report_reads(tmp_path: Path) -> None:
     require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
     many_files(tmp_path / "logs")

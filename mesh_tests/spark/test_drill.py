@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from mesh.exit_codes import ExitCode
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.installed import require
-from mesh_tests.live.test_drills import DRILL_S, run, write
-from mesh_tests.spark.conftest import java_version
+from mesh_tests.live.test_drills import run, write
+from mesh_tests.spark.conftest import LONG_S, STARTS_JAVA, java_version
+
+pytestmark = STARTS_JAVA
 
 
-@pytest.mark.timeout(DRILL_S + 120)
 def test_the_page_of_a_drill_leads_to_what_its_nodes_recorded(tmp_path: Path) -> None:
     require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
     write(tmp_path, "  - {fault: kill, router: r2}\n")
-    done = run(tmp_path, "drill.yml", "--link-logs", "--json", "-o", "kept")
+    done = run(tmp_path, "drill.yml", "--link-logs", "--json", "-o", "kept", limit_s=LONG_S)
     assert done.returncode == ExitCode.OK, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert (told["link_logs"], told["link_log_report"]) == ("linklogs", "linklogs-report/report.html")

@@ -13,13 +13,14 @@ from linklogs.job import main
 from linklogs.moments import Span
 from linklogs.reading import files, look
 from linklogs.replay.run import Params, Tables, run
-from mesh.exit_codes import ExitCode
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.installed import require
 from mesh_tests.link_logs import START_US, S, connection, delivery, line, link, node, write
-from mesh_tests.spark.conftest import java_version
+from mesh_tests.spark.conftest import STARTS_JAVA, java_version
 from mesh_tests.spark.reports import WINDOW_US, only, report
 from mesh_tests.spark.test_command import FEW, command
 
+pytestmark = STARTS_JAVA
 HOUR_US = 3600 * S
 
 
@@ -109,7 +110,6 @@ def test_the_job_reads_it_too_and_says_which_file_is_torn(
     assert row.left_out[0].startswith(torn)
 
 
-@pytest.mark.timeout(300)
 def test_the_command_reports_the_rest_and_says_which_file_is_torn(tmp_path: Path) -> None:
     require(java_version() >= 17, "Java 17", "apt install default-jre-headless")
     said = [node(), connection(1, "client"), link(1, "producer", "incoming", address="a"), delivery(1, 1, 0)]

@@ -8,12 +8,13 @@ import pytest
 
 from mesh_tests.installed import require
 from mesh_tests.link_logs import line
-from mesh_tests.spark.conftest import java_version
+from mesh_tests.spark.conftest import LONG_S, STARTS_JAVA, java_version
 
+pytestmark = STARTS_JAVA
 KILLED = """
 import logging
 import linklogs.replay.run
-from mesh.cli import main
+from mesh.commands.cli import main
 
 def run(spark, params):
     assert spark.range(1).mapInArrow(lambda batches: batches, "id long").count() == 1
@@ -30,7 +31,7 @@ main()
 INTERRUPTED = """
 import os, signal, threading
 import linklogs.replay.run
-from mesh.cli import main
+from mesh.commands.cli import main
 
 def interrupt(context):
     while not context.statusTracker().getActiveJobsIds():
@@ -49,7 +50,6 @@ main()
 CALLED_THEN = {"a question": "return spark.range(1).count()", "an answer that is cut short": "raise EOFError"}
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("then", CALLED_THEN)
 def test_a_report_whose_java_is_killed_ends_with_a_sentence(then: str, tmp_path: Path) -> None:
     done = _report(KILLED.replace("CALLED_THEN", CALLED_THEN[then]), tmp_path)
@@ -61,7 +61,6 @@ def test_a_report_whose_java_is_killed_ends_with_a_sentence(then: str, tmp_path:
     assert "what whoever has no logger says" in said
 
 
-@pytest.mark.timeout(120)
 def test_a_report_that_is_interrupted_ends_without_stack_traces(tmp_path: Path) -> None:
     done = _report(INTERRUPTED, tmp_path)
     assert "Traceback" not in done.stderr, done.stderr
@@ -74,5 +73,5 @@ def _report(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     line(folder / "logs", 1)
     arguments = ["report", str(folder / "logs"), "--out", str(folder / "report"), "--master", "local[1]"]
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=100
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=LONG_S
     )

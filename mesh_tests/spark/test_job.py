@@ -12,7 +12,10 @@ from pyspark.sql import SparkSession
 from linklogs.job import main
 from linklogs.private_files import DIRECTORY_MODE, FILE_MODE
 from mesh_tests.link_logs import line
+from mesh_tests.spark.conftest import STARTS_JAVA
 from mesh_tests.spark.test_command import command
+
+pytestmark = STARTS_JAVA
 
 
 def test_the_job_writes_the_tables(spark: SparkSession, tmp_path: Path) -> None:
@@ -50,9 +53,9 @@ def test_the_job_says_in_a_sentence_that_there_are_no_logs(tmp_path: Path, capsy
 def test_the_job_needs_nothing_of_amqpmesh_but_the_link_logs() -> None:
     script = (
         "import sys, linklogs.job\n"
-        "packages = ('addressing', 'wire', 'router', 'broker', 'mesh')\n"
+        "packages = ('addressing', 'wire', 'recording', 'router', 'broker', 'mesh')\n"
         "ours = {name for name in sys.modules if name.split('.')[0] in packages}\n"
         "print(sorted(ours))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['addressing', 'addressing.address', 'addressing.link_log']"
+    assert done.stdout.strip() == "['addressing', 'addressing.address', 'recording', 'recording.columns']"

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from addressing.link_log import BUCKET_ERROR
 from mesh_tests.damage import spoil
 from mesh_tests.link_logs import START_US, S, connection, delivery, line, link, node, write
 from mesh_tests.spark.reports import only, report, rows
+from recording.columns import BUCKET_ERROR
 
 
 def test_a_message_over_two_routers_counts_once_in_the_mesh(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import Row, SparkSession
 
-from addressing.link_log import BUCKET_ERROR
-from mesh.cli import cli
+from mesh.commands.cli import cli
 from mesh_tests.spark.reports import report
+from recording.columns import BUCKET_ERROR
 
 DEMO = Path(__file__).resolve().parents[2] / "topologies" / "demo.yml"
 OUTCOMES = ("accepted", "rejected", "released", "modified", "none", "aborted", "sender_lost")
@@ -41,7 +41,6 @@ def made_up(folder: Path, level: str, *more: str) -> Truth:
     return truth
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("level", ["full", "summary"])
 def test_what_clients_sent_to_each_address_is_counted_exactly_and_timed_as_stated(
     spark: SparkSession, tmp_path: Path, level: str
@@ -54,7 +53,6 @@ def test_what_clients_sent_to_each_address_is_counted_exactly_and_timed_as_state
         check(row, truth[address])
 
 
-@pytest.mark.timeout(300)
 def test_what_went_wrong_is_in_the_report(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "traffic.yml").write_text(TROUBLED)
     truth = made_up(tmp_path / "logs", "summary", "--profile", str(tmp_path / "traffic.yml"))

@@ -11,7 +11,7 @@ import pytest
 from mesh_tests.installed import require
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("wire/core.pyx", "broker/store/a.py", "mesh/page/b.js", "mesh_tests/c.py", "tools/d.sh", "README.md")
+SOURCES = ("wire/core.pyx", "broker/store/a.py", "mesh/pages/b.js", "mesh_tests/c.py", "tools/d.sh", "README.md")
 KEPT = (".amqpmesh/m/pki/ca.pem", "data/b1/store.db")
 MADE = (
     *(".venv/bin/python", ".venv-asan/x", ".venv-3.12/x", ".peers/x", ".soak/state.json", "build/x", "dist/x"),
@@ -56,15 +56,15 @@ def test_every_check_runs_though_an_earlier_one_failed(tmp_path: Path) -> None:
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     for name in ("setup.cfg", "setup.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
-    for name in ("ruff", "mypy", "lint-imports", "pytest"):
+    for name in ("ruff", "cython-lint", "mypy", "python", "pytest"):
         (tmp_path / ".venv" / "bin" / name).write_text(f'#!/bin/sh\necho "called {name} $@"\nexit 1\n')
         (tmp_path / ".venv" / "bin" / name).chmod(0o755)
     (tmp_path / ".venv" / "ready").touch()
     done = run("make", "test", "ARGS=--durations=3", cwd=tmp_path)
     assert done.returncode != 0
     called = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("called ")]
-    assert called == ["ruff", "ruff", "mypy", "lint-imports", "pytest", "pytest", "pytest"]
-    assert "called pytest -n 3 --dist loadgroup -m not quiet --ignore" in done.stdout
+    assert called == ["ruff", "ruff", "cython-lint", "mypy", "python", "python", "pytest", "pytest", "pytest"]
+    assert "called pytest -n 3 --dist loadgroup --no-loadscope-reorder -m not quiet --ignore" in done.stdout
     assert done.stdout.count("FAILED (1)") == len(called)
 
 

@@ -9,11 +9,11 @@ cdef class AddressGroup(Group):
     cdef readonly str address
     cdef readonly int phase
     cdef public int priority
-    # The user whose attach made it first, of an address that a broker keeps; None: an operator, or nobody knows.
+    # The user whose attach made the queue first, for an address that a broker keeps; None: an operator, or unknown.
     cdef public object maker
     cdef readonly dict inlets
     cdef readonly dict takers
-    # None until there are some: most groups of a large mesh have none.
+    # None until first used: most groups of a large mesh have no streams or drains.
     cdef dict streams
     cdef object drains
     cdef CreditSharing sharing
@@ -28,7 +28,7 @@ cdef class AddressGroup(Group):
     cdef Copies copies
     cdef object despair
     cdef bint is_dead
-    # What nobody takes is held for so long.
+    # How long deliveries without a taker are held.
     cdef public double hold_s
     cdef unsigned long long deliveries_in_before
     cdef unsigned long long deliveries_out_before

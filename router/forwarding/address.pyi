@@ -1,4 +1,4 @@
-from typing import Protocol
+from typing import Protocol, type_check_only
 
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Group, Inlet, Taker
@@ -6,19 +6,20 @@ from router.forwarding.settings import AddressSnapshot, ForwardingSettings
 from router.timers import Timers
 from wire.errors import AmqpError
 
+@type_check_only
 class GroupOwner(Protocol):
     def on_group_changed(self, group: AddressGroup) -> None: ...
     def on_end_lost(self, group: AddressGroup, end: Inlet | Taker, error: AmqpError | None) -> None: ...
     def on_better_way(self, group: AddressGroup, taker: Taker) -> None:
-        """A circuit that is no taker yet is up."""
+        """A circuit that is not a taker of the group yet is up."""
     def open_stream(self, group: AddressGroup, taker: Taker, inlet: Inlet) -> Taker | None:
-        """For a large delivery of an anycast, in place of one that all share; None until it can take."""
+        """Return a stream for an anycast's large deliveries, beside the shared ``taker``; None until it can take."""
     def is_complete(self, group: AddressGroup, is_circuit: bool) -> bool:
-        """Whoever may have messages of a sharded queue sends here by now; for a circuit, whoever is here."""
+        """True if each reachable broker of a sharded queue sends here; for a circuit, each broker connected here."""
     def open_branches(self, group: AddressGroup) -> None:
-        """Those of a multicast that leave this router, now: they have no credit at first."""
+        """Open the branches of a multicast that leave this router, now; the branches have no credit at first."""
     def open_streams(self, group: AddressGroup, inlet: Inlet) -> list[Taker]:
-        """The branches of an inlet's large deliveries of a multicast; they have no credit at first."""
+        """Return the branches for large deliveries of ``inlet`` at a multicast; at first without credit."""
 
 class AddressGroup(Group):
     address: str
@@ -48,9 +49,9 @@ class AddressGroup(Group):
     def has(self, taker: Taker) -> bool: ...
     def leave_taker(self, left: Taker) -> None: ...
     def has_passed_on(self, left: Taker) -> bool:
-        """Whatever it was given, settled ones too; who is behind it is asked if that is not known."""
+        """True if ``left`` has passed on all deliveries, pre-settled ones too; if unknown, send a barrier."""
     def give_up_order_behind(self, left: Taker) -> None:
-        """Nobody is behind it any more who could see the difference."""
+        """Stop keeping order behind ``left``: no consumer behind it could see the difference."""
     def go_on(self) -> None: ...
     def on_drained(self) -> None: ...
     def forget_inlet(self, inlet: Inlet) -> None: ...

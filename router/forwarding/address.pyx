@@ -1,7 +1,7 @@
-"""What anycast and multicast share: who sends to an address here, who takes from it here, and the credit between them.
+"""The common part of anycast and multicast: inlets and takers of an address here, and the credit between them.
 
 Credit is over-committed by a float of one: every inlet with a reachable taker holds at least one credit, since AMQP
-cannot signal demand. What arrives without a taker's credit waits unread on its link. Counts are deliveries.
+cannot signal demand. Deliveries beyond the takers' credit wait unread on their link. Counts are deliveries.
 """
 
 from router.forwarding.copies cimport Copies
@@ -24,9 +24,9 @@ _NO_TRANSACTIONS = rejected("amqp:not-implemented", "no transactions on an addre
 cdef class AddressGroup(Group):
     """Inlets and takers of one address (and phase) at this router.
 
-    ``owner`` opens circuits, advertises takers, and drops a group that nobody uses: ``on_group_changed(group)`` when an
-    end came or went, ``on_end_lost(group, end, error)`` when the peer of an end left, or refused it. It is asked for streaming circuits
-    (`GroupOwner` in the stub).
+    ``owner`` opens circuits, advertises takers, and drops an unused group: ``on_group_changed(group)`` when an end
+    came or went, ``on_end_lost(group, end, error)`` when the peer of an end left, or refused the end. The owner also
+    opens streaming circuits (`GroupOwner` in the stub).
     """
 
     def __init__(self, str address, int phase, timers, settings, owner, Copies copies):
@@ -48,10 +48,10 @@ cdef class AddressGroup(Group):
 
     @property
     def asks_producers(self):
-        """A consumer's drain is answered after the producers have."""
+        """True if a consumer's drain is answered only after the producers have been asked."""
         return False
 
-    # Ends come and go
+    # Adding and removing ends
     cdef int on_changed(self) except -1:
         self.version += 1
         self.owner.on_group_changed(self)
@@ -80,7 +80,7 @@ cdef class AddressGroup(Group):
         self.on_credit(taker)
 
     def add_stream(self, Taker taker):
-        """A taker of one inlet's large deliveries, beside one that is shared: it is no news to anybody else."""
+        """Add a taker for one inlet's large deliveries, beside a shared taker; this changes nothing for others."""
         if self.streams is None:
             self.streams = {}
         self.streams[taker] = None
@@ -138,7 +138,7 @@ cdef class AddressGroup(Group):
     def leave_taker(self, Taker left):
         """Give ``left`` no more deliveries: a taker over another path replaces it.
 
-        The deliveries that ``left`` has reach the next router before those that the other one gets.
+        The deliveries that ``left`` already has reach the next router before the deliveries of the replacement.
         """
         leave(self.inlets, left)
 
@@ -150,7 +150,7 @@ cdef class AddressGroup(Group):
         self.kick()
 
     def on_established(self, link):
-        """A circuit or broker link of ours is up: a taker's credit comes as flow, an inlet's sender waits for ours."""
+        """A circuit or broker link of ours is up. A taker's credit comes by flow; an inlet's sender waits for ours."""
         if isinstance(link.owner, Inlet):
             self.top_up_now(link.owner)
             self.look_at_drains()
@@ -164,7 +164,7 @@ cdef class AddressGroup(Group):
             self.despair = self.timers.after(self.hold_s, self.give_up)
 
     def give_up(self):
-        """No taker came back in time: what is held is released, and so is what crosses the revoked credit."""
+        """No taker came back in time: release all held deliveries, and all deliveries that cross the revoked credit."""
         if self.despair is not None:
             self.despair.cancel()
             self.despair = None
@@ -176,7 +176,7 @@ cdef class AddressGroup(Group):
 
     # Edge routers
     cdef bint has_other_than(self, Inlet inlet) noexcept:
-        """Somebody takes it who is not at the edge router that it comes from."""
+        """True if a taker exists elsewhere than at the edge router that ``inlet`` comes from."""
         cdef Taker taker
         for taker in self.takers:
             if inlet.may_feed(taker):
@@ -184,7 +184,7 @@ cdef class AddressGroup(Group):
         return False
 
     def give_back_to(self, int edge):
-        """Nobody elsewhere takes what comes from this edge router: its producers may hear so."""
+        """The deliveries from edge router ``edge`` have no taker elsewhere: release them for their producers."""
         cdef Inlet inlet
         for inlet in list(self.inlets):
             if inlet.shuns == edge and not self.has_other_than(inlet):
@@ -194,7 +194,7 @@ cdef class AddressGroup(Group):
 
     # Credit
     cdef int credit_for(self, Inlet inlet) except? -2147483648:
-        """Deliveries the takers would take now from this inlet, beyond what was promised already."""
+        """Return the deliveries that the takers would take now from this inlet, beyond all promised credit."""
         raise NotImplementedError
 
     cdef int top_up_now(self, Inlet inlet) except -1:
@@ -234,7 +234,7 @@ cdef class AddressGroup(Group):
             self.top_up_now(inlet)
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
-        """Of what a sender tells only that it gave credit back matters here, perhaps when nobody drains any more."""
+        """A sender sent a flow, which matters only if it gave credit back, perhaps after the drain is over."""
         cdef int held
         if self.drains is not None:
             self.drains.on_progress(inlet)
@@ -256,14 +256,14 @@ cdef class AddressGroup(Group):
         return 0
 
     def go_on(self):
-        """Something changed that was waited for."""
+        """A condition that deliveries wait for has changed."""
         self.kick()
 
     cdef int kick(self) except -1:
-        """Let what waits go on until nothing can."""
+        """Move waiting deliveries until none can move."""
         self.is_kicked = True
         if self.is_kicking:
-            return 0  # what goes on may free a taker, and come back here
+            return 0  # a moved delivery may free a taker, and so call this method again
         self.is_kicking = True
         try:
             while self.is_kicked:
@@ -280,7 +280,7 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef bint serve(self) except -1:
-        """Let waiting inlets go on in turn. True when another round may find more to do."""
+        """Let waiting inlets continue in turn. True when another round may find more to do."""
         cdef Inlet inlet
         if len(self.waiting) > 1:
             return self.serve_in_turn(Turns())
@@ -293,9 +293,9 @@ cdef class AddressGroup(Group):
         return False
 
     cdef bint serve_in_turn(self, Turns turns) except -1:
-        """Waiting inlets, and whatever is in ``turns``: by the priority of the message at the head.
+        """Serve waiting inlets, and the carriers in ``turns``, by the priority of the message at the head.
 
-        A turn is one delivery for each producer that an inlet stands for; what it cannot have now, it has first next time.
+        A turn is one delivery for each producer that an inlet stands for; an interrupted turn continues next time.
         """
         cdef Inlet inlet
         cdef bint has_gone_on, has_failed = False, is_news = False
@@ -316,21 +316,21 @@ cdef class AddressGroup(Group):
                         turns.add(inlet, inlet.head_level())
             else:
                 has_gone_on = self.offer_again(who)
-            # Who could not go on may be able to now that another has.
+            # An inlet that could not continue may be able to after another inlet has moved a delivery.
             is_news = is_news or (has_gone_on and has_failed)
             has_failed = has_failed or not has_gone_on
         return is_news
 
     cdef bint offer_again(self, Carrier carrier) except -1:
-        """Let another taker have what one gave back, if there is one now."""
+        """Offer a returned delivery to another taker, if a taker can have it now."""
         return False
 
     cdef bint has_ready_taker(self) noexcept:
-        """False: who comes now takes nothing from those that wait."""
+        """True if a taker may be ready. Otherwise a new inlet cannot take anything from the waiting inlets."""
         return True
 
     cdef int on_inlet_room(self, Inlet inlet) except -1:
-        # Others may wait for the same room, with something more urgent.
+        # Other inlets may wait for the same room, with a more urgent message.
         if len(self.waiting) > 1 and inlet in self.waiting:
             return self.kick()
         return self.pump(inlet)
@@ -349,13 +349,13 @@ cdef class AddressGroup(Group):
         return 0
 
     cdef int _renew_float(self, Inlet inlet) except -1:
-        """Its takers may settle much later, and it may have more to send."""
+        """Renew the float: the takers may settle much later, and the sender may have more to send."""
         if inlet.promised_count == 0 and room_of(inlet) >= 0 and inlet.needs_float():
             self.top_up_now(inlet)
         return 0
 
     cdef int _turn_away(self, Inlet inlet) except -1:
-        """Of a message whose taker was lost in the middle the end may come only now."""
+        """Release the held deliveries. A message whose taker was lost in the middle may end only now."""
         cdef Carrier moving = inlet.moving
         if moving is not None:
             moving.advance()
@@ -377,15 +377,15 @@ cdef class AddressGroup(Group):
         return True
 
     cdef bint is_for_nobody(self, Inlet inlet) noexcept:
-        """The head was aborted, or let down, before it had a taker."""
+        """True if the head was aborted, or its sender was lost, before it had a taker."""
         return False
 
     cdef bint drop_head(self, Inlet inlet) except -1:
-        """That head; False while it is not all here."""
+        """Drop the head; False while the head is not complete."""
         raise NotImplementedError
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
-        """All that came before it on this circuit was passed on: its ingress may go on with another."""
+        """All deliveries before the barrier on this circuit were passed on: the ingress may use another circuit now."""
         return answer_barrier(inlet)
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:
@@ -402,16 +402,16 @@ cdef class AddressGroup(Group):
                 return False
         if carrier.advance():
             return True
-        # As for what waits for a taker: the rest of this one may wait here.
+        # The rest of this delivery may wait here, like deliveries that wait for a taker.
         carrier = inlet.moving
         return inlet.is_from_node() and carrier is not None and inlet.link.session.is_crowded_now() and carrier.read_rest()
 
     cdef Carrier begin(self, Inlet inlet):
-        """Give the head to whoever takes it; None when there is none, and the inlet waits for a taker."""
+        """Give the head to a taker; None when no taker can have it, and the inlet waits."""
         raise NotImplementedError
 
     cdef Carrier refuse(self, Inlet inlet, pn_delivery_t *delivery, object outcome):
-        """Read the head to its end and answer with ``outcome``; the carrier that does so is to be advanced."""
+        """Read the head to its end and answer ``outcome``; the caller advances the returned carrier."""
         cdef Move move
         cdef bint is_whole = not inlet.is_head_partial(delivery)
         cdef bytes prefix = inlet.take_prefix()

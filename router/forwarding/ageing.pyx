@@ -1,23 +1,23 @@
-"""Is a message that this router held still to be delivered, and for how long? [3.2.1], [3.2.4]
+"""Lower the ttl of messages by the time this router held them, and find expired messages. [3.2.1], [3.2.4]
 
-The time it was held is taken from its ttl, in place and before its first byte leaves. What passes within one input is
-not looked at.
+The ttl is changed in place, before the first byte of the message leaves. A message passed on within one input is left
+as it is.
 """
 
-from wire.records cimport recorder
+from recording.records cimport recorder
 from wire.sections cimport lower_ttl
 
 cdef long long _wall_offset_ms = 0
 
 
 def set_wall_offset(double offset_s):
-    """Wall clock less monotonic clock, at the start: a clock that is set later neither expires messages nor holds them."""
+    """Set wall clock less monotonic clock, once at the start: a clock set later cannot expire or revive messages."""
     global _wall_offset_ms
     _wall_offset_ms = <long long>(offset_s * 1000)
 
 
 cdef bint has_time_left(char *message, size_t size, unsigned long long *counted_us) noexcept:
-    """False: it has expired. ``message`` is its beginning, whose ttl counts from ``counted_us``, which becomes now."""
+    """False if the message has expired. ``message`` is its start; the ttl counts from ``counted_us``, set to now."""
     cdef unsigned long long held_ms
     if recorder.now_us <= counted_us[0]:
         return True

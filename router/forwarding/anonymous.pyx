@@ -1,9 +1,10 @@
-"""A sender without an address: every message says where it goes. [ANONYMOUS-RELAY]
+"""A sender without a target address: every message names its address in `to`. [ANONYMOUS-RELAY]
 
-It always has credit. Complete messages are read out and wait per `to`, so others overtake them; order holds per `to`.
-They count among the copies that this node keeps (`copies`), and what is beyond that is RELEASED. So is what waits for an
-address that stands still (`stalls`): it would use up the credit for others.
-One that is not complete at 64 KiB streams from the link, and those behind it wait.
+The sender always has credit. Complete messages are read out and wait per `to`, so messages for other addresses
+overtake them; order holds per `to`. Waiting messages count among the copies that this node keeps (`copies`); messages
+beyond the limit are RELEASED. Messages for an address whose takers stand still (`stalls`) are RELEASED too: they
+would use up the credit for other addresses. A message that is not complete at 64 KiB streams from the link, and later
+messages wait.
 """
 
 from collections import deque
@@ -20,22 +21,22 @@ from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport REJECTED_STATE, pn, pn_delivery_t
-from wire.records cimport ABORTED, record_untaken, recorder
+from recording.records cimport ABORTED, record_untaken, recorder
 from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
 from wire.delivery import rejected, set_outcome
 from wire.errors import AmqpError
 
 cdef enum:
-    # Addresses that a sender has inlets for before those with nothing under way are looked for, and forgotten.
+    # Number of a sender's inlets from which on idle inlets are looked for, and forgotten.
     MANY_INLETS = 1000
-    # Spellings of addresses that are known without being looked up.
+    # Number of spellings of addresses that are remembered to save a look-up.
     MANY_SPELLINGS = 4000
     LONG_SPELLING_BYTES = 1024
 
 
 cdef class AnonymousInlet(Part):
-    """What one anonymous sender has for one address: messages read already, the last perhaps not to its end."""
+    """One anonymous sender's inlet for one address: messages already read, the last perhaps not to its end."""
 
     cdef AnonymousProducer producer
     cdef object held  # as `backlog`
@@ -61,7 +62,7 @@ cdef class AnonymousInlet(Part):
         return False
 
     cdef int note_credit(self) except -1:
-        return 0  # it is its producer's, who has some for whatever comes
+        return 0  # the credit belongs to the producer, which has credit for any address
 
     cdef int waiting_now(self) noexcept:
         return len(self.held)
@@ -138,18 +139,18 @@ cdef class AnonymousInlet(Part):
         return True
 
     cdef int give_back(self, int most) except -1:
-        cdef int number, count = self._bring_forward(most)
-        for number in range(count):
+        cdef int _number, count = self._bring_forward(most)
+        for _number in range(count):
             self.release_head()
-        # It stops all that follow it, whatever their address.
+        # A message that streams from the link blocks all later messages, whatever their address.
         if self.partial is not NULL and self.head_now() is self.partial and self.release_head():
             count += 1
         return count
 
     cdef int _bring_forward(self, int most) except -1:
-        """The first of what waits, but for ``most``, so that they are the head; how many.
+        """Bring all waiting messages but ``most`` to the head, oldest first; return their number.
 
-        Not what came settled: nobody would hear that it was given back.
+        Pre-settled messages stay: nobody would learn that they were released.
         """
         cdef list going = [], staying = []
         cdef Py_ssize_t left = len(self.held)
@@ -166,14 +167,14 @@ cdef class AnonymousInlet(Part):
         return len(going)
 
     cdef int turn_away(self, pn_delivery_t *delivery, size_t size) except -1:
-        """This node keeps no more."""
+        """Release a message that this node does not keep: no room for it, or enough wait for the address."""
         cdef AddressGroup group = self.group
         group.released += 1
         release(self, delivery, size)
         return self.link.endpoint.mark()
 
     cdef bint _is_read_out(self, pn_delivery_t *delivery) except -1:
-        """Throw away what is here of the large one at the head; False while its end has not come."""
+        """Discard the bytes of the large message at the head; False while the end of the message is missing."""
         self.is_partial_discarded = True
         while pending_now(delivery):
             self.link.recv_into(scratch, CHUNK_BYTES)
@@ -186,29 +187,29 @@ cdef class AnonymousInlet(Part):
         return not self.held and self.moving is None and self.unsettled_count == 0
 
     cdef int top_up(self, int count) except -1:
-        """Its sender's credit is the producer's affair."""
+        """Do nothing: the producer grants credit to the sender."""
         return 0
 
     cdef int reduce(self, int count) except -1:
-        """As above."""
+        """Do nothing, as in `top_up`."""
         return 0
 
     def revoke(self):
-        """As above."""
+        """Do nothing, as in `top_up`."""
 
 
 cdef class AnonymousProducer(DeliveryOwner):
     """Owner of an incoming link whose target is null.
 
-    ``find(address)`` is the group of an address; it raises AmqpError when the user may not send there, or nobody
-    declared it.
+    ``find(address)`` returns the group of an address; it raises AmqpError when the user may not send to the address,
+    or the address is not declared.
     """
 
     cdef readonly IncomingCore link
     cdef readonly int capacity
     cdef dict inlets  # by group
     cdef Stalls stalls
-    cdef dict known  # the same, by `to` as it was spelled
+    cdef dict known  # `to` as spelled -> inlet
     cdef size_t many_inlets
     cdef int outstanding  # deliveries that were read, or begun, and are not settled
     cdef Guard guard
@@ -272,7 +273,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return self.top_up_now()
 
     cdef bint _lacks_head(self) except -1:
-        """Where it goes is not known yet, and may stand in what is to come."""
+        """True if the address may stand in bytes of the message that have not arrived yet."""
         cdef Head head
         cdef bytes start = self.prefix
         if PyBytes_GET_SIZE(start) > MOST_HEAD_BYTES:
@@ -280,7 +281,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return scan_head(<const unsigned char *>PyBytes_AS_STRING(start), PyBytes_GET_SIZE(start), &head) == CUT
 
     cdef int _take(self, pn_delivery_t *delivery) except -1:
-        """Read what is there of the message under way."""
+        """Read the available bytes of the message under way."""
         cdef bytes piece
         cdef size_t size
         while (size := pending_now(delivery)):
@@ -291,10 +292,12 @@ cdef class AnonymousProducer(DeliveryOwner):
         return 0
 
     def on_offence(self):
-        """Its guard found out what no event tells."""
+        """The guard found an offence without an event on the link."""
         self._may_go_on()
 
     cdef bint _may_go_on(self) except -1:
+        if self.link.is_faulty():
+            return False
         if not self.guard.has_offended():
             return True
         error = self.guard.offence()
@@ -357,7 +360,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         return inlet
 
     cdef int _forget_idle(self) except -1:
-        """Who answers requests sends to one address after the other, and to most of them never again."""
+        """Forget idle inlets: a client that answers requests sends to one address after the other."""
         cdef AnonymousInlet inlet
         if len(self.inlets) < self.many_inlets:
             return 0
@@ -372,7 +375,8 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     def _reject(self, size_t delivery, error, bint is_partial):
         if is_partial:
-            # Its end would have to be read first; a message that large with nowhere to go ends the link.
+            # A partial message would have to be read to its end first; a message that large without an address ends
+            # the link.
             self.link.close(error)
             self.on_left(True, error)
             self.link.owner = None
@@ -395,15 +399,15 @@ cdef class AnonymousProducer(DeliveryOwner):
         return 0
 
     def on_established(self, link):
-        """The peer attached this link itself."""
+        """Do nothing: the peer attached this link itself."""
 
     @property
     def has_more(self):
-        """Of the complete messages that came, some did not go on yet."""
+        """True if complete messages of the sender are still waiting here."""
         cdef AnonymousInlet inlet
         cdef Carrier newest
         cdef pn_delivery_t *delivery = NULL if self.link.is_gone else self.link.current_now()
-        if self.link.is_gone:
+        if self.link.is_gone or self.link.is_faulty():
             return False
         if delivery is not NULL and not pn.delivery_partial(delivery):
             return True
@@ -417,7 +421,7 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     @property
     def progress(self):
-        """Changes when something of what came goes on."""
+        """A value that changes whenever a message of the sender moves."""
         return (self.outstanding, self.link.read_bytes)
 
     def on_left(self, closed, error):

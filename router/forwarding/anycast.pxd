@@ -8,24 +8,24 @@ from wire.proton cimport pn_delivery_t
 
 cdef class Anycast(AddressGroup):
     cdef readonly bint is_closest
-    # The closest, and no other while that is there.
+    # Only the closest takers, even while these have no credit.
     cdef readonly bint is_strict
     cdef public bint is_retransmitted
     cdef dict retries
     # Takers that lead to edge routers, by the number of the connection; None until there are some.
     cdef dict at_edges
-    # Local takers there are to offer to, as of this version of the group.
+    # Number of local takers that a returned delivery can be offered to, as of this version of the group.
     cdef int offerable
     cdef unsigned int offerable_version
     cdef unsigned long long turn
     # The takers in their order; None after a change.
     cdef list takers_listed
     cdef Recalls recalls
-    # None until a queue sent something that is too large for the consumers here.
+    # None until a queue sent a message that is too large for the consumers here.
     cdef TooLarge too_large
-    # Links of brokers over which messages went back that nobody here wanted; None until there are some.
+    # Links of brokers with returned messages that nobody here wanted; None until there are some.
     cdef dict unwanted
-    # Some inlets rest.
+    # True if some inlets rest.
     cdef bint has_resting
 
     cdef bint has_local(self) noexcept

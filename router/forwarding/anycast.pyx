@@ -1,9 +1,9 @@
-"""To whom does a delivery go when one taker is enough: balanced over those with credit, or the closest.
+"""Anycast: choose one taker for each delivery, balanced over the takers with credit, or the closest.
 
-balanced: least (outstanding + path cost). closest: least path cost of those that are there, with credit or
-without; with ``spills`` of those with credit. Ties go round. What a taker gives back, or loses
-before it was written, is offered to the next best from a copy, at most once to each: by the ingress to all, by an
-egress to its own consumers.
+balanced: least (outstanding + path cost). closest: least path cost of all takers, with credit or without; with
+``spills`` of the takers with credit. Ties go round. A delivery that a taker gives back, or loses before a byte was
+written, is offered to the next best taker from a copy, at most once to each taker: by the ingress to all takers, by
+an egress to its own consumers.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -19,18 +19,18 @@ from router.forwarding.too_large cimport TooLarge
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
-from wire.records cimport ABORTED, record_untaken
+from recording.records cimport ABORTED, record_untaken
 
-# Of `path_wait_s`: how long what one consumer released waits for another at its egress, before others are asked.
+# Share of `path_wait_s` that a delivery released by one consumer waits at its egress for another consumer there.
 cdef double SHARE_OF_EGRESS = 0.25
 
 cdef enum:
-    # It is told in one byte.
+    # The weight is sent in one byte.
     MOST_WEIGHT = 255
 
 
 cdef bint _is_stuck(Inlet inlet, object egress) except -1:
-    """What it sent there over a circuit that was left waits for credit, and so would all that comes behind it."""
+    """True if deliveries to ``egress`` over a replaced circuit wait for credit: later deliveries would wait too."""
     cdef Taker taker
     for taker in inlet.unheard or ():
         if taker.way == LEFT_WAY and taker.egress == egress and taker.credit_count <= 0:
@@ -39,7 +39,7 @@ cdef bint _is_stuck(Inlet inlet, object egress) except -1:
 
 
 cdef class Anycast(AddressGroup):
-    """One address, one taker a delivery. Inlets that are circuits are served by local takers only: no loops."""
+    """One address, one taker for each delivery. Deliveries from circuits go to local takers only: no loops."""
 
     def __init__(self, str address, int phase, timers, settings, owner, Copies copies, *, bint closest=False, bint spills=False):
         super().__init__(address, phase, timers, settings, owner, copies)
@@ -66,16 +66,16 @@ cdef class Anycast(AddressGroup):
         return self.credit_of_locals + self.credit_of_circuits - self._credit_at(inlet.shuns) - far - near
 
     cdef int _credit_at(self, int edge) except -1:
-        """Of the taker that leads to this edge router."""
+        """Return the credit of the taker that leads to this edge router."""
         cdef Taker taker = self.at_edges.get(edge) if edge and self.at_edges is not None else None
         return taker.credit_count if taker is not None else 0
 
     cdef int nearest_cost(self, Inlet inlet, list tried, size_t size) except -2:
-        """Of the takers that are there for a message of this size, with credit or without; -1 when there is none."""
+        """Return the least cost of the takers for a message of this size, with credit or without; -1 if none fits."""
         cdef Taker taker
         cdef int found = -1
         for taker in self.takers:
-            if taker.is_closing_now or taker.is_stream or (found >= 0 and taker.cost >= found):
+            if taker.is_closing_now or (found >= 0 and taker.cost >= found):
                 continue
             if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
                 continue
@@ -87,7 +87,7 @@ cdef class Anycast(AddressGroup):
         cdef Taker taker
         cdef int credit = 0, cost = self.nearest_cost(inlet, None, 0)
         for taker in self.takers:
-            if taker.cost == cost and not taker.is_closing_now and not taker.is_stream and inlet.may_feed(taker):
+            if taker.cost == cost and not taker.is_closing_now and inlet.may_feed(taker):
                 credit += taker.credit_count
         return credit
 
@@ -104,7 +104,7 @@ cdef class Anycast(AddressGroup):
         return AddressGroup.top_up_now(self, inlet)
 
     cdef bint leads_nowhere(self, Inlet inlet) noexcept:
-        """What leads to nobody, or to consumers who rest, gets no float."""
+        """True if the inlet gets no float: no taker for its deliveries, or no consumer credit since a recall."""
         if inlet.is_circuit:
             return inlet.is_resting or not self.has_local()
         return inlet.is_resting or (inlet.shuns and not self.has_other_than(inlet))
@@ -140,12 +140,12 @@ cdef class Anycast(AddressGroup):
         if not self.has_local():
             self.timers.after(self.hold_s, self._give_back)
         if self.is_strict:
-            # Those that are the nearest now may have more credit.
+            # The takers that are the nearest now may have more credit.
             for inlet in list(self.inlets):
                 self.top_up_now(inlet)
 
     def _give_back(self):
-        """What came over circuits for consumers that are gone was never written: their ingress may try elsewhere."""
+        """Give back a circuit's deliveries whose consumers are gone, never written: the ingress may try elsewhere."""
         cdef Inlet inlet
         if self.has_local():
             return
@@ -155,7 +155,7 @@ cdef class Anycast(AddressGroup):
                 self.waiting.pop(inlet, None)
                 self.released += inlet.release_held()
 
-    # Circuits whose consumers rest
+    # Circuits whose consumers have no credit
     cdef int on_credit(self, Taker taker) except -1:
         if self.has_resting and taker.credit_count > 0:
             self._wake_if_writable(taker)
@@ -166,7 +166,8 @@ cdef class Anycast(AddressGroup):
     def add_inlet(self, Inlet inlet):
         cdef Inlet other
         if self.has_resting and inlet.is_from_node():
-            # In place of one that rests, or beside it: its ingress would send here again what it has just got back.
+            # The new circuit replaces a resting one, or stands beside it: its ingress would send the recalled
+            # deliveries again.
             for other in self.inlets:
                 inlet.is_resting = inlet.is_resting or (other.is_resting and other.ingress == inlet.ingress)
         super().add_inlet(inlet)
@@ -185,7 +186,7 @@ cdef class Anycast(AddressGroup):
         return True
 
     cdef int _recall_further(self, Carrier carrier) except -1:
-        """It is between an edge router and others: who has it now is to give it back here."""
+        """Pass a recall on across the border between an edge router and the interior routers."""
         cdef Move move
         if not isinstance(carrier, Move):
             return 0
@@ -197,7 +198,7 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int _rest(self, object ingress) except -1:
-        """Before it gets anything back: it is not to send that here again, by this circuit or one beside it."""
+        """Revoke the credit of ``ingress`` before giving deliveries back, or they would come again."""
         cdef Inlet inlet
         cdef Taker taker
         self.has_resting = True
@@ -211,7 +212,7 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int on_taker_room(self, Taker taker) except -1:
-        """Something came over its connection: its window may be open again, or its socket empty."""
+        """Bytes arrived on the taker's connection: its session window may be open again, or its socket buffer empty."""
         cdef Inlet inlet
         if not self.has_resting or taker not in self.takers or taker.credit_count <= 0:
             return 0
@@ -221,13 +222,13 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef int _wake_if_writable(self, Taker taker) except -1:
-        """Credit of a taker that nothing can be written to is none. It is looked at again as soon as there is room."""
+        """Wake resting inlets if the taker is writable, else wait for room: without, its credit does not count."""
         if taker.link.is_writable_now():
             return self._wake(taker)
         return taker.link.endpoint.wait(taker)
 
     cdef int _wake(self, Taker taker) except -1:
-        """It has credit: whoever may have something for it is to have its float again."""
+        """The taker has credit: give the float back to each resting inlet that may feed this taker."""
         cdef Inlet inlet
         self.has_resting = False
         for inlet in self.inlets:
@@ -245,7 +246,6 @@ cdef class Anycast(AddressGroup):
                 return True
         return False
 
-
     # Movement
     cdef bint has_ready_taker(self) noexcept:
         cdef Taker taker
@@ -257,18 +257,20 @@ cdef class Anycast(AddressGroup):
     cdef int on_moved(self, Taker taker) except -1:
         cdef Inlet inlet
         if self.has_resting and taker.credit_count > 0:
-            # It was busy when the others' ingress asked for what waited here, and did not rest.
+            # The taker was only busy when an ingress recalled the deliveries that waited here: wake the resting
+            # inlets.
             self._wake_if_writable(taker)
             for inlet in list(self.inlets):
                 self.top_up_now(inlet)
         return self.kick() if self.waiting or self.retries or self.drains is not None else 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
-        # A broker may get the next over another link of ours: not before it has those.
+        # A broker may get the next delivery over another link of ours: wait until the broker has the earlier
+        # deliveries.
         if not note_under_way(inlet):
             self.wait_for_taker(inlet)
             return False
-        # At an edge, or further on, behind those that went there over another circuit.
+        # Wait also for deliveries that went to an edge, or to a router further on, over another circuit.
         if are_all_passed_on(inlet):
             inlet.barrier_due_s = 0
         elif not self._is_barrier_late(inlet):
@@ -277,7 +279,7 @@ cdef class Anycast(AddressGroup):
         return AddressGroup.pass_barrier(self, inlet)
 
     cdef bint _is_barrier_late(self, Inlet inlet) except -1:
-        """A consumer that takes nothing more stops those behind it for so long only: together, not one after the other."""
+        """True after ``path_wait_s``: a stuck consumer delays all deliveries behind a barrier only once."""
         if not inlet.barrier_due_s:
             inlet.barrier_due_s = self.timers.now + self.settings.path_wait_s
             self.timers.after(self.settings.path_wait_s, self.go_on)
@@ -311,7 +313,7 @@ cdef class Anycast(AddressGroup):
             return self.refuse_transaction(inlet, delivery)
         size = inlet.head_size(delivery)
         is_partial = inlet.is_head_partial(delivery)
-        # A delivery enters a link that others share only when complete, or it would stop them halfway.
+        # A delivery enters a shared link only when complete, because a partial delivery would block the link.
         if is_partial and size < CHUNK_BYTES:
             return None
         is_large = is_partial or size > WHOLE_BYTES
@@ -368,10 +370,10 @@ cdef class Anycast(AddressGroup):
         return self.too_large
 
     cdef Taker _who_is_too_small(self, Inlet inlet, size_t size):
-        """One of the takers, when no taker there is takes a message of this size."""
+        """Return one of the takers if no taker accepts a message of this size, else None."""
         cdef Taker taker, found = None
         for taker in self.takers:
-            if taker.is_closing_now or taker.is_stream or not inlet.may_feed(taker):
+            if taker.is_closing_now or not inlet.may_feed(taker):
                 continue
             if not taker.max_message_bytes or size <= taker.max_message_bytes:
                 return None
@@ -390,11 +392,11 @@ cdef class Anycast(AddressGroup):
         return taker
 
     cdef Taker _best_elsewhere(self, Inlet inlet, object egress, size_t size):
-        """At another egress than this, where a producer's next delivery would have to wait for those before it."""
+        """Return the best taker at an egress other than ``egress``, where the delivery would wait."""
         cdef Taker taker, best = None
         cdef int cost = self.nearest_cost(inlet, None, size) if self.is_strict else 0
         for taker in self.takers:
-            if not taker.can_take_now() or taker.is_stream or taker.egress == egress or not taker.link.is_writable_now():
+            if not taker.can_take_now() or taker.egress == egress or not taker.link.is_writable_now():
                 continue
             if self.is_strict and taker.cost != cost:
                 continue
@@ -405,20 +407,20 @@ cdef class Anycast(AddressGroup):
         return best
 
     cdef Taker way_to(self, Taker taker, Inlet inlet, bint is_large, size_t size):
-        """The taker, or for a large delivery the inlet's stream beside it; None while the inlet may not change."""
+        """Return the taker, or for a large delivery the inlet's stream; None while the inlet may not change."""
         if not taker.is_ours:
             return taker
-        # One above the limit that is here already may go either way: it goes where the one before it went.
+        # A complete delivery above CHUNK_BYTES may go either way: keep the way of the delivery before.
         is_large = is_large or (inlet.way == LARGE_WAY and size > CHUNK_BYTES)
         if not may_take(inlet, LARGE_WAY if is_large else SHARED_WAY, taker.egress):
             return None
         return self.owner.open_stream(self, taker, inlet) if is_large else taker
 
     cdef int _wait_for_room(self, Inlet inlet) except -1:
-        """Of the takers with credit, those whose connection is full: a delivery begun there would stop the inlet."""
+        """Wait for room at takers with credit: a delivery begun on a full connection would block the inlet."""
         cdef Taker taker
         for taker in self.takers:
-            if taker.can_take_now() and not taker.is_stream and inlet.may_feed(taker):
+            if taker.can_take_now() and inlet.may_feed(taker):
                 taker.link.endpoint.wait(inlet)
         return 0
 
@@ -429,7 +431,7 @@ cdef class Anycast(AddressGroup):
         if self.takers_listed is None:
             self.takers_listed = list(self.takers)
         for taker in self.takers_listed:
-            if not taker.can_take_now() or taker.is_stream or not inlet.may_feed(taker):
+            if not taker.can_take_now() or not inlet.may_feed(taker):
                 continue
             if self.is_strict and taker.cost != cost:
                 continue
@@ -438,7 +440,7 @@ cdef class Anycast(AddressGroup):
             if (taker.max_message_bytes and size > taker.max_message_bytes) or (tried is not None and taker in tried):
                 continue
             value = taker.cost if self.is_closest else taker.unsettled_count + taker.cost
-            # Of equals, the one whose last turn is longest ago.
+            # Among equals, choose the taker whose last turn is longest ago.
             if best is None or value < best_value or (value == best_value and taker.last_turn < best.last_turn):
                 best, best_value = taker, value
         if best is not None:
@@ -448,7 +450,7 @@ cdef class Anycast(AddressGroup):
 
     # Retries
     cdef bint may_offer_again(self, Inlet inlet) except -1:
-        """Somebody else may take it: for a producer one may always come, a circuit's are those that are here now."""
+        """True if another taker may have the delivery: always at an ingress, else only if one is here now."""
         if not inlet.is_circuit:
             return True
         if self.offerable_version != self.version:
@@ -459,13 +461,14 @@ cdef class Anycast(AddressGroup):
         cdef Taker taker
         cdef int count = 0
         for taker in self.takers:
-            if taker.is_near_now() and not taker.is_stream and not taker.is_closing_now:
-                # What waits at an edge whose consumers leave comes back when others may be here.
+            if taker.is_near_now() and not taker.is_closing_now:
+                # An edge gives waiting deliveries back when its consumers leave, and other takers may be here by
+                # then.
                 count += 2 if taker.edge else 1
         return count
 
     cdef bint retransmits(self, Inlet inlet) except -1:
-        """Only where its producer is: the copy there tells how often it was sent."""
+        """True only at the ingress of the producer: its copy has the number of attempts."""
         return self.is_retransmitted and not inlet.is_from_node()
 
     cdef bint retry(self, Carrier carrier) except -1:
@@ -484,7 +487,11 @@ cdef class Anycast(AddressGroup):
         return True
 
     cdef int hold_retry(self, Move move) except -1:
-        """Until there is a taker for it, but not for ever, unless there is one that has not had it from this router yet."""
+        """Hold a returned delivery until a taker can have it.
+
+        The time is limited unless no consumer had the delivery, a producer sent it, and a taker exists that has not
+        tried it.
+        """
         if move.taker is not None:
             move.let_go()
         if self.retries is None:
@@ -502,27 +509,25 @@ cdef class Anycast(AddressGroup):
         return 0
 
     cdef Taker another_for(self, Move move):
-        """Who may have now what a taker gave back."""
+        """Return a taker that can have the returned delivery now, or None."""
         return self.best_of(move.inlet, move.tried or [], PyBytes_GET_SIZE(move.copy))
 
     cdef bint has_another_for(self, Move move):
-        """Somebody may have it later."""
+        """True if a taker may have the delivery later."""
         cdef Taker taker
         for taker in self.takers:
-            if taker.is_stream or taker.is_closing_now:
-                continue
-            if move.suits(taker):
+            if not taker.is_closing_now and move.suits(taker):
                 return True
         return False
 
     def _on_late(self, Move move):
-        """Nobody else had room in time."""
+        """No other taker had room in time."""
         self.retries.pop(move, None)
         self.released += 1
         move.give_back()
 
     cdef list retries_now(self):
-        """Those that may be offered now, in order."""
+        """Return the held deliveries that may be offered now, in order."""
         return list(self.retries)
 
     cdef bint serve(self) except -1:

@@ -9,7 +9,7 @@ cdef class CreditSharing:
     cdef object again
     cdef object timers
     cdef dict hungry
-    # Of the inlets used of late, the sum of their weights; and how many of them are producers.
+    # Sum of the weights of all inlets used recently, and the part of producers in it.
     cdef int in_use
     cdef int producers_in_use
     cdef object timer

@@ -1,23 +1,21 @@
-"""How is the credit of an address's takers shared among its inlets: floats for all, the rest by recent use.
+"""Share the credit of an address's takers among its inlets: a float for each inlet, the rest by recent use.
 
-An inlet that sends gets up to its limit as far as the takers' credit goes; what is scarce is shared among those in
-use, a circuit counting as the producers behind it. Credit that an idle inlet holds while others are short is taken back
-to its float within ``PERIOD_S``.
+An inlet that sends gets credit up to its limit as far as the takers' credit goes. Scarce credit is shared among the
+inlets in use, a circuit counting as the producers behind it. Credit that an idle inlet holds while other inlets are
+short is reduced to the float within ``PERIOD_S``.
 """
-
-from wire.proton cimport pn
 
 PERIOD_S = 0.05
 
 cdef enum:
-    # AMQP cannot signal demand: an inlet without any credit could never say that it has something.
+    # AMQP cannot signal demand: an inlet without any credit could never announce a delivery.
     FLOAT = 1
 
 
 cdef int room_of(Inlet inlet) noexcept:
-    """Deliveries that it may be promised beyond what it was, for its own part; below zero it is past its limit.
+    """Number of deliveries up to the limit of the inlet; below zero when the inlet is past the limit.
 
-    What came from another router and is not settled counts there, towards the limits of its producers.
+    Unsettled deliveries of another router count at that router, towards the limits of the producers there.
     """
     cdef int unsettled = 0 if inlet.is_from_node() else inlet.unsettled_count
     return inlet.limit_now() - inlet.promised_count - unsettled
@@ -33,16 +31,16 @@ cdef class CreditSharing:
         self.hungry = {}
 
     cdef int behind(self, Taker taker) noexcept:
-        """How many producers' deliveries may go there."""
+        """Return the number of producers whose deliveries may go to ``taker``."""
         return self.in_use if taker.edge else self.producers_in_use
 
     def forget(self, Inlet inlet):
         self.hungry.pop(inlet, None)
 
     cdef int top_up(self, Inlet inlet, int room) except -1:
-        """Grant what is worth a flow frame, and the float in any case.
+        """Grant credit that is worth a flow frame, and the float in any case.
 
-        ``room``: deliveries the takers would take from this inlet beyond all that was promised.
+        ``room``: deliveries that the takers would take from this inlet beyond all promised credit.
         """
         cdef int wanted, count
         if inlet.is_draining or not inlet.link.is_open_now():
@@ -53,7 +51,7 @@ cdef class CreditSharing:
         count = min(wanted, room)
         if room < wanted:
             count = self._ration(inlet, count)
-        # By the half: a flow frame for each delivery would double the frames.
+        # Grant at least as much as the inlet holds: a flow frame for each delivery would double the frames.
         if count > 0 and count >= inlet.promised_count:
             return inlet.top_up(count)
         if wanted >= 0 and inlet.needs_float():
@@ -70,7 +68,7 @@ cdef class CreditSharing:
         return 0 if count <= 0 else max(1, min(count, count * inlet.weight // (self.in_use or sharers)))
 
     def on_period(self):
-        """Take back what idle inlets hold, and serve those that were short."""
+        """Take credit back from idle inlets, and serve the inlets that were short."""
         cdef Inlet inlet
         cdef bint was_used
         cdef int in_use = 0, producers = 0

@@ -1,9 +1,9 @@
-"""A consumer's drain: who may have something for the consumer, and is asked before the answer? Spec: [2.6.7].
+"""A consumer's drain: ask all inlets that may have a delivery for the consumer before the answer. Spec: [2.6.7].
 
-The brokers of a sharded queue are asked in turn, because credit offered to two at once may bring two messages where
-the consumer takes one. A consumer that has just come may drain before the links to all brokers are there: it waits for
-those, but not for ever. Producers of an anycast, and circuits, are asked all at once, if they hold credit: a transfer
-of theirs may be on the wire. They have little time to answer; then their credit is taken back.
+The brokers of a sharded queue are asked in turn, because credit offered to two brokers at once may bring two messages
+where the consumer takes one. A new consumer may drain before the links to all brokers are there: the drain waits for
+the links, but not for ever. Producers of an anycast, and circuits, are asked all at once, if they hold credit: one of
+their transfers may be on the wire. They have little time to answer; then their credit is taken back.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ PRODUCERS_WAIT_S = 0.2
 """How long a client's drain waits for producers."""
 _EDGE_WAIT_S = 0.15
 _CIRCUIT_WAIT_S = 0.1
-"""Less at each router further on, so that its answer comes in time."""
+"""Less time at each router further on, so that the router's own answer comes in time."""
 
 
 class Drains:
-    """Those under way at one address, one for each consumer that asked. The group hears of each that is over."""
+    """The drains under way at one address, one for each draining consumer. The group learns of each end."""
 
     def __init__(self, group: AddressGroup, timers: Timers, path_wait_s: float, owner: GroupOwner) -> None:
         self._group = group
@@ -34,13 +34,13 @@ class Drains:
         self._owner = owner
         self._drains: dict[Taker, Drain | ProducersDrain] = {}
         self._asked: dict[Inlet, int] = {}
-        """Producers and circuits of an anycast that did not answer yet: what each had sent when it was asked."""
+        """Producers and circuits of an anycast that have not answered yet -> deliveries received when asked."""
 
     def __len__(self) -> int:
         return len(self._drains)
 
     def begin(self, taker: Taker) -> None:
-        """This consumer has credit that it wants used up or back; nothing new if that is under way."""
+        """This consumer drains its credit; no effect if the drain is under way already."""
         if taker in self._drains:
             return
         wait_s, drain = self._path_wait_s, self._make(taker)
@@ -56,7 +56,7 @@ class Drains:
 
     # Producers and circuits of an anycast
     def _ask(self, taker: Taker) -> list[Inlet]:
-        """Those that hold credit for this taker. No broker that feeds a fallback: its keeper asks it."""
+        """Ask the inlets that hold credit for this taker. A fallback's feed is not asked: its keeper drains it."""
         if not self._group.asks_producers or taker.is_closing:
             return []
         found = []
@@ -76,21 +76,21 @@ class Drains:
         inlet.hear_credit()
 
     def has_answered(self, inlet: Inlet, more: int) -> bool:
-        """It used its credit or gave it back, and nothing that it sent waits. The consumer has credit for ``more``."""
+        """True if the inlet has answered, and no delivery of it waits. ``more``: the consumer's credit."""
         if inlet not in self._asked:
             return True
         if inlet.link.is_open and (inlet.link.credit > 0 or inlet.is_waiting):
             return False
         is_from_router = inlet.is_circuit or inlet.is_edge
         if inlet.link.is_open and is_from_router and inlet.deliveries_in != self._asked[inlet]:
-            # It used its credit: for all that is known, other producers' messages wait there.
+            # The router used its credit: other producers' messages may be waiting there.
             self._ask_for(inlet, more)
             return False
         self._stop_asking(inlet)
         return True
 
     def take_back(self, inlet: Inlet) -> None:
-        """The credit of one that did not answer in time."""
+        """Take back the credit of an inlet that did not answer in time."""
         if inlet in self._asked:
             self._stop_asking(inlet)
             inlet.revoke()
@@ -103,22 +103,22 @@ class Drains:
         inlet.hear_credit()
 
     def offered(self, taker: Taker) -> list[Inlet]:
-        """Who is asked, of those that are here: brokers, whose messages it is after. Clients keep their own pace."""
+        """Return the inlets to ask for messages of a sharded queue. Clients are not asked: they keep their pace."""
         if self._group.phase == 0:
             return []
-        # What comes over a stream was asked for over the circuit beside it.
+        # The deliveries of a stream were asked for over the circuit beside it.
         inlets = [inlet for inlet in self._group.inlets if not inlet.is_stream]
         return [inlet for inlet in inlets if taker.is_near or not inlet.is_circuit]
 
     def is_complete_for(self, taker: Taker) -> bool:
-        """These are all there will be, and nothing waits beside what they were asked for."""
+        """True if no more inlets will come, and no stream has a waiting delivery."""
         if self._group.phase == 0:
             return True
         are_streams_empty = not any(inlet.is_stream and inlet.is_waiting for inlet in self._group.inlets)
         return are_streams_empty and self._owner.is_complete(self._group, not taker.is_near)
 
     def on_over(self, taker: Taker) -> None:
-        """Its credit was used up or given back."""
+        """The taker's credit was used up or given back."""
         self._drains.pop(taker, None)
         if not self._drains:
             for inlet in list(self._asked):
@@ -127,7 +127,7 @@ class Drains:
         self.look()
 
     def look(self) -> None:
-        """Something changed that one of them may wait for."""
+        """A condition that a drain may wait for has changed."""
         for drain in list(self._drains.values()):
             drain.look()
 
@@ -148,7 +148,7 @@ class Drains:
 
 
 class Drain:
-    """One consumer's. An inlet is asked for one at a time: ``drains`` looks again when it may be for another."""
+    """The drain of one consumer. Only one drain asks an inlet at a time; ``drains`` looks again afterwards."""
 
     def __init__(self, taker: Taker, drains: Drains) -> None:
         self.taker = taker
@@ -159,7 +159,7 @@ class Drain:
         self._is_over = False
 
     def go_on(self) -> None:
-        """Ask the next one, as long as the consumer's credit lasts."""
+        """Ask the next inlet, as long as the consumer's credit lasts."""
         has_left_one = self._finish_current()
         if self._goes_on_with_next():
             if has_left_one:
@@ -174,7 +174,7 @@ class Drain:
         self._end()
 
     def _goes_on_with_next(self) -> bool:
-        """Somebody is asked, or waited for."""
+        """Ask the next free inlet; True if an inlet is still to be asked or to come."""
         credit = self.taker.link.credit
         if credit <= 0 or not self.taker.link.is_draining:
             return False
@@ -194,19 +194,19 @@ class Drain:
         inlet.hear_credit()
 
     def on_progress(self, inlet: Inlet) -> None:
-        """Something came from this inlet: a delivery, or its credit back."""
+        """A delivery came from this inlet, or its credit came back."""
         if inlet is self._current:
             self.look()
 
     def look(self) -> None:
-        """Perhaps what the one that is asked had sent has gone on, or another one came."""
+        """Deliveries of the asked inlet may have moved on, or a new inlet may have come."""
         inlet = self._current
         if self._is_over or (inlet is not None and (inlet.link.credit > 0 or inlet.is_waiting)):
             return
         self.go_on()
 
     def stop_waiting(self) -> None:
-        """Who did not come by now does not come."""
+        """Stop waiting for inlets that have not come by now."""
         self._waits_for_more = False
         if self._current is None:
             self.look()
@@ -225,7 +225,7 @@ class Drain:
             self._drains.on_over(self.taker)
 
     def _finish_current(self) -> bool:
-        """True when there was one."""
+        """Stop asking the current inlet; True if there was one."""
         inlet, self._current = self._current, None
         if inlet is not None:
             inlet.is_draining = False
@@ -236,7 +236,7 @@ class Drain:
 
 
 class ProducersDrain:
-    """One consumer's, or circuit's, at an anycast. ``asked``: whose answers it waits for, until ``stop_waiting``."""
+    """The drain of one consumer, or circuit, at an anycast. ``asked``: inlets whose answer is awaited."""
 
     def __init__(self, taker: Taker, drains: Drains, asked: list[Inlet]) -> None:
         self.taker = taker
@@ -251,7 +251,7 @@ class ProducersDrain:
         return _EDGE_WAIT_S if self.taker.edge else _CIRCUIT_WAIT_S
 
     def go_on(self) -> None:
-        """Answer when everybody has."""
+        """Answer the drain once all inlets have answered."""
         link = self.taker.link
         if self._is_over:
             return
@@ -272,7 +272,7 @@ class ProducersDrain:
             self.go_on()
 
     def stop_waiting(self) -> None:
-        """Who has not answered by now may not know how to."""
+        """Stop waiting for late inlets, whose peers may not support drain."""
         if self._is_over:
             return
         late, self._asked = self._asked, []

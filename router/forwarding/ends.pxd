@@ -4,30 +4,30 @@ from wire.drought cimport Drought
 from wire.proton cimport pn_delivery_t
 
 cdef enum:
-    # Ways of an inlet's deliveries, when there are links beside each other: one that all share, one that all share of a
-    # multicast's for what is sent settled, and one of its own for what is large.
+    # Ways of an inlet's deliveries over parallel links: one link that all share, one that all pre-settled deliveries
+    # of a multicast share, and one of the inlet's own for large deliveries.
     SHARED_WAY
     SETTLED_WAY
     LARGE_WAY
-    # Nothing goes there any more: a circuit in place of which there is one over another path.
+    # No more deliveries go to this circuit: a circuit over another path replaced it.
     LEFT_WAY
-    # Nor there, and nobody waits for what it has.
+    # As LEFT_WAY, and nobody waits for the deliveries the circuit has.
     FORSAKEN_WAY
 
 
 cdef class Group:
-    # Sums over its members, kept as they change: deliveries.
+    # Sums over the group's members, kept as they change: deliveries.
     cdef int promised_to_producers
     cdef int promised_to_circuits
     cdef int credit_of_locals
     cdef int credit_of_circuits
-    # Raised whenever a taker comes, goes or is about to.
+    # Raised whenever a taker comes, goes or is about to go.
     cdef unsigned int version
-    # How much is recorded of what comes to it (`wire.records`).
+    # How much is recorded of the group's deliveries (`recording.records`).
     cdef public unsigned char record_level
-    # When a circuit's sender says RELEASED, it is for this router alone (`recall`).
+    # RELEASED from a circuit's sender is for this router alone (`recall`).
     cdef bint takes_recalls
-    # What comes to it lies in a queue: a consumer that leaves in order gives back what it has without an outcome.
+    # Deliveries of the group are in a queue: a consumer that leaves in order gives back those without an outcome.
     cdef bint is_of_queue
 
     cdef int pump(self, Inlet inlet) except -1
@@ -58,7 +58,7 @@ cdef class Carrier(Waiter):
     cdef Carrier older_in
     cdef Carrier newer_out
     cdef Carrier older_out
-    # To its end, as was seen when the engine was about to forget it.
+    # The delivery was written to its end, as seen when the engine was about to forget that.
     cdef bint was_written
 
     cdef bint note_taker(self) except -1
@@ -76,57 +76,59 @@ cdef class Carrier(Waiter):
 cdef class Inlet(Head):
     cdef readonly Group group
     cdef readonly int limit
-    # Of its deliveries, on average of the last few.
+    # Average size of the last few deliveries.
     cdef readonly long long usual_bytes
     cdef int promised_count
     cdef readonly bint is_circuit
-    # From an edge router, for which this one is the ingress; `shuns`: takers at which edge are none of its (0: none).
+    # From an edge router, for which this router is the ingress; `shuns`: the edge whose takers it must not feed (0:
+    # none).
     cdef public bint is_edge
     cdef public int shuns
     # Router id at the other end of a circuit.
     cdef public object ingress
-    # A circuit of large deliveries, beside one that is shared.
+    # A circuit for large deliveries, beside a shared one.
     cdef public bint is_stream
     cdef public bint is_draining
-    # With its link or connection: nothing more of it goes on.
+    # Lost with its link or connection: its deliveries do not go on.
     cdef public bint is_lost
-    # Its group has it among its inlets.
+    # The group has this inlet among its inlets.
     cdef bint is_member
-    # Its ingress recalled what waited here: no float until a consumer has credit.
+    # The ingress recalled the deliveries waiting here: no float until a consumer has credit.
     cdef bint is_resting
-    # The last one's, and whether there may be deliveries on another.
+    # The way of the last delivery, and whether deliveries may be on other ways.
     cdef int way
     cdef bint has_other_ways
-    # Circuits with deliveries of which it does not know whether they were passed on, each with its barrier (`order`) or None.
+    # Circuits that may not have passed on all of the inlet's deliveries -> the barrier (`order`) or None.
     cdef dict unheard
-    # Those of them, for what a router sends here, that have some of which no outcome will tell.
+    # For a router's inlet, the circuits among them with deliveries of which no outcome will tell.
     cdef dict settled_to
-    # When the barrier at its head is answered in any case; 0: there is none.
+    # When the barrier at the head is answered in any case; 0: no barrier.
     cdef double barrier_due_s
     cdef Carrier moving
     cdef Carrier newest
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_in
-    # For records: its sender is without credit; to be told of when the second is over.
+    # For records: time without credit of the sender; the inlet is to be looked at when the second is over.
     cdef Drought drought
     cdef bint is_restless
-    # Likewise: something moved on it since it was looked at.
+    # For records: deliveries moved since the inlet was looked at.
     cdef bint has_moved
-    # Credit sharing: deliveries_in when it was last looked at, and when its credit was taken back (-1: it was not).
+    # Credit sharing: deliveries_in at the last look, and when credit was last taken back (-1: never).
     cdef long long seen_at
     cdef long long idle_at
-    # How many producers it stands for: its share of turns and of scarce credit. `turns` it took of those that are due.
+    # Number of producers behind the inlet: its share of turns and of scarce credit. `turns`: those taken of the
+    # present share.
     cdef int weight
     cdef int turns
-    # Multicast: what came last was settled; its takers, as of this version of the group.
+    # Multicast: the last delivery was pre-settled; the inlet's takers, as of this version of the group.
     cdef bint sends_settled
     cdef list audience
     cdef bint is_audience_settled
     cdef unsigned int audience_version
-    # When each delivery came that waits here, and the one that left last: microseconds. None: nothing waits.
+    # Arrival times of the waiting deliveries, and of the last that left, in microseconds. None: nothing waits.
     cdef object held_since
     cdef unsigned long long came_us
-    # Fans that were begun: what comes back keeps its place.
+    # Number of fans begun: a delivery that comes back keeps its place.
     cdef unsigned long long begun_count
 
     cdef int note_held(self) except -1
@@ -161,52 +163,54 @@ cdef class Taker(DeliveryOwner):
     cdef readonly unsigned int number
     cdef readonly OutgoingCore link
     cdef readonly Group group
-    # Of a circuit it may change, but not to 0.
+    # The cost of a circuit may change, but not to 0.
     cdef public int cost
-    # Number of the connection to the edge router that it leads to; 0: to none.
+    # Number of the connection to the edge router that the taker leads to; 0: none.
     cdef public int edge
     cdef int credit_count
     cdef public bint presettles
     cdef bint is_closing_now
     cdef readonly object upstream
-    # The largest that its peer takes; 0: any.
+    # The largest message that the peer takes; 0: any.
     cdef size_t max_message_bytes
     cdef readonly bint is_stream
     cdef int way
-    # A link of ours that all inlets use, or a stream beside one: a circuit's, or one to a broker.
+    # A link of ours: a circuit or a link to a broker, shared by all inlets or a stream beside the shared one.
     cdef readonly bint is_ours
     cdef bint is_broker
-    cdef bint wants_outcomes  # what came settled goes there unsettled, too
+    cdef bint wants_outcomes  # pre-settled deliveries go there unsettled, too
     # Router id at the other end of an anycast circuit.
     cdef public object egress
-    # Of a circuit from here to there, or the tree of a branch of ours; None of all else.
+    # The path of a circuit from this router, or the tree of a branch of this router; None for any other taker.
     cdef public object path
-    # A branch of ours that gave something back: it leads nowhere now, and is to be made anew.
+    # A branch of ours that gave a delivery back: the branch leads nowhere now, and is to be made anew.
     cdef readonly bint is_spent
-    # Its peer left in order, by a detach, an end or a close without an error: what it has no outcome for was not tried.
+    # The peer left in order, by a detach, an end or a close without an error: deliveries without an outcome were not
+    # tried.
     cdef bint has_left_in_order
-    # A branch of another router's tree: the routers it leads to; and whether none of them has a taker any more.
+    # A branch of another router's tree: the routers it leads to; and whether none of the routers has a taker any
+    # more.
     cdef public object behind
     cdef public bint is_deserted
-    # Called before each delivery is started here, when it is not None.
+    # Called before each delivery is started here, if not None.
     cdef public object on_start
-    # Likewise, before the end of each delivery goes there.
+    # Called before the end of each delivery goes to this taker, if not None.
     cdef public object on_finish
     cdef bint is_member
     cdef bint is_stalled
-    # Multicast: left out of what is sent settled.
+    # Multicast: left out of pre-settled deliveries.
     cdef bint is_skipped
     cdef readonly bint had_credit
-    # Multicast: while others wait for it, and while what is sent settled does (`watch`).
+    # Multicast: watches while others wait for the taker, and while pre-settled deliveries do (`watch`).
     cdef object stall_watch
     cdef object skip_watch
     cdef readonly unsigned long long copies_missed
-    # Of those, what was recorded.
+    # The part of copies_missed that is recorded already.
     cdef unsigned long long copies_told
-    # For records: how much there is of it; something moved on it since it was looked at.
+    # For records: the level, and whether deliveries moved since the taker was looked at.
     cdef readonly unsigned char record_level
     cdef bint has_moved
-    # Its receiver has asked for a drain; how often since that was recorded.
+    # Whether the receiver asks for a drain, and the number of drains not recorded yet.
     cdef bint is_asked
     cdef unsigned int drains
     cdef Carrier moving
@@ -214,7 +218,7 @@ cdef class Taker(DeliveryOwner):
     cdef readonly int unsettled_count
     cdef readonly unsigned long long deliveries_out
     cdef unsigned long long last_tag
-    # How many producers are behind what this router sends here.
+    # Number of producers behind the deliveries that this router sends here.
     cdef int weight
     cdef unsigned long long last_turn
 

@@ -1,8 +1,9 @@
-"""The two ends of a stitch: an inlet wraps an incoming link, a taker an outgoing one; carriers are what is between.
+"""The two ends of a stitch, an inlet (an incoming link) and a taker (an outgoing link), and the carriers between
+them.
 
 A local consumer, a circuit and a broker are all takers; a client's producer, a circuit and a broker all inlets. A
-carrier is one delivery under way: it is in the lists of both its ends until settled, and nothing else keeps it. The
-engine's deliveries know their carrier by a tie (`router.forwarding.ties`), so what is stale is found out.
+carrier is one delivery under way: until settled, the lists of both ends keep the carrier, and nothing else does. The
+engine's deliveries know their carrier by a tie (`router.forwarding.ties`), so a stale delivery is found out.
 """
 
 cimport cython
@@ -16,7 +17,7 @@ from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from wire.core cimport IncomingCore, LinkCore, OutgoingCore
 from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport RECEIVE_SECOND, pn
-from wire.records cimport recorder
+from recording.records cimport recorder
 
 from collections import deque
 
@@ -26,38 +27,38 @@ from wire.link import SEND_MIXED, SEND_SETTLED, SEND_UNSETTLED
 
 cdef enum:
     LIGHT_BYTES = 16384
-    # Of what a link may have outstanding when its deliveries are not light.
+    # Bytes that a link may have outstanding when its deliveries are not light.
     MOST_BYTES = 16777216
 
 cdef unsigned int _numbers = 0
 
 
 cdef unsigned int _next_number():
-    """Of an end, for records: never used again in this process."""
+    """Return a new number for an end, for records: never used again in this process."""
     global _numbers
     _numbers += 1
     return _numbers
 
 
 cdef Carrier carrier_at(pn_delivery_t *delivery):
-    """The carrier that has this delivery at one of its ends; None for one that was not stitched, or is no more."""
+    """Return the carrier with this delivery at one of its ends; None if the delivery has no carrier, or no longer."""
     cdef unsigned long long tie = <unsigned long long>pn.delivery_get_context(delivery)
     cdef void *found
     if not tie:
         return None
     found = carrier_of(tie)
     if found is NULL:
-        return None  # settled since: what was told of it is old
+        return None  # settled since: the event is stale
     carrier = <Carrier><PyObject *>found
     if carrier.incoming is delivery or carrier.outgoing is delivery:
         return carrier
     if carrier.inlet is None or carrier.taker is None:
-        return None  # that end let go of its delivery, and the other goes on
+        return None  # this end has let go of its delivery, and the other end goes on
     raise LocalStateError(f"a delivery with the tie {tie:#x} of another")
 
 
 cdef int _fasten(Carrier carrier, pn_delivery_t *delivery) except -1:
-    """The list of its ends keeps the carrier while it has a tie."""
+    """Tie the delivery to the carrier; the lists of the carrier's ends keep the carrier while it has a tie."""
     if not carrier.tie:
         carrier.tie = new_tie(<void *>carrier)
         Py_INCREF(carrier)
@@ -92,17 +93,17 @@ cdef dict _with(dict takers, Taker taker):
 
 
 cdef class Group:
-    """What ties inlets to takers: anycast, multicast or a relay."""
+    """A group ties inlets to takers: anycast, multicast or a relay."""
 
     def __cinit__(self, *_, **__):
         self.record_level = recorder.level
 
     cdef int pump(self, Inlet inlet) except -1:
-        """Move what can be moved of this inlet's deliveries."""
+        """Move all deliveries of this inlet that can move."""
         raise NotImplementedError
 
     cdef int on_inlet_room(self, Inlet inlet) except -1:
-        """There is room where this inlet waited for it."""
+        """The inlet waited for room, and room is there."""
         return self.pump(inlet)
 
     cdef int on_moved(self, Taker taker) except -1:
@@ -118,7 +119,7 @@ cdef class Group:
         return 0
 
     cdef int on_taker_room(self, Taker taker) except -1:
-        """The taker waited until something can be written to it, and that may be so now."""
+        """The taker waited until its link is writable, and may be writable now."""
         return 0
 
     cdef int on_returned(self, Inlet inlet) except -1:
@@ -126,49 +127,49 @@ cdef class Group:
         return 0
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
-        """The inlet's sender sent a flow: perhaps it drained."""
+        """The inlet's sender sent a flow: perhaps the sender drained."""
         return 0
 
     cdef bint retry(self, Carrier carrier) except -1:
-        """Its taker gave it back, or was lost before it was written: True when another one has it, or will."""
+        """The taker gave the delivery back, or was lost before writing: True when another taker gets it."""
         return False
 
     cdef bint retransmits(self, Inlet inlet) except -1:
-        """What came of this inlet is sent again when it is in doubt."""
+        """True if deliveries of this inlet are sent again when they are in doubt."""
         return False
 
     cdef bint on_recalled(self, Inlet inlet, Carrier carrier) except -1:
-        """The ingress of this circuit would have a delivery back, which ``carrier`` has if it is under way.
+        """The ingress of this circuit recalls a delivery; ``carrier`` has the delivery if it is under way.
 
-        False: whoever took it is to know.
+        False: pass the recall on to the taker.
         """
         return False
 
     cdef int on_returned_unread(self, Inlet inlet) except -1:
-        """Its head was to go to a taker that took its credit back: nothing of it was read."""
+        """The taker revoked its credit before a byte of the inlet's head was read."""
         return 0
 
     cdef bint take_back(self, Carrier carrier) except -1:
-        """Nobody has it, of all that it was for: True when it goes out again, as if it had come just now."""
+        """No taker has the delivery of ``carrier``: True when it goes out again, as if it had just arrived."""
         return False
 
     cdef int on_given_back(self, Taker taker) except -1:
-        """This branch gave back what nobody behind it has."""
+        """This branch gave a delivery back that no consumer behind it has."""
         return 0
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
-        """A message of a queue, of at least this size, went back: it is larger than what takers here take."""
+        """A queue's message of at least ``size`` bytes went back, because it is too large for the takers here."""
         return 0
 
     cdef int on_undeliverable(self, Inlet inlet) except -1:
-        """A message of a queue went back: none of the takers here want it."""
+        """A queue's message went back, because no taker here wants the message."""
         return 0
 
     def on_inlet_left(self, inlet, closed, error):
         raise NotImplementedError
 
     def on_taker_leaving(self, taker):
-        """Before its deliveries are given up."""
+        """Called before the taker's deliveries are given up."""
 
     def on_taker_left(self, taker, closed, error):
         raise NotImplementedError
@@ -179,30 +180,30 @@ cdef class Group:
 
 @cython.no_gc  # its cycles end with its ties
 cdef class Carrier(Waiter):
-    """One delivery under way. Always: in the list of ``inlet`` while that is set, in that of ``taker`` likewise."""
+    """One delivery under way. Always: in the list of ``inlet`` while ``inlet`` is set, and of ``taker`` likewise."""
 
     cdef bint note_taker(self) except -1:
-        """Its inlet is to know that a circuit has it. False: a broker has it, which cannot be asked what it passed on."""
+        """Note at the inlet that a circuit has the delivery. False for a broker, which answers no barrier."""
         return True
 
     cdef bint goes_to(self, Taker taker) noexcept:
-        """``taker`` has the delivery, and has given no outcome yet."""
+        """True if ``taker`` has the delivery, and has given no outcome yet."""
         return self.taker is taker
 
     cdef int advance(self) except -1:
-        """Copy what can be copied. True when the incoming link is free for its next delivery."""
+        """Copy as many bytes as possible. True when the incoming link is free for its next delivery."""
         raise NotImplementedError
 
     cdef bint is_unsent(self) noexcept:
-        """It is here to its end, and did not leave."""
+        """True if the delivery is complete here, and has not left."""
         return False
 
     cdef bint may_be_given_back(self) noexcept:
-        """It lies in a queue, and its taker has given no outcome."""
+        """True if the delivery is in a queue, and its taker has given no outcome."""
         return False
 
     cdef bint read_rest(self) except -1:
-        """Take what is left of a whole delivery out of the engine; its link goes on without it. False when it cannot."""
+        """Read the rest of a complete delivery out of the engine, to free its link. False if not possible."""
         return False
 
     cdef int on_room(self) except -1:
@@ -217,7 +218,7 @@ cdef class Carrier(Waiter):
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
-        """``comes_again``: its sender, a router or a broker, tells its producer of the loss, or gives it to another."""
+        """The inlet is lost. ``comes_again``: a router or broker reports the loss, or sends the delivery again."""
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
@@ -227,8 +228,8 @@ cdef class Carrier(Waiter):
 cdef class Inlet(Head):
     """An incoming link in a group.
 
-    Always: ``promised + unsettled_count <= limit`` but for the float of one; of a circuit ``promised <= limit``. Counts
-    are deliveries.
+    Always: ``promised + unsettled_count <= limit`` but for the float of one; of a circuit ``promised <= limit``.
+    Counts are deliveries.
     """
 
     def __init__(self, IncomingCore link, Group group, int limit, *, bint is_circuit=False, Guard guard=None):
@@ -276,7 +277,7 @@ cdef class Inlet(Head):
         self.group.on_established(link)
 
     def on_left(self, closed, error):
-        """The link is going, by detach or with its connection: give up its deliveries, then tell the group."""
+        """The link ends, by detach or with its connection: give up its deliveries, then tell the group."""
         recorder.note(self, False, error)
         if self.is_from_client():
             self.record_left()
@@ -290,13 +291,13 @@ cdef class Inlet(Head):
 
     # Rules
     cdef bint is_second(self) noexcept:
-        """Its sender has the last word on settlement. [2.8.3] Not every broker that is asked to agrees."""
+        """True if the sender settles last. [2.8.3] Not every broker agrees to settle last when asked."""
         cdef bint is_asked = pn.link_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
         return is_asked and pn.link_remote_rcv_settle_mode(self.link.raw) == RECEIVE_SECOND
 
     cdef bint may_go_on_now(self) except -1:
-        """False when its sender broke a rule: then the link has been ended."""
-        if self.is_lost:
+        """False when the sender broke a rule: the link has been ended, or is about to be."""
+        if self.is_lost or self.link.is_faulty():
             return False
         if self.guard is None or not self.guard.has_offended():
             return True
@@ -304,30 +305,33 @@ cdef class Inlet(Head):
         return False
 
     def on_offence(self):
-        """Its guard found out what no event tells."""
+        """The guard found an offence without an event on the link."""
         self.may_go_on_now()
 
     def expel(self, error):
-        """End the link for what its sender did. What it still sends is not looked at."""
+        """End the link because of its sender's offence. Deliveries that still arrive are ignored."""
         self.link.close(error)
         self.on_left(True, error)
         self.link.owner = None
 
-    # Who may have what comes
+    # Permitted takers
     cdef bint is_from_client(self) noexcept:
-        """What is lost of it may come never again; only clients are guarded against."""
+        """True for a client's link, which alone has a guard: a client may never send a lost delivery again."""
         return self.guard is not None
 
     cdef bint is_of_queue(self) noexcept:
-        """A queue has what comes here until there is an outcome."""
+        """True if deliveries of this inlet stay in a queue until there is an outcome."""
         return self.group.is_of_queue or (self.guard is None and not self.is_from_node())
 
     cdef bint is_from_node(self) noexcept:
-        """A router sends here what its producers send there."""
+        """True if the sender is a router, which sends deliveries of its own producers."""
         return self.is_circuit or self.is_edge
 
     cdef bint may_feed(self, Taker taker) noexcept:
-        """What came over a circuit goes no further than to those near here: no loops. An edge gets nothing back."""
+        """True if ``taker`` may have deliveries of this inlet.
+
+        Deliveries from a circuit only go to takers near here: no loops. An edge gets none of its own deliveries back.
+        """
         if self.is_circuit:
             return taker.is_near_now()
         return not self.shuns or taker.edge != self.shuns
@@ -345,7 +349,7 @@ cdef class Inlet(Head):
         return 0
 
     cdef int drop(self, Carrier carrier) except -1:
-        """Forget the carrier; the engine's delivery is the caller's to settle."""
+        """Forget the carrier; the caller settles the engine's delivery."""
         _loosen(carrier, self.link, carrier.incoming)
         if carrier.newer_in is not None:
             carrier.newer_in.older_in = carrier.older_in
@@ -362,7 +366,7 @@ cdef class Inlet(Head):
         return _end(carrier)
 
     def abandon(self):
-        """What a client sent, and what came settled, goes on without its sender; half a message is aborted downstream."""
+        """Give up the sender. A client's deliveries and pre-settled ones go on; a partial message is aborted."""
         cdef Carrier carrier
         cdef bint comes_again, is_here = not self.link.endpoint.is_freed
         recorder.note(self, False, None)
@@ -375,10 +379,10 @@ cdef class Inlet(Head):
 
     @property
     def has_more(self):
-        """Of the complete deliveries that came, some did not go on yet."""
+        """True if complete deliveries of the sender are still waiting here."""
         cdef pn_delivery_t *delivery
         cdef Carrier newest = self.newest
-        if self.link.is_gone:
+        if self.link.is_gone or self.link.is_faulty():
             return False
         if self.backlog is not None or (newest is not None and newest.is_unsent()):
             return True
@@ -387,15 +391,15 @@ cdef class Inlet(Head):
 
     @property
     def progress(self):
-        """Changes when something of what came goes on."""
+        """A value that changes whenever a delivery of the sender moves."""
         return (self.deliveries_in, self.link.read_bytes, self.unsettled_count)
 
-    # What is at its head
+    # The head
     cdef bint has_moving(self) noexcept:
         return self.moving is not None
 
     cdef int pop(self) except -1:
-        """The delivery under way was read to its end: the link goes on to the next."""
+        """The delivery under way was read to its end: advance the link to the next delivery."""
         self.moving = None
         return self.link.advance_now()
 
@@ -403,9 +407,9 @@ cdef class Inlet(Head):
         """The head was aborted before it had a taker."""
         return self.pop()
 
-    # How long it waits
+    # Waiting times
     cdef int note_held(self) except -1:
-        """What came with this input waits."""
+        """Note the arrival time of deliveries that came with this input and wait."""
         cdef int waiting = self.waiting_now()
         if waiting <= 0:
             self.held_since = None
@@ -419,14 +423,14 @@ cdef class Inlet(Head):
         return 0
 
     cdef int leave_line(self) except -1:
-        """The oldest that waits, or what has just come, goes on or back."""
+        """The oldest waiting delivery, or one that has just arrived, leaves: take its arrival time."""
         self.came_us = recorder.now_us
         if self.held_since:
             self.came_us = self.held_since.popleft()
         return 0
 
     cdef int return_to_line(self, unsigned long long came_us) except -1:
-        """What left last comes back to the head."""
+        """The delivery that left last comes back to the head."""
         if self.held_since is None:
             self.held_since = deque()
         self.held_since.appendleft(came_us)
@@ -443,32 +447,32 @@ cdef class Inlet(Head):
         return 0
 
     cdef int on_unheard(self, Taker taker) except -1:
-        """What went to ``taker`` may not be passed on yet, and no outcome will tell, or not soon enough."""
+        """Note that ``taker`` may not have passed on all deliveries yet, and no outcome will tell soon enough."""
         if taker.cost == 0 or (self.is_circuit and not taker.edge) or taker.way == FORSAKEN_WAY:
             return 0
         self.unheard = _with(self.unheard, taker)
         return 0
 
     cdef int on_unheard_settled(self, Taker taker) except -1:
-        """As above, and no outcome will tell."""
+        """The same as `on_unheard`, for a delivery without any outcome to come."""
         self.on_unheard(taker)
         if self.is_from_node() and self.unheard is not None and taker in self.unheard:
             self.settled_to = _with(self.settled_to, taker)
         return 0
 
     cdef int on_settled(self) except -1:
-        """One of its deliveries was settled."""
+        """One of the inlet's deliveries was settled."""
         return self.group.on_returned(self)
 
     # Credit
     cdef int limit_now(self) noexcept:
-        """Fewer of large deliveries: the engine keeps the bytes of each until it is settled, read or not."""
+        """Return the limit, lower for large deliveries: the engine keeps their bytes until settled, read or not."""
         if self.usual_bytes <= LIGHT_BYTES:
             return self.limit
         return <int>min(<long long>self.limit, MOST_BYTES // self.usual_bytes + 1)
 
     cdef int weigh(self, size_t size) except -1:
-        """Its next delivery has so many bytes."""
+        """Update the average with the ``size`` of the inlet's next delivery."""
         cdef int limit
         if size <= LIGHT_BYTES and self.usual_bytes <= LIGHT_BYTES:
             return 0
@@ -480,7 +484,7 @@ cdef class Inlet(Head):
 
     @property
     def promised(self):
-        """Deliveries that its sender may still start, as far as this router told it, or has, and that wait here."""
+        """Deliveries that the sender may still start, as far as known here, plus those that wait here."""
         return self.promised_count
 
     cdef int set_promised(self, int count) except -1:
@@ -492,7 +496,7 @@ cdef class Inlet(Head):
         return 0
 
     cdef int note_credit(self) except -1:
-        """Its sender has some now, or none any more, perhaps."""
+        """The sender's credit may have changed."""
         if not self.record_level or self.link.is_gone:
             return 0
         if not self.has_moved:
@@ -504,7 +508,7 @@ cdef class Inlet(Head):
         return 0
 
     def record_at(self, unsigned char level):
-        """From now on it is recorded so much of it."""
+        """Record deliveries and credit of this inlet at ``level`` from now on."""
         cdef bint is_first = level and not self.record_level
         self.record_level = level
         if is_first:
@@ -512,17 +516,17 @@ cdef class Inlet(Head):
             self.note_credit()
 
     def rest(self):
-        """It was looked at: what moves from now on is news."""
+        """The recorder has looked at the inlet: note the next movement again."""
         self.has_moved = False
 
     @property
     def credit(self):
-        """Deliveries that its sender may still start."""
+        """Deliveries that the sender may still start."""
         return self.link.credit_now()
 
     @property
     def kept_count(self):
-        """It keeps what its takers keep, and their links tell."""
+        """None: an inlet keeps no deliveries of its own, and the records of its takers count theirs."""
         return None
 
     @property
@@ -531,74 +535,75 @@ cdef class Inlet(Head):
 
     @property
     def starves(self):
-        """Its sender has no credit, as far as that is recorded."""
+        """True if the sender has no credit, as far as recorded."""
         return self.record_level != 0 and self.drought.is_on
 
     def take_starved_us(self):
-        """How long its sender had no credit since this was asked last."""
+        """Return how long the sender had no credit since the last call, in microseconds."""
         self.is_restless = False
         return take_us(&self.drought, recorder.now_us) if self.record_level else 0
 
     cdef int top_up(self, int count) except -1:
         """Raise the sender's credit by ``count`` deliveries."""
-        # What crossed a reduction waits here on credit that counted as taken back.
+        # Deliveries that crossed a reduction wait here on credit that counted as taken back.
         self.set_promised(max(self.promised_count, self.held_now()) + count)
         self.link.grant_now(count)
         return self.note_credit()
 
     cdef bint needs_float(self) noexcept:
-        """It holds no credit and nothing that waits."""
+        """True if the inlet holds no credit and no waiting delivery."""
         return self.promised_count == 0 and self.moving is None and not self.has_queued()
 
     cdef int hear_weight(self, pn_delivery_t *delivery) noexcept:
-        """Of a circuit: how many producers its ingress says are behind it."""
+        """Read from a circuit's delivery how many producers are behind it according to the ingress."""
         self.weight = max(1, producers_of(delivery))
         return 0
 
     cdef int waiting_now(self) noexcept:
-        """Deliveries that came on its credit, and are not counted in."""
+        """Return the number of deliveries that arrived on the inlet's credit and are not counted in yet."""
         cdef int count = pn.link_queued(self.link.raw) - (self.moving is not None)
         return max(0, count) + (0 if self.backlog is None else len(self.backlog))
 
     cdef int held_now(self) noexcept:
-        """What was promised is what waits here and what its sender may still start."""
+        """Return the sender's credit plus the deliveries that wait here."""
         return max(0, self.link.credit_now()) + self.waiting_now()
 
     def hear_credit(self):
-        """Its sender may have been given some, or have given some back."""
+        """The sender's credit may have been raised, or given back."""
         self.set_promised(0 if self.link.is_gone else self.held_now())
         self.note_credit()
 
     cdef int reduce(self, int count) except -1:
-        """Take back all that was promised but ``count``, or what waits; deliveries that cross it still come."""
+        """Reduce the promise to ``count`` or the waiting deliveries; deliveries that cross the flow still arrive."""
         cdef int waiting = self.waiting_now()
         if self.is_draining:
-            return 0  # its sender is giving all of it back, and would not be asked any more
+            return 0  # the sender is giving all credit back, and this flow would end the drain
         self.link.set_credit_now(max(0, count - waiting))
         self.note_credit()
         return self.set_promised(max(count, waiting))
 
     def revoke(self):
-        """Take back all credit by flow; deliveries that cross it still come."""
+        """Take back all credit by flow; deliveries that cross the flow still arrive."""
         if self.link.is_open_now():
             self.reduce(0)
 
     @property
     def is_moving(self):
-        """A delivery is half read."""
+        """True if a delivery is half read."""
         return self.moving is not None
 
     @property
     def may_be_drained(self):
-        """By a consumer of an anycast: the sender is a client, for whom this address is all of its link, or a router."""
+        """True if an anycast consumer's drain may ask the sender: a router, or a client with only this address."""
         return self.is_from_node() or self.guard is not None
 
 
 cdef class Taker(DeliveryOwner):
-    """An outgoing link in a group. ``cost`` is the path's; 0 for a local one. ``edge`` as in `Inlet.shuns`.
+    """An outgoing link in a group. ``cost`` is the cost of the path, 0 for a local link. ``edge`` as in
+    `Inlet.shuns`.
 
     ``upstream`` is the one inlet whose deliveries may go here (a multicast branch), None for any. ``is_broker``: this
-    router's own link to a broker. ``is_for_settled``: a branch of what producers here send settled.
+    router's own link to a broker. ``is_for_settled``: a branch for pre-settled deliveries of producers here.
     """
 
     def __init__(
@@ -654,24 +659,24 @@ cdef class Taker(DeliveryOwner):
         return self.group.on_credit(self)
 
     cdef int note_move(self) except -1:
-        """What its receiver has may be other than a second ago."""
+        """The number of deliveries at the receiver may have changed within this second."""
         if self.record_level and not self.has_moved:
             self.has_moved = True
             recorder.note_moved(self)
         return 0
 
     def record_at(self, unsigned char level):
-        """From now on so much of it is recorded."""
+        """Record this taker at ``level`` from now on."""
         self.record_level = level
         self.note_move()
 
     def rest(self):
-        """It was looked at: what moves from now on is news."""
+        """The recorder has looked at the taker: note the next movement again."""
         self.has_moved = False
 
     @property
     def kept_count(self):
-        """Complete deliveries of which its receiver has given no outcome."""
+        """Complete deliveries without an outcome from the receiver."""
         return self.unsettled_count - (self.moving is not None)
 
     @property
@@ -679,7 +684,7 @@ cdef class Taker(DeliveryOwner):
         return self.deliveries_out
 
     cdef int note_drain(self, bint has_more) except -1:
-        """Its receiver asked for what there is, and for the rest of its credit, perhaps. [2.6.7]"""
+        """Count a drain if the receiver has just asked for one. [2.6.7]"""
         cdef bint is_asked = self.credit_count > 0 and pn.link_get_drain(self.link.raw)
         if is_asked and (has_more or not self.is_asked):
             if not self.drains:
@@ -689,7 +694,7 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     def take_drains(self):
-        """How often its receiver asked since this was asked last."""
+        """Return the number of drains that the receiver asked for since the last call."""
         found, self.drains = self.drains, 0
         return found
 
@@ -727,7 +732,7 @@ cdef class Taker(DeliveryOwner):
         return self.set_credit(self.credit_count - 1)
 
     cdef int drop(self, Carrier carrier) except -1:
-        """Forget the carrier; the engine's delivery is the caller's to settle or abort."""
+        """Forget the carrier; the caller settles or aborts the engine's delivery."""
         _loosen(carrier, self.link, carrier.outgoing)
         if carrier.newer_out is not None:
             carrier.newer_out.older_out = carrier.older_out
@@ -745,13 +750,13 @@ cdef class Taker(DeliveryOwner):
         return _end(carrier)
 
     def abandon(self):
-        """What was handed to this link is in doubt: its senders are told so. It takes nothing more."""
+        """Give up the link, which takes no more. Its written deliveries are in doubt, and their senders learn so."""
         cdef Carrier carrier
         cdef bint is_given_back
         recorder.note(self, False, None)
         self.is_closing = True
         self.set_credit(0)
-        # The oldest first: in this order they are offered to others.
+        # Oldest first: other takers are offered the deliveries in this order.
         for carrier in self._oldest_first():
             if carrier.taker is self:
                 is_given_back = self.has_left_in_order and carrier.may_be_given_back()
@@ -767,7 +772,7 @@ cdef class Taker(DeliveryOwner):
         return found
 
     cdef bint _let_go(self, Carrier carrier) except -1:
-        """True when it was not written to its end. One that is not complete is aborted, or it would end as if it were."""
+        """True if not written to its end. A partial delivery is aborted, or it would end as if complete."""
         cdef pn_delivery_t *outgoing = carrier.outgoing
         cdef bint is_open = not self.link.is_gone and not self.link.endpoint.is_freed
         cdef bint is_partial = is_open and self.moving is carrier
@@ -778,12 +783,12 @@ cdef class Taker(DeliveryOwner):
         if is_partial:
             self._note_written_in_session()
             self.link.abort_now(outgoing)
-            # Carried out now: after its link and session were freed the engine would trip over it.
+            # Carried out now: the engine would fail after the link and its session were freed.
             pn.transport_pending(self.link.endpoint.transport)
         return is_unwritten
 
     cdef int _note_written_in_session(self) except -1:
-        """Where the session has ended, what the engine carries out now makes it forget what it wrote on other links."""
+        """Note all written deliveries: once the session has ended, the engine forgets writes on its other links."""
         cdef LinkCore link
         cdef Taker taker
         cdef Carrier carrier
@@ -799,7 +804,7 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     cdef pn_delivery_t *start(self) except NULL:
-        """A new delivery on its link, with a tag of our own."""
+        """Start a new delivery on the link, with a tag of our own."""
         cdef unsigned char tag[TAG_BYTES]
         cdef int size
         if self.on_start is not None:
@@ -809,21 +814,21 @@ cdef class Taker(DeliveryOwner):
         return self.link.start_now(<const char *>tag + TAG_BYTES - size, size)
 
     cdef int miss(self) except -1:
-        """A copy goes out without it."""
+        """A multicast copy goes out without this taker."""
         if self.copies_missed == self.copies_told:
             recorder.note_restless(self)
         self.copies_missed += 1
         return 0
 
     def take_missed(self):
-        """Copies that it missed since this was asked last."""
+        """Return the number of copies missed since the last call."""
         found, self.copies_told = self.copies_missed - self.copies_told, self.copies_missed
         return found
 
     # Credit
     @property
     def credit(self):
-        """Deliveries it takes now."""
+        """Deliveries that the receiver takes now."""
         return self.credit_count
 
     cdef int set_credit(self, int credit) except -1:
@@ -836,7 +841,7 @@ cdef class Taker(DeliveryOwner):
         return 0
 
     cdef int sync(self) except -1:
-        """Read the engine's count; a delivery under way is in it until finished."""
+        """Read the engine's credit, which still includes a delivery under way."""
         if self.is_closing_now and self.way != LEFT_WAY:
             return 0
         self.set_credit(self.link.credit_now() - (self.moving is not None))
@@ -848,7 +853,7 @@ cdef class Taker(DeliveryOwner):
         self.sync()
 
     cdef bint is_near_now(self) noexcept:
-        """A consumer or broker of this router, or an edge router whose uplink it is: circuits that end here end there."""
+        """True for a local consumer, a broker link, or an active edge router: fed by circuits that end here."""
         return self.cost == 0 or self.edge != 0
 
     @property
@@ -864,10 +869,10 @@ cdef class Taker(DeliveryOwner):
 
     @property
     def is_moving(self):
-        """A delivery is half written."""
+        """True if a delivery is half written."""
         return self.moving is not None
 
-    # Membership: whose credit its group counts
+    # Membership: the group counts the credit of its members
     cdef int join(self) except -1:
         cdef int credit = self.credit_count
         if not self.is_member:
@@ -886,7 +891,7 @@ cdef class Taker(DeliveryOwner):
 
     @property
     def is_closing(self):
-        """It is to end once nothing is outstanding on it: it takes nothing more."""
+        """True if the taker gets no more deliveries and ends once nothing is outstanding on it."""
         return self.is_closing_now
 
     @is_closing.setter
@@ -899,10 +904,10 @@ cdef class Taker(DeliveryOwner):
 
     @property
     def is_left(self):
-        """Another circuit took its place: it ends when all that went there was passed on."""
+        """True if another circuit replaced this one, which ends once all its deliveries were passed on."""
         return self.way == LEFT_WAY
 
     def go_on(self):
-        """It is needed again, and takes what its peer granted meanwhile."""
+        """The taker is needed again, with the credit that its peer granted meanwhile."""
         self.is_closing = False
         self.group.on_credit(self)

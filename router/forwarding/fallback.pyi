@@ -1,11 +1,12 @@
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, type_check_only
 
 from router.forwarding.anycast import Anycast
 from router.forwarding.ends import Inlet, Taker
 
+@type_check_only
 class Feeder(Protocol):
-    """Whose messages a feed brings."""
+    """Owner of the messages that a feed brings."""
 
     holds: bool
 

@@ -1,9 +1,8 @@
-"""An anycast address with a queue to fall back to: who of its inlets sends to its takers, who to that queue?
+"""An anycast address with a fallback queue: its inlets send to the takers, or to the queue.
 
-While the group falls back, producers send to ``fallback`` alone, a link or circuit towards the queue. What comes back
-from the queue over a **feed** goes to takers alone, never to the queue again; so does what comes over circuits. An inlet
-changes between the two only when nothing that it sent is outstanding: order. What the last taker did not get comes home
-first (`router.forwarding.homing`). Decisions are made in `router.fallback`.
+While the group falls back, producers send to ``fallback`` alone, a link or circuit towards the queue. To keep order,
+an inlet changes between takers and queue only when none of its deliveries is outstanding. Deliveries that the last
+taker did not get come home first (`router.forwarding.homing`). Decisions are made in `router.fallback.producers`.
 """
 
 from cpython.bytes cimport PyBytes_GET_SIZE
@@ -16,13 +15,13 @@ from router.forwarding.move cimport Move
 
 from dataclasses import replace
 
-# How long what came over circuits waits for a taker here before its ingress may have it for the queue: longer than the
-# other routers need to hear that the last taker left.
+# How long a circuit's deliveries wait for a taker here before they go back to their ingress, and so to the queue:
+# longer than the other routers need to hear that the last taker left.
 _GIVE_BACK_S = 0.05
 
 
 cdef class AnycastWithFallback(Anycast):
-    """``on_despair()`` is asked when a producer's deliveries went nowhere for ``path_wait_s``: is there another way?
+    """``on_despair()`` is called when producers had no taker for ``path_wait_s``; False: there is no other path.
 
     Always: ``behind`` has the inlets whose outstanding deliveries are, if any, with the fallback.
     """
@@ -33,9 +32,9 @@ cdef class AnycastWithFallback(Anycast):
         self.behind = {}
         self.on_despair = lambda: False
 
-    # Who is there
+    # Ends
     cdef bint has_direct(self) noexcept:
-        """Somebody takes from this address, here or over a circuit."""
+        """True if the address has takers, here or over a circuit."""
         cdef Taker taker
         for taker in self.takers:
             if not taker.is_closing_now:
@@ -43,7 +42,7 @@ cdef class AnycastWithFallback(Anycast):
         return False
 
     cdef bint has_taker(self) noexcept:
-        """Producers have whom to send to."""
+        """True if producers have a taker: the fallback while falling back, else any taker of the address."""
         if self.is_falling_back:
             return self.fallback is not None and self.fallback.had_credit and not self.fallback.is_closing_now
         return self.has_direct()
@@ -61,16 +60,16 @@ cdef class AnycastWithFallback(Anycast):
                 return True
         return False
 
-    # What the node decided
+    # Decisions of the node
     def fall_back(self, bint is_falling_back, bint is_holding):
-        """Send what producers bring to the fallback, or to takers. Holding: to neither, until told otherwise."""
+        """Send producers' deliveries to the fallback, or to takers. ``is_holding``: to neither, until the next call."""
         if (is_falling_back, is_holding) == (self.is_falling_back, self.is_holding):
             return
         self.is_falling_back, self.is_holding = is_falling_back, is_holding
         self._look_again()
 
     def set_fallback(self, Taker taker, bint is_closing):
-        """A way to the queue, or one that is to end once nothing is outstanding on it."""
+        """Set the taker towards the queue; ``is_closing``: it ends once nothing is outstanding on it."""
         if taker is self.fallback and is_closing == taker.is_closing_now:
             return
         self.fallback = taker
@@ -85,7 +84,7 @@ cdef class AnycastWithFallback(Anycast):
             self.top_up_now(inlet)
 
     def call_home(self):
-        """The last taker left: what is on its way to it comes back before anything goes another way."""
+        """The last taker left: recall deliveries on their way to it before any delivery goes another way."""
         cdef Inlet inlet
         if self.homing is None:
             self.homing = Homing(self.timers, self.settings.path_wait_s, self._on_home)
@@ -98,12 +97,12 @@ cdef class AnycastWithFallback(Anycast):
         return homing is not None and homing.has(inlet)
 
     def add_feed(self, Inlet inlet, feeder):
-        """``feeder`` is told of each delivery of this inlet, and of its sender's flows."""
+        """Add a link from the queue; ``feeder`` is told of each delivery of the inlet, and of its sender's flows."""
         self.feeds[inlet] = feeder
         self.add_inlet(inlet)
 
     def give_back(self, Inlet inlet):
-        """Nobody takes: the sender may have again what this inlet holds; a queue puts it back in its place."""
+        """The address has no takers: release all held deliveries; a queue puts the messages back in place."""
         inlet.revoke()
         self.waiting.pop(inlet, None)
         self.released += inlet.release_held()
@@ -111,7 +110,7 @@ cdef class AnycastWithFallback(Anycast):
             for move in [move for move in self.retries if (<Move>move).inlet is inlet]:
                 self._on_late(move)
 
-    # Despair: of whom producers send to now
+    # Time without a taker for producers
     def _mind_despair(self):
         if not self.has_taker():
             self._despair_later()
@@ -185,7 +184,7 @@ cdef class AnycastWithFallback(Anycast):
         if self.leads_nowhere(inlet) or not self.has_taker_for(inlet):
             return 0
         if not inlet.is_circuit and inlet in self.feeds and not self.feeds[inlet].holds:
-            # Nothing is known to be there: just enough to hear of something.
+            # The queue is known to be empty: one credit suffices to learn of a new message.
             return inlet.top_up(1) if self._lacks_float(inlet) else 0
         return self.sharing.top_up(inlet, self.credit_for(inlet))
 
@@ -236,7 +235,7 @@ cdef class AnycastWithFallback(Anycast):
         return self.way_to(taker, inlet, is_large, size)
 
     cdef bint may_change(self, Inlet inlet) except -1:
-        """Between takers and fallback, if it has to: only when nothing it sent is outstanding."""
+        """True if the inlet is on the right side, takers or fallback, or changes because none is outstanding."""
         if (inlet in self.behind) == self.is_falling_back:
             return True
         if inlet.unsettled_count:
@@ -248,7 +247,7 @@ cdef class AnycastWithFallback(Anycast):
         return True
 
     cdef Taker fallback_now(self, size_t size):
-        """The fallback, if it takes a message of this size now."""
+        """Return the fallback, if it takes a message of this size now."""
         cdef Taker taker = self.fallback
         if self.is_holding or taker is None or not taker.can_take_now():
             return None
@@ -263,10 +262,10 @@ cdef class AnycastWithFallback(Anycast):
         return Anycast._who_is_too_small(self, inlet, size)
 
     cdef bint retransmits(self, Inlet inlet) except -1:
-        # A queue counts attempts, and has a limit of them.
+        # A queue counts attempts itself, and has a limit for them.
         return inlet not in self.feeds and Anycast.retransmits(self, inlet)
 
-    # Retries: in the order in which they came. The engine tells of many outcomes at once in no order.
+    # Retries: in order of arrival. The engine reports many outcomes at once in no order.
     cdef bint retry(self, Carrier carrier) except -1:
         cdef Move move = <Move>carrier
         if self.is_dead or move.copy is None:
@@ -294,7 +293,6 @@ cdef class AnycastWithFallback(Anycast):
 
     def _offer_in_order(self):
         cdef Carrier carrier
-        cdef Move move
         cdef dict in_order = {}
         self.gathering = None
         for inlet in dict.fromkeys([(<Move>each).inlet for each in self.retries or ()]):
@@ -312,7 +310,7 @@ cdef class AnycastWithFallback(Anycast):
             self.kick()
 
     def _on_home(self):
-        """All are together: those of a feed go to whoever came meanwhile, or all back to the queue."""
+        """All recalled deliveries are home: those of a feed go to takers that came meanwhile, or back to the queue."""
         cdef Inlet inlet
         if not self.has_direct():
             for inlet in list(self.feeds):

@@ -22,13 +22,13 @@ cdef class Copy(Carrier):
 
 cdef class Fan(Carrier):
     cdef list copies
-    # Whole, while it may have to go out again; counted in ``budget``.
+    # The whole message, while the delivery may have to go out again; counted in ``budget``.
     cdef bytes kept
     cdef Copies budget
-    # Its place among those of its inlet, and until when it may go out again, when it came back once.
+    # The delivery's place among those of its inlet; and until when it may go out again, if it came back once.
     cdef unsigned long long place
     cdef double until_s
-    # Somebody may have got it, or was left out.
+    # A taker may have got the delivery, or was left out.
     cdef bint was_passed_on
     cdef int open_count
     cdef bytes prefix
@@ -39,7 +39,7 @@ cdef class Fan(Carrier):
     cdef unsigned int inlet_number
     cdef unsigned char record_level
     cdef unsigned long long start_us
-    # From when on the ttl in its header counts.
+    # From when on the ttl in the header counts.
     cdef unsigned long long counted_us
     cdef size_t size_bytes
 

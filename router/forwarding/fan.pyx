@@ -1,7 +1,7 @@
-"""One delivery on its way to many takers: multicast.
+"""Multicast: one delivery on its way to many takers.
 
-A chunk is read only when every taker under way has room for it: memory is bounded by one chunk, and the slowest sets
-the pace; a taker that stands still is left out by its group's stall timer.
+A chunk is read only when every taker under way has room for the chunk: memory is bounded by one chunk, and the
+slowest taker sets the pace; the group's stall timer leaves out a taker that stands still.
 """
 
 cimport cython
@@ -12,7 +12,7 @@ from router.forwarding.words cimport UNWRITTEN_WORD, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport is_terminal, pending_now
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, REJECTED_STATE, RELEASED_STATE, pn
-from wire.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
+from recording.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
 
 from router.forwarding.words import UNWRITTEN
 from wire.delivery import remote_outcome, set_outcome
@@ -43,12 +43,12 @@ cdef class Copy(Carrier):
         return 0
 
     cdef bint is_settled(self) noexcept:
-        """By its sender, as far as that is known: of a stream only once its last byte came."""
+        """True if the sender has settled the delivery, as far as known: for a stream only after its last byte."""
         cdef Fan fan = self.fan
         return fan is not None and fan.inlet is not None and pn.delivery_settled(fan.incoming)
 
     cdef int _tell_fan(self, size_t state, object outcome) except -1:
-        # A local of its own: the fan lets go of its copies as they are done, and they are what keeps it.
+        # A local reference: the fan forgets its copies as they finish, and only its copies keep the fan alive.
         cdef Fan fan = self.fan
         return fan.on_copy_done(self, state, outcome, False) if fan is not None else 0
 
@@ -57,7 +57,7 @@ cdef class Copy(Carrier):
         return fan.on_copy_done(self, RELEASED_STATE, None, True) if fan is not None else 0
 
     cdef int give_up(self) except -1:
-        """It stands still: the others go on without it."""
+        """The taker stands still: the other copies go on without this one."""
         self.abort()
         return self._tell_fan(MODIFIED_STATE, MODIFIED_FAILED)
 
@@ -68,7 +68,7 @@ cdef class Copy(Carrier):
         taker.moving = None
         self.has_left = True
         if is_settled and taker.wants_outcomes:
-            # Nobody waits for its outcome, but its consumer was promised that all comes unsettled.
+            # Nobody waits for the outcome, but the consumer was promised unsettled deliveries only.
             return self._tell_fan(0, None)
         if is_settled or taker.presettles:
             self.forget()
@@ -114,14 +114,14 @@ cdef class Copy(Carrier):
         return self._tell_fan(state if has_outcome else ACCEPTED_STATE, outcome)
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        # Who had the beginning of one that is larger than that is in doubt, as all who had the end.
+        # A taker with only the beginning of a large message is in doubt, like the takers with its end.
         if is_unwritten and (self.has_left or not self.sent_bytes):
             return self._tell_unwritten()
         return self._tell_fan(MODIFIED_STATE, MODIFIED_FAILED)
 
 
 cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes prefix, bint is_whole):
-    """``prefix``: what was taken off the incoming link already; with ``is_whole`` the whole message."""
+    """Start the copies. ``prefix``: bytes already read from the incoming link; with ``is_whole`` the whole message."""
     cdef Fan fan = Fan.__new__(Fan)
     fan.incoming = incoming
     fan.inlet_number = inlet.number
@@ -144,14 +144,14 @@ cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes pref
 cdef class Fan(Carrier):
     """One incoming delivery and its copies, of which ``open_count`` have no outcome yet.
 
-    ``outcome`` is the one of ``rank``, None when its state says all.
+    ``outcome`` is the outcome of ``rank``, None when its state says all.
     """
 
     cdef int _begin(self, list takers) except -1:
         cdef Taker taker
         cdef Copy copy
         self.copies = []
-        # There are thousands of these for a while, in no cycle that outlives its ties: nothing for the collector.
+        # Thousands of lists may exist for a while, in no cycle that outlives its ties: keep them from the collector.
         PyObject_GC_UnTrack(<void *>self.copies)
         for taker in takers:
             copy = Copy.__new__(Copy)
@@ -163,9 +163,9 @@ cdef class Fan(Carrier):
         self.open_count = len(self.copies)
         return 0
 
-    # What nobody has yet may go out again
+    # Sending again
     cdef int keep(self, Copies copies) except -1:
-        """What was read of it, all there is, unless there is no room for that."""
+        """Keep the whole message as read, if the budget has room for it."""
         if copies.take(PyBytes_GET_SIZE(self.prefix)):
             self.kept, self.budget = self.prefix, copies
         return 0
@@ -177,7 +177,7 @@ cdef class Fan(Carrier):
         return 0
 
     cdef bytes give_kept(self):
-        """To whoever counts it from now on."""
+        """Return the kept message; the caller counts its bytes from now on."""
         kept, self.kept, self.budget = self.kept, None, None
         return kept
 
@@ -200,7 +200,7 @@ cdef class Fan(Carrier):
         return False
 
     cdef Copy blocked(self):
-        """A copy for which there is no room now."""
+        """Return a copy without room now, or None."""
         cdef Copy copy
         for copy in self.copies:
             if copy.is_done:
@@ -270,7 +270,7 @@ cdef class Fan(Carrier):
     cdef int _send(self, char *chunk, size_t size) except -1:
         cdef Copy copy
         if not self.size_bytes and not has_time_left(chunk, size, &self.counted_us):
-            # Nobody is to have it any more; what is left of it is read, and goes nowhere.
+            # The message has expired: the rest is read and discarded.
             self.was_passed_on = True
             self._abort_copies()
         self.size_bytes += size
@@ -291,7 +291,7 @@ cdef class Fan(Carrier):
             if not copy.is_done:
                 copy.finish(is_settled)
         self._settle_if_done()
-        # Nobody else sees that its takers are free: it was not at the head any more.
+        # A fan that was read whole is no longer at the head, so its inlet does not notice that the takers are free.
         return group.on_moved(None) if self.is_read else 0
 
     cdef int _note_unheard(self) except -1:
@@ -381,7 +381,7 @@ cdef class Fan(Carrier):
         return inlet.on_settled()
 
     cdef int on_sender_disposition(self) except -1:
-        """The producer settled first: it wants no outcome; the copies go on."""
+        """The producer settled first and wants no outcome; the copies go on."""
         if self.is_done and pn.delivery_settled(self.incoming):
             self._note_unheard()
             self._settle_incoming()

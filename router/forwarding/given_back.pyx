@@ -1,8 +1,8 @@
-"""A consumer of a queue on several brokers says undeliverable-here: who has the message next? [3.4.5]
+"""Offer a message of a sharded queue to other consumers here after one said undeliverable-here. [3.4.5]
 
-The broker would give the message to no link of this router again, though other consumers are here. So the router offers its
-copy to each of them, with what the consumers before said: delivery-count and annotations. The broker hears all of that in
-one outcome, when no other consumer is there. Its link is renewed when another consumer comes.
+The broker would never give the message to a link of this router again, though other consumers are here. So the router
+offers its copy to each of them, with the delivery-count and annotations from the consumers before. When no other
+consumer is there, the broker gets all of that in one outcome. Its link is renewed when another consumer comes.
 """
 
 from router.forwarding.ends cimport Inlet
@@ -17,7 +17,7 @@ from wire.sections import scan
 
 
 cdef bint give_on(Move move, bint is_over) except -1:
-    """The taker said MODIFIED, or RELEASED: True when no more is to be done about that."""
+    """Handle a taker's MODIFIED, or RELEASED: True when nothing more is to be done about the outcome."""
     cdef Inlet inlet = move.inlet
     cdef object outcome = remote_outcome(<size_t>move.outgoing)
     cdef bint is_first = move.said is None
@@ -37,7 +37,7 @@ cdef bint give_on(Move move, bint is_over) except -1:
 
 
 cdef bint tell_said(Move move) except -1:
-    """Whether consumers said something of it, which its sender hears then."""
+    """Give the sender the consumers' joint outcome; False if there is none."""
     if move.said is None or pn.delivery_settled(move.incoming):
         return False
     set_outcome(<size_t>move.incoming, move.said)
@@ -45,7 +45,7 @@ cdef bint tell_said(Move move) except -1:
 
 
 cdef bint _is_offered(Move move, object outcome) except -1:
-    """To another consumer, now or when one has credit."""
+    """True if the message goes to another consumer, now or when one has credit."""
     cdef bytes copy = _with_outcome(move.copy, outcome)
     move.copies.used_bytes += len(copy) - len(move.copy)
     move.copy = copy
@@ -62,7 +62,7 @@ def _with_outcome(bytes message, outcome):
 
 
 def _joined(before, outcome):
-    """What two consumers said, one after the other; whether it is undeliverable here says the last."""
+    """Join the outcomes of two consumers; the later one decides on undeliverable-here."""
     if before is None:
         return outcome
     return Outcome(

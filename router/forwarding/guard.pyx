@@ -1,7 +1,7 @@
-"""Does a producer keep to what it was promised? The engine checks neither credit, size nor progress, so this does.
+"""Check that a producer keeps to its credit, message size and pace, because the engine checks none of the three.
 
-A delivery is looked at before each piece of it goes on, so what is too large never reaches its end at a taker. A delivery
-that a producer began and does not go on with holds up its consumers, so a timer watches it.
+A delivery is checked before each of its pieces goes on, so the end of a message that is too large never reaches a
+taker. A producer that leaves a delivery half sent holds up its consumers, so a timer watches the delivery.
 """
 
 from wire.delivery cimport pending_now
@@ -12,15 +12,15 @@ from dataclasses import replace
 from wire.errors import LinkError
 
 cdef enum:
-    # In a stall timeout. The looks are counted, not the time: a process that slept has not read its sockets.
+    # Looks in a stall timeout. Looks are counted, not time: a process that slept has not read its sockets.
     LOOKS = 4
 
 
 cdef class Guard:
-    """Of one client's incoming link. [2.6.7], [2.7.3]
+    """The guard of one client's incoming link. [2.6.7], [2.7.3]
 
-    ``max_message_bytes`` 0: any size. ``tell`` hears of an offence. ``patience``: how long a begun delivery may stand
-    still although its sender could go on; None: for ever. The owner of the link has ``on_offence()``.
+    ``max_message_bytes`` 0: any size. ``tell`` is called with an offence. ``patience``: how long a begun delivery may
+    stand still although its sender could go on; None: for ever. The owner of the link has ``on_offence()``.
     """
 
     def __init__(self, IncomingCore link, size_t max_message_bytes, tell, patience=None):
@@ -35,7 +35,7 @@ cdef class Guard:
         return self.link.excess_now() > 0 or (self.max_message_bytes and self._size() > self.max_message_bytes)
 
     cdef int watch(self) except -1:
-        """A part of a delivery came, and its end did not: see that the rest follows."""
+        """A part of a delivery came without its end: watch that the rest follows."""
         if self.timer is None and self.patience is not None:
             self.still_looks = 0
             self._has_moved()
@@ -55,7 +55,7 @@ cdef class Guard:
         is_begun = current is not NULL and pn.delivery_partial(current) and not pn.delivery_aborted(current)
         if not is_begun and pn.link_queued(self.link.raw) <= 1:
             return
-        # Behind a complete delivery that waits for a taker, the begun one stops nobody.
+        # Behind a complete delivery that waits for a taker, a begun delivery blocks nobody.
         if self._has_moved() or not is_begun or not self._may_send():
             self.still_looks = 0
         else:
@@ -68,26 +68,27 @@ cdef class Guard:
             self.link.owner.on_offence()
 
     cdef bint _has_moved(self) noexcept:
-        """Bytes came since the last look, or another delivery is the current one."""
+        """True if bytes came since the last look, or another delivery is current now."""
         cdef size_t size = self._size()
         cdef bint has_moved = self.seen_count != self.link.passed_count or self.seen_bytes != size
         self.seen_count, self.seen_bytes = self.link.passed_count, size
         return has_moved
 
     cdef bint _may_send(self) noexcept:
-        """The session's window is open for certain. The credit for the delivery was there when it began. [2.5.6]
+        """True if the session's window is certainly open. The delivery's credit was there when it began. [2.5.6]
 
-        The window counts frames, which may be small: the engine opens it again once half of its bytes are free.
+        The window counts frames, which may be small: the engine opens the window again once half of its bytes are
+        free.
         """
         return pn.session_incoming_bytes(self.link.session.raw) * 2 <= self.link.session.window_bytes
 
     cdef size_t _size(self) noexcept:
-        """What is here of the current message, and what was taken of it before."""
+        """Return the bytes of the current message that are here, plus the bytes already read."""
         cdef pn_delivery_t *current = self.link.current_now()
         return 0 if current is NULL else self.link.read_bytes + pending_now(current)
 
     def offence(self):
-        """What the peer did that it must not, or None; the caller ends the link with it."""
+        """Return the peer's offence, or None; the caller ends the link with the error."""
         if not self.has_offended():
             return None
         excess = self.link.excess_now()

@@ -4,12 +4,12 @@ from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore
 from wire.proton cimport pn_delivery_t
 
 cdef enum:
-    # A delivery that is here to its end, and no larger, goes over links that others share: it can be kept out of their way.
+    # A complete delivery up to this size goes over shared links: the router can read it out of the way of others.
     WHOLE_BYTES = 4 * CHUNK_BYTES
 
 
 cdef class Returned:
-    """What came back: its place among others of its inlet, and until when it may once more."""
+    """The mark of a returned delivery: its place among the inlet's, and until when it may return again."""
 
     cdef unsigned long long place
     cdef double until_s
@@ -17,17 +17,17 @@ cdef class Returned:
 
 cdef class Head(DeliveryOwner):
     cdef readonly unsigned int number
-    # How much is recorded of what comes here (`wire.records`).
+    # How much is recorded of the deliveries here (`recording.records`).
     cdef public unsigned char record_level
     cdef readonly IncomingCore link
-    # Of a circuit that only passes here: what was not written counts as not tried by anybody.
+    # A circuit in transit: a delivery that was not written counts as not tried by any taker.
     cdef public bint is_transit
     cdef Guard guard
-    # The message at the head, read while it waits to learn its level: still the current one of its link.
+    # The message at the head, read early to learn its level, and still current on the link.
     cdef bytes held_head
     cdef int held_level
-    # Before those on the link: read out of the engine whole, a deque of (delivery, bytes), and a `Returned` of what came
-    # back; None when there is nothing.
+    # Messages before those on the link, read out of the engine whole: a deque of (delivery, bytes), with a `Returned`
+    # for a message that came back; None when empty.
     cdef object backlog
     cdef Copies budget
 

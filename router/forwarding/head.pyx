@@ -1,7 +1,7 @@
-"""What is at the head of an incoming link, read or not, and how is it answered when nobody takes it?
+"""The head of an incoming link, read or not, and the answers to deliveries that get no taker.
 
-A delivery waits unread in the engine; or its bytes were read, to learn its priority, or to keep it out of the way of
-others: what lies unread in a session shuts its window for all links of it.
+A delivery waits unread in the engine, or its bytes were read, to learn its priority or to clear the session: unread
+bytes shut the session's window for all its links.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -12,7 +12,7 @@ from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport MODIFIED_STATE, RELEASED_STATE, pn
-from wire.records cimport ABORTED, SENDER_LOST, record_untaken
+from recording.records cimport ABORTED, SENDER_LOST, record_untaken
 
 from collections import deque
 
@@ -21,19 +21,19 @@ from wire.delivery import set_outcome
 
 
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
-    """Never written to a taker: the sender may try again."""
+    """Release a delivery that was never written to a taker: the sender may try again."""
     record_untaken(head.record_level, head.number, size, ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE)
     if not pn.delivery_settled(delivery) and (head.is_transit or is_recalled(delivery)):
         set_outcome(<size_t>delivery, UNWRITTEN)
     elif not pn.delivery_settled(delivery):
         pn.delivery_update(delivery, RELEASED_STATE)
     pn.delivery_settle(delivery)
-    # It may be done at a time of ours, when nothing else comes of the connection that would send it.
+    # Without other traffic on the connection, nothing else would send the disposition.
     return head.link.endpoint.mark()
 
 
 cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
-    """Its sender, a router, would have it back (`recall`)."""
+    """True if the sending router recalls the delivery (`recall`)."""
     return (
         delivery is not NULL
         and pn.delivery_remote_state(delivery) == RELEASED_STATE
@@ -42,16 +42,16 @@ cdef bint is_recalled(pn_delivery_t *delivery) noexcept:
 
 
 cdef bint is_let_down(pn_delivery_t *delivery) noexcept:
-    """Its sender, a router, lost who sent it: it comes again from there, and nobody is to have this one."""
+    """True if the sending router lost its own sender, which sends the delivery again: drop this one."""
     return pn.delivery_remote_state(delivery) == MODIFIED_STATE and pn.delivery_settled(delivery)
 
 
 cdef class Returned:
-    """Of a delivery that came back."""
+    """The mark of a delivery that came back."""
 
 
 cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, Returned mark) except -1:
-    """Before all that never left, behind the older ones that came back."""
+    """Insert before all deliveries that never left, and behind older deliveries that came back."""
     cdef int index = len(queue)
     while index and (len(queue[index - 1]) == 2 or (<Returned>queue[index - 1][2]).place > mark.place):
         index -= 1
@@ -60,31 +60,31 @@ cdef int insert_returned(object queue, pn_delivery_t *delivery, bytes message, R
 
 
 cdef Returned returned_at(object queue):
-    """The mark of the first; None of one that never left."""
+    """Return the mark of the first delivery; None if it never left."""
     return <Returned>queue[0][2] if len(queue[0]) > 2 else None
 
 
 cdef class Head(DeliveryOwner):
-    """Of an inlet, which says whether its head is under way, and counts what comes in."""
+    """The head of an inlet; the inlet knows whether its head is under way, and counts its deliveries."""
 
     cdef bint has_moving(self) noexcept:
-        """The head is half read, on its way to a taker."""
+        """True if the head is half read, on its way to a taker."""
         raise NotImplementedError
 
     cdef int count_in(self) except -1:
         raise NotImplementedError
 
     cdef pn_delivery_t *head_now(self) noexcept:
-        """The oldest delivery that was not passed on."""
+        """Return the oldest delivery that was not passed on."""
         if self.backlog is not None:
             return <pn_delivery_t *><size_t>self.backlog[0][0]
         return self.link.current_now()
 
-    # Read ahead
+    # Reading ahead
     cdef int read_ahead(self, Copies budget, bint is_pressing) except -1:
-        """Take what is whole and small out of the engine. When there is no more room, stop, or if it is pressing go on.
+        """Read complete, small deliveries out of the engine; beyond the budget release them, or stop.
 
-        How many had to be RELEASED for that.
+        Return the number of RELEASED deliveries. They are released only if ``is_pressing``.
         """
         cdef int count = 0
         cdef size_t size
@@ -111,11 +111,11 @@ cdef class Head(DeliveryOwner):
         cdef pn_delivery_t *delivery = self.link.current_now()
         if delivery is NULL:
             return False
-        # What comes behind a barrier would be in the way as well.
+        # Deliveries behind a barrier would fill the window as well.
         return self.held_head is not None or self._may_be_read(delivery) or is_barrier(delivery)
 
     cdef bytes _leave_backlog(self):
-        """The oldest of what was read ahead."""
+        """Remove and return the oldest message that was read ahead."""
         cdef bytes message = self.backlog.popleft()[1]
         self.budget.used_bytes -= PyBytes_GET_SIZE(message)
         if not self.backlog:
@@ -123,14 +123,14 @@ cdef class Head(DeliveryOwner):
         return message
 
     cdef int forget_read(self) except -1:
-        """The link is lost, and what was read of it."""
+        """The link is lost: forget all messages read ahead."""
         self.held_head = None
         while self.backlog is not None:
             self._leave_backlog()
         return 0
 
     cdef int record_left(self) except -1:
-        """The sender goes, and what it sent that nobody had yet."""
+        """The sender leaves: record its deliveries that no taker had yet."""
         cdef pn_delivery_t *delivery
         cdef size_t read = self.link.read_bytes
         if self.link.is_gone or self.link.endpoint.is_freed:
@@ -153,14 +153,14 @@ cdef class Head(DeliveryOwner):
         return record_untaken(self.record_level, self.number, size, outcome)
 
     cdef int leave_head(self) except -1:
-        """Go on to the next: there is nothing to read of this one, or it was read ahead."""
+        """Advance to the next delivery: the head has no bytes to read, or was read ahead."""
         if self.backlog is not None:
             self._leave_backlog()
             return 0
         return self.link.advance_now()
 
     cdef bytes take_prefix(self):
-        """What was read of the head before, which the link is past then; None when all of it is still on the link."""
+        """Return the head's bytes read before, and advance the link; None when all bytes are still on the link."""
         if self.backlog is not None:
             return self._leave_backlog()
         message, self.held_head = self.held_head, None
@@ -169,7 +169,7 @@ cdef class Head(DeliveryOwner):
         return message
 
     cdef bytes read_rest(self, pn_delivery_t *delivery):
-        """All that is left of the current delivery, to be popped then; None if it is not all here, or large."""
+        """Return the rest of the current delivery, for the caller to pop; None if the rest is large or not complete."""
         cdef size_t size = pending_now(delivery)
         cdef bytes rest
         if size > WHOLE_BYTES or pn.delivery_partial(delivery) or pn.delivery_aborted(delivery):
@@ -179,22 +179,22 @@ cdef class Head(DeliveryOwner):
         return rest
 
     cdef int put_back(self, pn_delivery_t *delivery, bytes prefix) except -1:
-        """What was read of the head, and went nowhere."""
+        """Put back the bytes of a head that were read and went nowhere."""
         raise AssertionError("only anonymous senders' large messages are begun with a part that was read")
 
     cdef int take_back(self, pn_delivery_t *delivery, bytes message, Returned mark, Copies budget) except -1:
-        """It left, and nobody has it; ``message`` is in the budget already."""
+        """Take back a delivery that left, and that no consumer has; the budget already counts ``message``."""
         if self.backlog is None:
             self.backlog = deque()
         self.budget = budget
         return insert_returned(self.backlog, delivery, message, mark)
 
     cdef Returned returned_head(self):
-        """Of the head, when that came back."""
+        """Return the mark of the head if it came back, else None."""
         return returned_at(self.backlog) if self.backlog is not None else None
 
     cdef int head_level(self) except -1:
-        """The priority of the message at the head, if all of it is here and small; the usual one for any other."""
+        """Return the priority of the message at the head if it is complete and small, else the usual priority."""
         cdef pn_delivery_t *delivery
         if self.backlog is not None:
             return level_of(self.backlog[0][1])
@@ -208,7 +208,7 @@ cdef class Head(DeliveryOwner):
         return self.held_level
 
     cdef bint _may_be_read(self, pn_delivery_t *delivery) noexcept:
-        """Nothing of it was, and it is one that is carried on in one piece."""
+        """True if the delivery is unread, complete, and small enough to go on in one piece."""
         if self.has_moving() or self.link.read_bytes or (self.guard is not None and self.guard.has_offended()):
             return False
         if pn.delivery_partial(delivery) or pn.delivery_aborted(delivery):
@@ -216,7 +216,7 @@ cdef class Head(DeliveryOwner):
         return 0 < pending_now(delivery) <= WHOLE_BYTES
 
     cdef size_t head_size(self, pn_delivery_t *delivery) except? 0:
-        """Bytes of the head that are here, read or not."""
+        """Return the bytes of the head that are here, read or not."""
         if self.backlog is not None:
             return PyBytes_GET_SIZE(self.backlog[0][1])
         return pending_now(delivery) if self.held_head is None else PyBytes_GET_SIZE(self.held_head)
@@ -225,11 +225,11 @@ cdef class Head(DeliveryOwner):
         return pn.delivery_partial(delivery)
 
     cdef bint is_discarding(self) noexcept:
-        """The head was read in part, and thrown away: what still comes of it goes the same way."""
+        """True if the head was partly read and discarded: the rest is discarded too."""
         return not self.has_moving() and self.link.read_bytes > 0 and self.held_head is None
 
     cdef bint release_head(self) except -1:
-        """Answer the delivery at the head with RELEASED once it was read to its end; False while that is not here."""
+        """Answer the head with RELEASED once it was read to its end; False while its end is missing."""
         cdef pn_delivery_t *delivery
         cdef size_t size
         if self.backlog is None:
@@ -257,14 +257,14 @@ cdef class Head(DeliveryOwner):
         return True
 
     cdef int release_held(self) except -1:
-        """Answer every delivery at the head with RELEASED; how many."""
+        """Answer every delivery at the head with RELEASED; return their number."""
         cdef int count = 0
         while self.release_head():
             count += 1
         return count
 
     cdef int release_unsettled(self) except -1:
-        """The same, up to the first of which nobody would hear that it was given back; how many."""
+        """The same, up to the first pre-settled delivery, whose sender would not learn of it; return the number."""
         cdef pn_delivery_t *delivery
         cdef int count = 0
         while (delivery := self.head_now()) is not NULL and not pn.delivery_settled(delivery) and self.release_head():
@@ -272,7 +272,7 @@ cdef class Head(DeliveryOwner):
         return count
 
     cdef int release_behind_settled(self, Copies budget) except -1:
-        """The same, and go on behind what came settled, which is read ahead as far as there is room; how many."""
+        """The same, skipping pre-settled deliveries, read ahead as far as there is room; return the number."""
         cdef pn_delivery_t *delivery
         cdef int count = 0, seen
         while self.has_queued():
@@ -283,7 +283,7 @@ cdef class Head(DeliveryOwner):
                     self.backlog.rotate(-1)
                 elif self.release_head():
                     count += 1
-            # Large ones are not read ahead.
+            # Large deliveries are not read ahead.
             delivery = self.link.current_now()
             if delivery is NULL or pn.delivery_settled(delivery) or pn.delivery_partial(delivery):
                 break
@@ -293,7 +293,7 @@ cdef class Head(DeliveryOwner):
         return count
 
     cdef int release_recalled(self, Copies budget) except -1:
-        """Give back what its sender would have back; how many. What waits before it is read ahead for that."""
+        """Give back all recalled deliveries; return their number. Deliveries before them are read ahead for that."""
         cdef int count = 0
         while is_recalled(self.head_now()) and self.release_head():
             count += 1
@@ -309,7 +309,7 @@ cdef class Head(DeliveryOwner):
         return count
 
     cdef bint has_queued(self) noexcept:
-        """Something waits here for a taker."""
+        """True if a delivery waits here for a taker."""
         return self.backlog is not None or pn.link_queued(self.link.raw) > 0
 
     @property

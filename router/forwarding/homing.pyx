@@ -1,8 +1,9 @@
-"""Of which inlets must all that is outstanding at takers come back before anything of theirs goes another way?
+"""Inlets whose outstanding deliveries must all come back before any of them goes another way.
 
-The last taker of an address left, and what it did not get may lie at several routers of the path. Each gives it back in
-its own time; what is offered again before the rest is here would be behind it when a new taker comes. So it is recalled
-(`router.forwarding.recall`) and waited for. Not for ever: the new taker may have got it, and settle in batches.
+The last taker of an address left, and deliveries it did not get may be at several routers of the path. Each router
+gives its part back in its own time; a delivery offered again before the rest is here would precede older ones at a
+new taker. So the rest is recalled (`router.forwarding.recall`) and waited for, but not for ever: the new taker may
+have got the deliveries, and settle in batches.
 """
 
 from router.forwarding.ends cimport Carrier, Inlet
@@ -11,7 +12,7 @@ from router.forwarding.recall cimport ask_back
 
 
 cdef class Homing:
-    """``on_end()`` follows when inlets may go on by themselves, after ``patience_s``."""
+    """``on_end()`` is called when the inlets may go on without the rest, after ``patience_s``."""
 
     def __init__(self, timers, double patience_s, on_end):
         self.timers = timers
@@ -23,7 +24,7 @@ cdef class Homing:
         return inlet in self.inlets
 
     cdef int call(self, Inlet inlet) except -1:
-        """Have back what circuits have of it."""
+        """Recall the deliveries of ``inlet`` from circuits."""
         cdef Carrier carrier = inlet.newest
         while carrier is not None:
             if carrier.taker is not None and carrier.taker.cost and isinstance(carrier, Move):
@@ -43,7 +44,7 @@ cdef class Homing:
         return 0
 
     cdef bint look(self) except -1:
-        """Some may be home: True when one is."""
+        """Forget the inlets whose deliveries have all come back; True if there was one."""
         cdef int before = len(self.inlets)
         for inlet in list(self.inlets):
             if _is_home(inlet):
@@ -63,7 +64,7 @@ cdef class Homing:
 
 
 cdef bint _is_home(Inlet inlet) noexcept:
-    """No taker has anything of it."""
+    """True if no taker has a delivery of the inlet."""
     cdef Carrier carrier = inlet.newest
     while carrier is not None:
         if carrier.taker is not None:

@@ -11,25 +11,25 @@ cdef class Move(Carrier):
     cdef Copies copies
     cdef bint has_left
     cdef bint is_refused
-    # It goes back, for it is larger than its taker takes.
+    # The message is larger than its taker takes, and goes back.
     cdef bint is_too_large
     cdef size_t sent_bytes
     cdef unsigned long long start_us
-    # From when on the ttl in its header counts; and whether it expired before any of it left.
+    # From when on the ttl in the header counts; and whether the message expired before any of it left.
     cdef unsigned long long counted_us
     cdef bint is_expired
     cdef unsigned int inlet_number
     cdef unsigned char record_level
-    cdef unsigned int taker_number  # of the one that had it last
+    cdef unsigned int taker_number  # of the last taker
     cdef object outcome
     cdef list tried
-    # What consumers of a queue said of it, that did not want it; None when nothing.
+    # Joint outcome of a queue's consumers that did not want the message; None without one.
     cdef object said
-    # It came back, and the one that had it did not write it.
+    # The delivery came back, and its taker did not write it.
     cdef bint is_untried
-    # Somebody had it, and is lost.
+    # An earlier taker of the delivery is lost.
     cdef bint is_in_doubt
-    # Its sender is lost, and is no client: who has it may not be the last.
+    # The sender, not a client, is lost: the taker's delivery may not be the last.
     cdef bint comes_again
     cdef object timer
 
@@ -47,7 +47,6 @@ cdef class Move(Carrier):
     cdef bint _is_of_shared_queue(self) noexcept
     cdef int _let_down(self) except -1
     cdef int _on_let_down(self) except -1
-    cdef bint _is_buffered(self) noexcept
     cdef bint _is_partly_buffered(self) noexcept
     cdef bint settles_first(self) noexcept
     cdef int _complete(self) except -1

@@ -1,8 +1,8 @@
 """One delivery on its way from an inlet to a taker.
 
-Bytes are copied from delivery to delivery as both sides allow; the message is not looked at. Two rules of the engine
-are kept here: an incoming delivery is never settled before its end was read; a partial outgoing one ends by abort.
-What was read whole may be kept until its outcome, and offered to another taker.
+Bytes are copied from delivery to delivery as both sides allow; the message is not parsed. Two rules of the engine are
+kept here: an incoming delivery is never settled before its end was read, and a partial outgoing delivery ends by
+abort. A message that was read whole may be kept until its outcome, and offered to another taker.
 """
 
 cimport cython
@@ -17,7 +17,7 @@ from router.forwarding.words cimport LOST_WORD, TOO_LARGE_WORD, UNWRITTEN_WORD, 
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, is_terminal, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
-from wire.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
+from recording.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
 
 from router.forwarding.words import TOO_LARGE, UNWRITTEN
 from wire.delivery import rejected, remote_outcome, set_outcome
@@ -25,14 +25,15 @@ from wire.outcome import MODIFIED_FAILED, RELEASED, UNDELIVERABLE_HERE
 
 
 cdef enum:
-    # Of a large message at a time, while others wait for the same connection.
+    # Bytes of a large message sent at a time, while others wait for the same connection.
     PIECE_BYTES = CHUNK_BYTES // 2
 
 
 cdef object too_large(Inlet inlet, Taker taker):
-    """What the sender of a message hears that is too large for ``taker``, and for all others here.
+    """Return the outcome for the sender of a message that is too large for ``taker`` and for all other takers here.
 
-    A queue keeps it, for whoever can take it: nobody has tried it, and its delivery-count stays. [3.4.5]
+    A queue keeps the message for a consumer that can take it: no consumer has tried, and the delivery-count stays.
+    [3.4.5]
     """
     if inlet.is_from_node() and not inlet.is_transit and inlet.group.takes_recalls:
         return TOO_LARGE
@@ -43,7 +44,7 @@ cdef object too_large(Inlet inlet, Taker taker):
 
 
 cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
-    """Nobody gets it: it is read to its end, and its sender told ``outcome``."""
+    """Give the delivery to no taker: read all bytes, then answer the sender with ``outcome``."""
     cdef Move move = Move.__new__(Move)
     move.incoming = incoming
     move.outcome = outcome
@@ -57,7 +58,7 @@ cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
 
 
 cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_delivery_t *outgoing):
-    """Tie both deliveries. Nothing is read yet: the caller sets ``copy`` and ``is_read`` when something was."""
+    """Tie both deliveries. Nothing is read yet: if bytes were, the caller sets ``copy`` and ``is_read``."""
     cdef Move move = Move.__new__(Move)
     move.incoming = incoming
     move.outgoing = outgoing
@@ -73,20 +74,20 @@ cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_deliv
 
 
 cdef bint _is_released(pn_delivery_t *incoming) noexcept:
-    """Its sender said so. Between routers that is a recall, and stays when it settles with no word of its own."""
+    """True if the sender's state is RELEASED. Between routers that is a recall, even once settled silently."""
     return pn.delivery_remote_state(incoming) == RELEASED_STATE
 
 
 @cython.final
 @cython.no_gc
 cdef class Move(Carrier):
-    """An incoming delivery, and the outgoing delivery with the same message. ``copy`` has the bytes that were read so far.
+    """An incoming delivery, and the outgoing delivery with the same message. ``copy`` has the bytes read so far.
 
     ``copies`` is set while ``copy`` has the whole message, and stays set until the outcome is known.
     """
 
     cdef bint keep(self, Copies copies) noexcept:
-        """False when there is no room for it: then it cannot be offered again."""
+        """Reserve room for the copy; False when there is no room, and the delivery cannot be offered again."""
         if not copies.take(PyBytes_GET_SIZE(self.copy)):
             return False
         self.copies = copies
@@ -150,7 +151,7 @@ cdef class Move(Carrier):
         return True
 
     cdef int _expire(self) except -1:
-        """Nobody has it, and nobody is to have it any more: who was given it before, with no answer, may have."""
+        """The message expired without a taker. If in doubt, an earlier taker, which gave no answer, may have it."""
         self._give_up_partial(MODIFIED_FAILED if self.is_in_doubt else RELEASED)
         return self.inlet is None
 
@@ -165,11 +166,11 @@ cdef class Move(Carrier):
         return self.is_read
 
     cdef bint _is_too_large(self) noexcept:
-        """For the taker, as far as it was read."""
+        """True if the bytes sent so far exceed the taker's maximum."""
         return self.taker.max_message_bytes and self.sent_bytes > self.taker.max_message_bytes
 
     cdef size_t _known_bytes(self) noexcept:
-        """Of the message, what is here, and what has left."""
+        """Return the bytes of the message that are here or have left."""
         cdef size_t size = self.sent_bytes
         if self.copy is not None and not self.is_copy_sent:
             size += PyBytes_GET_SIZE(self.copy)
@@ -178,7 +179,7 @@ cdef class Move(Carrier):
         return size
 
     cdef int _turn_away(self) except -1:
-        """It is larger than its taker takes, which gets no more of it. As `advance`."""
+        """The message is larger than its taker accepts: send no more of it. Returns the same as `advance`."""
         if self.inlet is None:
             self._abort_outgoing()
             return True
@@ -187,7 +188,7 @@ cdef class Move(Carrier):
         return self.inlet is None
 
     cdef int _on_too_large_there(self) except -1:
-        """No consumer at the other end of a circuit takes a message of its size."""
+        """No consumer at the other end of a circuit takes a message of this size."""
         cdef Inlet inlet = self.inlet
         if inlet is not None and self.copies is not None and self._is_retried():
             return 0
@@ -204,7 +205,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _unbegin(self) except -1:
-        """The taker took its credit back before anything was written: another one may have it."""
+        """The taker revoked its credit before anything was written: another taker may have the delivery."""
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
         cdef pn_delivery_t *outgoing = self.outgoing
@@ -274,8 +275,8 @@ cdef class Move(Carrier):
         if inlet is not None and not self.is_read:
             inlet.pop()
         if is_settled and taker.wants_outcomes:
-            # Its producer asks for no outcome. A broker's says when the next may come over another link; a consumer
-            # was promised that all comes unsettled.
+            # The producer asks for no outcome. But a broker's outcome tells when the next delivery may take another
+            # link, and a consumer was promised unsettled deliveries only.
             return taker.group.on_moved(taker)
         if taker.presettles or is_settled:
             if is_settled:
@@ -285,7 +286,7 @@ cdef class Move(Carrier):
 
     # Settling
     cdef int _settle(self, size_t state) except -1:
-        """Forget both sides, telling the sender ``state``, or nothing more than what it was told when that is 0."""
+        """Forget both sides. The sender is told ``state``; with 0 the state it was told before stays."""
         if self.taker is not None:
             self._settle_outgoing()
         if self.inlet is not None:
@@ -321,7 +322,7 @@ cdef class Move(Carrier):
         return 0
 
     cdef int _abort(self) except -1:
-        """The sender aborted: so do we. Both sides are let go of before anybody else is told that they are free."""
+        """The sender aborted: abort at the taker. Both sides let go before the group learns that they are free."""
         cdef Inlet inlet = self.inlet
         cdef Taker taker = self.taker
         cdef pn_delivery_t *incoming = self.incoming
@@ -350,7 +351,7 @@ cdef class Move(Carrier):
         return taker.group.on_moved(taker)
 
     cdef int _discard(self) except -1:
-        """Read to the end of a delivery nobody takes any more, then give its outcome."""
+        """Read a delivery without a taker to its end, then give its outcome."""
         cdef Inlet inlet = self.inlet
         if inlet is None:
             return True
@@ -378,7 +379,7 @@ cdef class Move(Carrier):
             if self.is_too_large and inlet.is_of_queue():
                 inlet.group.on_too_large(inlet, size)
 
-    # What the two peers say
+    # Dispositions of the two peers
     cdef int on_taker_disposition(self) except -1:
         """The taker gave a state, perhaps settling: the sender gets both unchanged."""
         cdef size_t state = pn.delivery_remote_state(self.outgoing)
@@ -390,7 +391,7 @@ cdef class Move(Carrier):
             return 0
         if self.comes_again and is_terminal(state):
             return self._let_down()
-        # A sender that does not settle last leaves it to us to answer a taker that waits for that. [2.8.3]
+        # If the sender does not settle last, this router answers a taker that waits for settlement. [2.8.3]
         if not is_over and is_terminal(state):
             is_over = self.settles_first()
         if self.copies is not None and state == RELEASED_STATE and self._is_retried():
@@ -415,41 +416,40 @@ cdef class Move(Carrier):
         return 0
 
     cdef bint _is_of_shared_queue(self) noexcept:
-        """The message comes from a queue whose consumers at this router share one link from the broker."""
+        """True if the message comes from a queue whose consumers at this router share one link from the broker."""
         return self.inlet is not None and self.inlet.group.is_of_queue and self.inlet.group.takes_recalls
 
     cdef int _let_down(self) except -1:
-        """Its sender is lost, from where it comes again: the taker is not to go on with it, or to rely on it. [3.4.5]"""
+        """The sender is lost, and will send the message again: the taker must not rely on this delivery. [3.4.5]"""
         if self._is_partly_buffered():
-            # The engine heeds a state in the first frame of a delivery only: it would end as if it were good.
+            # The engine heeds a state in the first frame of a delivery only: this delivery would end as if it were
+            # good.
             return self._abort_outgoing()
         if not pn.delivery_settled(self.outgoing):
             set_failed(self.outgoing)
         return self._settle_outgoing()
 
     cdef int _on_let_down(self) except -1:
-        """The router that sent it says so."""
+        """The sending router reports the loss of the delivery's own sender."""
         cdef Inlet inlet = self.inlet
         cdef bint is_answered = is_terminal(pn.delivery_remote_state(self.outgoing))
         if not self.has_left:
             return self._give_up_partial(MODIFIED_FAILED)
         if self.taker.is_broker:
-            return 0  # until it has an outcome
+            return 0  # until the broker gives an outcome
         if not is_answered:
             inlet.on_unheard_settled(self.taker)
         if is_answered or self.taker.cost or inlet.is_transit or self._is_partly_buffered():
             self._let_down()
         else:
-            # A consumer has it, or will: it is told when it answers. Settled before its first frame, it would come settled.
+            # A consumer has the delivery, or will have it, and learns of the loss when it answers. Settled before its
+            # first frame, the delivery would arrive pre-settled.
             self.comes_again = True
         return self.settle_incoming(0)
 
-    cdef bint _is_buffered(self) noexcept:
-        """Some of it is still in the engine."""
-        return self.has_left and pn.delivery_buffered(self.outgoing)
-
     cdef bint _is_partly_buffered(self) noexcept:
-        return self._is_buffered() and pn.delivery_pending(self.outgoing) < self.sent_bytes
+        """True if a part of the sent bytes is still in the engine, and another part was written."""
+        return pn.delivery_buffered(self.outgoing) and pn.delivery_pending(self.outgoing) < self.sent_bytes
 
     cdef bint settles_first(self) noexcept:
         return self.inlet is None or not self.inlet.is_second() or pn.delivery_settled(self.incoming)
@@ -462,7 +462,7 @@ cdef class Move(Carrier):
         return self.has_left and self.inlet is not None and not self.is_answered()
 
     cdef bint suits(self, Taker taker):
-        """It may go there, is not too large, and this one has not had it yet."""
+        """True if the delivery may go to ``taker``, is not too large, and ``taker`` has not had it yet."""
         cdef size_t size = self.sent_bytes if self.copy is None else PyBytes_GET_SIZE(self.copy)
         cdef Inlet inlet = self.inlet
         if not inlet.may_feed(taker) or (taker.max_message_bytes and size > taker.max_message_bytes):
@@ -488,7 +488,7 @@ cdef class Move(Carrier):
         return inlet is not None and inlet.group.takes_recalls and inlet.is_from_node() and _is_released(self.incoming)
 
     cdef int _on_lost(self) except -1:
-        """A router on the way lost who had it."""
+        """A router on the path reports that the taker with the delivery was lost."""
         if not send_again(self):
             if self.taker is not None:
                 self._settle_outgoing()
@@ -501,7 +501,7 @@ cdef class Move(Carrier):
         return MODIFIED_STATE if self.is_in_doubt else RELEASED_STATE
 
     cdef bint _is_retried(self) except -1:
-        """Given back by its taker: somebody else may want it, before the producer hears of it."""
+        """The taker gave the delivery back: True if another taker gets it before the producer learns of that."""
         cdef Inlet inlet = self.inlet
         if inlet is None or pn.delivery_settled(self.incoming) or self.is_answered():
             return False
@@ -512,11 +512,11 @@ cdef class Move(Carrier):
         return inlet.group.retry(self)
 
     cdef bint is_answered(self) noexcept:
-        """The sender has heard an outcome already."""
+        """True if the sender has already heard an outcome."""
         return is_terminal(pn.delivery_local_state(self.incoming))
 
     cdef int offer(self, Taker taker) except -1:
-        """Send the copy to another taker; what the one before had is settled."""
+        """Send the copy to another taker; the delivery at the previous taker is settled."""
         if self.taker is not None:
             self._settle_outgoing()
         if self.timer is not None:
@@ -530,11 +530,11 @@ cdef class Move(Carrier):
         return self.advance()
 
     cdef int let_go(self) except -1:
-        """Settle with the taker that gave it back; no other has it yet."""
+        """Settle with the taker that gave the delivery back; no other taker has it yet."""
         return self._settle_outgoing()
 
     cdef int give_back(self) except -1:
-        """Nobody else takes it: the producer may try again."""
+        """No other taker takes the delivery: the producer may try again."""
         cdef Inlet inlet = self.inlet
         if self.timer is not None:
             self.timer.cancel()
@@ -549,11 +549,11 @@ cdef class Move(Carrier):
 
     @property
     def is_waiting(self):
-        """Given back by a taker, and no other has it yet."""
+        """True if a taker gave the delivery back, and no other taker has it yet."""
         return self.inlet is not None and not self.inlet.is_lost and self.taker is None and self.copy is not None
 
     cdef int _give_up_partial(self, object outcome) except -1:
-        """The taker wants no more of a message that is still coming."""
+        """The taker wants no more of a message that is still arriving."""
         cdef Inlet inlet = self.inlet
         self.outcome = outcome
         if self.taker is not None:
@@ -577,20 +577,20 @@ cdef class Move(Carrier):
             return self._on_let_down()
         if not self.has_left:
             return 0
-        # What a client calls modified would let routers on the way drop it.
+        # Passed on, a client's settled MODIFIED would make routers on the path drop the delivery.
         if not self._is_recalled() and not (is_client and is_let_down(self.incoming)):
             copy_state(self.incoming, self.outgoing)
         self.taker.link.endpoint.mark()
         if pn.delivery_settled(self.incoming):
             if not is_terminal(pn.delivery_remote_state(self.outgoing)):
                 if self.taker.wants_outcomes:
-                    return 0  # until it has an outcome
+                    return 0  # until the taker gives an outcome
                 inlet.on_unheard_settled(self.taker)
             self._settle(0)
         return 0
 
     cdef int on_inlet_lost(self, bint comes_again) except -1:
-        """Routers on the way are told at once of what comes again, so that nobody gets what waits there."""
+        """Tell routers on the path at once if the delivery comes again: no consumer must get the one there."""
         cdef size_t answer
         cdef bint is_answered
         self.forget_copy()
@@ -610,13 +610,13 @@ cdef class Move(Carrier):
         return 0
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        """Never written, or given back: another taker may have it. In doubt: the sender gets MODIFIED, delivery-failed."""
+        """Never written, or given back: try another taker. In doubt: the sender gets MODIFIED, delivery-failed."""
         cdef Inlet inlet = self.inlet
         self.outcome = RELEASED if is_unwritten else MODIFIED_FAILED
         if inlet is None:
             return 0
         if self.has_left and self.is_answered():
-            # The outcome stands: the taker may have given it in its last breath.
+            # The outcome stands: the taker may have given it just before it was lost.
             return self.settle_incoming(0)
         if self.copies is not None and is_unwritten and inlet.group.retry(self):
             return 0

@@ -5,9 +5,9 @@ from wire.proton cimport pn_delivery_t
 
 
 cdef class Multicast(AddressGroup):
-    # Producers here have sent something settled: that has branches apart.
+    # Producers here have sent pre-settled deliveries, which have branches apart.
     cdef readonly bint is_settled_apart
-    # Its branches are being made anew: what producers here send waits for those that are missing, but not for ever.
+    # Branches are being made anew: producers' deliveries wait for missing branches, but not for ever.
     cdef bint is_changing
     cdef double lacks_since_s
 

@@ -1,6 +1,7 @@
-"""Every taker gets a copy: local consumers, and one circuit per branch of the tree.
+"""Multicast: every taker gets a copy, local consumers as well as one circuit per branch of the tree.
 
-Producers are held back by the slowest taker; one without credit for ``stall_timeout_s`` is left out until it grants.
+Producers are held back by the slowest taker; a taker without credit for ``stall_timeout_s`` is left out until it
+grants.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -32,7 +33,8 @@ cdef class Multicast(AddressGroup):
     def add_inlet(self, Inlet inlet):
         AddressGroup.add_inlet(self, inlet)
         if not inlet.is_circuit:
-            # Now, not at the end of this input: an anonymous producer has a message already, and it is for all.
+            # Now, not at the end of this input: an anonymous producer already has a message, and the message is for
+            # all takers.
             self.owner.open_branches(self)
 
     # Branches come and go
@@ -42,7 +44,7 @@ cdef class Multicast(AddressGroup):
             self.owner.on_group_changed(self)
 
     def begin_change(self):
-        """Until all branches of the tree are there, nothing goes to some of them only."""
+        """Hold producers' deliveries until all branches of the tree are there: none goes to only some of them."""
         self.is_changing = True
 
     def end_change(self, bint is_complete):
@@ -55,7 +57,7 @@ cdef class Multicast(AddressGroup):
             self.kick()
 
     cdef list takers_for(self, Inlet inlet, bint is_settled):
-        """Local consumers, and the branches of the inlet's own tree: a producer's are those with no upstream."""
+        """Return local consumers and the branches of the inlet's tree: a producer's are those without upstream."""
         cdef Taker taker
         is_settled = is_settled and not inlet.is_circuit
         if inlet.audience is None or inlet.audience_version != self.version or inlet.is_audience_settled != is_settled:
@@ -75,9 +77,10 @@ cdef class Multicast(AddressGroup):
         return taker.cost == 0 or (not inlet.is_circuit and (taker.way == SETTLED_WAY) == is_settled)
 
     cdef list _takers_now(self, Inlet inlet, bint is_large, bint is_settled):
-        """What is sent settled, and what is large, takes branches of its own, so that it stops nobody else, nor waits.
+        """Return the takers of the head. Pre-settled and large deliveries have branches apart.
 
-        None until they are there, and until the others have passed on what came before.
+        So they neither block other deliveries nor wait for them. None until these branches are there, and until the
+        other branches have passed on the deliveries before.
         """
         cdef list takers, locals_ = [], streams
         cdef Taker taker
@@ -195,7 +198,7 @@ cdef class Multicast(AddressGroup):
             fan.place, fan.until_s = mark.place, mark.until_s
         return fan
 
-    # What no consumer got
+    # Deliveries that no consumer got
     cdef bint take_back(self, Carrier carrier) except -1:
         cdef Fan fan = <Fan>carrier
         cdef Inlet inlet = fan.inlet
@@ -220,12 +223,12 @@ cdef class Multicast(AddressGroup):
         return 0
 
     cdef bint pass_barrier(self, Inlet inlet) except -1:
-        """To every router behind this one: it is answered when the last of them did."""
+        """Pass the barrier to every router behind this one; the barrier is answered when all of them have answered."""
         cdef Taker taker
         cdef list branches = []
         cdef bint is_late = False
         if inlet.is_edge:
-            # This is the ingress: what it brought may have gone several ways.
+            # This router is the ingress: the edge's deliveries may have gone several ways.
             if note_under_way(inlet) and are_all_passed_on(inlet):
                 return AddressGroup.pass_barrier(self, inlet)
             self.wait_for_taker(inlet)
@@ -244,21 +247,22 @@ cdef class Multicast(AddressGroup):
         return start_barriers(inlet, branches).advance()
 
     cdef bint _leaves_out(self, Taker taker, bint is_settled) noexcept:
-        """It stalled; what is sent settled waits less, and goes without a consumer that others still wait for."""
+        """True if the taker stalled. Pre-settled deliveries wait less, and also go without a taker that is skipped."""
         return taker.is_stalled or (is_settled and taker.is_skipped)
 
     cdef double _patience_s(self, Taker taker) except -1:
-        # Who is behind a branch gives up on its own first, or all would be left out for the sake of one.
+        # A router behind a branch must give up on its own taker first, or this router would leave out the whole
+        # branch.
         return self.settings.stall_timeout_s * (1 + taker.cost)
 
     cdef int _watch_settled(self, Taker taker) except -1:
-        """What is sent settled waits for this taker."""
+        """A pre-settled delivery waits for this taker."""
         cdef double patience_s = _PRESETTLED_PATIENCE_S
         # A branch has no credit while a started copy stands still behind it.
         if taker.moving is not None or (taker.cost and taker.had_credit):
             patience_s = _PRESETTLED_BLOCKED_S
         elif taker.cost:
-            # A branch that was just re-made leads to consumers who were there before: its credit is on the way.
+            # A branch that was just re-made leads to consumers that were there before: its credit is on the way.
             patience_s = self.settings.path_wait_s
         taker.skip_watch = watch(
             taker.skip_watch, taker, self.timers, patience_s * (1 + taker.cost), self._on_skip_watch_end
@@ -277,12 +281,12 @@ cdef class Multicast(AddressGroup):
         self._go_without()
 
     cdef bint _waits_for_others(self, Taker taker) except -1:
-        """Its copy is held up by its producer, or by another taker: that is nobody's fault at the other end."""
+        """True if the producer or another taker holds up the copy, so this taker is not to blame."""
         cdef Copy copy
         if not isinstance(taker.moving, Copy):
             return False
         copy = <Copy>taker.moving
-        # One whose credit was taken back is to blame.
+        # A taker that took its credit back is to blame.
         return (copy.sent_bytes or taker.link.credit_now() > 0) and taker.link.is_writable_now()
 
     def _go_without(self):
@@ -292,7 +296,7 @@ cdef class Multicast(AddressGroup):
             self.top_up_now(inlet)
 
     cdef int on_blocked(self, Taker taker) except -1:
-        """A started copy waits for room at this taker, and the other copies with it; or a barrier for its credit."""
+        """A started copy, and so all other copies, waits for room at this taker; or a barrier waits for its credit."""
         cdef double patience_s = self._patience_s(taker)
         cdef bint is_settled = taker.way == LEFT_WAY and has_only_barriers(taker)
         if is_settled or (isinstance(taker.moving, Copy) and (<Copy>taker.moving).is_settled()):
@@ -325,7 +329,7 @@ cdef class Multicast(AddressGroup):
         self._go_without()
 
     cdef int on_credit(self, Taker taker) except -1:
-        # One that grants and reads nothing is watched on while a copy is begun, and left out until it reads.
+        # A taker that grants but reads nothing is watched on while a copy is begun, and left out until it reads.
         if taker.credit_count > 0 and taker.moving is None:
             if taker.link.is_writable_now():
                 taker.is_stalled = taker.is_skipped = False

@@ -1,8 +1,9 @@
-"""May an inlet's next delivery take another circuit than those before it, and still come after them?
+"""Keep an inlet's deliveries in order when the next delivery takes another circuit than the deliveries before.
 
-A circuit is asked by a barrier: an empty delivery, unsettled, that the egress answers when it comes to it, and shows to
-nobody. Its tag says that it is no producer's (`Taker.start`). An outcome says so too, but may come much later, if its
-consumer waits for more before it settles. A broker cannot be asked, and settles soon.
+A circuit is asked by a barrier: an empty, unsettled delivery that the egress answers when its turn comes, and gives
+to no consumer. The tag of a barrier says 0 producers (`Taker.start`). An outcome also shows that a delivery was
+passed on, but may come much later, if the consumer waits for more before settling. A broker cannot be asked, and
+settles soon.
 """
 
 cimport cython
@@ -14,9 +15,9 @@ from wire.proton cimport ACCEPTED_STATE, pn, pn_delivery_t
 
 
 cdef bint may_take(Inlet inlet, int way, object egress) except -1:
-    """Go another way than the last delivery only when all was passed on that went the others.
+    """True if the delivery may take ``way``; a change waits until the deliveries on all other ways were passed on.
 
-    ``egress``: where the delivery goes; what was sent to another, and is not heard of, goes to other consumers.
+    ``egress``: where the delivery goes. Deliveries to another egress go to other consumers and are not waited for.
     """
     if inlet.way != way:
         if not note_under_way(inlet):
@@ -27,7 +28,7 @@ cdef bint may_take(Inlet inlet, int way, object egress) except -1:
 
 
 cdef bint note_under_way(Inlet inlet) except -1:
-    """Where its deliveries are that have no outcome. False: at a broker."""
+    """Note the circuits that have deliveries without an outcome. False if a broker has such a delivery."""
     cdef Carrier carrier = inlet.newest
     while carrier is not None:
         if not carrier.note_taker():
@@ -37,11 +38,11 @@ cdef bint note_under_way(Inlet inlet) except -1:
 
 
 cdef int leave(dict inlets, Taker left) except -1:
-    """Nothing more is to go to ``left``. What goes in its place comes behind what it has of each inlet's."""
+    """Send nothing more to ``left``: later deliveries of each inlet go behind the deliveries that ``left`` has."""
     cdef Inlet inlet
     left.is_closing = True
     left.way = LEFT_WAY
-    # It may have to carry a barrier for each inlet: its credit is for nothing else.
+    # The credit of ``left`` is kept for barriers, one for each inlet.
     left.leave()
     for inlet in inlets:
         _note_left(inlet, left)
@@ -62,7 +63,7 @@ cdef int _note_left(Inlet inlet, Taker left) except -1:
 
 
 cdef bint has_passed_on(dict inlets, Taker left) except -1:
-    """All that it had, as far as is known; if not, it is asked, as soon as it has credit."""
+    """True if ``left`` has passed on all deliveries, as far as known; else ask by barriers as credit allows."""
     cdef Inlet inlet
     cdef bint has = True
     for inlet in inlets:
@@ -79,7 +80,7 @@ cdef bint _has_passed_on(Inlet inlet, Taker left) except -1:
 
 
 cdef int give_up_order(dict inlets, Taker left) except -1:
-    """Nobody waits for what it has, now or later."""
+    """Wait for no deliveries of ``left``, now or later."""
     cdef Inlet inlet
     left.way = FORSAKEN_WAY
     for inlet in inlets:
@@ -89,7 +90,7 @@ cdef int give_up_order(dict inlets, Taker left) except -1:
 
 
 cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
-    """As far as is known. Of what is not known yet, ask."""
+    """True if all deliveries to ``egress`` on other ways are known to be passed on; else ask by barriers."""
     cdef Taker taker
     cdef dict unheard = inlet.unheard
     cdef bint are = True, are_others = False
@@ -114,7 +115,7 @@ cdef bint _are_passed_on(Inlet inlet, int way, object egress) except -1:
 
 
 cdef bint are_all_passed_on(Inlet inlet) except -1:
-    """Wherever it went, as far as is known. Of what is not known yet, ask."""
+    """True if all deliveries, wherever they went, are known to be passed on; else ask by barriers."""
     cdef Taker taker
     cdef dict unheard = inlet.unheard
     cdef bint are = True
@@ -139,7 +140,7 @@ cdef bint _is_known_to_stall(Taker taker) noexcept:
 
 
 cdef bint has_only_barriers(Taker left) except -1:
-    """Nothing that has an outcome to come: they are the last that went there."""
+    """True if no delivery with an outcome to come is left: barriers are the last carriers sent to a taker."""
     cdef Carrier carrier = left.newest
     while isinstance(carrier, Barrier):
         carrier = carrier.older_out
@@ -147,7 +148,7 @@ cdef bint has_only_barriers(Taker left) except -1:
 
 
 cdef bint _is_answered(Inlet inlet, Taker taker) except -1:
-    """All that it had of an anycast's has an outcome."""
+    """True if all anycast deliveries of ``inlet`` at ``taker`` have an outcome."""
     cdef Carrier carrier = inlet.newest
     if not inlet.group.takes_recalls or (inlet.settled_to is not None and taker in inlet.settled_to):
         return False
@@ -181,7 +182,7 @@ cdef pn_delivery_t *_start_empty(Taker taker) except NULL:
 @cython.final
 @cython.no_gc
 cdef class Barrier(Carrier):
-    """One that was sent, and not answered. In ``unheard`` of its inlet as long as nothing more was sent there."""
+    """A barrier that was sent and not answered; in ``unheard`` of its inlet until more is sent to the taker."""
 
     cdef int on_taker_disposition(self) except -1:
         cdef Taker taker = self.taker
@@ -192,17 +193,17 @@ cdef class Barrier(Carrier):
         taker.drop(self)
         pn.delivery_settle(outgoing)
         taker.link.endpoint.mark()
-        # A router on the way that gave it back knows nothing of those before it.
+        # A router on the path that gave the barrier back knows nothing about earlier deliveries.
         return self._tell(taker, state == ACCEPTED_STATE)
 
     cdef int on_taker_lost(self, bint is_unwritten) except -1:
-        """What its taker had is lost, and not waited for."""
+        """The deliveries of a lost taker are lost too: wait for nothing."""
         self.asker = self.unheard = None
         return 0
 
     cdef int _tell(self, Taker taker, bint is_over) except -1:
         cdef Inlet inlet = self.asker
-        # Its inlet refers to it: that would be a cycle that nobody collects.
+        # The inlet refers to the barrier, and no collector would find the cycle.
         self.asker = None
         if self.unheard.get(taker) is self:
             if is_over:
@@ -216,7 +217,7 @@ cdef class Barrier(Carrier):
 
 # At the other end
 cdef int _count_in(Inlet inlet) except -1:
-    """It took a credit, but is nobody's delivery."""
+    """Count a barrier: it used a credit, but is not a delivery."""
     return inlet.set_promised(max(0, inlet.promised_count - 1))
 
 

@@ -9,7 +9,7 @@ cdef class Recalls:
     cdef double patience_s
     cdef bint is_strict
     cdef object timer
-    # What each circuit with something outstanding looked like the last time.
+    # The state of each circuit with outstanding deliveries at the last look.
     cdef dict seen
 
     cdef int watch(self) except -1

@@ -1,8 +1,9 @@
-"""A delivery waits behind an egress whose consumers want nothing, and another taker would have it: who gets it back?
+"""Recall deliveries that wait at an egress whose consumers have no credit, when another taker would take them.
 
-A circuit's float may lure it there. Its ingress sees that the circuit does not move, and recalls what is outstanding on
-it: a disposition RELEASED of the sender's, unsettled, which no client has a use for. An egress gives back what it did not
-write, and grants that ingress nothing until a consumer has credit; of the rest it says nothing. Decision 0021.
+The float of a circuit may attract a delivery to such an egress. The ingress sees that the circuit does not move, and
+recalls the outstanding deliveries: a sender's disposition RELEASED, unsettled, which no client has a use for. An
+egress gives back the deliveries it has not written, and grants this ingress nothing until a consumer has credit;
+about written deliveries the egress says nothing. Decision 0021.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -12,9 +13,9 @@ from wire.proton cimport RELEASED_STATE, pn
 
 
 cdef class Recalls:
-    """Of one group: looks at its circuits every ``patience_s`` as long as one of them has something outstanding.
+    """The recalls of one group: look at its circuits every ``patience_s`` while any has outstanding deliveries.
 
-    ``is_strict``: nothing goes to a taker that is further away than one that is there (closest).
+    ``is_strict``: no delivery goes to a taker further away than another that is there (closest).
     """
 
     def __init__(self, AddressGroup group, timers, double patience_s, bint is_strict):
@@ -25,7 +26,7 @@ cdef class Recalls:
         self.seen = {}
 
     cdef int watch(self) except -1:
-        """One of the circuits may have got something, or another taker credit."""
+        """A circuit may have got a delivery, or another taker credit."""
         if self.timer is None:
             self.timer = self.timers.after(self.patience_s, self._look)
         return 0
@@ -58,7 +59,7 @@ cdef class Recalls:
         return 0
 
     cdef list _others_than(self, Taker taker):
-        """Who has credit, elsewhere, and can be written to. One that looks as stuck may well settle in batches."""
+        """Return writable takers with credit at other egresses, even stuck ones, which may settle in batches."""
         cdef Taker other
         cdef list others = []
         for other in self.group.takers:
@@ -74,10 +75,10 @@ cdef int ask_back(Move move) except -1:
 
 
 cdef bint _is_wanted(Move move, list others) except -1:
-    """By one of the others, perhaps. Without a copy its producer would hear of it: then it has to be likely."""
+    """True if another taker may want the delivery: without a copy only if likely, since the producer hears of it."""
     cdef Taker other
     for other in others:
-        # A circuit's one credit may be a float of those who are busy with what they have.
+        # A circuit's only credit may be the float of consumers that are busy.
         is_likely = other.cost == 0 or other.credit_count > 1 or other.unsettled_count == 0
         if (is_likely or move.copies is not None) and move.suits(other):
             return True

@@ -1,7 +1,7 @@
 """One inlet stitched to one taker: credit, drain, dispositions and detach pass through unchanged.
 
-Transit circuits and link routes are relays. The taker's credit is the inlet's: nothing is held here but what the
-connection's output makes wait.
+Transit circuits and link routes are relays. The inlet's credit is the taker's credit: a relay holds only deliveries
+that wait for the output of the connection.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -24,9 +24,10 @@ _NO_TRANSACTIONS = rejected("amqp:not-implemented", "the mesh has no transaction
 cdef class Relay(Group):
     """``on_left(end, closed, error)`` is called when either peer leaves; the relay does nothing more then.
 
-    With ``patience``, what crossed a reduction of the taker's credit is given back when nothing was heard of the taker for
-    so long. ``is_of_queue``: of a link route for a consumer. ``is_transit``: both ends lead to routers, of which one has a copy of it. What came settled is nowhere else, and
-    waits for credit: here, within the budget of ``copies``, out of the way of what is behind it.
+    With ``patience``, deliveries that crossed a reduction of the taker's credit are given back when nothing moved at
+    the taker for that long. ``is_of_queue``: a link route for a consumer. ``is_transit``: both ends lead to routers,
+    one of which has a copy of each unsettled delivery. A pre-settled delivery is nowhere else: it waits here for
+    credit, within the budget of ``copies``, out of the way of the deliveries behind it.
     """
 
     def __init__(
@@ -52,13 +53,13 @@ cdef class Relay(Group):
         self.taker = Taker(outgoing, self)
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
-        """Not at once: whoever moves it is not done yet."""
+        """Not at once: the caller is still moving the delivery."""
         self.is_too_small = True
         inlet.link.endpoint.wait(inlet)
         return 0
 
     def _part(self):
-        """The broker was told a size, and sends more: its link ends, and the client hears why. [2.7.3]"""
+        """The broker was told a maximum size, and sends more: end its link, and tell the client why. [2.7.3]"""
         cdef Inlet inlet = self.inlet
         most = self.taker.max_message_bytes
         error = LinkError(
@@ -92,19 +93,19 @@ cdef class Relay(Group):
             if move is None:
                 if self.taker.moving is not None or self.taker.is_closing_now:
                     break
-                # The engine would keep what it has no credit for, out of everybody's reach.
+                # The engine would keep a delivery without credit, out of everybody's reach.
                 if onward.credit_now() <= 0:
                     self._give_back_later()
                     break
                 if inlet.backlog is not None and not onward.is_writable_now():
-                    # What was read goes in one piece.
+                    # A message that was read ahead goes in one piece.
                     onward.endpoint.wait(inlet)
                     break
                 move = self._begin(delivery)
             if not move.advance():
                 break
         if has_dropped:
-            # The taker's credit for it is still there, and its sender's is used up.
+            # The taker's credit for the dropped delivery is still there, and its sender's credit is used up.
             return self.on_credit(self.taker)
         if self.is_draining and not inlet.link.has_left:
             self.on_sender_flow(inlet)
@@ -139,12 +140,12 @@ cdef class Relay(Group):
             return
         if self._progress == (self.taker.deliveries_out, inlet.unsettled_count):
             self._release()
-        # Something of it, or there was no room to read what came settled and stands before the rest.
+        # Deliveries may be left, e.g. without room to read a pre-settled delivery that stands before the others.
         if inlet.has_queued() and self.taker.link.credit_now() <= 0:
             self._give_back_later()
 
     cdef int _release(self) except -1:
-        """What was never written: its sender may try another taker."""
+        """Release the deliveries that were never written: their sender may try another taker."""
         cdef Inlet inlet = self.inlet
         if inlet.link.is_gone or self.taker.link.is_gone or self.taker.link.credit_now() > 0:
             return 0
@@ -162,9 +163,10 @@ cdef class Relay(Group):
         return True
 
     cdef pn_delivery_t *_start(self, pn_delivery_t *incoming) except NULL:
-        """With the sender's own tag. One that came in its place may use tags again that the taker still holds.
+        """Start a delivery with the sender's own tag, or after a change of senders with a new tag.
 
-        Some brokers give what they send settled an empty tag, for which the engine would send none at all. [2.7.5]
+        The taker may still hold tags of the sender before. Some brokers give pre-settled deliveries an empty tag, for
+        which the engine would send none at all. [2.7.5]
         """
         cdef pn_bytes_t tag = pn.delivery_tag(incoming)
         cdef bytes other
@@ -181,7 +183,7 @@ cdef class Relay(Group):
             return 0
         if inlet.link.has_peer_left:
             return self.pump(inlet)
-        # A delivery under way is in the taker's credit still.
+        # The taker's credit still includes a delivery under way.
         promised = taker.link.credit_now() - inlet.waiting_now() - inlet.has_moving()
         if pn.link_get_drain(taker.link.raw) and taker.link.credit_now() > 0:
             self.is_draining = True
@@ -198,7 +200,7 @@ cdef class Relay(Group):
         return 0
 
     cdef int on_sender_flow(self, Inlet inlet) except -1:
-        """The sender gave its credit back: so do we, once all that it sent before is written."""
+        """The sender gave its credit back: do the same at the taker, once all the sender's deliveries are written."""
         if not self.is_draining or inlet.moving is not None:
             return 0
         if inlet.link.credit_now() <= 0 and not inlet.has_queued():
@@ -208,7 +210,7 @@ cdef class Relay(Group):
                 if pn.link_get_drain(self.taker.link.raw):
                     self.taker.link.drained()
                 else:
-                    self.on_credit(self.taker)  # the taker wants it after all
+                    self.on_credit(self.taker)  # the taker wants the credit after all
         return 0
 
     def on_inlet_left(self, inlet, closed, error):
@@ -222,11 +224,11 @@ cdef class Relay(Group):
 
     def on_established(self, link):
         self._on_established(link)
-        # What the taker granted while nobody listened, in the same breath as its attach.
+        # The taker may have granted credit together with its attach, before any owner listened.
         self.on_credit(self.taker)
 
     def replace(self, link):
-        """Stitch another link in where one was lost; the other end stays with all it holds."""
+        """Replace a lost link; the other end stays with all its deliveries."""
         if isinstance(link, IncomingCore):
             self.senders_before += 1
             self._receive_from(link, None)

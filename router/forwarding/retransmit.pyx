@@ -1,8 +1,8 @@
-"""A delivery was written, and who had it is lost: what becomes of it?
+"""Deliveries that were written to a taker which is lost now: report them, or send them again.
 
-Nobody knows whether it was processed, so its producer hears MODIFIED, delivery-failed. Where the address says
-``retransmit``, the ingress sends its copy again instead, with delivery-count raised: the consumer may see it twice. What
-was in doubt once is never RELEASED. Decision 0022.
+Whether such a delivery was processed is unknown, so its producer hears MODIFIED, delivery-failed. If the address has
+``retransmit``, the ingress sends its copy again instead, with delivery-count raised: the consumer may see the message
+twice. A delivery that was once in doubt is never RELEASED. Decision 0022.
 """
 
 from cpython.bytes cimport PyBytes_GET_SIZE
@@ -19,7 +19,7 @@ from wire.sections import Incomplete, scan
 
 
 cdef bint send_again(Move move) except -1:
-    """Offer it to others, the one that comes in place of who had it among them. False: its producer is to hear of it."""
+    """Offer the copy to all takers again, also to one that replaces the lost taker. False: tell the producer."""
     cdef Inlet inlet = move.inlet
     if inlet is None or move.copies is None or not inlet.group.retransmits(inlet):
         return False
@@ -35,7 +35,7 @@ cdef bint send_again(Move move) except -1:
 
 
 cdef bint _raise_count(Move move) except -1:
-    """False for bytes that are no AMQP message: they have no header."""
+    """Raise the delivery-count in the copy; False if the bytes are not an AMQP message and so have no header."""
     cdef bytes before = move.copy
     try:
         move.copy = with_header(before, delivery_count=scan(before).delivery_count + 1)
@@ -47,7 +47,7 @@ cdef bint _raise_count(Move move) except -1:
 
 
 cdef int tell_lost(Move move) except -1:
-    """Its sender is to know; an ingress, which may send it again, in the words of routers."""
+    """Tell the sender of the loss: a router by LOST, since the ingress may send the delivery again."""
     if not _comes_over_circuit(move.inlet):
         return move.settle_incoming(MODIFIED_STATE)
     set_outcome(<size_t>move.incoming, LOST)
@@ -55,5 +55,5 @@ cdef int tell_lost(Move move) except -1:
 
 
 cdef bint _comes_over_circuit(Inlet inlet) noexcept:
-    """Of an anycast: the sender of a link route may be a client, or a broker."""
+    """True for a circuit of an anycast; the sender of a link route may be a client, or a broker."""
     return inlet.is_transit or (inlet.is_from_node() and inlet.group.takes_recalls)

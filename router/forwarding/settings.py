@@ -1,4 +1,4 @@
-"""What an operator may set of forwarding, and what is shown of it."""
+"""The settings of forwarding for operators, and the snapshot of an address."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class ForwardingSettings:
     stall_timeout_s: float = 10.0
     """How long a multicast waits for a taker that stands still."""
     copies_bytes: int = 64 << 20
-    """What may be kept, over all addresses, of deliveries without an outcome, to offer them to another taker."""
+    """Bytes of copies kept, over all addresses, of deliveries without an outcome, to offer them to another taker."""
 
     def hold_s(self, *, is_retransmitted: bool) -> float:
-        """Where producers are to see no failure, it is long enough for the place of a lost router to be taken."""
+        """Return how long deliveries are held; with retransmission long enough for a replacement of a lost router."""
         return max(self.path_wait_s, _RETRANSMIT_WAIT_S) if is_retransmitted else self.path_wait_s
 
 

@@ -2,7 +2,7 @@ from router.forwarding.ends cimport Inlet
 
 
 cdef class Part(Inlet):
-    """What a sender has for one of its addresses."""
+    """One sender's inlet for one of its addresses."""
 
     cdef int give_back(self, int most) except -1
 

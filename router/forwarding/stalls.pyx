@@ -1,30 +1,30 @@
-"""A sender without an address has one credit for all addresses: one that takes nothing must not use it up.
+"""Keep an address that stands still from using up the credit of an anonymous sender, which has one credit for all.
 
-What waits for an address of which nothing was taken for ``stall_timeout_s`` is RELEASED, but for a share of the credit that
-all such addresses have together, and so is what still comes for it. One that takes something within that time holds its
-sender back as it should. What came settled waits: nobody would hear that it was given back.
+Deliveries for an address that took none for ``stall_timeout_s`` are RELEASED, waiting and new ones, but for a share
+of the credit that all such addresses have together. A slower address, which takes a delivery within the timeout,
+holds the sender back as intended. Pre-settled deliveries wait: no sender would learn of their return.
 """
 
 from router.forwarding.address cimport AddressGroup
 
 cdef enum:
-    # Of the sender's credit a quarter waits for what stands still.
+    # A quarter of the sender's credit may wait for addresses that stand still.
     SHARE = 4
-    # Looks within the time after which an address stands still.
+    # Looks within the timeout after which an address stands still.
     LOOKS = 4
 
 
 cdef class Part(Inlet):
     cdef int give_back(self, int most) except -1:
-        """Release what waits, but for ``most`` and what came settled; how many."""
+        """Release waiting deliveries, but for ``most`` and the pre-settled ones; return their number."""
         raise NotImplementedError
 
 
 cdef class Stalls:
-    """Of one sender. ``inlets``: all it has, by group, kept by the sender.
+    """The stalled addresses of one sender. ``inlets``: group -> the sender's inlet, kept by the sender.
 
-    ``seen``: how many deliveries those of which something waits had passed on, and since when that is so.
-    ``stalled``: the same count of those that stand still.
+    ``seen``: inlet with waiting deliveries -> the number of deliveries passed on, and the time of its last change.
+    ``stalled``: inlet that stands still -> the same number.
     """
 
     def __cinit__(self, int capacity, dict inlets):
@@ -32,13 +32,13 @@ cdef class Stalls:
         self.seen, self.stalled = {}, {}
 
     cdef int on_waiting(self, Part inlet) except -1:
-        """Something waits that nobody has room for."""
+        """A delivery waits because no taker has room for it."""
         if self.timer is None:
             self._look_again(inlet.group)
         return 0
 
     cdef bint has_enough(self, Part inlet) except -1:
-        """No more is to wait for this address."""
+        """True if no more deliveries are to wait for this address."""
         if not self.stalled or self.stalled.get(inlet) != inlet.deliveries_in:
             return False
         return inlet.waiting_now() >= self._share()
@@ -69,10 +69,10 @@ cdef class Stalls:
             (<AddressGroup>inlet.group).released += inlet.give_back(self._share())
             self.stalled[inlet] = inlet.deliveries_in
             self.seen[inlet] = (inlet.deliveries_in, self.seen[inlet][1])
-        # What was given back may have let others in, who began it already, or ended the sender.
+        # Giving deliveries back may have let others in, which started the timer already, or ended the sender.
         if self.seen and self.inlets and self.timer is None:
             self._look_again(group)
 
     cdef int _share(self) except -1:
-        """With nothing that waits, credit that comes would go unnoticed."""
+        """At least one: without a waiting delivery, new credit would go unnoticed."""
         return max(1, self.capacity // (SHARE * max(1, <int>len(self.stalled))))

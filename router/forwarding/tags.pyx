@@ -1,14 +1,15 @@
-"""What do delivery-tags say between two routers?
+"""Delivery-tags between two routers, which also say how many producers the circuit stands for.
 
-A number, as short as it goes. On a circuit that stands for several producers a 0 byte and how many comes before it: AMQP
-has no word for it. With none it is nobody's delivery: a barrier (`router.forwarding.order`). Decision 0020.
+A tag is a number, as short as possible. If the circuit does not stand for just one producer, a 0 byte and the number
+of producers come first: AMQP has no field for them. A delivery for 0 producers is a barrier
+(`router.forwarding.order`). Decision 0020.
 """
 
 from wire.proton cimport pn, pn_bytes_t
 
 
 cdef int write_tag(unsigned char *room, unsigned long long number, int producers) noexcept:
-    """At the end of ``room``, TAG_BYTES long; how many bytes."""
+    """Write a tag at the end of ``room``, TAG_BYTES long; return the length of the tag."""
     cdef int size = 0
     while number:
         size += 1

@@ -1,8 +1,8 @@
-"""Which carrier does a delivery of the engine belong to? Answered so that what is stale is found out, not followed.
+"""Find the carrier of an engine's delivery such that a stale pointer is found out, not followed.
 
 A tie is a slot's number and its generation: the slot names the carrier, and the generation changes when the tie ends.
-The engine keeps the tie as the delivery's context. It pools deliveries, so a pointer kept too long is another, live
-delivery: its tie is another one too, and with it the mistake is seen.
+The engine keeps the tie as the delivery's context. The engine pools deliveries, so a pointer kept too long points to
+another, live delivery; its tie differs, and the mistake shows.
 
     tie:   generation (32 bits) | slot + 1 (32 bits)      0 is no tie
 """
@@ -36,7 +36,7 @@ cdef int _grow() except -1:
 
 
 cdef unsigned long long new_tie(void *carrier) except 0:
-    """A tie to ``carrier`` until ``end_tie``."""
+    """Return a tie to ``carrier``, valid until ``end_tie``."""
     global _free, _used
     cdef unsigned int index
     if _free == _capacity:
@@ -49,7 +49,7 @@ cdef unsigned long long new_tie(void *carrier) except 0:
 
 
 cdef void *carrier_of(unsigned long long tie) noexcept:
-    """NULL for a tie that has ended."""
+    """Return the carrier, NULL for a tie that has ended."""
     cdef unsigned int index = <unsigned int>tie - 1
     if index >= _capacity or _slots[index].generation != <unsigned int>(tie >> 32):
         return NULL

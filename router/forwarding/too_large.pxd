@@ -6,10 +6,10 @@ cdef class TooLarge:
     cdef AddressGroup group
     cdef object timers
     cdef object settings
-    # Consumers that could not have something, and its size.
+    # Consumer that could not have a message -> the size of the message.
     cdef dict small
     cdef object timer
-    # Brokers' links that something went back over, each with the timer that is to renew it.
+    # Broker's link with a returned message -> the timer that renews the link.
     cdef dict renewals
 
     cdef int note(self, Inlet inlet, size_t size) except -1

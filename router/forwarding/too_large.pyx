@@ -1,9 +1,9 @@
-"""A queue on several brokers has a message that is larger than its consumers here take: what becomes of both?
+"""A sharded queue's messages that are too large for the consumers here, and the links of these consumers.
 
-It goes back undeliverable-here: the broker gives it to another router's link, and nobody counts an attempt. A consumer that
-is idle ``path_wait_s`` later has taken all that it can take of what waits, and its link is ended with the reason. The broker's link is
-renewed when it is idle after ``stall_timeout_s``: consumers that take more may have come, here or at other routers, and
-the broker gives an old link nothing again that went back over it.
+Such a message goes back undeliverable-here: the broker gives it to another router's link, and counts no attempt. A
+consumer that is idle ``path_wait_s`` later has taken every message it can take, so its link is ended with the reason.
+The broker's link is renewed when idle after ``stall_timeout_s``: consumers of larger messages may have come, here or
+at other routers, and a broker never sends a message again over the link that returned it.
 """
 
 from router.forwarding.address cimport AddressGroup
@@ -13,14 +13,14 @@ from wire.errors import LinkError
 
 
 cdef class TooLarge:
-    """Of one group."""
+    """The small consumers and returned messages of one group."""
 
     def __init__(self, AddressGroup group, timers, settings):
         self.group, self.timers, self.settings = group, timers, settings
         self.small, self.renewals = {}, {}
 
     cdef int note(self, Inlet inlet, size_t size) except -1:
-        """Something of at least this size went back over the link of ``inlet``."""
+        """A message of at least ``size`` bytes went back over the link of ``inlet``."""
         cdef Taker taker
         for taker in self.group.takers:
             if taker.cost == 0 and not taker.edge and taker.max_message_bytes and taker.max_message_bytes < size:
@@ -32,13 +32,13 @@ cdef class TooLarge:
         return 0
 
     cdef int renew_soon(self, Inlet inlet) except -1:
-        """A consumer came, that may want what no other here did."""
+        """A new consumer may want messages that no other consumer here wanted."""
         if inlet not in self.renewals:
             self.renewals[inlet] = self.timers.after(self.settings.path_wait_s, lambda: self._renew(inlet))
         return 0
 
     def _look(self):
-        """End the links of those that have nothing to do, though they have credit."""
+        """End the links of small consumers that are idle although they have credit."""
         cdef Taker taker
         self.timer = None
         small, self.small = self.small, {}

@@ -1,4 +1,4 @@
-"""In which order does what was held go on? By the priority in its header; of equals, who waits longest."""
+"""The order in which held deliveries go on: by the priority in the header, then the longest waiting first."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
@@ -10,14 +10,14 @@ cdef int level_of(bytes message) noexcept:
 
 
 cdef class Turns:
-    """Always: of each level's queue the first ``served`` had their turn; there is nobody left above ``highest``."""
+    """Always: in each level's queue the first ``served`` had their turn; no level above ``highest`` has any left."""
 
     def __cinit__(self):
         self.queues = [None] * LEVELS
         self.highest = -1
 
     cdef int add(self, object who, int level) except -1:
-        """Behind all others of this level."""
+        """Add ``who`` behind all others of this level."""
         if self.queues[level] is None:
             self.queues[level] = []
         (<list>self.queues[level]).append(who)
@@ -25,7 +25,7 @@ cdef class Turns:
         return 0
 
     cdef int add_first(self, object who, int level) except -1:
-        """Before all others of this level."""
+        """Add ``who`` before all others of this level."""
         if not self.served[level]:
             self.add(who, level)
             (<list>self.queues[level]).insert(0, (<list>self.queues[level]).pop())
@@ -36,7 +36,7 @@ cdef class Turns:
         return 0
 
     cdef object next(self):
-        """None when there is nobody left."""
+        """Return the next in turn; None when all had their turn."""
         cdef list queue
         while self.highest >= 0:
             queue = self.queues[self.highest]

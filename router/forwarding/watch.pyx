@@ -1,14 +1,14 @@
-"""How long others wait for a multicast's taker: what is left of their patience, and whether anything went out meanwhile."""
+"""Timers for a multicast's takers: how much longer others wait for a taker, and whether it has moved meanwhile."""
 
 from router.forwarding.ends cimport Taker
 from router.forwarding.fan cimport Copy
 
 
 cdef class Watch:
-    """Runs out once; who ran it decides whether to begin another."""
+    """A watch runs out once; its callback decides whether to begin another."""
 
     cdef bint has_moved(self) noexcept:
-        """Deliveries, or bytes of one, went out since it began."""
+        """True if deliveries, or bytes of a delivery, went out since the watch began."""
         return self.taker.deliveries_out != self.deliveries_out or _bytes_under_way(self.taker) != self.sent_bytes
 
 
@@ -17,7 +17,7 @@ cdef size_t _bytes_under_way(Taker taker) noexcept:
 
 
 cdef Watch watch(Watch now, Taker taker, object timers, double patience_s, object on_end):
-    """``now`` when that runs out soon enough, else one that calls ``on_end(taker)`` after ``patience_s`` seconds."""
+    """Return ``now`` if it ends soon enough, else a new watch that calls ``on_end(taker)`` after ``patience_s``."""
     cdef Watch begun
     if now is not None:
         if now.timer.deadline <= timers.now + patience_s:

@@ -1,6 +1,6 @@
-"""What do routers tell each other of a delivery that clients have no outcome for? It is in annotations of MODIFIED.
+"""Outcomes between routers that clients do not know: annotations of MODIFIED.
 
-It goes as far as the ingress, which tells the producer in outcomes that it knows.
+These outcomes go as far as the ingress, which tells the producer in outcomes that the producer knows.
 """
 
 from wire.annotations import OWN_PREFIX
@@ -12,16 +12,16 @@ _LOST = f"{OWN_PREFIX}lost"
 _TOO_LARGE = f"{OWN_PREFIX}too-large"
 
 UNWRITTEN = Outcome(Kind.MODIFIED, annotations={_UNWRITTEN: True})
-"""It went no further than here. A consumer would say RELEASED."""
+"""The delivery was written to no consumer. A consumer would say RELEASED."""
 LOST = Outcome(Kind.MODIFIED, delivery_failed=True, annotations={_LOST: True})
-"""Who had it was lost, a consumer or a path. A consumer that failed would say the same without the annotation."""
+"""The taker was lost, a consumer or a path. A consumer that failed would say the same without the annotation."""
 
 TOO_LARGE = Outcome(Kind.MODIFIED, undeliverable_here=True, annotations={_TOO_LARGE: True})
-"""No consumer here takes a message of its size, and none was given it. One elsewhere may."""
+"""No consumer here takes a message of this size, and none was given it. A consumer elsewhere may."""
 
 
 cdef Word word_of(pn_delivery_t *outgoing) except *:
-    """Of one that is MODIFIED."""
+    """Return the word in a MODIFIED delivery."""
     annotations = remote_outcome(<size_t>outgoing).annotations
     if annotations is None:
         return NO_WORD

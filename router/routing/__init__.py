@@ -1,1 +1,1 @@
-"""Link-state routing: which routers there are, how to reach them, who has takers for an address. Sans-IO."""
+"""Link-state routing, sans-IO: the routers of the mesh, the paths to each router, and the takers of each address."""

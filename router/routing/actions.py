@@ -1,4 +1,4 @@
-"""What the routing core wants done, and what it wants known."""
+"""Actions and events that the routing core returns: work for the node to carry out, and facts for the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class SendControl:
-    """Send one pre-settled control message over the control link of ``connection``; ``body`` is shared: leave it be."""
+    """Send a pre-settled control message on the control link of ``connection``; ``body`` is shared,
+    do not change it.
+    """
 
     connection: int
     opcode: str
@@ -18,7 +20,7 @@ class SendControl:
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """Close ``connection`` with an error; routing has forgotten it already."""
+    """Close ``connection`` with an error; routing has already forgotten the connection."""
 
     connection: int
     condition: str
@@ -27,7 +29,7 @@ class CloseConnection:
 
 @dataclass(frozen=True, slots=True)
 class DropConnection:
-    """Likewise, and wait for no answer: nobody is there. What goes over it is given up at once."""
+    """Drop ``connection`` without waiting for an answer: the peer is silent. Give its traffic up at once."""
 
     connection: int
     condition: str
@@ -42,7 +44,7 @@ class NeighborUp:
 
 @dataclass(frozen=True, slots=True)
 class NeighborDown:
-    """The last connection to ``router``, which was ``connection``, is gone."""
+    """The last connection to ``router``, namely ``connection``, is gone."""
 
     router: str
     connection: int
@@ -51,7 +53,7 @@ class NeighborDown:
 
 @dataclass(frozen=True, slots=True)
 class TopologyChanged:
-    """Some edge or cost changed, so paths may have; both sets may be empty."""
+    """An edge or a cost changed, so paths may have changed. Both sets may be empty."""
 
     unreachable: frozenset[str]
     reachable: frozenset[str]
@@ -66,7 +68,11 @@ class AddressesChanged:
 
 @dataclass(frozen=True, slots=True)
 class EdgeChanged:
-    """Of these keys, what an edge router takes or asks for changed. ``is_active``: it came, or left; None: neither."""
+    """An edge router takes or asks for other ``keys`` than before.
+
+    ``is_active`` is True when this router became the edge's active uplink, False when this router no longer is, else
+    None.
+    """
 
     edge: str
     is_active: bool | None
@@ -74,14 +80,14 @@ class EdgeChanged:
 
 
 class RoutingEvent:
-    """For the log: each subclass is one event with a stable name."""
+    """An event for the log; each subclass has a stable name."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateRouterId(RoutingEvent):
-    """Two routers use one id. ``connection`` is None when the other one is not a neighbor."""
+    """Two routers use one router id. ``connection`` is None when the other router is not a neighbor."""
 
     router: str
     instance: int
@@ -91,7 +97,7 @@ class DuplicateRouterId(RoutingEvent):
 
 @dataclass(frozen=True, slots=True)
 class NeighborExpired(RoutingEvent):
-    """``router`` is None when the other side of ``connection`` never became a neighbor."""
+    """A connection was silent too long. ``router`` is None when the peer on ``connection`` never became a neighbor."""
 
     router: str | None
     connection: int
@@ -100,7 +106,7 @@ class NeighborExpired(RoutingEvent):
 
 @dataclass(frozen=True, slots=True)
 class LinkStateChanged(RoutingEvent):
-    """This router's own link state."""
+    """This router's own link state changed."""
 
     ls_seq: int
     peers: Mapping[str, int]
@@ -125,7 +131,7 @@ class ControlMessageRefused(RoutingEvent):
 
 @dataclass(frozen=True, slots=True)
 class ControlMessageIgnored(RoutingEvent):
-    """A newer router said something this one does not know; told once per connection."""
+    """A newer router sent a message that this router does not know; reported once per connection."""
 
     connection: int
     reason: str
@@ -133,7 +139,7 @@ class ControlMessageIgnored(RoutingEvent):
 
 @dataclass(frozen=True, slots=True)
 class UplinkChosen(RoutingEvent):
-    """An edge router uses this one now, None if none is up, and used that one before."""
+    """An edge router uses the uplink ``router`` now (None if no uplink is up) and used ``before`` until now."""
 
     router: str | None
     before: str | None

@@ -1,7 +1,7 @@
-"""Which changes of this router's own addresses are still to be told, and when?
+"""Collect the changes of this router's own addresses until the next MAU may go out.
 
-Sans-IO. The first change goes out at once; those within ``interval_s`` of the last MAU wait and go out together, so
-that ten thousand attaches in a second are fifty MAUs and not ten thousand.
+Sans-IO. The first change goes out at once; changes within ``interval_s`` of the last MAU wait and go out together, so
+that ten thousand attaches in a second become fifty MAUs, not ten thousand.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Set
 
 
 class Advertising:
-    """Always: ``_added`` holds none of the addresses told, ``_removed`` only such."""
+    """Always: ``_added`` holds only keys not yet advertised, ``_removed`` only keys that are advertised."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
@@ -29,7 +29,7 @@ class Advertising:
                 self._removed.add(key)
 
     def take(self, now: float, *, at_once: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """What to tell now as (added, removed); None if there is nothing or, unless ``at_once``, it is too soon."""
+        """Return the changes to send now, (added, removed), or None: no change, or too soon unless ``at_once``."""
         due = self.next_deadline()
         if due is None or (now < due and not at_once):
             return None

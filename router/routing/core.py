@@ -1,11 +1,13 @@
-"""Where are the others, and who has takers? One router's routing state, put together.
+"""The routing state of one interior router: neighbors, link states, addresses and paths.
 
-Sans-IO. Feed it inputs; carry out the actions it returns, in order. ``now`` is monotonic seconds and never goes back.
+Sans-IO. Feed the core inputs and carry out the returned actions in order. ``now`` is monotonic seconds and never goes
+back.
 
-How state spreads: each router passes a changed LSU or MAU on to its other neighbors, at once if it tells of a loss,
-else together with what else is new (`flooding.py`, `advertising.py`). A neighbor that comes up, or whose connection was
-replaced (what was in flight is lost), is asked with an LSR for all that it has newer; nothing is flooded to a neighbor
-before its own LSR, whose answer holds everything. As a safety net an RA carries a checksum every ``ra_interval_s``.
+How state spreads: a router passes a changed LSU or MAU on to its other neighbors, at once if the change is a loss,
+else together with other changes (`flooding.py`, `advertising.py`). When a neighbor comes up, or its connection was
+replaced (messages in flight are lost), this router sends an LSR and asks the neighbor for all newer state. Nothing is
+flooded to a neighbor before the neighbor's own LSR, because the answer to the LSR holds everything. The safety net is
+an RA with a checksum every ``ra_interval_s``.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSna
 
 
 class Routing:
-    """``instance`` tells the lives of a router apart: higher after a restart, e.g. the boot time in seconds.
+    """``instance`` distinguishes the lives of a router: higher after each restart, e.g. the boot time in seconds.
 
     Raises ValueError if ``instance`` is below 1 or ``router_id`` is empty.
     """
@@ -73,18 +75,18 @@ class Routing:
         self._advertising = Advertising(self._settings.mau_interval_s)
         self._flooding = Flooding(self._settings.lsu_interval_s)
         self._used: Mapping[str, int] = {}  # the connection on which each neighbor was last asked by LSR
-        self._told: set[str] = set()  # neighbors whose LSR was answered: floods go to these
-        self._awaited: dict[str, int] = {}  # MAR sent for the addresses of a router, on this connection
+        self._told: set[str] = set()  # neighbors whose LSR was answered; floods go to these neighbors only
+        self._awaited: dict[str, int] = {}  # router whose addresses were asked for (MAR) -> connection
         self._ignoring: set[int] = set()
         self._next_ra: float | None = None
-        self._challenger = 0  # highest instance under which somebody else spreads this router's id
+        self._challenger = 0  # highest instance under which another router spreads this router's id
         self._reclaim_at = 0.0
         self._paths: tuple[int, spf.ShortestPaths] | None = None
 
     # Inputs
 
     def on_connected(self, connection: int, cost: int, now: float) -> list[Action]:
-        """An inter-router control link is up; who is at the other end its HELLO tells."""
+        """An inter-router control link is up. The HELLO will say which router is at the other end."""
         return self._neighbors.on_connected(connection, cost, now)
 
     def on_cost_changed(self, connection: int, cost: int, now: float) -> list[Action]:
@@ -94,12 +96,12 @@ class Routing:
         return self._lose(connection, "connection lost", now)
 
     def on_heard(self, connection: int, now: float) -> None:
-        """Some byte came in."""
+        """Some bytes arrived on ``connection``."""
         self._neighbors.on_heard(connection, now)
 
     def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
         if not self._neighbors.knows(connection):
-            return []  # closed already
+            return []  # already closed
         self._neighbors.on_heard(connection, now)
         try:
             return self._on_parsed(connection, parse(opcode, body), now)
@@ -113,7 +115,7 @@ class Routing:
     def advertise(
         self, added: Iterable[str], removed: Iterable[str], now: float, *, at_once: bool = False
     ) -> list[Action]:
-        """This router has, or no longer has, takers for these keys. ``at_once``: the MAU does not wait for others."""
+        """This router now has takers for ``added`` and none for ``removed``. ``at_once``: send the MAU now."""
         self._advertising.change(added, removed, self._mobile.addresses(self._router_id))
         return self._tell_addresses(now, at_once=at_once)
 
@@ -176,7 +178,7 @@ class Routing:
         return self._neighbors.on_connection_lost(connection, reason) + self._follow_neighbors(now)
 
     def _follow_neighbors(self, now: float) -> list[Action]:
-        """Ask whom we have not asked on the connection in use, and spread our link state if it changed."""
+        """Send an LSR to each neighbor on a new connection, and spread our link state if the costs changed."""
         used = self._neighbors.connections
         if used is not self._used:
             before, self._used = self._used, used
@@ -199,7 +201,7 @@ class Routing:
             if before.get(router) != connection:
                 actions.append(self._ask(connection))
                 if router in before:
-                    # What we flooded may be lost with the other connection: let the neighbor compare.
+                    # LSUs and MAUs may be lost with the other connection: let the neighbor compare checksums.
                     actions.append(self._ra(connection))
         return actions
 
@@ -255,7 +257,7 @@ class Routing:
         return actions
 
     def _on_new_instance(self, router: str, instance: int, before: int) -> list[Action]:
-        """The addresses of an earlier life are gone with it."""
+        """A restarted router has none of the addresses of the earlier instance."""
         event: list[Action] = [RouterRestarted(router, instance)] if before else []
         if self._mobile.version(router) < (instance, 0):
             return event + self._changed(router, self._mobile.replace(MauAll(router, instance, 0, ())))
@@ -277,7 +279,7 @@ class Routing:
         if isinstance(mau, MauAll):
             self._awaited.pop(mau.id, None)
         stored = self._mobile.version(mau.id)
-        # Of a router without link state nothing is kept: it would never be forgotten.
+        # Keep no addresses of a router without link state: they would never be forgotten.
         if (mau.instance, mau.mobile_seq) <= stored or mau.id not in self._link_state.records:
             return []
         if mau.id == self._router_id:
@@ -313,16 +315,17 @@ class Routing:
         self._database.on_changed()
         return [AddressesChanged(router, changes.added, changes.removed)] if changes else []
 
-    # This router's id in the mouth of others
+    # Other routers that claim this router's id
 
     def _is_challenged(self) -> bool:
         return self._challenger >= self._instance
 
     def _on_challenge(self, instance: int, now: float) -> list[Action]:
-        """Somebody spreads newer state of this id than ours: left over from an earlier life, or a second router.
+        """A peer spreads newer state under this router's id: left over from an earlier life, or from a second router.
 
-        An earlier life is overtaken at once and is quiet then. A second router answers: the two must not fight
-        faster than the RA, and it is said aloud.
+        State of an earlier life is overtaken at once and does not come back. A second router answers: the two routers
+        must not reclaim the id more often than ``ra_interval_s``, and a `DuplicateRouterId` event reports the
+        conflict.
         """
         if instance <= self._challenger:
             return []
@@ -342,7 +345,8 @@ class Routing:
     # Messages
 
     def _flood(self, mau: MauChanges | MauAll, learnt_from: str | None, now: float) -> list[Action]:
-        # Of a router whose link state it has not got a neighbor keeps no addresses.
+        # A neighbor keeps no addresses of a router whose link state is missing there: send a pending link state
+        # first.
         actions = self._tell_link_states(now, at_once=True) if mau.id in self._flooding else []
         targets = [at for router, at in self._used.items() if router in self._told and router != learnt_from]
         if not targets:
@@ -362,32 +366,32 @@ class Routing:
 
     @property
     def epoch(self) -> int:
-        """Raised whenever a path may have changed."""
+        """A counter, raised whenever a path may have changed."""
         return self._link_state.epoch
 
     @property
     def neighbors(self) -> Mapping[str, int]:
-        """The connection to use to each neighbor."""
+        """Neighbor -> the connection in use."""
         return self._neighbors.connections
 
     def path(self, target: str) -> spf.Path | None:
-        """Every router from this one to ``target``, both included."""
+        """Return the routers from this router to ``target``, both included, or None."""
         return self._shortest().paths.get(target)
 
     def cost_along(self, path: spf.Path) -> int | None:
-        """What ``path`` costs now; None if it does not lead there any more."""
+        """Return the present cost of ``path``; None if an edge of the path is gone."""
         return self._link_state.cost_along(path)
 
     def cost_to(self, target: str) -> int | None:
         return self._shortest().costs.get(target)
 
     def routers_with(self, key: str) -> frozenset[str]:
-        """The other routers in reach that have takers for ``key``."""
+        """Return the other reachable routers that have takers for ``key``."""
         reachable = self._link_state.reachable
         return frozenset(r for r in self._mobile.holders(key) if r in reachable and r != self._router_id)
 
     def tree(self, targets: Iterable[str]) -> Mapping[str, spf.Branch]:
-        """The multicast tree to ``targets``, by neighbor; targets out of reach are left out."""
+        """Return the multicast tree to ``targets``, by neighbor; targets out of reach are left out."""
         return spf.tree(self._shortest().paths, targets)
 
     def _shortest(self) -> spf.ShortestPaths:
@@ -396,7 +400,7 @@ class Routing:
         return self._paths[1]
 
     def edges(self) -> dict[tuple[str, str], int]:
-        """Those in reach: two router ids in order, and the cost."""
+        """Return the reachable edges: two router ids in order -> cost."""
         edges = self._link_state.graph.edges(self._link_state.reachable, data="cost")
         return {(min(one, other), max(one, other)): cost for one, other, cost in edges}
 

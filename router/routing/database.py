@@ -1,4 +1,4 @@
-"""What is known here of all routers, as of which version, and what of it does a neighbor lack?"""
+"""The link states and addresses of all routers with their versions, and the answer to a neighbor's LSR."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from router.routing.mobile import MobileAddresses
 
 
 class Database:
-    """Link states and addresses together, in messages to neighbors. Changes are made to the two themselves."""
+    """Link states and addresses together, as messages to neighbors. Callers change ``link_state`` and ``mobile``."""
 
     def __init__(self, router_id: str, link_state: LinkState, mobile: MobileAddresses) -> None:
         self._router_id = router_id
@@ -28,7 +28,7 @@ class Database:
         return Versions(instance, ls_seq, mobile_seq if mobile_instance == instance else 0)
 
     def checksum(self) -> int:
-        """Of the routers in reach only: the others are forgotten at different moments."""
+        """Return the CRC-32 over the reachable routers: the others are forgotten at different moments."""
         if self._checksum is None:
             state = [(router, *self.versions(router)) for router in sorted(self._link_state.reachable)]
             self._checksum = zlib.crc32(repr(state).encode())
@@ -49,7 +49,7 @@ class Database:
         return MauAll(router, *self._mobile.version(router), tuple(sorted(self._mobile.addresses(router))))
 
     def answer(self, lsr: Lsr, now: float) -> Iterator[Lsu | Lsus | MauAll]:
-        """What the asker lacks. Link states first: of a router without one it would keep no addresses."""
+        """Yield all state newer than ``lsr``, link states first: without, the neighbor keeps no addresses."""
         nothing = Versions(0, 0, 0)
         worth_telling = [r for r in self._link_state.records if self._link_state.is_worth_telling(r, now)]
         have = {router: lsr.have.get(router, nothing) for router in worth_telling}
@@ -57,6 +57,6 @@ class Database:
             yield self.link_states(lacking)
         for router in worth_telling:
             version = self._mobile.version(router)
-            # At mobile_seq 0 there are none, and the LSU says so by its instance.
+            # At mobile_seq 0 a router has no addresses, and the LSU's new instance already says so.
             if version[1] > 0 and version > (have[router].instance, have[router].mobile_seq):
                 yield self.all_addresses(router)

@@ -1,8 +1,8 @@
-"""Which edge routers have this router for their active uplink, what do they take, and what do they ask for?
+"""The edge routers that use this interior router as their active uplink, and the keys each edge takes or asks for.
 
-Sans-IO, the interior's half of `router.routing.uplinks`. An edge is **active** here from its first MAU, which says all
-that it takes, until its connection is lost; other connections of edges are only kept alive. Nothing of this is flooded:
-the node advertises what its edges take as it does what its own clients take.
+Sans-IO, the interior's half of `router.routing.uplinks`. An edge is **active** here from its first MAU, which lists
+all keys the edge takes, until the edge's connection is lost; other connections of edges are only kept alive. Nothing
+of this is flooded: the node advertises the keys of its edges exactly as the keys of its own clients.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from router.routing.settings import RoutingSettings
 
 @dataclass(slots=True)
 class Edge:
-    """One that is active. ``asks``: what it was told last of each key, None if nothing yet."""
+    """An active edge router. ``asks``: key -> the level last reported to the edge, None before the first report."""
 
     connection: int
     takes: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class Edges:
         return self._with_losses(self._neighbors.on_time(now))
 
     def _with_losses(self, todo: list[Action]) -> list[Action]:
-        """Connections that are to end have no active edge any more."""
+        """Forget the active edge on each connection that ``todo`` drops or closes."""
         actions: list[Action] = []
         for action in todo:
             actions.append(action)
@@ -72,7 +72,7 @@ class Edges:
 
     def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
         if not self._neighbors.knows(connection):
-            return []  # closed already
+            return []  # already closed
         self._neighbors.on_heard(connection, now)
         try:
             return self._on_parsed(connection, opcode, body, now)
@@ -113,14 +113,14 @@ class Edges:
         self._ignoring.add(connection)
         return [ControlMessageIgnored(connection, reason)]
 
-    # Who is active
+    # Active edges
     def _activate(self, edge: str, connection: int) -> list[Action]:
         known = self._active.get(edge)
         if known is not None and known.connection == connection:
             return []
         actions: list[Action] = []
         if known is not None:
-            # It has lost that connection, and this end has not heard of it.
+            # The edge has lost the other connection, and this router has not noticed yet.
             said = f"edge router {edge} uses another connection"
             actions += [DropConnection(known.connection, "amqp:connection:forced", said)]
             actions += self._lose(known.connection, said)
@@ -142,7 +142,7 @@ class Edges:
             _leave(self._asking, key, edge)
         return [EdgeChanged(edge, False, known.takes.union(known.asks))]
 
-    # What it takes and asks for
+    # Keys that edges take and ask for
     def _take(self, edge: str, takes: frozenset[str]) -> list[Action]:
         known = self._active[edge]
         changed, known.takes = known.takes ^ takes, takes
@@ -164,7 +164,7 @@ class Edges:
         return [EdgeChanged(edge, None, frozenset(removed.union(ask.added)))]
 
     def note(self, edge: str, key: str, level: Level) -> Level | None:
-        """What it asked for is so now. Returns what it was told before."""
+        """The level of ``key``, which ``edge`` asked for, is ``level`` now. Return the level reported before."""
         known = self._active[edge]
         before = known.asks.get(key)
         if before is not level:
@@ -172,7 +172,7 @@ class Edges:
         return before
 
     def take_news(self) -> Iterable[Action]:
-        """What `note` found, for those that are to hear it."""
+        """Yield a REACH for each edge with levels that `note` changed."""
         for known in self._active.values():
             if known.news:
                 news, known.news = known.news, {}
@@ -181,7 +181,7 @@ class Edges:
     # Queries
     @property
     def neighbors(self) -> dict[str, int]:
-        """The connections of those that are active here."""
+        """Active edge -> its connection."""
         return {edge: known.connection for edge, known in self._active.items()}
 
     def connection(self, edge: str) -> int | None:

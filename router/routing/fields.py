@@ -1,4 +1,4 @@
-"""How is one value of a control message read, or refused with a sentence that names it?"""
+"""Read the fields of a control message; refuse a bad value with an error that names the field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wire.errors import ConnectionFault
 
 
 class ControlMessageError(ConnectionFault):
-    """A neighbor sent a control message that cannot be understood."""
+    """A neighbor sent a malformed control message."""
 
     def __init__(self, description: str) -> None:
         super().__init__("amqp:invalid-field", description)
@@ -31,12 +31,12 @@ def number(body: Mapping[str, Any], key: str, default: int | None = None, least:
 
 
 def packed(values: Sequence[Any] | Mapping[str, Any]) -> str:
-    """A list or map in one text, JSON: proton holds 65,535 values in a message, and takes its time for each."""
+    """Return a list or map as one JSON text: proton holds 65,535 values in a message at most, and slowly."""
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
 def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
-    """Packed or not; None if it is missing."""
+    """Return the value of ``key``, decoded from JSON if the value is packed; None if the key is missing."""
     value = body.get(key)
     if not isinstance(value, str):
         return value
@@ -47,7 +47,7 @@ def unpacked(body: Mapping[str, Any], key: str, expected: str) -> Any:
 
 
 def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """A list of texts, packed or not; a missing one is empty."""
+    """Return a list of strings, packed or not; a missing key gives an empty list."""
     value = unpacked(body, key, "a list of strings")
     if value is None:
         return ()
@@ -59,7 +59,7 @@ def texts(body: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    """Packed or not."""
+    """Return a map, packed or not."""
     value = unpacked(body, key, "a map")
     if value is None:
         value = default
@@ -69,7 +69,7 @@ def submap(body: Mapping[str, Any], key: str, default: Mapping[str, Any] | None 
 
 
 def maps(body: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
-    """A list of maps, packed or not."""
+    """Return a list of maps, packed or not."""
     values = unpacked(body, key, "a list of maps")
     if isinstance(values, str) or not isinstance(values, Sequence) or not all(isinstance(v, Mapping) for v in values):
         raise _unexpected(key, values, "a list of maps")

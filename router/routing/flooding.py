@@ -1,8 +1,8 @@
-"""Which link states are still to be passed on, to whom not, and when?
+"""Collect the changed link states, and the neighbors that already have each, until the next flood may go out.
 
-Sans-IO. The first change goes out at once; those within ``interval_s`` of the last wait and go out together, each in
-its newest version. A loss waits for nothing: traffic goes into it. So when a mesh of a thousand starts, a router gets
-dozens of messages from each neighbor and not thousands.
+Sans-IO. The first change goes out at once; changes within ``interval_s`` of the last flood wait and go out together,
+each in its newest version. A loss does not wait, because traffic is still being sent into it. So when a mesh of a
+thousand routers starts, a router gets dozens of messages from each neighbor, not thousands.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ class Flooding:
         self._interval_s = interval_s
         self._not_before = 0.0
         self._pending: dict[str, set[str]] = {}
-        """Router whose link state changed -> neighbors that have this version already."""
+        """Router whose link state changed -> neighbors that already have this version."""
 
     def __contains__(self, router: str) -> bool:
         return router in self._pending
 
     def on_change(self, router: str, learnt_from: str | None) -> None:
-        """A version that is new here; None for our own."""
+        """A new version arrived from the neighbor ``learnt_from``; None for our own link state."""
         self._pending[router] = set() if learnt_from is None else {learnt_from}
 
     def on_same(self, router: str, neighbor: str) -> None:
-        """``neighbor`` sent the very version that we have."""
+        """``neighbor`` sent the same version that this router has."""
         if (knowing := self._pending.get(router)) is not None:
             knowing.add(neighbor)
 
@@ -34,7 +34,7 @@ class Flooding:
             knowing.add(neighbor)
 
     def take(self, neighbors: Iterable[str], now: float, *, at_once: bool = False) -> dict[str, list[str]]:
-        """What to send now: routers by neighbor. Unless ``at_once``, nothing when it is too soon."""
+        """Return the routers to send now, by neighbor. Unless ``at_once``, return nothing when it is too soon."""
         due = self.next_deadline()
         if due is None or (now < due and not at_once):
             return {}

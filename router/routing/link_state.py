@@ -1,7 +1,7 @@
-"""Which routers and edges are there, and which of them can be reached?
+"""The routers and edges of the mesh, and the routers in reach.
 
-Sans-IO. Holds the newest LSU of every router, its own included. An edge counts only if both ends report it, at the
-larger of their two costs. Routers that stay out of reach are forgotten after ``max_age_s``.
+Sans-IO. Holds the newest LSU of every router, including this one. An edge counts only if both ends report it, at the
+larger of the two costs. Routers that stay out of reach are forgotten after ``max_age_s``.
 
 Always: ``reachable`` is the connected component of this router in ``graph``; every other record is in ``_lost_at``.
 """
@@ -27,7 +27,7 @@ class LinkStateRecord:
     peers: Mapping[str, int]
 
     def is_worse_than(self, before: LinkStateRecord | None) -> bool:
-        """Some neighbor is lost, or costs more."""
+        """True if a neighbor is lost or costs more than ``before``."""
         if before is None:
             return False
         return any(peer not in self.peers or self.peers[peer] > cost for peer, cost in before.peers.items())
@@ -37,19 +37,19 @@ class LinkState:
     def __init__(self, router_id: str, instance: int, max_age_s: float) -> None:
         self._router_id = router_id
         self._max_age_s = max_age_s
-        self._lost_at: dict[str, float] = {}  # longest out of reach first
+        self._lost_at: dict[str, float] = {}  # router out of reach longest comes first
         self.records: dict[str, LinkStateRecord] = {router_id: LinkStateRecord(instance, 0, {})}
         self.graph: Graph = networkx.Graph()
         self.graph.add_node(router_id)
         self.reachable: set[str] = {router_id}
-        self.epoch = 0  # raised when the graph changes
+        self.epoch = 0  # raised whenever the graph changes
 
     def version(self, router: str) -> tuple[int, int]:
         record = self.records.get(router)
         return (record.instance, record.ls_seq) if record else (0, 0)
 
     def update(self, records: Mapping[str, LinkStateRecord], now: float) -> TopologyChanged | None:
-        """Replace what is known of these routers; return what that did to the graph, None if nothing."""
+        """Replace the records of these routers; return the change of the graph, or None if the graph is the same."""
         touched: dict[tuple[str, str], None] = {}
         for router, record in records.items():
             before = self.records.get(router)
@@ -63,7 +63,7 @@ class LinkState:
         return self._recompute([edge for edge in touched if self._update_edge(*edge)], now)
 
     def _update_edge(self, router: str, peer: str) -> bool:
-        """Whether the edge appeared, went or changed its cost."""
+        """Update the edge in the graph; return True if the edge appeared, disappeared or changed its cost."""
         was = self.graph.get_edge_data(router, peer, _NO_EDGE)["cost"]
         cost = self._edge_cost(router, peer)
         if cost == was:
@@ -85,7 +85,7 @@ class LinkState:
         if not changed:
             return None
         self.epoch += 1
-        # One more edge only adds routers: no need to walk the whole graph for each LSU of a database exchange.
+        # A new edge only adds routers: no need to walk the whole graph for each LSU of a database exchange.
         if any(not self.graph.has_edge(*edge) for edge in changed):
             return self._change_reachable(self._walk({self._router_id}, set()), now)
         known = self.reachable
@@ -115,22 +115,23 @@ class LinkState:
         return TopologyChanged(frozenset(lost), frozenset(gained))
 
     def cost_along(self, path: Sequence[str]) -> int | None:
-        """None if ``path`` does not lead there any more."""
+        """Return the sum of the costs, or None if an edge of ``path`` is gone."""
         hops = list(pairwise(path))
         if not all(self.graph.has_edge(*hop) for hop in hops):
             return None
         return sum(int(self.graph.edges[hop]["cost"]) for hop in hops)
 
     def is_worth_telling(self, router: str, now: float) -> bool:
-        """Whether a neighbor that lacks ``router`` should learn of it.
+        """True if a neighbor that lacks ``router`` should learn about the router.
 
-        Not what has been out of reach for long: neighbors that forget at different moments would revive it for ever.
+        False once the router has been out of reach for half of ``max_age_s``: neighbors that forget at different
+        moments would revive the router for ever.
         """
         lost_at = self._lost_at.get(router)
         return lost_at is None or now < lost_at + self._max_age_s / 2
 
     def forget(self, now: float) -> list[str]:
-        """Drop the routers out of reach for too long."""
+        """Drop the routers that were out of reach for ``max_age_s``; return their ids."""
         forgotten: list[str] = []
         while (oldest := next(iter(self._lost_at), None)) and now >= self._lost_at[oldest] + self._max_age_s:
             del self._lost_at[oldest], self.records[oldest]

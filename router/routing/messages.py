@@ -1,21 +1,21 @@
-"""What do routers say to each other? HELLO, RA, LSR, LSU, MAU, MAR as AMQP maps.
+"""The control messages between routers as AMQP maps: HELLO, RA, LSR, LSU, MAU, MAR.
 
 The words are Qpid Dispatch's, the conversation is our own: every message goes one hop, over the control link of one
-neighbor. LSU and MAU name their origin in ``id`` and are passed on; the others are answered by the neighbor itself.
+neighbor. LSU and MAU name their origin in ``id`` and are passed on; the neighbor itself answers all others.
 
-HELLO  I am here; ``seen`` is whom I hear on this connection, ``cost`` my end's cost of it.
-RA     My own versions, and a checksum over those of all routers I reach: ask me (LSR) if yours differs.
-LSR    Send me what you have that is newer than ``have`` {router: [instance, ls_seq, mobile_seq]}.
-LSU    The link state of router ``id``: its neighbors with costs. Or ``several``: a list of such, and ``id`` sent it.
-MAU    The addresses of router ``id``: ``add`` and ``del`` since version ``since``, or ``exist``: all of them.
+HELLO  I am here; ``seen`` is the router I hear on this connection, ``cost`` my end's cost of the connection.
+RA     My own versions, and a checksum over the versions of all routers I reach: ask me (LSR) if yours differs.
+LSR    Send me all state newer than ``have`` {router: [instance, ls_seq, mobile_seq]}.
+LSU    The link state of router ``id``: its neighbors with costs. Or ``several``: a list of link states sent by ``id``.
+MAU    The addresses of router ``id``: ``add`` and ``del`` since version ``since``, or ``exist``: all addresses.
 MAR    Send me all addresses of ``router`` if you have more than ``have_seq`` of ``instance``.
 
-Between an edge router and its active uplink (`router.routing.uplinks`) there are HELLO, the MAU of the edge, and
+An edge router and its active uplink (`router.routing.uplinks`) exchange HELLO, the MAU of the edge, and
 
-ASK    Tell me whether ``add`` are taken elsewhere, and no more of ``del``; or of ``exist`` alone.
-REACH  Of what you asked for, ``taken`` are, ``announced`` are by who cannot be reached, of ``none`` nobody said so.
+ASK    Tell me whether ``add`` are taken elsewhere, and no more about ``del``; or tell me about ``exist`` alone.
+REACH  Asked keys: ``taken`` have takers, ``announced`` only unreachable takers, ``none`` no takers at all.
 
-Reading is liberal: unknown keys, any kind of sequence and missing optional keys are fine. What cannot be understood
+Reading is liberal: unknown keys, any kind of sequence and missing optional keys are accepted. A malformed message
 raises ControlMessageError.
 """
 
@@ -35,7 +35,7 @@ Body: TypeAlias = Mapping[str, Any]
 
 
 class Versions(NamedTuple):
-    """How recent one router's state is: a higher instance replaces a lower one whatever the numbers after it."""
+    """Versions of one router's state: a higher instance replaces a lower instance, whatever the numbers after it."""
 
     instance: int
     ls_seq: int
@@ -111,7 +111,7 @@ class Lsu:
 
 @dataclass(frozen=True, slots=True)
 class Lsus:
-    """Of several routers in one message."""
+    """The link states of several routers in one message."""
 
     opcode: ClassVar[str] = "LSU"
     id: str
@@ -132,7 +132,7 @@ class Lsus:
 
 @dataclass(frozen=True, slots=True)
 class MauChanges:
-    """Applies only to the addresses as they were at ``since``."""
+    """Changes that apply only to the addresses as of version ``since``."""
 
     opcode: ClassVar[str] = "MAU"
     id: str
@@ -193,7 +193,7 @@ class Mar:
 
 
 class Level(StrEnum):
-    """What an interior router says of an address that an edge asks for."""
+    """An interior router's answer about an address that an edge router asks for."""
 
     TAKEN = "taken"
     ANNOUNCED = "announced"
@@ -202,7 +202,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """``is_all``: what was asked for before, and is not among ``added``, is not asked for any more."""
+    """A list of keys an edge asks for. With ``is_all`` the edge asks for the keys in ``added`` and for no others."""
 
     opcode: ClassVar[str] = "ASK"
     id: str
@@ -241,11 +241,11 @@ Message: TypeAlias = Hello | Ra | Lsr | Lsu | Lsus | MauChanges | MauAll | Mar |
 
 
 class UnknownMessage(Exception):
-    """Well-formed as far as one can see, but from a later version of the protocol than ours."""
+    """The message seems well-formed but belongs to a later version of the protocol."""
 
 
 def parse(opcode: str, body: Body) -> Message:
-    """Raise ControlMessageError for what is malformed, UnknownMessage for what is too new."""
+    """Parse a control message. Raise ControlMessageError if malformed, UnknownMessage if from a newer protocol."""
     read = _READERS.get(opcode)
     if read is None:
         raise UnknownMessage(f"opcode {opcode!r}")

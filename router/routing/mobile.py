@@ -1,7 +1,7 @@
-"""Which routers have takers for an address?
+"""The addresses of every router, including this one, and the routers that have takers for an address.
 
-Sans-IO. Holds the addresses of every router, its own included, as of a version (instance, mobile_seq). Changes apply
-only on top of the very version they start from; a gap is for the caller to fill by asking for all.
+Sans-IO. Addresses are held as of a version (instance, mobile_seq). Changes apply only on top of the version they
+start from; the caller fills a gap by asking for all addresses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MobileAddresses:
         return record.version if record else (0, 0)
 
     def addresses(self, router: str) -> Set[str]:
-        """A view, not a copy."""
+        """Return a view, not a copy."""
         record = self._records.get(router)
         return record.addresses if record else frozenset()
 
@@ -54,7 +54,7 @@ class MobileAddresses:
         return self._holders.get(key, ())
 
     def follows(self, mau: MauChanges) -> bool:
-        """Whether the changes start from the version that is stored."""
+        """True if the changes start from the stored version."""
         return self.version(mau.id) == (mau.instance, mau.since)
 
     def apply(self, mau: MauChanges) -> Changes:

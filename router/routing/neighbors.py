@@ -1,11 +1,12 @@
-"""Who is one connection away, heard both ways?
+"""The neighbors: routers one connection away, heard both ways.
 
-Sans-IO. HELLO goes out on every connection: at once when it comes up and when the other side is first heard, then every
-``hello_interval_s``. A connection is up when the other side lists this router in ``seen``; once up, any byte counts as
-hearing. A connection silent for ``hello_max_age_s`` is closed, and nothing from it counts afterwards; one that is not
-up has longer, if that is short.
+Sans-IO. HELLO goes out on every connection: at once when the connection comes up and when the peer is first heard,
+then every ``hello_interval_s``. A connection is up when the peer lists this router in ``seen``; once up, any byte
+counts as hearing. A connection silent for ``hello_max_age_s`` is dropped, and later input from it is ignored; a
+connection not yet up has ``meeting_max_age_s`` if that is longer.
 
-Always: all up connections to one router are to one instance of it; a second instance is refused while the first is up.
+Always: all up connections to one router are to one instance of the router; a second instance is refused while the
+first is up.
 """
 
 from __future__ import annotations
@@ -49,13 +50,14 @@ class Neighbors:
         self._meeting_s = max(settings.hello_max_age_s, settings.meeting_max_age_s)
         self._connections: dict[int, Connection] = {}  # oldest first
         self._next_hello: float | None = None
-        # No connection can expire earlier; those heard since expire later, which is found out then.
+        # No connection can expire earlier. Connections heard meanwhile expire later: `_expire` then computes the next
+        # time.
         self._next_expiry: float | None = None
         self.connections: Mapping[str, int] = {}
         self.costs: Mapping[str, int] = {}
 
     def router_on(self, connection: int) -> str | None:
-        """The neighbor at the other end, or None as long as it is not up."""
+        """Return the neighbor at the other end, or None until the connection is up."""
         known = self._connections.get(connection)
         return known.router if known is not None and known.is_up else None
 
@@ -179,7 +181,7 @@ class Neighbors:
         return SendControl(connection, Hello.opcode, hello.to_map())
 
     def _choose(self) -> None:
-        """Of several connections to one neighbor use the cheapest, of equal ones the oldest."""
+        """Use the cheapest of several connections to one neighbor, and among equal costs the oldest."""
         best: dict[str, int] = {}
         for connection, known in self._connections.items():
             if known.is_up and known.router is not None:

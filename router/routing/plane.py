@@ -1,4 +1,4 @@
-"""What a router knows of the others: an interior router its link state, an edge router its uplinks."""
+"""A router's knowledge of the other routers: link state at an interior router, uplinks at an edge router."""
 
 from __future__ import annotations
 

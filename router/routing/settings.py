@@ -1,4 +1,4 @@
-"""How long routing waits before it speaks, gives up or forgets. Every figure in seconds."""
+"""How long routing waits before it speaks, gives up or forgets. All times are in seconds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ class RoutingSettings:
 
     hello_interval_s: float = 1.0
     hello_max_age_s: float = 3.0
-    # Of a connection on which the two have not heard each other yet, if that is longer: both may be busy starting.
+    # Replaces hello_max_age_s, if longer, on a connection that is not up yet: both routers may be busy starting.
     meeting_max_age_s: float = 3.0
     ra_interval_s: float = 30.0
-    # How long the link state and addresses of a router that cannot be reached are kept.
+    # How long the link state and addresses of an unreachable router are kept.
     remote_ls_max_age_s: float = 60.0
-    # An edge router that starts waits so long for the uplink that it prefers, if another one is up.
+    # How long a starting edge router waits for its preferred uplink while another uplink is up.
     start_wait_s: float = 1.0
     # Changes of local addresses within this time of the last MAU go out in one MAU.
     mau_interval_s: float = 0.02
-    # The same of link states, unless they tell of a loss.
+    # The same for link states, except losses.
     lsu_interval_s: float = 0.01
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What routing knows, frozen for people and tests."""
+"""Routing state, frozen for people and tests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Which path is the shortest, so that every router gives the same answer?
+"""Compute shortest paths by rules that give the same answer at every router.
 
-Cheapest first, then fewest hops, then the router ids in order from the source. Every beginning and every end of such a
-path is such a path too: the paths of one source form a tree, and hop-by-hop choices add up to the source's choice.
+Cheapest first, then fewest hops, then the router ids in order from the source. Every beginning and every end of a
+shortest path is a shortest path too: the paths of one source form a tree, and hop-by-hop choices add up to the
+source's choice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class ShortestPaths:
-    """From one source to every router that it reaches, itself included."""
+    """The paths and costs from one source to every reachable router, including the source."""
 
     paths: Mapping[str, Path]
     costs: Mapping[str, int]
@@ -26,7 +27,7 @@ class ShortestPaths:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What one router of a multicast tree does: deliver to its own takers, pass on to ``children``."""
+    """The part of one router in a multicast tree: deliver to the router's own takers, pass on to ``children``."""
 
     deliver: bool
     children: Mapping[str, Branch]
@@ -35,7 +36,7 @@ class Branch:
 def shortest_paths(graph: Graph, source: str) -> ShortestPaths:
     predecessors, costs = networkx.dijkstra_predecessor_and_distance(graph, source, weight="cost")
     paths: dict[str, Path] = {source: (source,)}
-    # Costs come out in rising order and every edge costs something, so predecessors have their paths already.
+    # Costs come in rising order and every edge has a cost of at least 1, so predecessors already have their paths.
     for router in costs:
         if router != source:
             candidates = (paths[before] for before in predecessors[router])
@@ -52,7 +53,7 @@ def path(graph: Graph, source: str, target: str) -> Path | None:
 
 
 def tree(paths: Mapping[str, Path], targets: Iterable[str]) -> dict[str, Branch]:
-    """The union of the paths to ``targets``, by neighbor of the source; a target without a path is left out."""
+    """Return the union of the paths to ``targets``, by neighbor of the source; a target without a path is left out."""
     wanted = {target for target in targets if target in paths}
     return _branches([paths[target] for target in sorted(wanted)], 1, wanted)
 

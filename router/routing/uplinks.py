@@ -1,14 +1,15 @@
-"""Which interior router is an edge router's way into the mesh, and what is said to it?
+"""An edge router's choice of the active uplink, its way into the mesh, and the conversation with that uplink.
 
-Sans-IO. Feed it inputs; carry out the actions it returns, in order. ``now`` is monotonic seconds and never goes back.
+Sans-IO. Feed inputs and carry out the returned actions in order. ``now`` is monotonic seconds and never goes back.
 
-An edge keeps a connection to each of its uplinks and uses one, the active one: the first by preference that is up when
-one is needed. It stays until it breaks, or is silent for ``hello_max_age_s``; then the next is active at once. Only at
-its start an edge waits ``start_wait_s`` for the one that it prefers.
+An edge keeps a connection to each of its uplinks and uses the active one: the first by preference among the uplinks
+that are up when a choice is needed. The active uplink stays until its connection breaks or is silent for
+``hello_max_age_s``; then the next uplink becomes active at once. Only at its start an edge waits ``start_wait_s`` for
+the preferred uplink.
 
-To the active one it says what its consumers take (MAU, all at first) and which addresses its producers send to (ASK);
-that one says of each whether somebody elsewhere takes it (REACH), and says so again whenever that changes. Of link
-state an edge hears nothing.
+The edge tells the active uplink which keys its consumers take (MAU, at first all keys) and which keys its producers
+send to (ASK). The uplink answers for each asked key whether another router takes the key (REACH), and reports every
+change. An edge hears no link state.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _BROKER = "B:"
 
 
 class Uplinks:
-    """``costs``: of the connections to the uplinks, in order of preference. Queries are those of `Routing`."""
+    """``costs``: of the connections to the uplinks, in order of preference. Queries are the same as in `Routing`."""
 
     def __init__(self, router_id: str, instance: int, settings: RoutingSettings, costs: Mapping[str, int]) -> None:
         self._router_id = router_id
@@ -70,7 +71,7 @@ class Uplinks:
 
     def on_message(self, connection: int, body: Mapping[str, Any], opcode: str, now: float) -> list[Action]:
         if not self._neighbors.knows(connection):
-            return []  # closed already
+            return []  # already closed
         self._neighbors.on_heard(connection, now)
         try:
             message = parse(opcode, body)
@@ -89,18 +90,18 @@ class Uplinks:
                 return self._ignore(connection, f"{opcode} to an edge router")
 
     def on_cost_changed(self, connection: int, cost: int, now: float) -> list[Action]:
-        """The order of the uplinks is that of the topology."""
+        """Ignore the cost: the topology file orders the uplinks."""
         return []
 
     def advertise(
         self, added: Iterable[str], removed: Iterable[str], now: float, *, at_once: bool = False
     ) -> list[Action]:
-        """There are, or are no longer, consumers here for these keys."""
+        """This router now has consumers for ``added`` and none for ``removed``."""
         self._taking.change(added, removed, self._takes)
         return self._tell_takes(now, at_once=at_once)
 
     def ask(self, added: Iterable[str], removed: Iterable[str], now: float) -> list[Action]:
-        """Whether these keys are taken elsewhere matters here, or does no longer."""
+        """This router now needs to know whether ``added`` are taken elsewhere, and no longer for ``removed``."""
         self._asking.change(added, removed, self._asked)
         return self._tell_asked(now)
 
@@ -119,7 +120,7 @@ class Uplinks:
 
     # Choosing
     def _follow(self, now: float) -> list[Action]:
-        """Another one, if the active one is gone."""
+        """Choose another uplink if the active uplink is gone."""
         up = self._neighbors.connections
         if self._active is not None and up.get(self._active[0]) == self._active[1]:
             return []
@@ -148,7 +149,7 @@ class Uplinks:
         return False
 
     def _introduce(self, now: float) -> list[Action]:
-        """Tell the new active one everything. What the one before said of others is taken for true until it answers."""
+        """Send the new active uplink all keys. Levels from the previous uplink count until the new uplink answers."""
         self._tell_takes(now, at_once=True)
         self._tell_asked(now, at_once=True)
         if self._active is None:
@@ -158,7 +159,7 @@ class Uplinks:
         ask = Ask(self._router_id, tuple(sorted(self._asked)), (), is_all=True)
         return [self._say(mau), self._say(ask)]
 
-    # Telling
+    # Sending
     def _tell_takes(self, now: float, *, at_once: bool = False) -> list[Action]:
         told = self._taking.take(now, at_once=at_once)
         if told is None:
@@ -173,7 +174,7 @@ class Uplinks:
         if told is None:
             return []
         self._asked = self._asked.union(told[0]).difference(told[1])
-        # Not before it is told: who asks again in between gets no other answer.
+        # Drop the levels only when the ASK goes out: a key asked for again before then would get no other answer.
         for key in told[1]:
             self._levels.pop(key, None)
         return [self._say(Ask(self._router_id, *told))] if self._active is not None else []
@@ -182,7 +183,7 @@ class Uplinks:
         assert self._active is not None
         return SendControl(self._active[1], message.opcode, message.to_map())
 
-    # Hearing
+    # Receiving
     def _on_reach(self, connection: int, reach: Reach) -> list[Action]:
         if self._active is None or connection != self._active[1]:
             return []
@@ -203,11 +204,11 @@ class Uplinks:
 
     @property
     def neighbors(self) -> Mapping[str, int]:
-        """Links are made over the active one only."""
+        """Active uplink -> its connection. Links are made over the active uplink only."""
         return dict([self._active]) if self._active is not None else {}
 
     def level(self, key: str) -> Level | None:
-        """What is known of it; None as long as nobody said."""
+        """Return the level the uplink reported for ``key``; None until a REACH names the key."""
         return self._levels.get(key)
 
     def path(self, target: str) -> spf.Path | None:
@@ -220,7 +221,10 @@ class Uplinks:
         return self.cost_to(path[-1])
 
     def routers_with(self, key: str) -> frozenset[str]:
-        """The active uplink, if it has said so; of brokers it knows, and is asked by each link that goes there."""
+        """Return the active uplink if it takes ``key``.
+
+        The uplink counts as knowing every broker: each link towards a broker asks the uplink anew.
+        """
         if self._active is None or not (key.startswith(_BROKER) or self._levels.get(key) is Level.TAKEN):
             return frozenset()
         return frozenset((self._active[0],))

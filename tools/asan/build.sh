@@ -91,18 +91,30 @@ source_files() { # tracked files and new ones, not those that were deleted
     done
 }
 
-sources_key() { source_files | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16; }
+compiled_key() { # of what setup.py compiles, and how
+    source_files | grep -zE '\.(pyx|pxd|c|h)$|^(setup\.(py|cfg)|pyproject\.toml)$' | sort -z | xargs -0 sha256sum |
+        sha256sum | cut -c1-16
+}
 
-install_amqpmesh() { # nothing when the copy is of these very sources
+copy_sources() { # and take away what is not among them any more
+    source_files | LC_ALL=C sort -z >"$BUILD/files.new"
+    mkdir -p "$COPY"
+    [[ ! -e $BUILD/files ]] ||
+        LC_ALL=C comm -z -23 "$BUILD/files" "$BUILD/files.new" | (cd "$COPY" && xargs -0 rm -f)
+    tar -c --null --files-from="$BUILD/files.new" | tar -x -C "$COPY"
+    mv "$BUILD/files.new" "$BUILD/files"
+}
+
+install_amqpmesh() { # compiles nothing when the compiled parts are of these very sources
     local key
-    key=$(sources_key)
+    key=$(compiled_key)
     if [[ $(cat "$BUILD/built" 2>/dev/null) == "$key" && -d $COPY ]]; then
+        copy_sources
         return
     fi
     echo 'Compiling amqpmesh with AddressSanitizer'
-    rm -rf "$COPY" "$BUILD/built"
-    mkdir -p "$COPY"
-    source_files | tar -c --null --files-from=- | tar -x -C "$COPY"
+    rm -rf "$COPY" "$BUILD/built" "$BUILD/files"
+    copy_sources
     compile_with_pip install --editable "$COPY"
     echo "$key" >"$BUILD/built"
 }

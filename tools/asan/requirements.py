@@ -1,6 +1,6 @@
-"""Which packages does amqpmesh need, to run, to be tested and to be built? One requirement a line, from setup.cfg.
+"""Print the packages that amqpmesh needs to run, be tested and be built: a requirement a line, from setup.cfg.
 
-Proton is left out; ``--proton`` prints nothing but it.
+Proton is left out; ``--proton`` prints only Proton.
 """
 
 import configparser

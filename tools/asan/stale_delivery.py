@@ -1,4 +1,4 @@
-"""Does the sanitizer see a delivery that is used after it was settled? Run under it, this must not come to its end."""
+"""Use a delivery after its settlement. Under the sanitizer, this script must fail before its end."""
 
 from mesh_tests.unit.wire.pipes import Pipe
 from wire import delivery as deliveries
@@ -13,5 +13,5 @@ sender.finish()
 pipe.run()
 deliveries.settle(stale)
 pipe.run()
-# With proton's pool this would be memory that waits for the next delivery, and nothing would be seen.
+# With proton's pool, this memory would wait for the next delivery, and the sanitizer would see no error.
 deliveries.is_partial(stale)

@@ -2,19 +2,19 @@ from wire.codec.scan cimport Scan
 
 cdef enum:
     MOST_FIELDS = 14
-    # A transfer, its transactional state, the outcome therein, the error of that.
+    # A transfer, its transactional state, the outcome in the state, the error in the outcome.
     MOST_LEVELS = 4
 
 
 cdef struct Fault:
-    # Whose field, from the performative inwards: indexes of the table. A field of -1: the list itself.
+    # Composite type and field per level, from the performative inwards, as indexes of the table. Field -1: the list.
     int depth
     int composite[MOST_LEVELS]
     int field[MOST_LEVELS]
 
 
 cdef struct Fields:
-    # Where each field stands, from its constructor on; NULL when it is missing or null.
+    # Place of each field, at its constructor; NULL when the field is missing or null.
     const unsigned char *at[MOST_FIELDS]
 
 

@@ -1,7 +1,7 @@
 """Scan a performative: find its fields, and hold each field against the rules of `wire.codec.table`. [1.4]
 
-Nested composite types (termini, errors, delivery states) are looked at in the same way. Nothing here allocates or raises
-while it scans. Composite types have to be named by number: peers name them so, and the engine knows no other name.
+Nested composite types (termini, errors, delivery states) are scanned in the same way. A scan neither allocates nor
+raises. Composite types must be named by number: peers do so, and the engine knows no other name.
 """
 
 from libc.string cimport memset
@@ -42,14 +42,12 @@ from wire.codec.scan cimport (
     TOO_LONG,
     TOO_MANY_FIELDS,
     UNKNOWN_TYPE,
-    WRONG_COUNT,
     WRONG_SIZE,
     WRONG_TYPE,
     begin_scan,
     big_endian,
     blame,
     is_invalid_field,
-    scan_body,
     scan_descriptor,
     scan_value,
     sentence_of,
@@ -78,7 +76,7 @@ cdef struct CompositeRule:
     FieldRule fields[MOST_FIELDS]
 
 
-# As the table has them, in its order.
+# In the order of the table.
 cdef CompositeRule rules[MOST_COMPOSITES]
 # By code, since all codes are less than 256.
 cdef unsigned char rule_of_code[256]
@@ -142,9 +140,9 @@ def _fill():
 _fill()
 
 
-# The values of fields that a scan found to be fine
+# Values of fields that passed a scan
 cdef unsigned long long number_at(const unsigned char *at) noexcept:
-    """Of an unsigned integer of any width."""
+    """Return an unsigned integer of any width."""
     cdef unsigned char code = at[0]
     if code == AS_UINT0 or code == AS_ULONG0:
         return 0
@@ -158,7 +156,7 @@ cdef bint is_true_at(const unsigned char *at) noexcept:
 
 
 cdef const unsigned char *bytes_at(const unsigned char *at, size_t *size) noexcept:
-    """Of a binary, string or symbol."""
+    """Return the place and ``size`` of the bytes of a binary, string or symbol."""
     if at[0] < 0xB0:
         size[0] = at[1]
         return at + 2
@@ -169,7 +167,7 @@ cdef const unsigned char *bytes_at(const unsigned char *at, size_t *size) noexce
 cdef const unsigned char *scan_performative(
     Scan *scan, const unsigned char *at, unsigned long long *code, Fields *fields, Fault *fault
 ) noexcept:
-    """The described list at ``at``: where it ends, or NULL. Which of the table's composite types it is comes in ``code``."""
+    """Scan the described list at ``at``; return its end, or NULL. ``code`` gets the number of the composite type."""
     cdef bint is_symbol
     fault.depth = -1
     code[0] = 0
@@ -226,7 +224,7 @@ cdef const unsigned char *_scan_head(
 cdef const unsigned char *_scan_fields(
     Scan *scan, const unsigned char *at, int index, Fields *fields, Fault *fault, unsigned int depth
 ) noexcept:
-    """The list at ``at``, whose values are fields. Its values have to fill it exactly."""
+    """Scan the list at ``at``, whose values are fields and must fill the list exactly."""
     cdef CompositeRule *rule = &rules[index]
     cdef const unsigned char *outer_end = scan.end
     cdef const unsigned char *goal
@@ -343,17 +341,17 @@ cdef inline bint _is_name(unsigned char code) noexcept:
 
 
 cdef bint _holds_symbols(Scan *scan, const unsigned char *at) noexcept:
-    """An array or list that was scanned: are its values symbols?"""
+    """Say whether the values of a scanned array or list are symbols or strings."""
     cdef size_t width = 1 if at[0] < 0xD0 or at[0] == AS_ARRAY8 else 4
     cdef const unsigned char *item = at + 1 + 2 * width
-    cdef unsigned long long count = big_endian(at + 1 + width, width), index
+    cdef unsigned long long count = big_endian(at + 1 + width, width), _index
     cdef size_t size
     if at[0] == AS_ARRAY8 or at[0] == AS_ARRAY32:
         if count and not _is_name(item[0]):
             blame(scan, WRONG_TYPE, item[0], 0)
             return False
         return True
-    for index in range(count):
+    for _index in range(count):
         if not _is_name(item[0]):
             blame(scan, WRONG_TYPE, item[0], 0)
             return False
@@ -363,7 +361,7 @@ cdef bint _holds_symbols(Scan *scan, const unsigned char *at) noexcept:
 
 
 cdef bint _has_names(Scan *scan, const unsigned char *at, bint may_be_numbers) noexcept:
-    """A map that was scanned: are its keys symbols?"""
+    """Say whether the keys of a scanned map are symbols or strings, or also ulongs if ``may_be_numbers``."""
     cdef size_t width = 1 if at[0] == AS_MAP8 else 4
     cdef const unsigned char *item = at + 1 + 2 * width
     cdef unsigned long long count = big_endian(at + 1 + width, width), index
@@ -373,7 +371,7 @@ cdef bint _has_names(Scan *scan, const unsigned char *at, bint may_be_numbers) n
         if not index & 1 and not _is_name(code) and not (may_be_numbers and accepts[ULONGS][code]):
             blame(scan, WRONG_TYPE, code, 0)
             return False
-        scan.left += 1  # it was counted when it was scanned
+        scan.left += 1  # the first scan counted this value
         item = scan_value(scan, item, 1)
         if item is NULL:
             return False
@@ -381,7 +379,7 @@ cdef bint _has_names(Scan *scan, const unsigned char *at, bint may_be_numbers) n
 
 
 cdef object fault_in(const Scan *scan, const Fault *fault):
-    """Make the error of a scan: it names the performative, the field and the fault."""
+    """Make the error of a scan, with the names of performative and field, and the fault."""
     cdef int level
     names = []
     for level in range(fault.depth + 1):

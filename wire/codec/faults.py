@@ -1,4 +1,4 @@
-"""What is wrong with bytes that were meant to be AMQP."""
+"""Faults in bytes that were meant to be AMQP."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ INVALID_FIELD = "amqp:invalid-field"
 
 
 class CodecFault(Exception):
-    """``place``: performative and field, "attach.source"; empty when not even the performative is known.
+    """A fault in AMQP bytes. ``place``: performative and field, "attach.source"; empty if the performative is unknown.
 
-    ``condition``: the error condition that the peer is told. [2.8.15]
+    ``condition``: the error condition for the peer. [2.8.15]
     """
 
     def __init__(self, place: str, reason: str, *, is_invalid_field: bool = False) -> None:

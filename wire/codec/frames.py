@@ -32,19 +32,19 @@ _INTEGERS: dict[FieldType, type[int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A value of a composite type: the values of its fields by name; a field that is null is left out."""
+    """A value of a composite type: the values of its fields by name, without null fields."""
 
     type: Composite
     fields: dict[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
-        """None for a field that is null."""
+        """Return the value of a field; None for a null field."""
         return self.fields.get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """``performative`` None: a heartbeat. [2.4.5]"""
+    """A frame. Without a ``performative`` the frame is a heartbeat. [2.4.5]"""
 
     channel: int
     performative: Record | None = None
@@ -53,7 +53,7 @@ class Frame:
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """Raises CodecFault for a field that is unknown, missing or of the wrong type."""
+    """Encode a frame. Raises CodecFault for a field that is unknown, missing or of the wrong type."""
     body = b"" if frame.performative is None else encode_record(frame.performative)
     if body:
         check(body)
@@ -87,7 +87,7 @@ def _plain(kind: FieldType, value: Any) -> Any:
 
 
 def decode_frame(encoded: bytes) -> Frame:
-    """One whole frame. Raises CodecFault."""
+    """Decode one whole frame. Raises CodecFault."""
     if len(encoded) < HEADER_BYTES:
         raise CodecFault("", f"a frame of {len(encoded)} bytes, expected {HEADER_BYTES} at least")
     size, offset, kind, channel = struct.unpack_from(">IBBH", encoded)
@@ -111,13 +111,13 @@ def _nested(kind: FieldType, value: Any) -> Any:
     return _record(value) if kind in NESTED else value
 
 
-# What is said for a peer
+# Values of fields
 def error(condition: str, description: str) -> Record:
     return Record(table.ERROR, {"condition": condition, "description": description})
 
 
 def symbols_of(value: Any) -> tuple[str, ...]:
-    """Of a field that may hold one symbol or several. [1.4]"""
+    """Return the symbols of a field that may hold one symbol or several. [1.4]"""
     if value is None:
         return ()
     if isinstance(value, Array):

@@ -1,5 +1,5 @@
 cdef enum Finding:
-    # What a scan came to; but for the first, what is wrong.
+    # Result of a scan; every value but the first is a fault.
     FINE
     CUT
     UNKNOWN_CONSTRUCTOR
@@ -15,7 +15,7 @@ cdef enum Finding:
     NOT_A_BOOLEAN
     WRONG_DESCRIPTOR
     TWICE_DESCRIBED
-    # Of composite types
+    # Findings about composite types
     NOT_DESCRIBED
     UNKNOWN_TYPE
     SYMBOLIC_TYPE
@@ -76,11 +76,11 @@ cdef enum:
 
 
 cdef struct Scan:
-    # ``end``: no byte is read at or behind it. ``left``: so many values may still come, all levels together.
+    # ``end``: no byte is read at or behind this place. ``left``: values that may still come, all levels together.
     const unsigned char *end
     unsigned int left
     Finding finding
-    # The numbers of the sentence about what is wrong.
+    # Numbers for the sentence about the fault.
     unsigned long long culprit
     unsigned long long limit
 

@@ -1,15 +1,15 @@
-"""Is an encoded AMQP value well formed? Every size and count has to fit, every constructor to exist. [1.2], [1.6]
+"""Scan of an encoded AMQP value: every size and count has to fit, every constructor has to exist. [1.2], [1.6]
 
-The bytes are a stranger's. Always: ``at <= scan.end``, and no byte is read before `_room` has said that it is there. A
-scan neither allocates nor raises; it returns where the value ends, or NULL with a finding. What it bounds beyond the
-spec: nesting to MAX_DEPTH, values to MAX_VALUES (an array of four billion nulls is five bytes), descriptors to ulongs
-and symbols, the keys of maps to what is not compound.
+The bytes come from a stranger. Always: ``at <= scan.end``, and no byte is read before `_room` has confirmed the byte.
+A scan neither allocates nor raises; the result is the end of the value, or NULL with a finding. Limits beyond the spec:
+nesting to MAX_DEPTH, values to MAX_VALUES (an array of four billion nulls is five bytes), descriptors to ulongs and
+symbols, keys of maps to values that are not compound.
 """
 
 from libc.string cimport memcpy
 from libc.stdint cimport uint64_t
 
-# Bytes behind each constructor: 0 to 16 of a fixed width; else of what kind it is.
+# Bytes behind each constructor: 0 to 16 for a fixed width; else the kind of value.
 cdef enum:
     VARIABLE8 = 32
     VARIABLE32
@@ -83,7 +83,7 @@ cdef unsigned long long big_endian(const unsigned char *raw, size_t size) noexce
 
 
 cdef const unsigned char *scan_value(Scan *scan, const unsigned char *at, unsigned int depth) noexcept:
-    """The value at ``at``, described or not."""
+    """Scan the value at ``at``, described or not."""
     cdef unsigned char code
     cdef unsigned long long descriptor
     cdef bint is_symbol
@@ -103,7 +103,7 @@ cdef const unsigned char *scan_value(Scan *scan, const unsigned char *at, unsign
 
 
 cdef const unsigned char *scan_descriptor(Scan *scan, const unsigned char *at, unsigned long long *code, bint *is_symbol) noexcept:
-    """The descriptor at ``at``, behind the constructor 0x00. Of a symbol, ``code`` is not set."""
+    """Scan the descriptor at ``at``, behind the constructor 0x00. ``code`` is 0 for a symbol."""
     cdef unsigned char constructor
     cdef const unsigned char *body
     code[0], is_symbol[0] = 0, False
@@ -122,7 +122,7 @@ cdef const unsigned char *scan_descriptor(Scan *scan, const unsigned char *at, u
 
 
 cdef const unsigned char *scan_body(Scan *scan, unsigned char code, const unsigned char *at, unsigned int depth) noexcept:
-    """What follows the constructor ``code``."""
+    """Scan the bytes behind the constructor ``code``."""
     cdef unsigned char width = widths[code]
     cdef unsigned long long size
     if scan.left == 0:
@@ -177,7 +177,7 @@ cdef const unsigned char *_scan_text(Scan *scan, unsigned char code, const unsig
 
 
 cdef size_t _ascii(const unsigned char *text, size_t size) noexcept:
-    """How many bytes from the first on are ASCII."""
+    """Return how many bytes from the first on are ASCII."""
     cdef size_t at = 0
     cdef uint64_t word
     while at + 8 <= size:
@@ -191,7 +191,7 @@ cdef size_t _ascii(const unsigned char *text, size_t size) noexcept:
 
 
 cdef size_t _valid_utf8(const unsigned char *text, size_t size) noexcept:
-    """How many bytes from the first on are UTF-8: without overlong forms, surrogates, and what lies beyond Unicode."""
+    """Return how many bytes from the first on are UTF-8: no overlong forms, no surrogates, nothing beyond Unicode."""
     cdef size_t at = _ascii(text, size), more, index
     cdef unsigned char first, low, high
     while at < size:
@@ -228,7 +228,7 @@ cdef size_t _valid_utf8(const unsigned char *text, size_t size) noexcept:
 cdef const unsigned char *_scan_compound(
     Scan *scan, unsigned char code, const unsigned char *at, size_t size, size_t width, unsigned int depth
 ) noexcept:
-    """A list or map: ``size`` bytes from its count on. Its values have to fill it exactly."""
+    """Scan a list or map of ``size`` bytes from the count on. The values must fill the bytes exactly."""
     cdef const unsigned char *outer_end = scan.end
     cdef unsigned long long count, index
     cdef bint is_map = code == AS_MAP8 or code == AS_MAP32
@@ -261,9 +261,9 @@ cdef inline bint _is_compound(unsigned char code) noexcept:
 cdef const unsigned char *_scan_array(
     Scan *scan, const unsigned char *at, size_t size, size_t width, unsigned int depth
 ) noexcept:
-    """An array: ``size`` bytes from its count on; one constructor, then the bodies of its elements, and nothing else."""
+    """Scan an array of ``size`` bytes from the count on: one constructor, then the bodies of all elements, no more."""
     cdef const unsigned char *outer_end = scan.end
-    cdef unsigned long long count, index, descriptor
+    cdef unsigned long long count, _index, descriptor
     cdef bint is_symbol
     cdef unsigned char code
     if size < width + 1:
@@ -282,8 +282,8 @@ cdef const unsigned char *_scan_array(
             return blame(scan, TWICE_DESCRIBED, 0, 0)
     if widths[code] == INVALID:
         return blame(scan, UNKNOWN_CONSTRUCTOR, code, 0)
-    # Elements without bytes count, too: it is they that make a few bytes billions of values.
-    for index in range(count):
+    # Elements without bytes count, too: such elements make a few bytes billions of values.
+    for _index in range(count):
         at = scan_body(scan, code, at, depth)
         if at is NULL:
             return NULL
@@ -321,18 +321,18 @@ _SENTENCES = {
 
 
 cdef object sentence_of(const Scan *scan):
-    """What is wrong, with the numbers."""
+    """Return the fault as a sentence, with the numbers."""
     return _SENTENCES[scan.finding].format(scan.culprit, scan.limit)
 
 
 cdef bint is_invalid_field(Finding finding) noexcept:
-    """The value could be decoded, and is not one that the field may have."""
+    """Say whether the value could be decoded, but is not allowed in the field."""
     return finding == MISSING_FIELD or finding == TOO_LARGE or finding == TOO_LONG
 
 
-# For tests and for who decodes
+# For tests and for decoders
 def find_fault(const unsigned char[:] encoded not None):
-    """What is wrong with the one value that ``encoded`` is meant to be, as a sentence; None when it is well formed."""
+    """Return the fault of ``encoded``, meant to be one value, as a sentence; None for a well-formed value."""
     cdef Scan scan
     cdef const unsigned char *first = &encoded[0] if encoded.shape[0] else NULL
     cdef const unsigned char *at

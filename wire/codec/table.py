@@ -1,4 +1,4 @@
-"""Which fields does each composite type have, of which types, and which of them are mandatory?
+"""Table of the composite types: fields, types of fields, and mandatory fields.
 
 Spec: AMQP 1.0 [2.7] performatives, [2.8.14] error, [3.4] delivery states, [3.5] termini, [4.5], [5.3.3] SASL.
 Lenient where peers are known to be: keys of fields may be strings, and a list may stand for an array of symbols.
@@ -11,14 +11,14 @@ from enum import IntEnum, auto
 
 
 class FieldType(IntEnum):
-    """What a field may hold."""
+    """Type of a field's value."""
 
     ANY = 0
     BOOLEAN = auto()
     UBYTE = auto()
     USHORT = auto()
     LOOSE_USHORT = auto()
-    """Peers write it as other unsigned integers, too, of which the engine then reads none."""
+    """Peers write this type as other unsigned integers, too, and then the engine reads no value."""
     UINT = auto()
     ULONG = auto()
     BINARY = auto()
@@ -40,7 +40,7 @@ class FieldType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """``most``: the largest value of an unsigned integer, or the most bytes of a binary; None: any."""
+    """A field. ``most``: the largest value of an unsigned integer, or the most bytes of a binary; None: no limit."""
 
     name: str
     type: FieldType
@@ -221,4 +221,4 @@ NESTED = {
     FieldType.DELIVERY_STATE: DELIVERY_STATES,
     FieldType.OUTCOME: (*OUTCOMES, DECLARED),
 }
-"""Which composite types may stand in a field of each type."""
+"""Composite types that may stand in a field of each type."""

@@ -1,13 +1,13 @@
-"""AMQP values from and to Python's. [1.6]
+"""AMQP values as Python values: decoding and encoding. [1.6]
 
 | AMQP | Python |
 |---|---|
 | null, boolean, binary, string, long, double | None, bool, bytes, str, int, float |
 | symbol, char, the other integers, float, timestamp (milliseconds), decimals | the classes below |
 | uuid | uuid.UUID |
-| list, map, array, described | list, dict, Array, Described |
+| list, map, array, described | list, dict (Pairs where a dict would lose keys), Array, Described |
 
-Decoding takes well-formed bytes only: `wire.codec.scan` looks at them first.
+Decoding takes well-formed bytes only: `wire.codec.scan` checks the bytes first.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Timestamp(int):
 
 
 class Float(float):
-    """Of 32 bits."""
+    """A number of 32 bits."""
 
     __slots__ = ()
 
@@ -92,11 +92,18 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """``constructor``: of all elements. ``descriptor``: of all elements, when they are described."""
+    """An array. ``constructor``, and ``descriptor`` of described elements, hold for all elements."""
 
     constructor: int
     elements: tuple[Any, ...]
     descriptor: ULong | Symbol | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A map with keys that are equal in Python: numbers of two types, a string and a symbol, or one key twice."""
+
+    items: tuple[tuple[Any, Any], ...]
 
 
 NULL, TRUE, FALSE, UINT0, ULONG0, LIST0, BOOLEAN = 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x56
@@ -132,7 +139,7 @@ _TEXTS: dict[int, Callable[[bytes], Any]] = {
 
 # Decoding
 def decode(encoded: bytes) -> Any:
-    """The one value in ``encoded``. Raises CodecFault."""
+    """Return the one value in ``encoded``. Raises CodecFault."""
     fault = find_fault(encoded)
     if fault is not None:
         raise CodecFault("", fault)
@@ -140,7 +147,7 @@ def decode(encoded: bytes) -> Any:
 
 
 def take(encoded: bytes, at: int) -> tuple[Any, int]:
-    """The well-formed value at ``at``, and where it ends."""
+    """Return the well-formed value at ``at``, and the offset of its end."""
     code = encoded[at]
     if code == 0:
         descriptor, at = take(encoded, at + 1)
@@ -190,7 +197,15 @@ def _take_sized(code: int, encoded: bytes, at: int) -> tuple[Any, int]:
         values.append(value)
     if code in (LIST8, LIST32):
         return values, end
-    return dict(zip(values[::2], values[1::2], strict=True)), end
+    return _map_of(values), end
+
+
+def _map_of(values: list[Any]) -> dict[Any, Any] | Pairs:
+    """Make a map of keys and values that come in turns."""
+    as_dict = dict(zip(values[::2], values[1::2], strict=True))
+    if 2 * len(as_dict) == len(values):
+        return as_dict
+    return Pairs(tuple(zip(values[::2], values[1::2], strict=True)))
 
 
 def _take_array(encoded: bytes, at: int, count: int) -> Array:
@@ -207,18 +222,43 @@ def _take_array(encoded: bytes, at: int, count: int) -> Array:
 
 
 # Encoding
+# A union would be made anew for each value.
+_COMPOUND, _TEXT = (list, dict, Pairs, Array), (str, bytes)
+
+
 def encode(value: Any) -> bytes:
-    """In the shortest form. Raises CodecFault for what has no AMQP type, or does not fit into it."""
+    """Encode in the shortest form. Raises CodecFault for a value without an AMQP type, or out of the type's range."""
     if isinstance(value, Described):
         return b"\x00" + encode(value.descriptor) + encode(value.value)
-    code = constructor_of(value)
+    if isinstance(value, _COMPOUND):
+        return _encode_compound(value)
+    code = _constructor_of(value)
     return bytes([code]) + _encode_body(code, value)
 
 
-def constructor_of(value: Any) -> int:
-    """The constructor that says ``value`` in the fewest bytes."""
+def _encode_compound(value: list[Any] | dict[Any, Any] | Pairs | Array) -> bytes:
+    if value == []:
+        return bytes([LIST0])
+    count, content = _content(value)
+    is_short = count < 256 and len(content) < 255
+    code = LIST8 if isinstance(value, list) else ARRAY8 if isinstance(value, Array) else MAP8
+    return bytes([code if is_short else code | 0x10]) + _sized(count, content, 1 if is_short else 4)
+
+
+def _content(value: list[Any] | dict[Any, Any] | Pairs | Array) -> tuple[int, bytes]:
+    """Return count and content of a compound value; each inner value is encoded once, however deep."""
+    if isinstance(value, Array):
+        return len(value.elements), _encode_elements(value)
+    values = value if isinstance(value, list) else _keys_and_values(value)
+    return len(values), b"".join(encode(each) for each in values)
+
+
+def _constructor_of(value: Any) -> int:
+    """Return the constructor with the fewest bytes for ``value``."""
     if value is None:
         return NULL
+    if isinstance(value, _TEXT):
+        return _constructor_of_text(value)
     if isinstance(value, bool):
         return TRUE if value else FALSE
     if isinstance(value, int):
@@ -227,14 +267,6 @@ def constructor_of(value: Any) -> int:
         return 0x72 if isinstance(value, Float) else 0x82
     if isinstance(value, uuid.UUID):
         return _UUID
-    if isinstance(value, str | bytes):
-        return _constructor_of_text(value)
-    if isinstance(value, list):
-        return _compound(LIST8, value) if value else LIST0
-    if isinstance(value, dict):
-        return _compound(MAP8, [item for pair in value.items() for item in pair])
-    if isinstance(value, Array):
-        return ARRAY8 if len(_encode_elements(value)) < 255 and len(value.elements) < 256 else ARRAY32
     raise CodecFault("", f"a {type(value).__name__} is not a value of AMQP")
 
 
@@ -257,16 +289,19 @@ def _constructor_of_integer(value: int) -> int:
 def _constructor_of_text(value: str | bytes) -> int:
     if isinstance(value, Char):
         return _CHAR
-    for code, (_, opaque) in _OPAQUE.items():
-        if isinstance(value, opaque):
-            return code
-    short = SYMBOL8 if isinstance(value, Symbol) else STRING8 if isinstance(value, str) else BINARY8
+    if isinstance(value, str):
+        short = SYMBOL8 if isinstance(value, Symbol) else STRING8
+    else:
+        for code, (_, opaque) in _OPAQUE.items():
+            if isinstance(value, opaque):
+                return code
+        short = BINARY8
     return short if len(_raw(value)) < 256 else short | 0x10
 
 
-def _compound(short: int, values: list[Any]) -> int:
-    size = sum(len(encode(value)) for value in values)
-    return short if size < 255 and len(values) < 256 else short | 0x10
+def _keys_and_values(value: dict[Any, Any] | Pairs) -> list[Any]:
+    pairs = value.items if isinstance(value, Pairs) else value.items()
+    return [item for pair in pairs for item in pair]
 
 
 def _raw(value: str | bytes) -> bytes:
@@ -298,10 +333,7 @@ def _encode_body(code: int, value: Any) -> bytes:
     if code < LIST8:
         raw = _raw(value)
         return _number(len(raw), width) + raw
-    if code in (ARRAY8, ARRAY32):
-        return _sized(len(value.elements), _encode_elements(value), width)
-    values = [item for pair in value.items() for item in pair] if isinstance(value, dict) else value
-    return _sized(len(values), b"".join(encode(each) for each in values), width)
+    return _sized(*_content(value), width)
 
 
 def _encode_elements(array: Array) -> bytes:
@@ -322,6 +354,6 @@ def _number(value: int, width: int) -> bytes:
 
 
 def symbols(names: list[str] | tuple[str, ...]) -> Array:
-    """An array of symbols."""
+    """Return an array of symbols."""
     longest = max((len(name) for name in names), default=0)
     return Array(SYMBOL8 if longest < 256 else SYMBOL32, tuple(Symbol(name) for name in names))

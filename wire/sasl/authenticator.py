@@ -1,4 +1,4 @@
-"""Who may come in with which secret, without telling anybody who exists?
+"""Secrets of users for authentication, in a way that does not reveal which users exist.
 
 An unknown user gets a decoy secret: same shape, same cost, always the same salt, never a right password. So neither
 SCRAM's first answer nor PLAIN's time tells a known user from an unknown one.
@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from addressing.credentials import DEFAULT_ITERATIONS, Secret, verify_password
+from addressing.topology.credentials import DEFAULT_ITERATIONS, Secret, verify_password
 
 
 class Authenticator:
@@ -45,7 +45,7 @@ class Authenticator:
 
 @dataclass(frozen=True, slots=True)
 class PasswordCheck:
-    """A password to verify. ``is_right`` takes milliseconds, without the GIL: run it beside the event loop."""
+    """A password to verify. ``is_right`` takes milliseconds, without the GIL: run the check beside the event loop."""
 
     user: str
     is_known: bool

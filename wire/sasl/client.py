@@ -1,6 +1,6 @@
-"""The client's half of a connection's first bytes: offer ourselves by the strongest mechanism both sides have.
+"""The client's half of a connection's first bytes: authentication by the strongest mechanism of both sides.
 
-Sans-IO. Send what ``output`` returns (it has something from the start); feed ``receive``. When ``verdict`` is set the
+Sans-IO. Send the bytes of ``output``, which has some from the start; feed ``receive``. When ``verdict`` is set the
 handshake is over, and ``leftover`` is the first input of the AMQP layer.
 
 Spec: AMQP 1.0 [5.3.2].
@@ -36,7 +36,7 @@ _OUTCOME_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class SaslClientSettings:
-    """Who we say we are. ``mechanisms`` narrows what may be used, in any order; None: whatever the credentials allow.
+    """Our identity. ``mechanisms`` limits the choice, in any order; None: all mechanisms that the credentials allow.
 
     ``hostname`` goes into sasl-init, where some servers read the virtual host.
     """
@@ -49,11 +49,11 @@ class SaslClientSettings:
 
     @property
     def usable_mechanisms(self) -> tuple[str, ...]:
-        """Strongest first."""
+        """Mechanisms that the credentials allow, strongest first."""
         usable = ["EXTERNAL"] if self.has_certificate else []
         if self.user is not None and self.password is not None:
             usable += [scram.NAME, "PLAIN"]
-        # A server that asks for nobody's name offers nothing else, also to those who have one.
+        # A server that asks for no name offers nothing else, even to a client that has a name.
         usable.append("ANONYMOUS")
         return tuple(name for name in usable if self.mechanisms is None or name in self.mechanisms)
 
@@ -92,7 +92,7 @@ class SaslClient:
                 self.verdict = Refused(str(fault))
 
     def describe_state(self) -> str:
-        """What is being waited for, for a log line about a peer that went silent or away."""
+        """Return the name of the awaited input, for a log line about a peer that went silent or away."""
         if not self._is_header_read:
             return "protocol header"
         return "sasl-mechanisms" if self._mechanism is None else "sasl-outcome"

@@ -1,4 +1,4 @@
-"""What does the client side of each mechanism say?"""
+"""The client's side of each SASL mechanism."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class ClientMechanism(ABC):
     def initial_response(self) -> bytes: ...
 
     def on_challenge(self, challenge: bytes) -> bytes:
-        """A mechanism that has said all answers an empty challenge with what it said first."""
+        """Repeat the initial response, which a server may ask for with an empty challenge."""
         return self.initial_response()
 
     def on_success(self, additional_data: bytes | None) -> None:  # noqa: B027 (most mechanisms need no proof)
-        """Raise ScramFault when the server should have proven something and did not."""
+        """Raise ScramFault if the server owed a proof and gave none."""
 
 
 class Anonymous(ClientMechanism):
@@ -30,7 +30,7 @@ class Anonymous(ClientMechanism):
 
 
 class External(ClientMechanism):
-    """Says nothing: the certificate does."""
+    """The response is empty, since the certificate names the user."""
 
     name = "EXTERNAL"
 

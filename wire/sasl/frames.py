@@ -1,4 +1,4 @@
-"""How do the five SASL frames look in bytes? Strict in form, lenient in size.
+"""The five SASL frames in bytes. Strict in form, lenient in size.
 
     +--------+------+------+---------+---------------------------+
     | size 4 | doff | type | unused 2| described list            |
@@ -6,7 +6,7 @@
       octets    1     1=SASL            (extended header skipped)
 
 Spec:  AMQP 1.0 [2.3.1] frame layout, [5.3.3] the performatives.
-Sizes: the spec stops SASL frames at 512 bytes; tokens are often longer, so we read up to ``MAX_FRAME_BYTES``.
+Sizes: the spec limits SASL frames to 512 bytes; tokens are often longer, so we read up to ``MAX_FRAME_BYTES``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SASL_TYPE = 1
 
 
 class FrameFault(Exception):
-    """The peer sent what is not a SASL frame. [5.3.2]"""
+    """The peer sent bytes that are not a SASL frame. [5.3.2]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def take_frame(buffer: bytearray) -> Frame | None:
-    """Remove one frame from the front of ``buffer``; None when it is not all there yet."""
+    """Remove one frame from the front of ``buffer``; return None while the frame is incomplete."""
     if len(buffer) < _MIN_FRAME_BYTES:
         return None
     size, doff, kind = struct.unpack_from(">IBB", buffer)

@@ -1,4 +1,4 @@
-"""What does the peer speak? Read off the first bytes of a connection.
+"""Protocol headers, and the protocol of a peer by the first bytes of a connection.
 
 Spec: AMQP 1.0 [2.2] version negotiation, [5.2.1] TLS, [5.3.2] SASL.
 """
@@ -14,12 +14,12 @@ _SHOWN_BYTES = 16
 
 
 def is_prefix_of_header(data: bytes) -> bool:
-    """Could ``data`` still become `AMQP` and four bytes? Then wait for the rest before judging it."""
+    """Say whether ``data`` may still become `AMQP` and four bytes: then wait for the rest before any verdict."""
     return len(data) < HEADER_BYTES and (data[:4] == b"AMQP"[: len(data[:4])])
 
 
 def name_of(data: bytes) -> str:
-    """Say in words what a peer that began with ``data`` seems to speak."""
+    """Return a description of the protocol that a peer seems to speak, after ``data`` as the first bytes."""
     if data[:4] == b"AMQP":
         return _name_of_amqp(data[4:HEADER_BYTES])
     if data[:2] == b"\x16\x03":

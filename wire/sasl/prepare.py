@@ -1,4 +1,4 @@
-"""Which characters of a name or password count? [RFC 4013]"""
+"""Normal form of names and passwords, for comparison. [RFC 4013]"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from scramp.utils import ScramException, saslprep  # type: ignore[import-untyped
 
 
 def prepare(text: str) -> str:
-    """Normalize as SASLprep says; text that it forbids stays as it is, and so matches only itself."""
+    """Normalize as SASLprep says; a forbidden text stays as it is, and so matches only itself."""
     try:
         return str(saslprep(text))
     except ScramException:

@@ -7,7 +7,7 @@ from scramp import ScramClient, ScramException, ScramMechanism  # type: ignore[i
 from wire.sasl.authenticator import Authenticator
 
 NAME = "SCRAM-SHA-256"
-# A hostile server could otherwise keep our event loop busy for as long as it likes.
+# A hostile server could otherwise keep our event loop busy for any length of time.
 _MAX_CLIENT_ITERATIONS = 1_000_000
 
 
@@ -48,7 +48,7 @@ class ServerExchange:
 
 
 class ClientExchange:
-    """The same, from the side that knows the password; also proves that the server knows its half."""
+    """The exchange from the side of the client, which knows the password; also proves that the server has its half."""
 
     def __init__(self, user: str, password: str) -> None:
         try:

@@ -1,7 +1,7 @@
-"""The server's half of a connection's first bytes: which protocol, and who is it?
+"""The server's half of a connection's first bytes: protocol header, then SASL.
 
-Sans-IO. Feed it bytes with ``receive``; send what ``output`` returns; run ``password_check`` when there is one and
-answer it with ``on_password_checked``. When ``verdict`` is set the handshake is over, and ``leftover`` is the first
+Sans-IO. Feed bytes to ``receive``; send the bytes of ``output``; run ``password_check`` when there is one, and pass the
+result to ``on_password_checked``. When ``verdict`` is set the handshake is over, and ``leftover`` is the first
 input of the AMQP layer.
 
     HEADER --SASL--> INIT --sasl-init--> EXCHANGE <--> CHECK ---> DONE
@@ -48,7 +48,7 @@ _OK, _AUTH = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class SaslServerSettings:
-    """What a listener asks of its clients.
+    """Demands of a listener on its clients.
 
     ``is_required`` false: clients may be anonymous, with or without a SASL layer; a password is still checked.
     ``is_tls_enough``: a client whose certificate names a user may leave the SASL layer out.
@@ -83,7 +83,7 @@ class SaslServer:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """What is offered, strongest first."""
+        """Mechanisms that are offered, strongest first."""
         offered = []
         if self._certificate_user is not None:
             offered.append("EXTERNAL")
@@ -126,7 +126,7 @@ class SaslServer:
         self._proceed()
 
     def describe_state(self) -> str:
-        """What is being waited for, for a log line about a peer that went silent or away."""
+        """Return the name of the awaited input, for a log line about a peer that went silent or away."""
         match self._state:
             case _State.HEADER:
                 return f"protocol header, after {headers.name_of(bytes(self._input))}"
@@ -162,7 +162,7 @@ class SaslServer:
             self._output += headers.SASL + encode_frame(Mechanisms(self.mechanisms))
             self._state = _State.INIT
         elif header == headers.AMQP and self.can_skip_sasl:
-            # The header stays: it is the first input of the AMQP layer.
+            # The header stays, as the first input of the AMQP layer.
             self._end(Accepted(self._certificate_user, None))
         else:
             self._output += headers.AMQP if self.can_skip_sasl else headers.SASL
@@ -234,7 +234,7 @@ class SaslServer:
         self._end(refused)
 
     def _refuse(self, reason: str) -> None:
-        """End without an outcome: the peer does not speak SASL, so it would not understand one."""
+        """End without an outcome, which a peer that does not speak SASL would not understand."""
         self._end(Refused(reason))
 
     def _end(self, verdict: Verdict) -> None:

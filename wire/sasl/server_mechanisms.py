@@ -1,6 +1,6 @@
-"""How does the server side of each mechanism answer, one step at a time?
+"""The server's side of each SASL mechanism, one step at a time.
 
-A mechanism is fed the client's responses and answers with the next step: ask again, check a password, or a verdict.
+A mechanism is fed the client's responses and answers each with the next step: a question, a password check, a verdict.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """Accepted, with ``additional_data`` in the outcome: the server's own proof."""
+    """Accepted, with the server's own proof as ``additional_data`` of the outcome."""
 
     accepted: Accepted
     additional_data: bytes = field(repr=False)
@@ -37,14 +37,14 @@ class ServerMechanism(Protocol):
 
 
 class Anonymous:
-    """Whatever the client leaves as a trace is not an identity. [RFC 4505]"""
+    """Accepts every client: a trace left by the client is not an identity. [RFC 4505]"""
 
     def on_response(self, response: bytes | None) -> Step:
         return Accepted(None, "ANONYMOUS")
 
 
 class External:
-    """The identity is that of the client's certificate. [RFC 4422 appendix A]"""
+    """Accepts no identity but the user of the client's certificate. [RFC 4422 appendix A]"""
 
     def __init__(self, user: str) -> None:
         self._user = user

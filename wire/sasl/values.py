@@ -1,6 +1,6 @@
-"""Which AMQP values may stand in a SASL frame, and how are they read and written?
+"""AMQP values of SASL frames: reading and writing.
 
-A symbol, and an array of symbols, is read as a tuple of names: a single value may stand for an array of one. [1.4]
+A symbol, and an array of symbols, is read as a tuple of names: a single value may stand for an array of length 1. [1.4]
 Spec: AMQP 1.0 [1.6] primitive types and their constructors.
 """
 
@@ -15,7 +15,7 @@ _MAX_ITEMS = 256
 
 
 class ValueFault(Exception):
-    """The bytes are not one of the values that SASL frames are made of."""
+    """The bytes are not a value of SASL frames."""
 
 
 class Reader:

@@ -1,4 +1,4 @@
-"""How did the handshake end?"""
+"""Verdicts of the SASL handshake."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """``mechanism`` is None when there was no SASL layer; ``user`` is None for an anonymous peer."""
+    """The peer is accepted. ``mechanism`` is None without a SASL layer; ``user`` is None for an anonymous peer."""
 
     user: str | None
     mechanism: str | None
@@ -15,7 +15,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Send what ``output`` still holds, then close. ``reason`` is for our log, never for the peer.
+    """The peer is refused. Send the rest of ``output``, then close. ``reason`` is for our log, never for the peer.
 
     ``is_credentials``: an identity was tried and not believed (as opposed to: the peer does not speak our protocol).
     """

@@ -14,7 +14,7 @@ from mesh.drills.stage import Stage
 
 
 def injection_of(fault: Fault, stage: Stage | None, leases: Leases) -> Injection:
-    """``stage`` is None where the mesh is not ours: there only commands break things."""
+    """Return the injection of ``fault``. ``stage`` is None where the mesh is not ours: only commands work there."""
     if isinstance(fault, Command):
         return CommandInjection(fault, leases)
     assert stage is not None

@@ -1,4 +1,4 @@
-"""A node whose certificate has expired: it is started with one, and whoever it dials or who dials it refuses it."""
+"""The fault of an expired certificate: the node restarts with an expired certificate, and its peers refuse the node."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from mesh import log_tail
 from mesh.certs import renew
+from mesh.deploy import log_tail
+from mesh.deploy.running import node_pid
 from mesh.drills.faults.processes import NodeInjection, holds_soon
-from mesh.running import node_pid
 
 LONG_AGO = timedelta(days=400)
-"""Certificates are good for 365 days."""
+"""Certificates are valid for 365 days."""
 NOTICED_S = 30.0
 EXPIRED = re.compile("certificate (has )?expired")
-"""As OpenSSL puts it, at either end. A neighbor that fell silent has expired too, in other words."""
+"""OpenSSL's words for an expired certificate, at either end.
+
+The log also says `expired` of a silent neighbor, so the word alone is not enough.
+"""
 
 
 class ExpiredCertificate(NodeInjection):

@@ -1,4 +1,4 @@
-"""Faults that only their user knows how to inject: a shell command breaks something, another one heals it."""
+"""Faults that the user injects: one shell command breaks something, another command heals the damage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from mesh.drills.faults.injection import Injection
 from mesh.drills.leases import COMMAND_S, Leases, run_command
 from mesh.drills.model import Command
-from mesh.failure import CommandFailed
+from mesh.terminal.failure import CommandFailed
 
 
 class CommandInjection(Injection):
@@ -35,7 +35,7 @@ class CommandInjection(Injection):
 
 
 async def shell(command: str) -> int:
-    """Its exit code; 124 for one that takes too long, as timeout(1) has it."""
+    """Run a shell command and return its exit code; 124 after ``COMMAND_S`` seconds, like timeout(1)."""
     process = await asyncio.create_subprocess_shell(command, stdin=asyncio.subprocess.DEVNULL)
     try:
         async with asyncio.timeout(COMMAND_S):

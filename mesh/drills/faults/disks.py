@@ -1,22 +1,24 @@
-"""A disk that is full: the broker writes to no file beyond the size of its log, and a little. The kernel's limit on the
-size of files does that to one process without filling the disk of all others, and needs no privilege. [setrlimit(2)]
+"""A full disk: the broker can write to no file beyond the size of its log plus a small reserve.
+
+The kernel's limit on file sizes stops one process without filling the disk of all others, and needs no privilege.
+[setrlimit(2)]
 """
 
 from __future__ import annotations
 
+from mesh.deploy.log_tail import first_cause, size_bytes
+from mesh.deploy.running import living, node_pid, supervisor_pid
+from mesh.deploy.workdir import SUPERVISOR
 from mesh.drills.faults.injection import Injection
 from mesh.drills.faults.processes import BACK_S, answers_soon
 from mesh.drills.leases import apply as remedy
 from mesh.drills.leases import lift_file_limit, limit_files
 from mesh.drills.model import DiskFull
 from mesh.drills.stage import Stage
-from mesh.failure import CommandFailed
-from mesh.log_tail import first_cause, size_bytes
-from mesh.running import living, node_pid, supervisor_pid
-from mesh.workdir import SUPERVISOR
+from mesh.terminal.failure import CommandFailed
 
 SPARE_BYTES = 64 * 1024
-"""What the log of a broker that starts again needs; a store has written more than that in no time."""
+"""Room for the log lines of a broker that restarts. A store under load soon exceeds this size."""
 
 
 class FullDisk(Injection):
@@ -30,7 +32,7 @@ class FullDisk(Injection):
         self._log_bytes = 0
 
     async def apply(self) -> None:
-        # Of its supervisor too, from which a broker that is started again has its limits.
+        # Limit the supervisor as well: a restarted broker inherits the supervisor's limits.
         pids = [node_pid(self._stage.workdir, self._broker), supervisor_pid(self._stage.workdir)]
         if None in pids:
             raise CommandFailed(f"{self._broker} does not run: there is no disk to fill")
@@ -49,7 +51,7 @@ class FullDisk(Injection):
             self.bit(f"{self._broker}: {cause}")
         for lease in self._leases:
             self._stage.leases.heal(lease)
-        # What was started meanwhile has the limit of its supervisor.
+        # A process started during the fault inherited the limit of its supervisor.
         for pid in living(self._stage.workdir).values():
             remedy(lift_file_limit(pid))
         if not await answers_soon(self._stage.workdir, self._broker):

@@ -1,4 +1,4 @@
-"""What every fault can do: be applied, be healed, and tell what shows that it was."""
+"""The interface of all faults: apply the fault, heal the fault, and collect evidence for both."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 
 
 class Injection(ABC):
-    """Always: ``did_bite`` is True only once something shows it. ``evidence`` are sentences."""
+    """One injected fault. ``evidence`` holds sentences.
+
+    Always: ``did_bite`` becomes True only when something proves that the fault took effect.
+    """
 
     def __init__(self) -> None:
         self.did_bite = False
@@ -14,23 +17,23 @@ class Injection(ABC):
         self.evidence: list[str] = []
 
     async def prepare(self) -> None:
-        """Before its time is taken: wait until there is something to break."""
+        """Wait until the target is there to break. Called before the time of the fault is taken."""
         return
 
     @abstractmethod
     async def apply(self) -> None:
-        """Break it. Raises CommandFailed if it cannot be broken."""
+        """Inject the fault. Raise CommandFailed if this is not possible."""
 
     @abstractmethod
     async def heal(self) -> None:
-        """Mend it, and look whether it bit. What does not come back ``stays`` broken."""
+        """Heal the fault, and look for evidence that the fault bit. Call ``stays`` if the target does not come back."""
 
     def bit(self, sentence: str) -> None:
         self.did_bite = True
         self.evidence.append(sentence)
 
     def stays(self, sentence: str) -> None:
-        """It could not be healed."""
+        """Record that the fault could not be healed."""
         self.was_healed = False
         self.evidence.append(sentence)
 

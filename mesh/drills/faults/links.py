@@ -1,4 +1,4 @@
-"""Links between two routers that are cut, silent, slow or lossy: a proxy of ours stands in them."""
+"""Faults of a link between two routers, cut, silent, slow or lossy: a proxy of ours stands in the link."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ class LinkInjection(Injection):
 
     @property
     def lanes(self) -> Sequence[Lane]:
-        """The directions that are meant. The proxy's `forth` is from who dials, the fault's from who is named first."""
+        """The lanes that the fault's direction selects.
+
+        `forth` runs from the dialing router in the proxy, and from the router named first in the fault.
+        """
         forth, back = (self.proxy.back, self.proxy.forth) if self._is_turned else (self.proxy.forth, self.proxy.back)
         return {Direction.BOTH: (forth, back), Direction.FORTH: (forth,), Direction.BACK: (back,)}[self.fault.direction]
 
@@ -83,7 +86,7 @@ class SilentLink(LinkInjection):
 
 
 class LateLink(LinkInjection):
-    """Latency or bandwidth: what shows it are chunks that had to wait."""
+    """Latency or limited bandwidth; the evidence is the number of chunks that were held up."""
 
     async def apply(self) -> None:
         self._before = sum(lane.delayed for lane in self.lanes)

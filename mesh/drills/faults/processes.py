@@ -1,4 +1,4 @@
-"""Nodes that die, leave or stand still."""
+"""Faults of processes: nodes that die, leave in order, or stand still."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
-from mesh.control import ask_async
+from mesh.deploy.control import ask_async
+from mesh.deploy.node_process import describe_exit
+from mesh.deploy.pid_file import PidFile
+from mesh.deploy.polling import wait_until
+from mesh.deploy.running import node_pid
+from mesh.deploy.workdir import WorkDir
 from mesh.drills.faults.injection import Injection
 from mesh.drills.leases import let_go_on
 from mesh.drills.model import NodeFault
 from mesh.drills.stage import Stage
-from mesh.failure import CommandFailed
-from mesh.node_process import describe_exit
-from mesh.pid_file import PidFile
-from mesh.polling import wait_until
-from mesh.running import node_pid
-from mesh.workdir import WorkDir
+from mesh.terminal.failure import CommandFailed
 
 BACK_S = 60.0
 GONE_S = 20.0
@@ -44,7 +44,7 @@ class NodeInjection(Injection):
         return pid
 
     async def wait_back(self) -> None:
-        """Another process runs it."""
+        """Wait until another process runs the node."""
         if not await answers_soon(self.stage.workdir, self.node, self.old_pid):
             self.stays(f"{self.node} did not come back within {BACK_S:g} s")
             return
@@ -52,7 +52,7 @@ class NodeInjection(Injection):
 
 
 class Ended(NodeInjection):
-    """By a signal; kept away by a lock until it is healed, if the fault lasts."""
+    """A process ended by a signal. If the fault lasts, a lock keeps the node away until the fault is healed."""
 
     number: signal.Signals
 
@@ -63,7 +63,7 @@ class Ended(NodeInjection):
     @property
     @abstractmethod
     def stays_away(self) -> bool:
-        """Whether the supervisor is kept from starting it again."""
+        """Whether the supervisor is kept from starting the node again."""
 
     async def apply(self) -> None:
         self.old_pid = self.pid()
@@ -115,7 +115,7 @@ class Paused(NodeInjection):
 
 
 async def answers_soon(workdir: WorkDir, node: str, old_pid: int | None = None) -> bool:
-    """Whether another process than ``old_pid`` runs the node, and is ready to work."""
+    """Whether a process other than ``old_pid`` runs the node and answers at its control socket within ``BACK_S``."""
 
     async def is_up() -> bool:
         if node_pid(workdir, node) in (None, old_pid):
@@ -135,7 +135,7 @@ async def answers_soon(workdir: WorkDir, node: str, old_pid: int | None = None) 
 
 
 def state_of(pid: int) -> str:
-    """One letter, as in ps(1); nothing of a process that is gone."""
+    """State of a process as one letter, as in ps(1); empty for a process that is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -1,5 +1,5 @@
 "use strict";
-// What a chart looks like: axes, series, marks, and the windows of the faults behind them. Knows nothing of the page.
+// The look of a chart: axes, series, marks, and the windows of the faults behind the series. Independent of the page.
 
 const drillCharts = (() => {
   const OUTCOMES = ["accepted", "released", "modified", "rejected", "unknown", "lost"];
@@ -27,7 +27,7 @@ const drillCharts = (() => {
   const formatTime = (value) => (value == null ? "–" : `${value.toFixed(2)} s`);
 
   function axes(yValues, isLog = false) {
-    // Of a logarithmic axis only the decades: more lines than figures say nothing.
+    // A logarithmic axis has lines at the decades only: lines without figures would say nothing.
     const decade = (u, splits) => splits.map((ms) => (Math.abs(Math.log10(ms) % 1) < 1e-6 ? ms : null));
     const filter = isLog ? { filter: decade, grid: { filter: decade, stroke: color("grid"), width: 1 } } : {};
     const shared = { stroke: color("muted"), font: "11.5px ui-sans-serif, system-ui, sans-serif", grid: { stroke: color("grid"), width: 1 }, ticks: { show: false } };
@@ -87,7 +87,7 @@ const drillCharts = (() => {
     ];
   }
 
-  // A logarithm has no place for 0.
+  // A logarithmic axis has no place for 0.
   const above0 = (values) => values.map((value) => (value == null ? null : Math.max(value, 0.01)));
 
   function decades(u, least, most) {
@@ -115,7 +115,7 @@ const drillCharts = (() => {
     ];
   }
 
-  // Shapes as well as colours tell outcomes apart.
+  // Shapes as well as colors tell outcomes apart.
   function mark(context, outcome, x, y, size) {
     context.strokeStyle = context.fillStyle = outcomeColor(outcome);
     context.beginPath();
@@ -162,7 +162,7 @@ const drillCharts = (() => {
   }
 
   function messages(all, base) {
-    // What was accepted first, so that nothing hides what was not.
+    // Accepted messages first, so that they do not hide the others.
     const ordered = [...all].sort((a, b) => (a[1] !== "accepted") - (b[1] !== "accepted") || a[0] - b[0]);
     const points = [...all].sort((a, b) => a[0] - b[0]);
     const top = (u, least, most) => {
@@ -183,7 +183,7 @@ const drillCharts = (() => {
     ];
   }
 
-  // The samples beside the words of a legend.
+  // The samples beside the labels of a legend.
   function drawLegend(item) {
     const canvas = item.querySelector("canvas");
     const context = canvas.getContext("2d");

@@ -1,5 +1,5 @@
 "use strict";
-// Puts the charts of the page where they belong, and keeps them together: one zoom, one size, one set of colours.
+// Places the charts on the page, and keeps zoom, size and colors of all charts the same.
 
 (() => {
   const report = JSON.parse(document.getElementById("report").textContent);
@@ -20,7 +20,7 @@
     },
   };
 
-  // From a little before a fault until all had recovered from it, or a little after it if that is not known.
+  // The time from shortly before a fault until the last recovery, or shortly after the fault if no recovery is known.
   function rangeOf(fault) {
     const recoveries = report.results.filter((each) => each.fault === fault.id).map((each) => each.recovery_ms ?? 0);
     const until = Math.max(fault.at_s + Math.max(0, ...recoveries) / 1000, fault.at_s + 0.2);

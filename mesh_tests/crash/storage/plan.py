@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, fields, replace
 
-from broker.cause import Cause, Reason
 from broker.store.batch import QueueKind, QueueRow, WriteBatch
+from broker.store.cause import Cause, Reason
 from wire.message import Message, encode
 
 FIRST_QUEUES = 3

@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from addressing.book import AddressBook, AddressKind, AddressPolicy, Distribution
-from addressing.loader import parse_topology
+from addressing.topology.loader import parse_topology
 
 TOPOLOGY = parse_topology("""
 mesh: m

@@ -6,7 +6,7 @@ import pytest
 
 from addressing.book import AddressBook
 from addressing.errors import TopologyErrors
-from addressing.loader import parse_topology
+from addressing.topology.loader import parse_topology
 
 HEAD = "mesh: m\nrouters: {r1: }\nbrokers: {b1: {data: ./b1}}\naddresses:\n"
 PATTERNS = ["telemetry/#", "telemetry/*", "a.*.b", "#", "*.x", "*", "a/#/b", "a.b.#"]

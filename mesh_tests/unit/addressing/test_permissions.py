@@ -3,8 +3,8 @@
 import pytest
 
 from addressing.address import dynamic_address
-from addressing.loader import parse_topology
 from addressing.permissions import Permissions
+from addressing.topology.loader import parse_topology
 
 HEAD = "mesh: m\nrouters: {r1: }\naddresses: {'#': anycast}\n"
 OPEN = Permissions(parse_topology(HEAD))

@@ -1,7 +1,7 @@
 """Messages that queues are given in the tests, and what the queues say to it."""
 
-from broker.action import Action, Deliver
-from broker.message import Entry, Message
+from broker.queueing.action import Action, Deliver
+from broker.queueing.message import Entry, Message
 
 NOW = 100.0
 

@@ -7,13 +7,14 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from addressing.topology import Topology
-from broker.commit import PATIENCE_S
-from broker.held_queue import QueueSummary
-from broker.link_log import LinkLog
+from addressing.topology.model import Topology
+from broker.links.link_log import LinkLog
 from broker.node import BrokerNode, BrokerSnapshot
+from broker.queueing.commit import PATIENCE_S
+from broker.queueing.held_queue import QueueSummary
 from broker.store.checking import check
 from broker.store.sqlite import SqliteStore
+from recording.records import Recorder
 from wire import delivery as deliveries
 from wire import terminus
 from wire.delivery import Outcome
@@ -24,7 +25,6 @@ from wire.events import LinkDetached, LinkEstablished
 from wire.link import IncomingLink, Link, OutgoingLink
 from wire.log import LogEvent
 from wire.message import Message, decode, encode
-from wire.records import Recorder
 from wire.routed_name import USER
 
 TOPOLOGY = Topology.model_validate(

@@ -13,7 +13,7 @@ import broker.disk
 from broker.disk import LOOK_WHILE_WRITING_S, WRITER_SLICE_US, Disk
 from broker.store.batch import StoreError, WriteBatch
 from broker.time_slice import slice_us
-from mesh.polling import wait_until
+from mesh.deploy.polling import wait_until
 
 SOON_S = 5.0
 

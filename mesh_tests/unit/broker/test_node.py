@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.receiving import LINK_CREDIT
+from broker.links.incoming import LINK_CREDIT
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Rig
 from wire import delivery as deliveries

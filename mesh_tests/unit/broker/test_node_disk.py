@@ -2,14 +2,16 @@
 
 import pytest
 
-from broker.commit import PATIENCE_S
-from broker.queue import MARK_STRIDE
-from broker.receiving import LINK_CREDIT, UNSYNCED_LIMIT_BYTES
+from broker.links.incoming import LINK_CREDIT, UNSYNCED_LIMIT_BYTES
+from broker.queueing.commit import PATIENCE_S
+from broker.queueing.queue import MARK_STRIDE
+from broker.store.batch import BodyRange
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Producer, Rig
 from wire.delivery import ACCEPTED, MODIFIED_FAILED
 from wire.link import RECEIVE_SECOND, SEND_UNSETTLED
 
+READ_AHEAD_BYTES = 256 * 1024
 SECOND = (SEND_UNSETTLED, RECEIVE_SECOND)
 
 
@@ -189,6 +191,21 @@ def test_a_large_message_is_kept_in_a_file_and_given_whole(rig: Rig) -> None:
     assert list((rig.data / "large").iterdir()) == []
 
 
+def test_a_large_message_is_read_piece_by_piece(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    body, read, asked = bytes(range(256)) * 8000, rig.store.read, []
+
+    def note(wanted: list[BodyRange]) -> list[bytes]:
+        asked.extend(wanted)
+        return read(wanted)
+
+    monkeypatch.setattr(rig.store, "read", note)
+    client = rig.client()
+    client.producer("orders").send(body)
+    assert client.consumer("orders").bodies == [body]
+    assert max(each.size_bytes for each in asked) == READ_AHEAD_BYTES
+    assert sum(each.size_bytes for each in asked) < len(body) + READ_AHEAD_BYTES
+
+
 def test_an_aborted_delivery_leaves_nothing(rig: Rig) -> None:
     client = rig.client()
     producer = client.producer("orders")
@@ -229,3 +246,4 @@ def test_producers_are_held_back_while_too_many_bytes_wait_for_the_disk(rig: Rig
     rig.is_disk_held = False
     rig.run()
     assert set(producer.outcomes.values()) == {ACCEPTED}
+    assert rig.snapshot().unsynced_bytes == 0

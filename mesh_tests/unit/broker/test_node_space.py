@@ -3,8 +3,8 @@
 import pytest
 
 from broker.events import DiskFine, DiskLow
-from broker.receiving import LARGE_BYTES, LINK_CREDIT
-from broker.space import Space
+from broker.links.incoming import LARGE_BYTES, LINK_CREDIT
+from broker.store.space import Space
 from mesh_tests.inventories import held_by
 from mesh_tests.unit.broker.rig import Producer, Rig
 from wire.delivery import ACCEPTED

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from broker import administration
+from broker.operating import administration
 from mesh_tests.crash.ledger import Ledger
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Client, Consumer, Producer, Received, Rig

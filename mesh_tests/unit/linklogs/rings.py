@@ -1,4 +1,4 @@
-"""A node as far as its ring goes: plain and slow, and as addressing/link_log_ring.py says."""
+"""A node as far as its ring goes: plain and slow, and as recording/ring_format.py says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
-from addressing import link_log_ring as ring
+from recording import ring_format as ring
 
 RUN = 1_795_478_400_000_000
 """2026-11-24T00:00:00Z"""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from mesh.cli import cli
-from mesh.exit_codes import ExitCode
+from mesh.commands.cli import cli
+from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.unit.linklogs.host import Host
 
 HOUR = "hour=2026-01-01T00"

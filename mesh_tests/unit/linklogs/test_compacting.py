@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from addressing.link_log import NODE_KEY, REPLACES_KEY, VERSION_KEY
 from linklogs import compacting, private_files
 from linklogs import live_files as finding
 from linklogs.compacting import CompactReport, Failpoint, compact, reading
@@ -24,6 +23,7 @@ from linklogs.parquet import batch_of_rows, metadata, open_writer
 from linklogs.writer.failpoints import Failpoint as Writing
 from mesh_tests.unit.linklogs.host import Crash, Host, rows_of
 from mesh_tests.unit.linklogs.rings import RUN, START
+from recording.columns import NODE_KEY, REPLACES_KEY, VERSION_KEY
 
 LATER = datetime(2026, 11, 24, 1, 5, tzinfo=UTC)
 LINK = {"kind": "link", "event": "opened", "link": 7, "address": "orders"}

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from addressing.link_log import REPLACES_KEY, RUN_KEY, VERSION_KEY
 from linklogs.moments import Span
 from linklogs.replay import files
 from linklogs.replay.ahead import Clock
 from linklogs.replay.pieces import pieces
 from linklogs.replay.telling import FILE, Telling
 from mesh_tests.link_logs import RUN, START_US, S, delivery, for_workers, node, write
+from recording.columns import REPLACES_KEY, RUN_KEY, VERSION_KEY
 
 ROWS = [node(), delivery(1, 1, 2), delivery(7, 1, 2)]
 

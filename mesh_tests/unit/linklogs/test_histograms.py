@@ -7,10 +7,10 @@ import math
 import numpy
 import pytest
 
-from addressing.link_log import BUCKET_ERROR, bounds_of, bucket_of
 from linklogs.replay.codes import Numbers
 from linklogs.replay.grouping import Groups
 from linklogs.replay.histograms import bucket_of_each, least_of_each, pairs_of, percentile, wide_of_each
+from recording.columns import BUCKET_ERROR, bounds_of, bucket_of
 
 EDGES = [value for power in range(4, 52) for value in (2**power - 1, 2**power, 2**power + 1, 3 * 2 ** (power - 1))]
 

@@ -6,25 +6,30 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import linklogs
 
-ADDRESSING = "addressing"
-KNOWN = {ADDRESSING, *(f"{ADDRESSING}.{name}" for name in ("address", "link_log", "link_log_ring"))}
-"""The package itself has nothing in it."""
+KNOWN = {
+    "addressing": {"address", "records"},
+    "recording": {"columns", "ring_format"},
+}
+"""Of each package, the modules that linklogs may import; the packages themselves have nothing in them."""
 
 
 def imported(path: Path) -> Iterator[str]:
     for each in ast.walk(ast.parse(path.read_text())):
         if isinstance(each, ast.Import):
             yield from (name.name for name in each.names)
-        elif isinstance(each, ast.ImportFrom) and each.module == ADDRESSING:
-            yield from (f"{ADDRESSING}.{name.name}" for name in each.names)
+        elif isinstance(each, ast.ImportFrom) and each.module in KNOWN:
+            yield from (f"{each.module}.{name.name}" for name in each.names)
         elif isinstance(each, ast.ImportFrom) and each.module is not None:
             yield each.module
 
 
-def test_of_addresses_and_topologies_only_the_schema_and_whose_an_address_is_are_imported() -> None:
+@pytest.mark.parametrize("package", KNOWN)
+def test_of_other_packages_linklogs_imports_only_what_a_record_is_and_whose_an_address_is(package: str) -> None:
     assert linklogs.__file__
     files = Path(linklogs.__file__).parent.rglob("*.py")
-    found = {name for path in files for name in imported(path) if name.split(".")[0] == ADDRESSING}
-    assert found == KNOWN
+    names = {name for path in files for name in imported(path) if name.startswith(f"{package}.")}
+    assert names == {f"{package}.{module}" for module in KNOWN[package]}

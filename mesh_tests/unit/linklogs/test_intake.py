@@ -11,10 +11,10 @@ import pyarrow
 import pytest
 from pyarrow import dataset, parquet
 
-from addressing import link_log_ring as ring
-from addressing.link_log import DROPPED_KEY, MESH_KEY, NODE_KEY, RUN_KEY
 from mesh_tests.unit.linklogs.host import Host, end_of_hour_us, rows_of
 from mesh_tests.unit.linklogs.rings import CLOCK, RUN, START
+from recording import ring_format as ring
+from recording.columns import DROPPED_KEY, MESH_KEY, NODE_KEY, RUN_KEY
 
 LINK = {"kind": "link", "event": "opened", "link": 7, "connection": 3, "address": "orders", "role": "producer"}
 

@@ -11,8 +11,8 @@ from zipfile import ZipFile
 from click.testing import CliRunner
 
 from linklogs.packing import pack
-from mesh.cli import cli
-from mesh.exit_codes import ExitCode
+from mesh.commands.cli import cli
+from mesh.terminal.exit_codes import ExitCode
 
 # Where the project is installed, a module that the zip lacks would be found all the same, elsewhere.
 FROM_WHERE = """
@@ -44,7 +44,7 @@ def test_the_same_modules_make_the_same_zip(tmp_path: Path) -> None:
 
 def test_the_zip_has_modules_of_a_report_and_no_others(tmp_path: Path) -> None:
     names = ZipFile(pack(tmp_path).archive).namelist()
-    assert {"addressing/link_log.py", "linklogs/job.py", "linklogs/replay/run.py"} <= set(names)
+    assert {"recording/columns.py", "linklogs/job.py", "linklogs/replay/run.py"} <= set(names)
     assert [name for name in names if "writer/" in name or "generating/" in name or not name.endswith(".py")] == []
 
 

@@ -7,8 +7,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from addressing.link_log import COLUMNS, Kind
 from linklogs.parquet import RISING, VARIED, batch, batch_of_rows, metadata, open_writer, same, words
+from recording.columns import COLUMNS, Kind
 
 NODE_ROW = {"kind": "node", "event": "live", "at_us": 5, "run": 7, "role": "router", "clock_us": 3}
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from addressing import link_log_ring as ring
-from addressing.link_log import PERSONAL_COLUMNS
+from addressing.records import PERSONAL_COLUMNS
 from linklogs.writer.redacting import Redactor
 from linklogs.writer.settings import Settings
 from mesh_tests.unit.linklogs.host import Host, rows_of
 from mesh_tests.unit.linklogs.rings import START, RingWriter
+from recording import ring_format as ring
 
 KEY = b"a key of this test"
 SECRETS = {

@@ -7,13 +7,13 @@ import struct
 
 import pytest
 
-from addressing import link_log_ring as ring
 from linklogs.writer import spool
 from linklogs.writer.events import RecordsRefused, RingEnded, SpoolPutAside
 from linklogs.writer.failpoints import Failpoint
 from linklogs.writer.writer import SPOOLS, Writer, WriterInUse
 from mesh_tests.unit.linklogs.host import Crash, Host, rows_of
 from mesh_tests.unit.linklogs.rings import RUN, START
+from recording import ring_format as ring
 
 LINK = {"kind": "link", "event": "opened", "link": 7}
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from addressing import link_log_ring as ring
-from addressing.link_log import Event, Kind
 from linklogs import private_files
 from linklogs.writer import spool
 from linklogs.writer.events import LookingFailed, RingPutAside, SpoolPutAside, WritingFailed, WritingRecovered
 from linklogs.writer.failpoints import Failpoint
 from mesh_tests.unit.linklogs.host import Host
 from mesh_tests.unit.linklogs.rings import CLOCK, RUN, START, RingWriter
-from wire.records import record, set_now
-from wire.telling import Teller
+from recording import ring_format as ring
+from recording.columns import Event, Kind
+from recording.records import record, set_now
+from recording.state_records import Teller
 
 
 def assert_put_aside(host: Host, node: RingWriter, said: str) -> None:

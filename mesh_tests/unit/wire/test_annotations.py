@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
 
-from wire.annotations import with_annotations
+from mesh_tests.unit.wire.codec.strategies import values
+from wire.annotations import merged, with_annotations, with_encoded
+from wire.codec.values import Described, Symbol, ULong
+from wire.codec.values import decode as decode_value
+from wire.codec.values import encode as encode_value
 from wire.header import with_header
 from wire.message import Message, decode, encode
 from wire.sections import scan
@@ -37,6 +42,29 @@ def test_no_annotations_change_nothing() -> None:
 def test_annotations_that_cannot_be_read_stay_as_they_are() -> None:
     broken = b"\x00\x53\x72\xc1\x03\x02\xa3\x09" + _without_header(PLAIN)
     assert with_annotations(broken, ADDED) == broken
+
+
+def test_a_key_that_is_there_twice_leaves_the_message_as_it_was() -> None:
+    twice = b"\x00\x53\x72\xc1\x09\x04\xa3\x01a\x40\xa3\x01a\x40" + _without_header(PLAIN)
+    assert with_annotations(twice, ADDED) == twice
+
+
+@given(values)
+def test_a_value_of_any_type_is_added_as_the_consumer_said_it(value: object) -> None:
+    section = merged(merged(b"", {"x-first": 1}), {"x-value": value, "x-opt-amqpmesh-own": 1})
+    assert section == encode_value(Described(ULong(0x72), {Symbol("x-first"): 1, Symbol("x-value"): value}))
+    message = with_encoded(PLAIN, section)
+    head = scan(message)
+    assert decode_value(message[head.annotations_start : head.annotations_end]) == decode_value(section)
+    assert message.endswith(_without_header(PLAIN))
+
+
+@given(values)
+def test_a_value_of_any_type_that_is_there_stays_as_it_was(value: object) -> None:
+    section = encode_value(Described(ULong(0x72), {ULong(7): value}))
+    changed = with_annotations(section + _without_header(PLAIN), {"x-count": 1})
+    added = encode_value(Described(ULong(0x72), {ULong(7): value, Symbol("x-count"): ULong(1)}))
+    assert changed == added + _without_header(PLAIN)
 
 
 def _without_header(message: bytes) -> bytes:

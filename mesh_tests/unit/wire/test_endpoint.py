@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from mesh_tests.unit.wire.pipes import Pipe, send
@@ -421,3 +423,17 @@ def test_an_aborted_delivery_has_nothing_to_read_though_bytes_of_it_came():
     pipe.run()
     assert deliveries.is_aborted(receiver.current)
     assert deliveries.pending(receiver.current) == 0
+
+
+def test_an_endpoint_forgets_a_link_whose_credit_was_reduced() -> None:
+    pipe = Pipe()
+    _, receiver = pipe.link_pair()
+
+    def reduce(times: int) -> int:
+        for _ in range(times):
+            receiver.set_credit(10)
+            receiver.set_credit(3)
+            pipe.run()
+        return sys.getrefcount(receiver)
+
+    assert reduce(1) == reduce(50)

@@ -325,3 +325,26 @@ def test_the_engine_takes_a_message_larger_than_the_link_said_it_would():
     send(link, bytes(11))
     pipe.run()
     assert pipe.sinks[pipe.b].messages == [bytes(11)]
+
+
+@pytest.mark.parametrize("is_aborted", [False, True])
+def test_a_drain_is_answered_behind_a_delivery_that_is_begun_and_both_ends_count_it_once(is_aborted: bool):
+    pipe = Pipe()
+    sender, receiver = pipe.link_pair()
+    receiver.grant(3)
+    pipe.run()
+    delivery = sender.start(b"t")
+    sender.send(bytes(100))
+    receiver.request_drain(0)
+    pipe.run()
+    sender.drained()
+    pipe.run()
+    if is_aborted:
+        sender.abort(delivery)
+    else:
+        sender.finish()
+    pipe.run()
+    assert (sender.credit, receiver.credit) == (0, 0)
+    receiver.grant(1)
+    pipe.run()
+    assert (sender.credit, receiver.credit) == (1, 1)

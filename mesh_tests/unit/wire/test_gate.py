@@ -13,7 +13,7 @@ from wire.codec.frames import Frame, Record, decode_frame, encode_frame
 from wire.codec.table import ATTACH, BEGIN, BY_CODE, CLOSE, OPEN, FieldType
 from wire.codec.values import Described, Symbol, UInt, ULong, encode, symbols
 from wire.endpoint import Endpoint, EndpointSettings
-from wire.events import Closed, LinkAttached, LinkDetached, LinkFaulted, Opened
+from wire.events import Closed, LinkAttached, LinkDetached, Opened
 from wire.terminus import source, target
 
 HEADER = b"AMQP\x00\x01\x00\x00"
@@ -246,6 +246,16 @@ def test_frames_may_come_in_pieces_of_any_size(pieces):
     assert stranger.endpoint.gate.is_in_frame
 
 
+@pytest.mark.parametrize("pieces", [1, 7, 100])
+@pytest.mark.parametrize(
+    "empty", [b"\0\0\0\x08\2\0\0\0", b"\0\0\0\x0c\3\0\0\0more"], ids=["bare", "with a longer header"]
+)
+def test_an_empty_frame_is_a_sign_of_life(empty, pieces):
+    stranger = Stranger(OPENING, empty, BEGINNING, empty, pieces=pieces)
+    assert [answer.type for answer in stranger.answers()] == [OPEN, BEGIN]
+    assert stranger.error() is None
+
+
 def test_a_fault_behind_good_frames_leaves_these_as_they_are():
     stranger = Stranger(OPENING, BEGINNING, attach(), raw_frame(0x17, [MALFORMED["cut"]]), attach(1, "late"))
     assert [event.link.name for event in stranger.events if isinstance(event, LinkAttached)] == ["link"]
@@ -417,8 +427,8 @@ def test_what_cannot_be_kept_of_a_delivery_ends_its_link_and_no_other(fields, se
         said(0x14, handle=0, delivery_id=1, delivery_tag=b"t"),
         said(0x14, handle=1, delivery_id=2, delivery_tag=b"t"),
     )
-    (fault,) = (event for event in stranger.events if isinstance(event, LinkFaulted))
-    assert fault.link is faulty
+    (detached,) = (event for event in stranger.events if isinstance(event, LinkDetached))
+    assert (detached.link, detached.error) == (faulty, faulty.fault)
     (answer,) = (each for each in stranger.answers() if each.type.name == "detach")
     assert answer["error"]["condition"] == "amqp:not-implemented"
     assert sentence in answer["error"]["description"]
@@ -429,24 +439,65 @@ def test_what_cannot_be_kept_of_a_delivery_ends_its_link_and_no_other(fields, se
     assert stranger.error() is None
 
 
-def test_the_credit_of_a_flow_may_be_as_large_as_there_is():
-    stranger = Stranger(OPENING, BEGINNING, attach(role=True))
-    flow = said(0x13, next_incoming_id=0, incoming_window=9, next_outgoing_id=0, outgoing_window=9, handle=0)
-    assert flow
-    stranger.say(
-        said(
-            0x13,
-            next_incoming_id=0,
-            incoming_window=9,
-            next_outgoing_id=0,
-            outgoing_window=9,
-            handle=0,
-            delivery_count=0,
-            link_credit=2**32 - 1,
-        )
-    )
+LEAVING = {
+    "detach": said(0x16, handle=0, closed=False),
+    "close of the link": said(0x16, handle=0, closed=True),
+    "end": said(0x17),
+    "close": said(0x18),
+}
+
+
+@pytest.mark.parametrize("leaving", LEAVING)
+def test_who_sends_what_cannot_be_kept_and_leaves_at_once_leaves_nothing_behind(leaving):
+    """Whoever owns the link hears that it ends before the endpoint gives the engine's link back."""
+    stranger = Stranger(OPENING, BEGINNING, attach(0))
     (link,) = (event.link for event in stranger.events if isinstance(event, LinkAttached))
+    link.grant(5)
+    stranger.answers()
+    stranger.endpoint.receive(
+        said(0x14, handle=0, delivery_id=0, delivery_tag=b"t", message_format=1) + LEAVING[leaving]
+    )
+    told = []
+    for event in stranger.endpoint.drain(stranger):
+        if isinstance(event, LinkDetached) and not event.link.is_gone:
+            told.append(event.link)
+            event.link.close() if event.closed else event.link.detach()
+    assert told == [link] or (told == [] and leaving == "close")
+    assert link.current is None
+    assert link.is_gone or leaving == "close"
+
+
+@pytest.mark.parametrize("pieces", [1, 10, 100])
+def test_the_credit_of_a_flow_may_be_as_large_as_there_is(pieces):
+    frames = OPENING, BEGINNING, attach(role=True), flow(handle=0, delivery_count=0, link_credit=2**32 - 1)
+    stranger = Stranger(*frames, pieces=pieces)
+    (link,) = (event.link for event in stranger.events if isinstance(event, LinkAttached))
+    assert stranger.error() is None
     assert link.credit == 2**31 - 1
+
+
+def test_a_sender_need_not_say_in_a_flow_what_it_has_sent():
+    stranger = Stranger(OPENING, BEGINNING, attach(), flow(handle=0, available=1))
+    (link,) = (event.link for event in stranger.events if isinstance(event, LinkAttached))
+    link.grant(5)
+    stranger.answers()
+    stranger.say(said(0x14, handle=0, delivery_id=0, delivery_tag=b"t", message_format=0))
+    assert stranger.error() is None
+    assert link.current is not None
+
+
+LISTS = {
+    "list8": lambda items: b"\xc0" + bytes([len(items) + 1, 2]) + items,
+    "list32": lambda items: b"\xd0" + (len(items) + 4).to_bytes(4) + (2).to_bytes(4) + items,
+}
+
+
+@pytest.mark.parametrize("list_of", LISTS.values(), ids=LISTS)
+@pytest.mark.parametrize(("items", "is_good"), [(b"\xa3\1a\xa1\1b", True), (b"\xa3\1a\x50\1", False)])
+def test_symbols_may_come_in_a_list_in_which_there_is_nothing_else(list_of, items, is_good):
+    stranger = Stranger(raw_frame(0x10, [encode("x"), *[b"\x40"] * 6, list_of(items)]))
+    error = stranger.error()
+    assert (None if error is None else error[0]) == (None if is_good else "amqp:decode-error")
 
 
 def test_descriptors_of_eight_bytes_and_lists_of_any_form_are_read():

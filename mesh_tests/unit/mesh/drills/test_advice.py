@@ -6,8 +6,8 @@ import re
 import pytest
 
 from addressing.book import AddressKind, Distribution
-from addressing.shapes import PARTS
-from mesh.cli import COMMANDS
+from addressing.topology.shapes import PARTS
+from mesh.commands.cli import COMMANDS
 from mesh.drills.advice import FAULT_KINDS, METRICS, RULES, advice_for
 
 TYPES = tuple(AddressKind)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from addressing.book import AddressBook
-from addressing.loader import load_topology
+from addressing.topology.loader import load_topology
 from mesh.drills.drill_file import DrillFile, DrillInvalid, read_drill
 from mesh.drills.model import Heal, Kill, Latency, Random
 from mesh.drills.traffic import CREDIT
-from mesh.exit_codes import ExitCode
+from mesh.terminal.exit_codes import ExitCode
 
 HEAD = "drill: d\nsteady_state: {load: {address: orders}}\n"
 
@@ -97,7 +97,7 @@ def test_every_shipped_drill_can_be_read():
         assert read_drill(file).drill.title
 
 
-SHIPPED = [*sorted(Path("topologies/drills").glob("*.yml")), Path("mesh/demo_drill.yml")]
+SHIPPED = [*sorted(Path("topologies/drills").glob("*.yml")), Path("mesh/drills/demo_drill.yml")]
 HARMLESS = {"latency", "bandwidth", "loss"}
 
 

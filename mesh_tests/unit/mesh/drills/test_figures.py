@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mesh.client.journal import Journal, Stall
 from mesh.drills import figures
-from mesh.journal import Journal, Stall
 
 RATE = 100.0
 BEFORE = (0.0, 5.0)

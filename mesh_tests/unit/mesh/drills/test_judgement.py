@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from addressing.book import AddressKind
+from mesh.client.journal import Journal
 from mesh.drills.detection import Notice
 from mesh.drills.faults.injection import Injection
 from mesh.drills.judgement import Circumstances, baseline_failure, make_report
@@ -15,7 +16,6 @@ from mesh.drills.model import Command, Drill, Fault, Kill, Latency, Load
 from mesh.drills.plan import Flow, Plan, Planned
 from mesh.drills.rehearsal import Injected, Record
 from mesh.drills.report import Drawing, Report, Verdict
-from mesh.journal import Journal
 
 RATE = 100.0
 BEGAN, FAULT_AT, ENDED = 1000.0, 1005.0, 1015.0

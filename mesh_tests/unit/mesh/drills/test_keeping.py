@@ -9,7 +9,7 @@ import pytest
 
 from mesh.drills.circumstances import previous_run
 from mesh.drills.keeping import Places, keep, make_places
-from mesh.failure import CommandFailed
+from mesh.terminal.failure import CommandFailed
 from mesh_tests import drill_reports
 
 NOWHERE = Places(None, None, None)

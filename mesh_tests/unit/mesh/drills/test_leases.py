@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from mesh.deploy.workdir import WorkDir
 from mesh.drills.faults.processes import state_of
 from mesh.drills.leases import Leases, born, let_go_on, run_command, stop
-from mesh.workdir import WorkDir
 from mesh_tests.waiting import wait_until
 
 PATIENCE_S = 20.0

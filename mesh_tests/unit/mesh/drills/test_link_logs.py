@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from addressing.loader import load_topology
+from addressing.topology.loader import load_topology
+from mesh.deploy.free_ports import free_ports
 from mesh.drills import link_logs
 from mesh.drills.link_logs import keep_link_logs
 from mesh.drills.page import page
 from mesh.drills.stage import copied
-from mesh.failure import CommandFailed
-from mesh.free_ports import free_ports
-from mesh.output import Output
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.output import Output
 from mesh_tests import drill_reports
 
 OUT = Output("drill", is_quiet=True)
@@ -71,7 +71,7 @@ def test_a_drill_counts_though_no_report_of_its_link_logs_can_be_made(
     def fails(*_: object) -> None:
         raise CommandFailed("no memory")
 
-    monkeypatch.setattr("mesh.link_logs.report.make", fails)
+    monkeypatch.setattr("mesh.reports.report.make", fails)
     kept = keep_link_logs(recorded, tmp_path / "drill", is_reported=True, out=Output("drill"))
     assert (kept.logs, kept.page) == (tmp_path / "drill" / "linklogs", None)
     assert "link logs: no report of them: no memory" in capsys.readouterr().err

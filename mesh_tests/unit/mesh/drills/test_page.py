@@ -15,8 +15,8 @@ import pytest
 
 from mesh.drills.page import HERE, page, read_back
 from mesh.drills.report import Report, Series
-from mesh.page import embedding
-from mesh.page.embedding import DATA_BEGINS
+from mesh.pages import embedding
+from mesh.pages.embedding import DATA_BEGINS
 from mesh_tests import drill_reports
 
 VENDORED = {
@@ -68,7 +68,7 @@ def test_what_others_wrote_is_as_they_published_it(file: str) -> None:
     assert hashlib.sha256((embedding.HERE / file).read_bytes()).hexdigest() == VENDORED[file]
 
 
-@pytest.mark.parametrize(("package", "directory"), [("mesh.drills", HERE), ("mesh.page", embedding.HERE)])
+@pytest.mark.parametrize(("package", "directory"), [("mesh.drills", HERE), ("mesh.pages", embedding.HERE)])
 def test_an_installed_package_has_every_file_of_the_page(package: str, directory: Path) -> None:
     config = ConfigParser()
     config.read(HERE.parents[2] / "setup.cfg")

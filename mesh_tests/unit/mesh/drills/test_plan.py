@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from addressing.loader import parse_topology
+from addressing.topology.loader import parse_topology
 from mesh.drills.drill_file import DrillInvalid, read_drill
 from mesh.drills.plan import Plan, make_plan
 

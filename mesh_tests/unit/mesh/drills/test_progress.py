@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from rich.console import Console
 
 from mesh.drills.progress import Progress
-from mesh.output import Output
+from mesh.terminal.output import Output
 
 
 def test_a_command_with_brackets_is_told_as_it_is():

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from addressing.book import AddressKind
+from mesh.client.journal import Journal
 from mesh.drills.model import Load
 from mesh.drills.plan import Flow
 from mesh.drills.rehearsal import _is_over
-from mesh.journal import Journal
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from mesh.drills import terminal
 from mesh.drills.report import Report, Verdict
 from mesh.drills.terminal import tell
-from mesh.output import Output
+from mesh.terminal.output import Output
 from mesh_tests import drill_reports
 
 

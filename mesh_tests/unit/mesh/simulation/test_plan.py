@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx
 import pytest
 
-from addressing.topology import Topology
+from addressing.topology.model import Topology
 from mesh.simulation.plan import plan_traffic, random_topology
 
 

@@ -182,6 +182,25 @@ def test_a_large_message_aborted_where_it_waits_stops_nobody(post: Post, treatme
     assert [told(outcome) for _, outcome in sender.outcomes] == [told(ACCEPTED)]
 
 
+@pytest.mark.parametrize(("treatment", "taken"), [("anycast", 1), ("multicast", 2)])
+def test_large_messages_aborted_where_they_wait_cost_no_credit(post: Post, treatment: str, taken: int):
+    """Of a multicast the copy that was begun takes credit of the consumer, too."""
+    post.treatment = treatment
+    consumer, sender = post.consumer("a", credit=0), post.sender(capacity=10)
+    for number in range(20):
+        assert sender.link.credit >= 2
+        half = sender.begin(to("a", "x" * 500_000)[:200_000])
+        post.rig.run()
+        sender.link.abort(half)
+        sender.send(to("a", f"{number}"))
+        post.rig.run()
+        consumer.link.grant(taken)
+        post.rig.run()
+        consumer.answer()
+        post.rig.run()
+    assert consumer.messages == [to("a", f"{number}") for number in range(20)]
+
+
 def test_what_was_read_of_a_large_message_is_not_lost_when_its_circuit_takes_the_credit_back(post: Post):
     rig, group = post.rig, post.group("a")
     post.consumer("a").taker.is_closing = True
@@ -319,6 +338,21 @@ def test_what_was_sent_settled_to_who_takes_nothing_is_not_thrown_away(post: Pos
         to("stuck", f"settled {number}") for number in range(18)
     ]
     assert released(sender) + len(stuck.messages) == 33
+
+
+def test_what_was_sent_settled_is_not_thrown_away_for_a_large_message_behind_it(post: Post) -> None:
+    stuck, sender = post.consumer("stuck", credit=0), post.sender(capacity=40)
+    sender.send(to("stuck", "settled"), settled=True)
+    large = to("stuck", "x" * 200_000)
+    sender.begin(large[:150_000])
+    post.rig.run()
+    post.rig.advance(2 * PATIENCE_S)
+    sender.link.send(large[150_000:])
+    sender.link.finish()
+    post.rig.run()
+    stuck.link.grant(10)
+    post.rig.run()
+    assert (stuck.messages, released(sender)) == ([to("stuck", "settled"), large], 0)
 
 
 def test_who_looks_after_what_stands_still_does_so_once(post: Post) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mesh_tests.unit.router.forwarding.rig import Rig
-from wire.delivery import RELEASED
+from wire.delivery import ACCEPTED, RELEASED
 
 
 def test_balanced_is_by_what_is_outstanding(rig: Rig):
@@ -143,3 +143,21 @@ def test_a_small_message_that_is_not_complete_takes_nobodys_turn(rig: Rig):
     slow.link.finish()
     rig.run()
     assert consumer.messages == [b"1", b"beginning"]
+
+
+def test_what_found_another_taker_in_time_is_not_given_back_when_that_time_is_over(rig: Rig):
+    group = rig.anycast()
+    first, second = rig.consumer(group), rig.consumer(group, credit=0)
+    circuit = rig.producer(group, is_circuit=True)
+    circuit.send(b"1")
+    rig.run()
+    first.answer(RELEASED)
+    rig.run()
+    second.link.grant(1)
+    rig.run()
+    assert second.messages == [b"1"]
+    rig.advance(2 * rig.settings.path_wait_s)
+    assert (circuit.outcomes, group.snapshot().released) == ([], 0)
+    second.answer()
+    rig.run()
+    assert circuit.outcomes == [(b"1", ACCEPTED)]

@@ -25,6 +25,22 @@ def test_without_a_taker_nobody_has_credit(rig: Rig):
     assert credits_of(producer) == [10]
 
 
+@pytest.mark.parametrize("how", ["detached", "cut", "ended here"])
+def test_the_credit_of_a_taker_that_left_is_promised_to_nobody(rig: Rig, how: str):
+    group = rig.anycast()
+    consumer = rig.consumer(group, credit=10)
+    if how == "detached":
+        consumer.link.detach()
+    elif how == "cut":
+        rig.cut(consumer.connection)
+    else:
+        consumer.connection.is_stalled = True
+        consumer.taker.on_left(True, None)
+        consumer.link.grant(10)
+    rig.consumer(group, credit=3)
+    assert credits_of(rig.producer(group)) == [3]
+
+
 def test_nobody_gets_more_than_his_limit_or_than_the_takers_would_take(rig: Rig):
     group = rig.anycast()
     rig.consumer(group, credit=15)

@@ -103,6 +103,23 @@ def test_the_slowest_sets_the_pace(rig: Rig):
     assert [len(consumer.messages[0]) for consumer in (slow, quick)] == [2_000_000] * 2
 
 
+@pytest.mark.parametrize("size", [10_000, 100_000])
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_settled_messages_go_on_to_the_others_as_soon_as_the_one_that_blocked_them_leaves(
+    rig: Rig, size: int, is_cut: bool
+):
+    """Its connection is cut, or it detaches and still reads nothing."""
+    producer, (slow, quick) = one_to(rig, 2, credit=100)
+    slow.connection.is_stalled = True
+    messages = [bytes([number]) * size for number in range(10)]
+    producer.send(*messages, settled=True)
+    rig.advance(0.5)
+    assert quick.messages != messages
+    rig.cut(slow.connection) if is_cut else slow.link.detach()
+    rig.run()
+    assert quick.messages == messages
+
+
 def test_one_that_takes_no_byte_for_the_stall_timeout_loses_its_copy(make_rig: MakeRig):
     rig = make_rig(stall_timeout_s=10.0)
     producer, (slow, quick) = one_to(rig, 2)
@@ -330,3 +347,23 @@ def test_what_comes_over_a_circuit_goes_to_consumers_here_and_down_its_own_tree(
     assert here.messages == [b"came", b"new"]
     assert branch_of_circuit.messages == [b"came"]
     assert branch.messages == [b"new"]
+
+
+# Branches that come and go
+def test_a_tree_that_lacks_branches_is_waited_for_each_time_but_not_for_ever(rig: Rig):
+    group = rig.multicast()
+    consumer, producer = rig.consumer(group), rig.producer(group)
+    rig.advance(1)
+    group.begin_change()
+    group.end_change(is_complete=False)
+    group.end_change(is_complete=True)
+    rig.advance(10 * rig.settings.path_wait_s)
+    group.begin_change()
+    group.end_change(is_complete=False)
+    producer.send(b"1")
+    rig.run()
+    assert consumer.messages == []
+    rig.advance(rig.settings.path_wait_s)
+    group.end_change(is_complete=False)
+    rig.run()
+    assert consumer.messages == [b"1"]

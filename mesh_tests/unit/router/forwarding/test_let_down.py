@@ -46,6 +46,16 @@ def test_nobody_gets_what_its_router_let_down_while_it_waited(rig: Rig):
     assert consumer.messages == [b"2"]
 
 
+def test_a_sender_that_does_not_settle_has_let_nothing_down(rig: Rig):
+    producer, consumer = waits_for_credit(rig)
+    deliveries.set_outcome(next(iter(producer.open)), MODIFIED_FAILED)
+    producer.connection.client.mark_dirty()
+    rig.run()
+    consumer.link.grant(10)
+    rig.run()
+    assert consumer.messages == [b"1", b"2"]
+
+
 @pytest.mark.parametrize("how", ["let down", "aborted"])
 def test_a_barrier_right_behind_what_nobody_gets_is_answered_and_shown_to_nobody(rig: Rig, how: str):
     group = rig.anycast()

@@ -174,3 +174,18 @@ def test_a_multicast_passes_it_on_and_answers_when_all_behind_it_did(rig: Rig):
         branch.answer()
         rig.run()
     assert circuit.outcomes == [(BARRIER, deliveries.ACCEPTED)]
+
+
+def test_the_next_goes_elsewhere_when_what_a_left_circuit_has_waits_for_credit(rig: Rig, group):
+    """The new circuit to the same router is closer, but nothing may overtake what the left one has there."""
+    left, producer = far(rig, group, "r2", credit=1), rig.producer(group)
+    producer.send(b"1")
+    rig.run()
+    assert left.messages == [b"1"]
+    group.leave_taker(left.taker)
+    near = far(rig, group, "r2")
+    other = rig.consumer(group, cost=9)
+    other.taker.egress = "r3"
+    producer.send(b"2")
+    rig.run()
+    assert (near.messages, other.messages) == ([], [b"2"])

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from mesh_tests.unit.router.forwarding.rig import Consumer, Producer, Rig
+from router.forwarding.credit import PERIOD_S
 from router.forwarding.ends import Taker
+from wire import delivery as deliveries
 
 LARGE = bytes(100_000)
 BROKER = pytest.mark.parametrize("ends", [{"is_broker": True}], ids=["broker"], indirect=True)
@@ -90,3 +92,48 @@ def test_others_go_on_beside_a_half_sent_message(ends: tuple[StreamingRig, Produ
     other.send(b"small")
     rig.run()
     assert shared.messages == [b"small"]
+
+
+def test_the_closest_taker_is_counted_without_its_stream():
+    """Both have the taker's credit, of which producers have a promise once."""
+    rig = StreamingRig()
+    group = rig.anycast(closest=True)
+    rig.ours(group, cost=1)
+    rig.stream = rig.ours(group, is_stream=True, cost=1)
+    producer = rig.producer(group, limit=100)
+    assert producer.link.credit == 10
+    rig.close()
+
+
+def test_a_stream_stands_for_one_producer_and_the_link_beside_it_for_all():
+    """Of how many producers a delivery is one, its tag says behind its number."""
+    rig = StreamingRig()
+    group = rig.anycast()
+    shared = rig.ours(group, cost=1)
+    rig.stream = rig.ours(group, is_stream=True, cost=1)
+    first, second = rig.producer(group), rig.producer(group)
+    first.send(b"small")
+    rig.advance(PERIOD_S)
+    second.send(b"small")
+    begin(rig, rig.producer(group))
+    assert [deliveries.tag(delivery) for delivery in shared.held] == [b"\1", b"\0\2\2"]
+    assert deliveries.tag(rig.stream.link.current) == b"\1"
+    rig.close()
+
+
+def test_a_large_message_that_comes_back_unread_is_promised_to_its_producer_as_before():
+    rig = StreamingRig()
+    group = rig.anycast()
+    rig.ours(group, cost=1)
+    rig.stream = rig.ours(group, is_stream=True, cost=1)
+    producer = rig.producer(group)
+    promised = producer.inlet.promised
+    rig.stream.connection.router.is_output_blocked = True
+    begin(rig, producer)
+    rig.stream.link.set_credit(0)
+    rig.run()
+    rig.stream.connection.router.is_output_blocked = False
+    rig.run()
+    assert rig.stream.partial == b""
+    assert producer.inlet.promised == promised
+    rig.close()

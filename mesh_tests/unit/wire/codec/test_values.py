@@ -12,7 +12,7 @@ from mesh_tests.unit.wire.codec.engine import reencode
 from mesh_tests.unit.wire.codec.strategies import values
 from wire.codec.faults import CodecFault
 from wire.codec.scan import find_fault
-from wire.codec.values import Described, Symbol, ULong, decode, encode
+from wire.codec.values import Described, Pairs, Symbol, UInt, ULong, decode, encode
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -105,6 +105,38 @@ def test_values_may_be_nested_so_deep_and_no_deeper():
         value = b"\xd0" + (len(value) + 4).to_bytes(4) + b"\x00\x00\x00\x01" + value
     assert find_fault(value) is None
     assert "32 deep" in find_fault(b"\xd0" + (len(value) + 4).to_bytes(4) + b"\x00\x00\x00\x01" + value)
+
+
+@pytest.mark.parametrize("constructor", ["list", "map", "array"])
+def test_a_value_is_encoded_in_one_pass_however_deep_it_is_nested(constructor: str):
+    """2^31 passes over the innermost would never end."""
+    value = {"list": b"\x45", "map": b"\x45", "array": b"\xe0\x02\x00\x40"}[constructor]
+    for _ in range(31):
+        match constructor:
+            case "list":
+                value = b"\xd0" + (len(value) + 4).to_bytes(4) + b"\x00\x00\x00\x01" + value
+            case "map":
+                value = b"\xd1" + (len(value) + 5).to_bytes(4) + b"\x00\x00\x00\x02\x40" + value
+            case _:
+                value = b"\xf0" + (len(value) + 4).to_bytes(4) + b"\x00\x00\x00\x01" + value
+    assert decode(encode(decode(value))) == decode(value)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        (1, UInt(1)),
+        (True, 1, 1.0, ULong(1)),
+        ("a", Symbol("a")),
+        (Symbol("a"), Symbol("a")),
+        (None, None),
+    ],
+)
+def test_a_map_keeps_keys_that_are_equal_in_python(keys: tuple[object, ...]):
+    whole = Pairs(tuple((key, number) for number, key in enumerate(keys)))
+    encoded = encode([whole])
+    assert encode(decode(encoded)) == encoded
+    assert [type(key) for key, _ in decode(encoded)[0].items] == [type(key) for key in keys]
 
 
 def test_what_has_no_type_cannot_be_encoded():

@@ -1,6 +1,6 @@
 """Users with real secrets, made with the fewest iterations that SCRAM allows."""
 
-from addressing.credentials import MIN_ITERATIONS, Secret, make_secret, parse_secret
+from addressing.topology.credentials import MIN_ITERATIONS, Secret, make_secret, parse_secret
 from wire.sasl import Authenticator
 
 

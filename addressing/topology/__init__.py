@@ -1,0 +1,1 @@
+"""The topology file: its model, the loader with all checks, error codes, repair, schema, drawing and editing."""

@@ -1,0 +1,62 @@
+"""Warnings about a '#' that was meant as a pattern but begins a comment: YAML drops the pattern in silence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from addressing.topology.problem import Path, Problem, Span
+
+if TYPE_CHECKING:
+    from addressing.topology.document import Document
+
+# `#: anycast`, `#.eu: queue`: an address; no remark begins like this.
+_ADDRESS = re.compile(r"\s+(?P<found>#(?:[./][^\s:]*)?):(?=\s|$)")
+# `send: #`, `- #.eu`
+_VALUE = re.compile(r"[^#]*\s(?P<found>#(?:[./]\S*)?)\s*$")
+# `orders: #queue`
+_WORD = re.compile(r"[^#]*\s(?P<found>#\w+)\s*$")
+# `{#: anycast}`, `[orders, #]`
+_IN_BRACKETS = re.compile(r".*?[\[{,]\s*(?P<found>#(?:[./][^\s:,\]}]*)?)\s*(?=[:,\]}])")
+
+
+def swallowed(document: Document, text: str) -> Iterator[Problem]:
+    """Yield a warning for each key or value that looks like a pattern and is read as a comment."""
+    lines = text.splitlines()
+    for path, spot in document.spots.items():
+        if _may_be_pattern(path) and spot.is_empty:
+            pattern = _WORD if path[0] == "addresses" and len(path) == 2 else _VALUE
+            yield from _found(pattern, (spot.key or spot.value).line, lines)
+    for number in _lines_of_addresses(document, lines):
+        yield from _found(_ADDRESS, number, lines)
+
+
+def swallowed_in_brackets(line: str) -> tuple[int, str] | None:
+    """Return column and text of a pattern that hides the closing bracket of its line, or None."""
+    found = _IN_BRACKETS.match(line)
+    return (found.start("found"), found["found"]) if found else None
+
+
+def _may_be_pattern(path: Path) -> bool:
+    return (path[:1] == ("users",) and path[2:3] in (("send",), ("receive",))) or path[:1] == ("addresses",)
+
+
+def _found(pattern: re.Pattern[str], number: int, lines: list[str]) -> Iterator[Problem]:
+    found = pattern.match(lines[number]) if number < len(lines) else None
+    if found:
+        word, col = found["found"], found.start("found")
+        meant = f"write {word[1:]!r}" if pattern is _WORD else f'quote it, "{word}"'
+        message = f"{word!r} begins a comment: YAML does not read it"
+        fix = f"{meant}; if a comment is meant, put a space after '#'."
+        yield Problem((), "AM009", message, fix=fix, severity="warning", span=Span(number, col, len(word)))
+
+
+def _lines_of_addresses(document: Document, lines: list[str]) -> Iterator[int]:
+    spot = document.spots.get(("addresses",))
+    if spot is None or spot.key is None:
+        return
+    for number in range(spot.key.line + 1, len(lines)):
+        if lines[number][:1].strip() and not lines[number].startswith("#"):
+            return
+        yield number

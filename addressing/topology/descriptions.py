@@ -1,0 +1,46 @@
+"""Descriptions of the keys of a topology: the sentences under the fields of the model, read on demand.
+
+Pydantic could collect the sentences as the model is made, but doubles the time to import the model, in every node.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+
+from addressing.topology import broker_settings, link_log_settings
+from addressing.topology import model as topology
+
+
+def describe(part: str, key: str) -> str:
+    """Return the sentence about the field ``key`` of the model class ``part``."""
+    return _descriptions()[part, key]
+
+
+def meanings_of(part: type) -> dict[str, str]:
+    """Return the sentence under each field, or member, of a class."""
+    (tree,) = ast.parse(inspect.getsource(part)).body
+    assert isinstance(tree, ast.ClassDef)
+    return dict(_sentences(tree))
+
+
+@cache
+def _descriptions() -> dict[tuple[str, str], str]:
+    return {
+        (part.name, name): sentence
+        for module in (topology, broker_settings, link_log_settings)
+        for part in ast.parse(inspect.getsource(module)).body
+        if isinstance(part, ast.ClassDef)
+        for name, sentence in _sentences(part)
+    }
+
+
+def _sentences(part: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in pairwise(part.body):
+        target = field.targets[0] if isinstance(field, ast.Assign) else getattr(field, "target", None)
+        value = text.value if isinstance(text, ast.Expr) else None
+        if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield target.id, value.value

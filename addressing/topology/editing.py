@@ -1,0 +1,105 @@
+"""Changes to a topology file that keep the author's comments, order and quotes."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+
+from addressing.topology.loader import load_topology, parse_topology
+
+_WIDER_THAN_ANY_LINE = 1_000_000
+
+
+def set_user(
+    path: str | os.PathLike[str],
+    name: str,
+    secret: str | None,
+    send: Sequence[str] | None = None,
+    receive: Sequence[str] | None = None,
+) -> bool:
+    """Add the user ``name`` to the topology file, or change the user; return whether the user is new.
+
+    None leaves a value as it is. The file is replaced as a whole or not at all, and only by a valid file: raise
+    TopologyErrors if the file is invalid now, or would be afterwards.
+    """
+    file = Path(path).resolve()
+    is_new = name not in load_topology(path).users
+    text = file.read_text(encoding="utf-8-sig")
+    changes = {"password": secret, "send": send, "receive": receive}
+    changed = _with_user(text, name, {key: value for key, value in changes.items() if value is not None})
+    parse_topology(changed, file=str(path))
+    _replace(file, changed)
+    return is_new
+
+
+def _with_user(text: str, name: str, changes: dict[str, str | Sequence[str]]) -> str:
+    yaml = _round_trip(text)
+    root: CommentedMap = yaml.load(text)
+    users = _mapping_at(root, "users")
+    user = _mapping_at(users, name)
+    for key, value in changes.items():
+        user[key] = DoubleQuotedScalarString(value) if isinstance(value, str) else _list(value)
+    out = io.StringIO()
+    yaml.dump(root, out)
+    return out.getvalue()
+
+
+def _mapping_at(parent: CommentedMap, key: str) -> CommentedMap:
+    """Return the mapping under ``key``; make an empty mapping if nothing is there yet."""
+    if parent.get(key) is None:
+        parent[key] = CommentedMap()
+    found: CommentedMap = parent[key]
+    return found
+
+
+def _list(items: Sequence[str]) -> CommentedSeq:
+    # Quoted, because # and * mean something else to YAML at the beginning of a word.
+    found = CommentedSeq(DoubleQuotedScalarString(item) for item in items)
+    found.fa.set_flow_style()
+    return found
+
+
+def _round_trip(text: str) -> Any:
+    """Return a reader and writer that indents as ``text`` does."""
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes = True
+    yaml.width = _WIDER_THAN_ANY_LINE
+    offset = _dash_offset(text)
+    mapping = _mapping_indent(text)
+    yaml.indent(mapping=mapping, sequence=offset + 2, offset=offset)
+    return yaml
+
+
+def _mapping_indent(text: str) -> int:
+    found = re.search(r"^( +)[^\s#-]", text, re.MULTILINE)
+    return len(found[1]) if found else 2
+
+
+def _dash_offset(text: str) -> int:
+    """Return how far the dash of a list stands to the right of the list's key."""
+    found = re.search(r"^( *)[^\s#-][^\n]*:[^\S\n]*(?:#[^\n]*)?\n(?:[^\S\n]*(?:#[^\n]*)?\n)*( *)- ", text, re.MULTILINE)
+    return max(0, len(found[2]) - len(found[1])) if found else 2
+
+
+def _replace(file: Path, text: str) -> None:
+    """Put ``text`` in place of ``file`` in one step: a reader, or a crash, sees the old text or the new text."""
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, file.stat().st_mode & 0o7777)
+        os.replace(name, file)
+    except BaseException:
+        os.unlink(name)
+        raise

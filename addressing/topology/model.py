@@ -1,0 +1,376 @@
+"""The model of a topology file: all keys, with types, defaults and ranges.
+
+The keys of brokers are in ``broker_settings``, the keys of ``link_logs`` in ``link_log_settings``. Rules that span
+several places of the file (names must exist, ports must differ) are in ``checks``; ``loader`` reads files and reports
+all mistakes.
+
+Units: ``_s`` seconds, ``_bytes`` octets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PrivateAttr
+
+from addressing.book import DEFAULT_PRIORITY, MAX_PRIORITY, AddressKind, Distribution
+from addressing.queue_policy import WhenFull
+from addressing.records import Level
+from addressing.topology.broker_settings import FIRST_BROKER_PORT, Broker
+from addressing.topology.broker_url import AMQP_PORT, AMQPS_PORT
+from addressing.topology.credentials import check_secret
+from addressing.topology.link_log_settings import LinkLogs
+from addressing.topology.part import (
+    MAX_LIMIT,
+    AddressPattern,
+    Host,
+    LongSeconds,
+    NodeName,
+    NodeNames,
+    Part,
+    PermissionPatterns,
+    Port,
+    RouterName,
+    Seconds,
+    UserName,
+    checked,
+)
+
+# Outside of Linux's range for outgoing connections (32768 and up), so that no connection takes the port by chance when
+# a node starts, and clear of RabbitMQ's 15672 and 25672.
+FIRST_ROUTER_PORT = 26671
+MAX_COST = 1_000_000
+
+
+class Authentication(StrEnum):
+    """Whether a listener authenticates its clients."""
+
+    REQUIRED = "required"
+    OPTIONAL = "optional"
+    NONE = "none"
+
+
+class ListenerTls(Part):
+    """TLS of a listener. With `true`, or without `cert`, the authority of the mesh issues the certificate."""
+
+    cert: Path | None = None
+    """PEM file with the certificate, and any intermediate ones after it."""
+    key: Path | None = None
+    """PEM file with the private key of the certificate."""
+    ca: Path | None = None
+    """PEM file with the authorities that sign certificates of clients (default: the authority of the mesh)."""
+
+
+def _tls_or_none(value: Any) -> Any:
+    """Take ``tls: true`` for all defaults and ``tls: false`` for no TLS."""
+    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+
+class Listener(Part):
+    """A port for clients. A bare number is short for {port: NUMBER}."""
+
+    host: Host = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 for all IPv4 addresses, '::' for all addresses."""
+    port: Port = AMQP_PORT
+    """Port to listen on (default: 5672, with TLS 5671)."""
+    tls: Annotated[ListenerTls | None, BeforeValidator(_tls_or_none)] = None
+    """true: TLS with a certificate of the mesh. A mapping names a certificate of your own."""
+    authentication: Authentication = Field(default=Authentication.NONE, json_schema_extra={"default": None})
+    """Whether clients must authenticate. Default: required once any user is defined, else none."""
+    max_connections: int = Field(default=10_000, ge=1)
+    """More connections than this are refused."""
+    max_links: int = Field(default=10_000, ge=1)
+    """More links than this on one connection are refused."""
+    max_frame_bytes: int = Field(default=32_768, ge=512, le=16_777_216)
+    """Largest frame a client may send."""
+    max_message_bytes: int = Field(default=0, ge=0)
+    """Largest message a client may send; 0 for no limit."""
+    idle_timeout_s: Seconds = 16.0
+    """A client that is silent for this long counts as dead."""
+    sender_stall_timeout_s: Seconds = 10.0
+    """A client that could send more of a message it began, but sends no byte for this long, loses the link."""
+    handshake_timeout_s: Seconds = 10.0
+    """A connection must be open within this time."""
+    link_capacity: int = Field(default=1000, ge=1, le=65_535)
+    """Most credit of a sending client on one link; 250 at most on a link without an address."""
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return {"port": value}
+        if isinstance(value, dict) and value.get("tls") not in (None, False):
+            return {"port": AMQPS_PORT, **value}
+        return super()._from_shorthand(value)
+
+
+class Connection(Part):
+    """A connection to another router. A bare name is short for {to: NAME}."""
+
+    to: str
+    """Router to connect to."""
+    cost: int = Field(default=1, ge=1, le=MAX_COST)
+    """Cost of this connection; traffic takes the cheapest path."""
+    host: Host | None = None
+    """Host to dial, if not the host of the router: a port forward, a tunnel, a proxy."""
+    port: Port | None = None
+    """Port to dial, if not the port of the router."""
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        return {"to": value} if isinstance(value, str) else value
+
+
+class RouterMode(StrEnum):
+    """Whether a router finds paths for others (interior), or has one way into the mesh (edge)."""
+
+    INTERIOR = "interior"
+    EDGE = "edge"
+
+
+class Router(Part):
+    """A router of the mesh."""
+
+    mode: RouterMode = RouterMode.INTERIOR
+    """'edge' knows no paths: the router uses one of the routers in its 'connect', the cheapest, else the next."""
+    host: Host = "127.0.0.1"
+    """Host where the other nodes reach this router, and where the router listens for other nodes."""
+    port: Port = Field(default=FIRST_ROUTER_PORT, json_schema_extra={"default": None})
+    """Port for other nodes (default: 26671 plus the position of the router in the file, from 0)."""
+    listeners: tuple[Listener, ...] = ()
+    """Ports for clients."""
+    connect: tuple[Connection, ...] = ()
+    """Routers to connect to. Either end declares a connection; for an edge router, the edge declares the connection."""
+
+    @property
+    def is_edge(self) -> bool:
+        return self.mode is RouterMode.EDGE
+
+
+class Address(Part):
+    """Treatment of an address, or of every address of a pattern. A bare word is short for {type: WORD}."""
+
+    type: AddressKind
+    """anycast: to one consumer. multicast: to every consumer. queue, topic: kept by a broker. unavailable: refused."""
+    distribution: Distribution = Distribution.BALANCED
+    """anycast: 'balanced' evens out the work; 'closest' sends to the cheapest path alone while a consumer is there."""
+    spill: bool = False
+    """anycast, closest: while the closest consumers have no credit, other consumers with credit get messages, too."""
+    broker: str | None = None
+    """queue, topic: the broker of the address (default: default_broker, or the only broker)."""
+    brokers: NodeNames = ()
+    """queue: brokers that share it; order is per broker. No filters, browsing, durable links (amqp:not-implemented)."""
+    broker_address: str = ""
+    """queue, topic: name at the broker, if the broker's name differs."""
+    fallback: AddressPattern | None = None
+    """anycast: the queue for messages that no consumer takes, and for all messages while the queue holds any."""
+    priority: int = Field(default=DEFAULT_PRIORITY, ge=0, le=MAX_PRIORITY)
+    """Priority of deliveries where a connection is short of room: 9 goes before 0."""
+    dead_letter: str | None = None
+    """queue, topic: the queue, on the same broker, for messages that consumers reject, or fail to settle too often."""
+    max_delivery_attempts: int | None = Field(
+        default=None, ge=1, le=65_534, strict=True, json_schema_extra={"default": None}
+    )
+    """With dead_letter: most deliveries of a message to consumers that fail (default: 10)."""
+    expiry: str | None = None
+    """queue, topic: the queue, on the same broker, for messages whose time to live is over (default: no queue)."""
+    max_messages: int | None = Field(default=None, ge=1, le=MAX_LIMIT, strict=True)
+    """queue, topic: most messages in the queue, or in a subscription (default: as many as the disk has room for)."""
+    max_bytes: int | None = Field(default=None, ge=1, le=MAX_LIMIT, strict=True)
+    """queue, topic: most bytes of messages in the queue, or in a subscription."""
+    when_full: WhenFull | None = None
+    """Action of a full queue: block producers (default), reject, drop-oldest (default of a topic), or dead-letter."""
+    max_queues: int | None = Field(default=None, ge=1, le=MAX_LIMIT, strict=True, json_schema_extra={"default": None})
+    """queue, of a pattern: most queues under the pattern, on each broker (default: 100,000)."""
+    max_queues_per_user: int | None = Field(
+        default=None, ge=1, le=MAX_LIMIT, strict=True, json_schema_extra={"default": None}
+    )
+    """queue, of a pattern: most queues that one user makes under the pattern, on each broker (default: 20,000)."""
+    queue_expiry_s: LongSeconds | None = Field(default=None, json_schema_extra={"default": None})
+    """queue, of a pattern: a queue that is empty, and that no link uses for so long, is deleted (default: a day)."""
+    retransmit: bool = False
+    """anycast: resend, with delivery-count raised, a message that was on its way to a lost router or consumer."""
+    link_log: Level | None = None
+    """Level of the link log for the address: off, summary, or full, which is every delivery (default: as link_logs)."""
+    subscription_expiry_s: LongSeconds | None = None
+    """topic: a durable subscription without a consumer for so long is deleted with its messages (default: never)."""
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        return {"type": value} if isinstance(value, str) else super()._from_shorthand(value)
+
+
+class User(Part):
+    """A user, with the addresses to send to and receive from. Without a password: known by certificate only."""
+
+    password: Annotated[str, checked(check_secret)] | None = Field(default=None, repr=False)
+    """SCRAM-SHA-256 secret, made by `amqpmesh user add`."""
+    send: PermissionPatterns = ()
+    """Patterns of addresses to send to; ${user} stands for the user's name."""
+    receive: PermissionPatterns = ()
+    """Patterns of addresses to receive from; ${user} stands for the user's name."""
+    max_connections: int | None = Field(default=None, ge=1)
+    """Most connections of this user to one router (default: any number); further connections are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A connection between two routers. ``dialer`` dials ``to``: where ``to`` listens, or at ``host``, ``port``."""
+
+    dialer: str
+    to: str
+    cost: int
+    host: str | None = None
+    port: int | None = None
+
+
+class Topology(Part):
+    """A mesh: routers, the connections between them, brokers, addresses and users."""
+
+    mesh: NodeName
+    """Name of the mesh; brokers see the name as the container-id of every router."""
+    node_tls: bool = True
+    """Mutual TLS between the nodes of the mesh. false: plain text, for trusted networks only."""
+    hello_interval_s: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False)] = 1.0
+    """Interval between HELLO messages of a router to its neighbors."""
+    hello_max_age_s: Seconds = Field(default=3.0, json_schema_extra={"default": None})
+    """A router that is silent for so long is dead to its neighbor (default: 3 times hello_interval_s)."""
+    routers: dict[RouterName, Router] = Field(json_schema_extra={"minProperties": 1})
+    """Routers by name."""
+    brokers: dict[NodeName, Broker] = Field(default_factory=dict)
+    """Brokers by name."""
+    addresses: dict[AddressPattern, Address] = Field(default_factory=dict)
+    """Addresses by name or pattern: * stands for one token, # for any number; exact names before *, * before #."""
+    users: dict[UserName, User] = Field(default_factory=dict)
+    """Users by name. Once there is any user, everything that is not allowed is denied."""
+    default_broker: str | None = None
+    """Broker for queues and topics that name no broker (default: the only broker)."""
+    link_logs: LinkLogs = Field(default_factory=LinkLogs)
+    """Records that nodes make of connections, links and deliveries, and how many records are kept."""
+
+    _file: Path | None = PrivateAttr(default=None)
+
+    @classmethod
+    def _from_shorthand(cls, value: Any) -> Any:
+        return with_defaults(value) if isinstance(value, dict) else value
+
+    @property
+    def file(self) -> Path | None:
+        """The file of the topology; None if the topology was made in memory."""
+        return self._file
+
+    @property
+    def directory(self) -> Path:
+        """The folder from which relative paths of the topology start."""
+        return self._file.parent if self._file else Path.cwd()
+
+    @property
+    def work_dir(self) -> Path:
+        """The folder for files of running nodes: certificates, sockets, logs."""
+        return self.directory / ".amqpmesh" / self.mesh
+
+    def locate(self, path: Path) -> Path:
+        """Return the absolute form of a path in the topology."""
+        return self.directory / path.expanduser()
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The nodes that amqpmesh runs: all routers, then the embedded brokers."""
+        return (*self.routers, *(name for name, broker in self.brokers.items() if broker.is_embedded))
+
+    def edges(self) -> Iterator[Edge]:
+        """Yield the connections between routers, in the order of the file."""
+        for name, router in self.routers.items():
+            for connection in router.connect:
+                yield Edge(name, connection.to, connection.cost, connection.host, connection.port)
+
+    @property
+    def interior_routers(self) -> tuple[str, ...]:
+        return tuple(name for name, router in self.routers.items() if not router.is_edge)
+
+    @property
+    def edge_routers(self) -> tuple[str, ...]:
+        return tuple(name for name, router in self.routers.items() if router.is_edge)
+
+    def costs_at(self, router: str) -> dict[str, int]:
+        """Return costs of the connections of ``router``, by the other end; for an edge in the order of preference."""
+        costs = {
+            edge.to if edge.dialer == router else edge.dialer: edge.cost
+            for edge in self.edges()
+            if router in (edge.dialer, edge.to)
+        }
+        return dict(sorted(costs.items(), key=lambda item: item[1])) if self.routers[router].is_edge else costs
+
+    def routers_of(self, broker: str) -> tuple[str, ...]:
+        """The routers that connect to ``broker``."""
+        return self.brokers[broker].routers or self.interior_routers
+
+    def brokers_at(self, router: str) -> tuple[str, ...]:
+        """The brokers that ``router`` connects to."""
+        return tuple(broker for broker in self.brokers if router in self.routers_of(broker))
+
+    @property
+    def fallback_broker(self) -> str | None:
+        """The broker for addresses that name no broker: ``default_broker``, else the only broker, else None."""
+        if self.default_broker is not None:
+            return self.default_broker
+        return next(iter(self.brokers)) if len(self.brokers) == 1 else None
+
+    @property
+    def subscription_broker(self) -> str | None:
+        """The broker where a subscription lies that a client asks for by name alone."""
+        topics = [each for each in self.addresses.values() if each.type is AddressKind.TOPIC]
+        having = {broker for each in topics for broker in self.brokers_of(each)}
+        return self.fallback_broker or (having.pop() if len(having) == 1 else None)
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether nodes are to record anything."""
+        levels = {each.link_log for each in self.addresses.values()}
+        return not levels | {self.link_logs.level} <= {None, Level.OFF}
+
+    def brokers_of(self, address: Address) -> tuple[str, ...]:
+        """Return the brokers of a declared address: several for a sharded queue, none unless it is a queue or topic."""
+        if not address.type.is_stored:
+            return ()
+        if address.brokers:
+            return address.brokers
+        name = address.broker or self.fallback_broker
+        return (name,) if name else ()
+
+
+def with_defaults(source: dict[str, Any]) -> dict[str, Any]:
+    """Fill in defaults that depend on other parts of the file: times, ports by position, authentication by users."""
+    filled = dict(source)
+    interval_s = source.get("hello_interval_s")
+    if isinstance(interval_s, int | float) and interval_s > 0 and source.get("hello_max_age_s") is None:
+        filled["hello_max_age_s"] = 3 * interval_s
+    for section, first_port in (("routers", FIRST_ROUTER_PORT), ("brokers", FIRST_BROKER_PORT)):
+        nodes = source.get(section)
+        if isinstance(nodes, dict):
+            filled[section] = {name: _with_port(node, first_port + i) for i, (name, node) in enumerate(nodes.items())}
+    if source.get("users") and isinstance(filled.get("routers"), dict):
+        filled["routers"] = {name: _with_authentication(router) for name, router in filled["routers"].items()}
+    return filled
+
+
+def _with_port(node: Any, port: int) -> Any:
+    if node is None:
+        return {"port": port}
+    # The port of an existing broker is in its URL.
+    is_ours = isinstance(node, dict) and "url" not in node
+    return {"port": port, **{key: item for key, item in node.items() if item is not None}} if is_ours else node
+
+
+def _with_authentication(router: Any) -> Any:
+    if not isinstance(router, dict) or not isinstance(router.get("listeners"), list | tuple):
+        return router
+    return {**router, "listeners": [_require_authentication(listener) for listener in router["listeners"]]}
+
+
+def _require_authentication(listener: Any) -> Any:
+    mapping = Listener._from_shorthand(listener)
+    return {"authentication": Authentication.REQUIRED, **mapping} if isinstance(mapping, dict) else listener

@@ -1,0 +1,51 @@
+"""Check of addresses that are the same queue or topic at their broker: the options of both must be equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from addressing.pattern import PatternMap
+from addressing.topology.model import Address, Topology
+from addressing.topology.problem import Path, Problem
+from addressing.topology.queue_checks import QUEUE_OPTIONS
+
+_SAID_OF_IT = ("type", *QUEUE_OPTIONS, "subscription_expiry_s")
+
+
+def check_shared_names(topology: Topology) -> Iterator[Problem]:
+    """Yield each ``broker_address`` at an embedded broker that another address has there with other options."""
+    entries = PatternMap({pattern: pattern for pattern in topology.addresses})
+    first_of: dict[tuple[str, str], str] = {}
+    for pattern, address in topology.addresses.items():
+        name = address.broker_address
+        for broker in _embedded(topology, address) if name else ():
+            other = first_of.setdefault((broker, name), _called(name, broker, topology, entries) or pattern)
+            key = _difference(address, topology.addresses[other])
+            if key is not None:
+                yield _disagree(pattern, name, broker, other, key)
+                break
+
+
+def _called(name: str, broker: str, topology: Topology, entries: PatternMap[str]) -> str | None:
+    """Return the entry whose own name, without a ``broker_address``, is ``name`` at the broker."""
+    found = entries.find(name)
+    if found is None or topology.addresses[found].broker_address:
+        return None
+    return found if broker in _embedded(topology, topology.addresses[found]) else None
+
+
+def _embedded(topology: Topology, address: Address) -> list[str]:
+    brokers = topology.brokers
+    return [name for name in topology.brokers_of(address) if name in brokers and brokers[name].is_embedded]
+
+
+def _difference(one: Address, other: Address) -> str | None:
+    return next((key for key in _SAID_OF_IT if getattr(one, key) != getattr(other, key)), None)
+
+
+def _disagree(pattern: str, name: str, broker: str, other: str, key: str) -> Problem:
+    path: Path = ("addresses", pattern)
+    message = f"address {pattern!r}: {name!r} at {broker} is address {other!r} too, which has another {key!r}"
+    theirs: Path = ("addresses", other)
+    relies_on = tuple((*of, part) for of in (path, theirs) for part in (key, "broker", "brokers"))
+    return Problem((*path, "broker_address"), "AM415", message, relies_on=(*relies_on, ("default_broker",)))

@@ -1,0 +1,25 @@
+"""Warnings about users who can take subscriptions of other users: existing brokers may know links by name alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from addressing.book import AddressKind
+from addressing.topology.broker_settings import Subscriptions
+from addressing.topology.model import Topology
+from addressing.topology.problem import Problem
+
+
+def check_subscriptions(topology: Topology) -> Iterator[Problem]:
+    """Yield a warning for each existing broker of the valid ``topology`` that does not keep users apart."""
+    topics = [address for address in topology.addresses.values() if address.type is AddressKind.TOPIC]
+    with_topics = {broker for address in topics for broker in topology.brokers_of(address)}
+    for name, broker in topology.brokers.items() if topology.users else ():
+        if name in with_topics and not broker.is_embedded and broker.subscriptions is Subscriptions.BY_NAME:
+            yield Problem(
+                ("brokers", name),
+                "AM305",
+                f"broker {name!r}: a user with the right to a topic can take, and end, subscriptions of other users",
+                at_key=True,
+                severity="warning",
+            )

@@ -1,8 +1,0 @@
-from collections.abc import Sequence
-
-from broker.held_queue import HeldQueue
-
-CROWDED_BYTES: int
-
-class Crowding:
-    def take_given_way(self) -> Sequence[tuple[HeldQueue, int, int]]: ...

@@ -1,0 +1,86 @@
+from broker.queueing.commit cimport Commits
+from broker.links.second_settlement cimport LastWord
+from broker.queueing.message cimport Message
+from broker.queueing.body_cache cimport Shelf
+from broker.queueing.held_queue cimport HeldQueue, Producer
+from broker.queueing.message_store cimport Stock
+from wire.core cimport IncomingCore
+from wire.drought cimport Drought
+from wire.proton cimport pn_delivery_t
+from wire.sections cimport Head
+
+
+cdef class Receiving(Producer)
+
+
+cdef class Gate:
+    cdef Commits commits
+    cdef Shelf shelf
+    cdef dict waiting
+    cdef dict waiting_for_room
+    cdef bint is_disk_low
+
+    cdef bint is_shut_now(self) noexcept
+    cdef bint is_short_of_memory_now(self) noexcept
+    cdef bint holds_back(self, Receiving receiving) except? True
+    cdef int forget(self, Receiving receiving) except -1
+
+
+cdef class Receiving(Producer):
+    cdef readonly IncomingCore link
+    # None: each message names its address.
+    cdef readonly str address
+    cdef list queues
+    cdef HeldQueue limited
+    cdef object targets
+    cdef object fail
+    cdef Stock stock
+    cdef Commits commits
+    cdef Gate gate
+    # None: the producer does not settle last.
+    cdef LastWord last_word
+    cdef long credit_count
+    cdef long room
+    cdef bint is_over
+    cdef bint is_for_disk
+    # The delivery that is arriving. Once large, its pieces go to the store and only the size stays.
+    cdef list pieces
+    cdef long long large_id
+    cdef size_t size_bytes
+    cdef object refusal
+    cdef double ttl_s
+    cdef double expires_at_s
+    cdef int priority
+    cdef str to
+    # For link logs: the record level, times without credit and their reason, and whether a change is not recorded yet.
+    cdef readonly unsigned char record_level
+    cdef Drought drought
+    cdef str waited_for
+    cdef bint is_restless
+    cdef bint has_moved
+    # Pre-settled messages refused since the last record, counted by cause; mostly None.
+    cdef dict lost
+
+    cdef int go_on(self) except -1
+    cdef int _read(self, pn_delivery_t *delivery) except -1
+    cdef int _become_large(self) except -1
+    cdef int _store_piece(self, bytes piece) except -1
+    cdef int _forget_arriving(self) except -1
+    cdef int _drop_arriving(self) except -1
+    cdef int _scan(self, bytes data, bint has_more) except -1
+    cdef int _on_complete(self, pn_delivery_t *delivery) except -1
+    cdef bytes _body(self)
+    cdef list _targets_now(self)
+    cdef int _accept(self, pn_delivery_t *delivery, bytes body, list targets) except -1
+    cdef Message _message(self, list targets)
+    cdef int _on_written(self, pn_delivery_t *delivery, Message message, list targets, double now) except -1
+    cpdef int settle_accepted(self, size_t delivery) except -1
+    cdef int _settle(self, pn_delivery_t *delivery) except -1
+    cdef int _spend(self) except -1
+    cdef int _refuse_when_full(self, HeldQueue held) except -1
+    cdef long _grantable(self) except -1
+    cdef int _top_up(self) except -1
+    cdef int _grant(self) except -1
+    cdef int _note_credit(self) except -1
+    cdef int _note_lost(self, str condition) except -1
+    cdef str _obstacle(self)

@@ -1,0 +1,142 @@
+"""The link log of a broker: connections, links, queues, and the depth of queues.
+
+Records of messages are made as messages enter and leave queues (`queueing.message_records`), and name queues by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from broker.links.incoming import Receiving
+from broker.links.outgoing import Sending
+from broker.queueing.held_queue import HeldQueue
+from recording.columns import Event, Kind
+from recording.records import Recorder, set_now
+from recording.state_records import AT_ONCE, Teller
+from wire.ended import told
+from wire.endpoint import Endpoint
+from wire.errors import AmqpError
+from wire.link import Link
+
+ROUTER = "amqpmesh.router"
+"""The property of a router's OPEN, for routers without a certificate."""
+_CLIENT = "client"
+
+
+class LinkLog:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._teller = Teller(recorder)
+        self._tell = self._teller.tell
+        self._connections: dict[Endpoint, int] = {}
+        self._links: dict[Link, int] = {}
+        """Links whose connections have been recorded."""
+        self._last_connection = self._last_link = 0
+
+    # Connections
+    def on_opened(self, endpoint: Endpoint) -> None:
+        """Record the connection, now that the peer's OPEN has identified the peer."""
+        if self._teller.is_on and endpoint.remote is not None:
+            self._last_connection += 1
+            self._connections[endpoint] = self._last_connection
+            self._teller.tell_opened(self._last_connection, _role_of(endpoint), endpoint)
+
+    def on_disconnected(self, endpoint: Endpoint, reason: str) -> None:
+        """Call before the connection's links end."""
+        number = self._connections.pop(endpoint, None)
+        if number is not None:
+            links = [self._forget(link) for link in endpoint.links if link in self._links]
+            self._teller.tell_lost(number, links, reason)
+
+    # Links
+    def on_attached(self, worker: Receiving | Sending, treatment: str | None) -> None:
+        link, endpoint = worker.link, worker.link.endpoint
+        connection = self._connections.get(endpoint)
+        if connection is None:
+            return
+        self._last_link += 1
+        self._links[link] = self._last_link
+        is_incoming, role = isinstance(worker, Receiving), _role_of(endpoint)
+        self._tell(
+            Kind.LINK,
+            Event.OPENED,
+            link=self._last_link,
+            connection=connection,
+            role=("producer" if is_incoming else "consumer") if role == _CLIENT else role,
+            direction="incoming" if is_incoming else "outgoing",
+            address=worker.address,
+            treatment=treatment,
+            name=link.name,
+        )
+
+    def on_detached(self, link: Link, error: AmqpError | None) -> None:
+        """Record a detach, unless the attach was never recorded, or the link was lost with its connection."""
+        if link in self._links:
+            connection = self._connections[link.endpoint]
+            self._teller.tell_detached(self._forget(link), connection, told(error))
+
+    def _forget(self, link: Link) -> int:
+        number = self._links.pop(link)
+        if isinstance(link.owner, Receiving):
+            self._teller.tell_credit(number, link.owner, link.owner.waits_for)
+            self._tell_lost(number, link.owner)
+        return number
+
+    def _tell_lost(self, number: int, receiving: Receiving) -> None:
+        for cause, count in receiving.take_lost().items():
+            self._tell(Kind.DROP, None, link=number, count=count, cause=cause)
+
+    # Queues
+    def settle(self) -> None:
+        """Record the queues made and deleted since the last call."""
+        if self._recorder.has_changes:
+            for held, is_there, _ in self._recorder.take_changes():
+                self._tell_queue(held, Event.OPENED if is_there else Event.CLOSED)
+
+    def on_second(self, now: float, oldest_us: Callable[[HeldQueue], int | None]) -> None:
+        """Record the second's changes of links and queue depths."""
+        set_now(now)
+        self.settle()
+        self._teller.end_second()
+        for worker in self._recorder.take_moved(AT_ONCE):
+            self._note(worker)
+        for each in self._recorder.take_restless():
+            if isinstance(each, Receiving):
+                self._note_producer(each)
+            else:
+                each.rest()
+                if not each.is_deleted:
+                    self._tell_depth(each, oldest_us(each))
+        self._teller.tell_starving(self._cause_of)
+        self._teller.tell_standing(now)
+
+    def _note(self, worker: Receiving | Sending) -> None:
+        worker.rest()
+        number = self._links.get(worker.link)
+        if number is not None:
+            self._teller.is_moving(number, worker)
+
+    def _note_producer(self, receiving: Receiving) -> None:
+        number = self._links.get(receiving.link)
+        if number is not None:
+            self._teller.is_starving(number, receiving)
+            self._tell_lost(number, receiving)
+
+    def _cause_of(self, number: int, receiving: Receiving) -> str | None:
+        return receiving.waits_for if self._links.get(receiving.link) == number else None
+
+    def _tell_queue(self, held: HeldQueue, event: Event) -> None:
+        self._tell(Kind.QUEUE, event, queue=held.number, address=held.address, name=held.subscriber)
+
+    def _tell_depth(self, held: HeldQueue, oldest_us: int | None) -> None:
+        depth = held.queue.snapshot()
+        count = depth.available_count + depth.acquired_count
+        said: dict[str, Any] = {"depth_count": count, "depth_bytes": depth.size_bytes, "oldest_us": oldest_us}
+        self._tell(Kind.QUEUE, Event.CHANGED, queue=held.number, **said, acquired_count=depth.acquired_count)
+
+
+def _role_of(endpoint: Endpoint) -> str:
+    if endpoint.peer.mesh_role is not None:
+        return str(endpoint.peer.mesh_role)
+    return "router" if endpoint.remote is not None and ROUTER in endpoint.remote.properties else _CLIENT

@@ -1,0 +1,72 @@
+from broker.queueing.commit cimport Commits
+from broker.queueing.message cimport Entry
+from broker.queueing.body_cache cimport Fetch, Shelf
+from broker.queueing.held_queue cimport HeldQueue, Taker
+from broker.queueing.message_store cimport Stock
+from wire.core cimport OutgoingCore
+from wire.proton cimport pn_delivery_t
+
+
+cdef class Parcel:
+    cdef Entry entry
+    cdef list pieces
+    cdef size_t at
+    cdef size_t ready_bytes
+    cdef size_t fetched_bytes
+    # Bytes added to the stored message: its history at this broker goes into the head.
+    cdef Py_ssize_t added_bytes
+    cdef bint is_fetching
+    # Annotations that consumers added before, encoded; None without any.
+    cdef bytes annotations
+
+    cdef bint is_fetched(self) noexcept
+    cdef int add(self, bytes body) except -1
+
+
+cdef class Sending(Taker):
+    cdef readonly OutgoingCore link
+    cdef HeldQueue held
+    cdef Stock stock
+    cdef Shelf shelf
+    cdef Commits commits
+    cdef bint is_browser
+    # The peer's limit on message size, 0 for none; the size of a message that exceeded the limit with its history
+    # added.
+    cdef size_t most_bytes
+    cdef size_t refused_bytes
+    cdef object on_too_large
+    cdef bint is_settled
+    cdef long credit_count
+    cdef bint is_attached
+    cdef bint is_over
+    cdef object outbox
+    cdef Parcel current
+    cdef pn_delivery_t *delivery
+    cdef bint is_current_judged
+    cdef dict unsettled
+    cdef dict unconfirmed
+    cdef unsigned long long next_tag
+    # For link logs: the record level, deliveries written, and whether a change is not recorded yet.
+    cdef readonly unsigned char record_level
+    cdef readonly unsigned long long moved_count
+    cdef bint has_moved
+
+    cdef bint _write_next(self, double now) except -1
+    cdef int _write_chunk(self, Parcel parcel) except -1
+    cdef int _start(self) except -1
+    cdef bint _drop_expired(self, Parcel parcel, double now) except -1
+    cdef int _tell_time_left(self, Parcel parcel) except -1
+    cdef int _finish(self, double now) except -1
+    cdef int _fetch(self, Parcel parcel) except -1
+    cdef int _give_up(self, Parcel parcel, double now) except -1
+    cdef int _tell_credit(self, double now) except -1
+    cdef bint _is_too_large(self, Parcel parcel) noexcept
+    cdef int _refuse(self, Parcel parcel, double now) except -1
+    cdef int _tell_if_too_large(self, double now) except -1
+    cdef int _give_back(self, long count, double now) except -1
+    cdef bint _is_dry(self, double now) except -1
+    cdef int _judge(self, pn_delivery_t *delivery, double now) except -1
+    cdef int _conclude(self, Entry entry, object verdict, bint shun, double now) except -1
+    cdef int _note_move(self) except -1
+    cdef int _confirm(self, pn_delivery_t *delivery) except -1
+    cdef int _settle_synced(self, pn_delivery_t *delivery, unsigned long long serial) except -1

@@ -1,0 +1,475 @@
+"""An outgoing link of a broker: messages go from a queue to a consumer, and outcomes back to the disk.
+
+Spec: AMQP 1.0 [2.6.7] flow control and drain, [2.6.12] settlement, [3.4] outcomes.
+
+    queue --take--> outbox --pump--> current --> unsettled --judged--> queue, and once on disk: settled
+
+The engine gets only bytes that can be written now; a body not in memory is fetched while its parcel waits.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.math cimport INFINITY
+
+from broker.queueing.commit cimport Promise
+from broker.queueing.message cimport Entry, Message
+from broker.queueing.body_cache cimport Fetch
+from broker.queueing.held_queue cimport Taker
+from wire.delivery cimport copy_state, is_terminal
+from wire.proton cimport ACCEPTED_STATE, pn
+from recording.records cimport recorder
+from wire.sections cimport limit_ttl
+
+from collections import deque
+
+from broker.queueing.action import Verdict
+from broker.store.batch import BodyRange
+from wire.annotations import with_annotations, with_encoded
+from wire.delivery import remote_outcome
+from wire.header import with_header
+from wire.link import SEND_SETTLED
+from wire.outcome import Kind
+
+cdef enum:
+    OUTBOX_DELIVERIES = 100
+    CHUNK_BYTES = 32768
+    READ_AHEAD_BYTES = 262144
+    REFILL_BYTES = 131072
+    TAG_BYTES = 8
+
+cdef object _ACCEPTED = Verdict.ACCEPTED, _RELEASED = Verdict.RELEASED, _FAILED = Verdict.FAILED
+
+
+@cython.freelist(256)
+cdef class Parcel:
+    """An entry on its way out, with the part of the body in memory: ``pieces``, the first written up to ``at``."""
+
+    def __cinit__(self, Entry entry):
+        self.entry = entry
+        self.pieces = []
+
+    cdef bint is_fetched(self) noexcept:
+        return self.fetched_bytes >= self.entry.message.size_bytes
+
+    cdef int add(self, bytes body) except -1:
+        """Add the next bytes of the body: all of a small body, READ_AHEAD_BYTES of a large one."""
+        cdef bint is_start = self.fetched_bytes == 0
+        self.fetched_bytes += PyBytes_GET_SIZE(body)
+        if is_start and (self.entry.delivery_count or self.entry.cause is not None or self.annotations is not None):
+            self.added_bytes = -PyBytes_GET_SIZE(body)
+            body = _as_it_is_now(body, self.entry, self.annotations)
+            self.added_bytes += PyBytes_GET_SIZE(body)
+        self.pieces.append(body)
+        self.ready_bytes += PyBytes_GET_SIZE(body)
+        return 0
+
+
+cdef class _Body(Fetch):
+    """A read of the next bytes of a parcel."""
+
+    cdef Sending sending
+    cdef Parcel parcel
+
+    cdef int arrive(self, bytes body, double now) except -1:
+        cdef Sending sending = self.sending
+        self.parcel.is_fetching = False
+        self.parcel.add(body)
+        sending.stock.release(self.parcel.entry.message)
+        sending.stock.to_pump[sending] = None
+        return 0
+
+    cdef int fail(self, double now) except -1:
+        self.sending._give_up(self.parcel, now)
+        return self.sending.stock.release(self.parcel.entry.message)
+
+    @property
+    def address(self):
+        return self.sending.held.address
+
+
+cdef class _Concluded(Promise):
+    """The changes of an outcome are on disk: the consumer's delivery may be settled."""
+
+    cdef Sending sending
+    cdef pn_delivery_t *delivery
+    cdef unsigned long long serial
+
+    cdef int keep(self, double now) except -1:
+        return self.sending._settle_synced(self.delivery, self.serial)
+
+
+cdef class Sending(Taker):
+    """Always: the queue's credit for the link is the peer's credit, less deliveries in the outbox or being written
+
+    ``unsettled`` are complete deliveries without an outcome, ``unconfirmed`` deliveries with an outcome not on disk
+    yet. ``on_too_large(link, size, now)`` is to end the link: all waiting messages are too large for the peer. [2.7.3]
+    """
+
+    def __init__(self, OutgoingCore link not None, HeldQueue held not None, Stock stock not None, Shelf shelf not None,
+                 Commits commits not None, on_too_large, *, bint is_browser):
+        self.on_too_large = on_too_large
+        self.link, self.held = link, held
+        self.stock, self.shelf, self.commits = stock, shelf, commits
+        self.consumer_id = stock.new_consumer_id()
+        self.is_browser = is_browser
+        self.outbox = deque()
+        self.unsettled, self.unconfirmed = {}, {}
+        self.record_level = held.record_level
+
+    @property
+    def address(self):
+        return self.held.address
+
+    def on_attached(self, double now):
+        self.is_settled = self.link.remote_settle_modes[0] == SEND_SETTLED
+        self.most_bytes = self.link.remote_max_message_bytes
+        self.held.add_consumer(self)
+        if self.is_browser:
+            self.held.queue.attach_browser(self.consumer_id, self.most_bytes)
+        else:
+            self.held.queue.attach(self.consumer_id, self.most_bytes)
+        self.is_attached = True
+        self._note_move()
+        self.pump(now)
+
+    def end(self, double now, *, bint is_orderly=False):
+        """End the link's deliveries: the queue takes back all entries held. The link must not have been freed yet.
+
+        ``is_orderly``: the consumer detached in order, so deliveries without an outcome count as never tried.
+        """
+        if self.is_over:
+            return
+        self.is_over = True
+        if self.current is not None:
+            if not self.link.is_gone:
+                self.link.abort_now(self.delivery)
+            self.stock.release(self.current.entry.message)
+            self.current = None
+        unwritten = [(<Parcel>parcel).entry for parcel in self.outbox]
+        self.outbox.clear()
+        self.held.drop_consumer(self)
+        if self.record_level:
+            self.held.note_change()
+        self.stock.carry_out(self.held, self.held.queue.detach(self.consumer_id, unwritten, now, is_orderly))
+        for entry in unwritten:
+            self.stock.release((<Entry>entry).message)
+        if self.held.queue.choosy_count:
+            # Messages only this consumer was large enough for may have none now: let the others find out.
+            self.stock.to_pump.update(dict.fromkeys(self.held.consumers.values()))
+
+    # broker.queueing.message_store.Taker
+    cdef int take(self, Entry entry) except -1:
+        """Take an entry that the queue gave to this consumer."""
+        cdef Parcel parcel = Parcel(entry)
+        parcel.annotations = self.stock.annotated.get(self.held, entry.message.message_id)
+        if self.record_level:
+            self.held.note_change()
+        self.outbox.append(parcel)
+        if entry.message.body is not None:
+            parcel.add(entry.message.body)
+        elif not entry.message.is_large:
+            self._fetch(parcel)
+        self.stock.to_pump[self] = None
+        return 0
+
+    cdef int pump(self, double now) except -1:
+        """Write as much as possible, ask the queue for as much as credit allows, answer a drain when all is written."""
+        # A subscription is attached once on disk; earlier input of the consumer is handled then.
+        if self.is_over or not self.is_attached or self.link.is_gone:
+            return 0
+        self.credit_count = self.link.credit_now()
+        while self._write_next(now):
+            pass
+        self._tell_credit(now)
+        if self.most_bytes and self._tell_if_too_large(now):
+            return 0
+        if self.credit_count > 0 and pn.link_get_drain(self.link.raw) and self._is_dry(now):
+            self.link.drained()
+            self.credit_count = 0
+            self._tell_credit(now)
+        return 0
+
+    # wire.core.DeliveryOwner
+    cdef int on_room(self) except -1:
+        self.stock.to_pump[self] = None
+        return 0
+
+    cdef int on_flow_event(self) except -1:
+        if not self.is_over:
+            self.stock.to_pump[self] = None
+            self._note_move()
+        return 0
+
+    cdef int on_delivery_event(self, pn_delivery_t *delivery) except -1:
+        return 0
+
+    cdef int on_disposition_event(self, pn_delivery_t *delivery) except -1:
+        """The consumer gave an outcome, or settled."""
+        if self.is_over:
+            return 0
+        if self.current is not None and self.delivery is delivery:
+            self.is_current_judged = True  # handled when the delivery is completely written
+            return 0
+        return self._judge(delivery, self.stock.now)
+
+    # For the link log
+    cdef int _note_move(self) except -1:
+        """The deliveries or credit of the consumer may have changed since the last second."""
+        if self.record_level and not self.has_moved:
+            self.has_moved = True
+            recorder.note_moved(self)
+        return 0
+
+    def rest(self):
+        """The movement was recorded; the next one is news."""
+        self.has_moved = False
+
+    @property
+    def credit(self):
+        """Deliveries that the consumer takes now."""
+        return self.credit_count
+
+    @property
+    def kept_count(self):
+        """Complete deliveries without an outcome; 0 for a browser, which withholds nothing from other consumers."""
+        return 0 if self.is_browser else len(self.unsettled)
+
+    # Writing
+    cdef bint _write_next(self, double now) except -1:
+        """Write one chunk; False when nothing can be written now."""
+        cdef Parcel parcel = self.current
+        if parcel is None:
+            if not self.outbox or self.credit_count <= 0:
+                return False
+            parcel = self.outbox[0]
+            if parcel.entry.is_past(now):
+                return self._drop_expired(parcel, now)
+            if self.most_bytes and self._is_too_large(parcel):
+                return self._refuse(parcel, now) == 0
+        if parcel.ready_bytes <= REFILL_BYTES and not parcel.is_fetched():
+            self._fetch(parcel)
+        if not parcel.pieces:
+            return False
+        if not self.link.is_writable_now():
+            self.link.endpoint.wait(self)
+            return False
+        if self.current is None:
+            self._start()
+        self._write_chunk(parcel)
+        if parcel.is_fetched() and not parcel.pieces:
+            self._finish(now)
+        return True
+
+    cdef int _write_chunk(self, Parcel parcel) except -1:
+        cdef bytes piece = parcel.pieces[0]
+        cdef size_t size = min(<size_t>PyBytes_GET_SIZE(piece) - parcel.at, <size_t>CHUNK_BYTES)
+        self.link.send_now(PyBytes_AS_STRING(piece) + parcel.at, size)
+        parcel.at += size
+        parcel.ready_bytes -= size
+        if parcel.at == <size_t>PyBytes_GET_SIZE(piece):
+            del parcel.pieces[0]
+            parcel.at = 0
+        return 0
+
+    cdef bint _drop_expired(self, Parcel parcel, double now) except -1:
+        """Return an entry to the queue, to expire there: the deadline passed while the entry waited in the outbox."""
+        self.outbox.popleft()
+        self._conclude(parcel.entry, _RELEASED, False, now)
+        self.stock.release(parcel.entry.message)
+        return True
+
+    cdef int _tell_time_left(self, Parcel parcel) except -1:
+        """Lower the ttl in the header to the time left, since ttl counts from the sender's transfer. [3.2.1]"""
+        cdef Message message = parcel.entry.message
+        cdef double left_ms = (message.deadline_s + message.grace_s - self.stock.now) * 1000
+        cdef bytes first = parcel.pieces[0]
+        cdef bytes told = PyBytes_FromStringAndSize(PyBytes_AS_STRING(first), PyBytes_GET_SIZE(first))
+        if left_ms >= 0xFFFFFFFF:
+            return 0
+        if limit_ttl(<unsigned char *>PyBytes_AS_STRING(told), PyBytes_GET_SIZE(told), max(1, <long long>left_ms)):
+            parcel.pieces[0] = told
+        return 0
+
+    cdef int _start(self) except -1:
+        cdef char tag[TAG_BYTES]
+        cdef int place
+        cdef Parcel parcel = self.outbox[0]
+        if parcel.entry.cause is None and parcel.entry.message.deadline_s != INFINITY:
+            self._tell_time_left(parcel)
+        self.next_tag += 1
+        for place in range(TAG_BYTES):
+            tag[place] = <char>(self.next_tag >> (8 * (TAG_BYTES - 1 - place)) & 0xFF)
+        self.current = self.outbox.popleft()
+        self.delivery = self.link.start_now(tag, TAG_BYTES)
+        return 0
+
+    cdef int _finish(self, double now) except -1:
+        cdef pn_delivery_t *delivery = self.delivery
+        cdef Entry entry = self.current.entry
+        self.link.finish_now()
+        self.credit_count -= 1
+        self.moved_count += 1
+        self._note_move()
+        self.current = None
+        self.stock.release(entry.message)
+        if self.is_settled:
+            # Write, then delete on disk: a crash between may deliver the message again, but never loses an unsent
+            # message.
+            pn.delivery_settle(delivery)
+            return self._conclude(entry, _ACCEPTED, False, now)
+        self.unsettled[<size_t>delivery] = entry
+        if self.is_current_judged:
+            self.is_current_judged = False
+            self._judge(delivery, now)
+        return 0
+
+    cdef int _fetch(self, Parcel parcel) except -1:
+        cdef Message message = parcel.entry.message
+        cdef _Body fetch
+        if parcel.is_fetching:
+            return 0
+        parcel.is_fetching = True
+        size_bytes = message.size_bytes
+        if message.is_large:
+            size_bytes = min(<size_t>READ_AHEAD_BYTES, message.size_bytes - parcel.fetched_bytes)
+        fetch = _Body.__new__(_Body)
+        fetch.sending, fetch.parcel = self, parcel
+        fetch.wanted = BodyRange(message.message_id, message.is_large, parcel.fetched_bytes, size_bytes,
+                                 self.consumer_id)
+        # The body must not be deleted during the read, though the entry may be archived meanwhile.
+        message.references += 1
+        return self.shelf.fetch(fetch)
+
+    cdef int _give_up(self, Parcel parcel, double now) except -1:
+        """Abort the delivery of a damaged body; the queue sets the message aside for no consumer."""
+        if self.is_over or (parcel is not self.current and parcel not in self.outbox):
+            return 0
+        if parcel is self.current:
+            self.link.abort_now(self.delivery)
+            self.link.endpoint.mark()
+            self.current = None
+        else:
+            self.outbox.remove(parcel)
+        if not self.is_browser and not self.held.is_deleted:
+            self.stock.carry_out(self.held, self.held.queue.set_aside(self.consumer_id, parcel.entry, now))
+        self.stock.to_pump[self] = None
+        return self.stock.release(parcel.entry.message)
+
+    cdef int _tell_credit(self, double now) except -1:
+        cdef long waiting = len(self.outbox)
+        cdef long free = self.credit_count - waiting - (self.current is not None)
+        cdef long credit = max(0, min(free, OUTBOX_DELIVERIES - waiting))
+        self.stock.carry_out(self.held, self.held.queue.set_credit(self.consumer_id, credit, now))
+        if free < 0 and not self.is_browser and not self.held.is_deleted:
+            self._give_back(-free, now)
+        return 0
+
+    cdef bint _is_too_large(self, Parcel parcel) noexcept:
+        return parcel.added_bytes and parcel.entry.message.size_bytes + parcel.added_bytes > self.most_bytes
+
+    cdef int _refuse(self, Parcel parcel, double now) except -1:
+        """Release an entry to other consumers: with its history added, the message is too large for this link."""
+        self.outbox.popleft()
+        self.refused_bytes = parcel.entry.message.size_bytes + parcel.added_bytes
+        self._conclude(parcel.entry, _RELEASED, True, now)
+        return self.stock.release(parcel.entry.message)
+
+    cdef int _tell_if_too_large(self, double now) except -1:
+        """End a link with credit and no delivery under way if every waiting message is too large; return 1 if ended."""
+        cdef size_t size
+        if self.credit_count <= 0 or self.outbox or self.current is not None or self.unsettled or self.unconfirmed:
+            return 0
+        size = self.held.queue.refused_by(self.consumer_id, now)
+        if not size and self.refused_bytes and self.held.queue.available_count:
+            size = self.refused_bytes if self.held.queue.is_dry_for(self.consumer_id, now) else 0
+        if not size:
+            return 0
+        self.on_too_large(self.link, size, now)
+        return 1
+
+    cdef int _give_back(self, long count, double now) except -1:
+        """Return the last entries of the outbox to the queue: the peer took back their credit."""
+        parcels = [self.outbox.pop() for _ in range(min(count, len(self.outbox)))]
+        for parcel in reversed(parcels):
+            self._conclude((<Parcel>parcel).entry, _RELEASED, False, now)
+            self.stock.release((<Parcel>parcel).entry.message)
+        return 0
+
+    cdef bint _is_dry(self, double now) except -1:
+        return not self.outbox and self.current is None and self.held.queue.is_dry_for(self.consumer_id, now)
+
+    # Outcomes
+    cdef int _judge(self, pn_delivery_t *delivery, double now) except -1:
+        cdef bint is_settled = pn.delivery_settled(delivery), shun = False
+        cdef size_t state = pn.delivery_remote_state(delivery)
+        cdef object verdict = _ACCEPTED
+        cdef Entry entry = self.unsettled.get(<size_t>delivery)
+        if entry is None:
+            if is_settled and self.unconfirmed.pop(<size_t>delivery, None) is not None:
+                pn.delivery_settle(delivery)
+            return 0
+        if not is_settled and not is_terminal(state):
+            return 0
+        if state != ACCEPTED_STATE:
+            outcome = remote_outcome(<size_t>delivery)
+            verdict, shun = _read(outcome)
+            if outcome is not None and outcome.annotations and not self.is_browser and not self.held.is_deleted:
+                self.stock.annotated.add(self.held, entry.message, outcome.annotations)
+        del self.unsettled[<size_t>delivery]
+        self._note_move()
+        if is_settled:
+            pn.delivery_settle(delivery)
+        self._conclude(entry, verdict, shun, now)
+        if self.most_bytes and not self.unsettled:
+            self.stock.to_pump[self] = None
+        return 0 if is_settled else self._confirm(delivery)
+
+    cdef int _conclude(self, Entry entry, object verdict, bint shun, double now) except -1:
+        if self.is_browser or self.held.is_deleted:
+            return 0
+        if self.record_level:
+            self.held.note_change()
+        return self.stock.carry_out(self.held, self.held.queue.settle(self.consumer_id, entry, verdict, now, shun))
+
+    cdef int _confirm(self, pn_delivery_t *delivery) except -1:
+        """Settle once the changes of the outcome are on disk; at once if there are none."""
+        cdef _Concluded promise = _Concluded.__new__(_Concluded)
+        self.next_tag += 1
+        self.unconfirmed[<size_t>delivery] = self.next_tag
+        promise.sending, promise.delivery, promise.serial = self, delivery, self.next_tag
+        return self.commits.promise_kept_by(promise)
+
+    cdef int _settle_synced(self, pn_delivery_t *delivery, unsigned long long serial) except -1:
+        # The engine reuses deliveries: the serial tells whether this is still the same delivery.
+        if self.is_over or self.unconfirmed.get(<size_t>delivery) != serial:
+            return 0
+        del self.unconfirmed[<size_t>delivery]
+        if is_terminal(pn.delivery_remote_state(delivery)):
+            copy_state(delivery, delivery)
+        pn.delivery_settle(delivery)
+        if self.most_bytes:
+            self.stock.to_pump[self] = None
+        return self.link.endpoint.mark()
+
+
+def _as_it_is_now(bytes body, Entry entry, bytes annotations):
+    """The message with its history at this broker in the head. [3.2.1, 3.2.3]"""
+    if annotations is not None:
+        body = with_encoded(body, annotations)
+    if entry.cause is None:
+        return with_header(body, delivery_count=entry.delivery_count)
+    body = with_header(body, delivery_count=entry.delivery_count, ttl_s=None)
+    return with_annotations(body, entry.cause.annotations())
+
+
+def _read(outcome):
+    """(verdict, undeliverable-here). Settled without an outcome is in doubt, as if the link had broken."""
+    if outcome is None:
+        return Verdict.FAILED, False
+    if outcome.kind is Kind.ACCEPTED:
+        return Verdict.ACCEPTED, False
+    if outcome.kind is Kind.REJECTED:
+        return Verdict.REJECTED, False
+    if outcome.kind is Kind.MODIFIED:
+        return Verdict.FAILED if outcome.delivery_failed else Verdict.RELEASED, outcome.undeliverable_here
+    return Verdict.RELEASED, False

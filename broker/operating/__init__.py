@@ -1,0 +1,1 @@
+"""Operations of a broker: requests to the control address, one bounded step at a time."""

@@ -1,0 +1,340 @@
+"""An operator's operations on the queues of a broker, in bounded steps.
+
+Pure: operations on ``Stock``. Each is an iterator of parts of an answer. A part may be sent once all writes made until
+then are on disk; the caller asks for the next part after others have had their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from addressing.pattern import PatternSet, is_pattern
+from broker.addresses import BrokerAddresses, Holding
+from broker.operating.move_targets import Goals
+from broker.queueing.held_queue import HeldQueue
+from broker.queueing.message import Entry
+from broker.queueing.message_store import Stock
+from broker.queueing.moves import move
+from broker.store.cause import Reason
+
+STEP_MESSAGES = 10_000
+STEP_QUEUES = 500
+MOST_SHOWN = 1000
+SHOWN = 10
+NAMED = 5
+"""An error text names at most this many of several candidates."""
+
+Evict = Callable[[HeldQueue, float], None]
+
+
+class AdministrationError(ValueError):
+    """The operation is refused; the text says why, and ``code`` is for programs."""
+
+    code: str | None = None
+
+
+class NotMadeYet(AdministrationError):
+    """The topology keeps the queue on this broker, but the queue has not been made by a first use yet."""
+
+    code = "not-made-yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part of an answer, as JSON; all parts but the last have ``has_more``."""
+
+    fields: Mapping[str, Any]
+    has_more: bool = False
+
+
+Parts = Iterator[Part]
+
+
+def origin_of(entry: Entry) -> str | None:
+    """The address of the queue that the message was moved from; None for a message sent to this queue."""
+    return None if entry.cause is None else entry.cause.origin
+
+
+class Administration:
+    """``evict`` ends all links to a deleted queue."""
+
+    def __init__(self, addresses: BrokerAddresses, stock: Stock, evict: Evict, wall_offset_s: float) -> None:
+        self._addresses = addresses
+        self._stock = stock
+        self._evict = evict
+        self._wall_offset_s = wall_offset_s
+
+    # Looking
+
+    def list_queues(self) -> Parts:
+        """List all queues and subscriptions."""
+        yield from _in_parts(self._stock.every_queue(), STEP_QUEUES, summary)
+
+    def show(self, address: str, subscriber: str | None = None, messages: int = SHOWN) -> Parts:
+        """Show one queue, or the subscriptions that concern a topic, with their first messages."""
+        if not 0 <= messages <= MOST_SHOWN:
+            raise AdministrationError(f"{messages} messages: 0 to {MOST_SHOWN} are shown")
+        found = self._queue_or_subscriptions(address)
+        if subscriber is not None:
+            found = [held for held in found if held.subscriber == subscriber]
+        if not found:
+            raise self._unknown(address, subscriber)
+        yield from _in_parts(found, max(1, STEP_QUEUES // max(messages, 1)), partial(self._details, count=messages))
+
+    # Changing
+
+    def create(self, address: str) -> Parts:
+        """Make a durable queue of the topology before the first use would."""
+        kept = self._kept(address)
+        if self._stock.existing_queue(kept) is not None:
+            raise AdministrationError(f"queue {kept!r} is there already")
+        self._stock.queue(kept)
+        yield Part({"address": kept})
+
+    def delete(self, address: str, subscriber: str | None = None, force: bool = False) -> Parts:
+        held = self._one(address, subscriber)
+        if not held.is_durable:
+            raise AdministrationError(f"{_name(held)} goes with those who use it: it cannot be deleted")
+        if force:
+            # In steps: a single deletion of everything would hold up all users of this broker.
+            yield from self._purge(held, is_last=False)
+            _refuse_deleted(held)
+        elif kept := _what_keeps(held):
+            raise AdministrationError(f"{_name(held)} has {kept}: it is deleted with them by force only")
+        snapshot = held.queue.snapshot()
+        left = snapshot.available_count + snapshot.acquired_count + snapshot.unreadable_count
+        self._stock.delete(held)
+        self._evict(held, self._stock.now)
+        yield Part({"messages": left})
+
+    def purge(self, address: str, subscriber: str | None = None) -> Parts:
+        """Drop all waiting messages; messages that consumers hold are left alone."""
+        yield from self._purge(self._one(address, subscriber), is_last=True)
+
+    def move(self, source: str, target: str, subscriber: str | None = None, count: int | None = None) -> Parts:
+        """Move all waiting messages, or the first ``count``, in order, to a durable queue."""
+        held = self._source(source, subscriber)
+        _refuse_count(count)
+        goal = self._target(target)
+        if goal is held:
+            raise AdministrationError(f"{source!r} is source and target")
+        yield from self._move(held, count, goal, Goals(lambda entry: goal))
+
+    def redrive(self, address: str, to: str | None = None, count: int | None = None) -> Parts:
+        """Return dead letters to their queues of origin, or move all waiting messages to one queue."""
+        held = self._source(address, None)
+        _refuse_count(count)
+        goal = None if to is None else self._target(to)
+        if goal is held:
+            raise AdministrationError(f"{address!r} is source and target")
+        goals = Goals(lambda entry: goal or self._origin_queue(entry, held))
+        for part in self._move(held, count, goal, goals, is_back=True):
+            if not part.has_more and part.fields["messages"] == 0 and "without_queue" in part.fields:
+                raise AdministrationError(
+                    f"the messages in {address!r} come from no queue that is here: say which one they go to"
+                )
+            yield part
+
+    # Step by step
+
+    def _purge(self, held: HeldQueue, *, is_last: bool) -> Parts:
+        snapshot = held.queue.snapshot()
+        left, before = snapshot.available_count, snapshot.enqueued_total
+        has_more = True
+        while has_more:
+            _refuse_deleted(held)
+            wanted = min(left, STEP_MESSAGES)
+            purged = self._stock.purge(held, wanted, before, self._stock.now)
+            # Unreadable messages go with the first step, beyond the wanted number.
+            left -= min(purged, wanted)
+            has_more = left > 0 and purged >= wanted
+            yield Part({"messages": purged}, has_more or not is_last)
+
+    def _move(
+        self,
+        held: HeldQueue,
+        count: int | None,
+        goal: HeldQueue | None,
+        goals: Goals,
+        *,
+        is_back: bool = False,
+    ) -> Parts:
+        snapshot = held.queue.snapshot()
+        waiting, before = snapshot.available_count, snapshot.enqueued_total
+        left = waiting if count is None else min(count, waiting)
+        has_more = True
+        while has_more:
+            _refuse_deleted(held)
+            if goal is not None:
+                _refuse_deleted(goal)
+            wanted = min(left, STEP_MESSAGES)
+            goals.begin_step()
+            if goal is not None:
+                wanted = min(wanted, goal.free_count)
+            # Packed messages were sent to this queue, so none is a dead letter.
+            are_packed = goal is not None or not is_back
+            moved = move(self._stock, held, goals.choose, wanted, before, self._stock.now, is_back, are_packed)
+            left -= moved
+            has_more = left > 0 and moved == wanted > 0
+            fields = {"messages": moved, "not_moved": 0 if has_more else left}
+            yield Part(fields if has_more else fields | goals.left_out(left, goal), has_more)
+
+    # Which queue
+
+    def _queue_or_subscriptions(self, address: str) -> list[HeldQueue]:
+        held = self._stock.existing_queue(address)
+        if held is not None:
+            return [held]
+        below = PatternSet([address])
+        heard = {} if is_pattern(address) else dict.fromkeys(self._stock.matching(address))
+        named = {
+            held: None
+            for held in self._stock.every_queue()
+            if held.is_subscription and (held.address == address or held.address in below)
+        }
+        return [*(heard | named)]
+
+    def _one(self, address: str, subscriber: str | None) -> HeldQueue:
+        """The queue at ``address``, or the named subscription."""
+        found = self._queue_or_subscriptions(address)
+        if subscriber is None and found and not found[0].is_subscription:
+            return found[0]
+        for held in found:
+            if held.subscriber is not None and held.subscriber == subscriber:
+                return held
+        subscribers = [held.subscriber for held in found if held.subscriber is not None]
+        if subscriber is not None or not subscribers:
+            raise self._unknown(address, subscriber)
+        named = ", ".join(subscribers[:NAMED]) + (f" and {len(subscribers) - NAMED} more" * (len(subscribers) > NAMED))
+        raise AdministrationError(f"{address!r} is a topic: say whose subscription is meant, of {named}")
+
+    def _source(self, address: str, subscriber: str | None) -> HeldQueue:
+        held = self._one(address, subscriber)
+        if not held.is_durable:
+            raise AdministrationError(f"{_name(held)} is in memory only: what is in it cannot be moved")
+        return held
+
+    def _target(self, address: str) -> HeldQueue:
+        """The durable queue at ``address``, made if the topology keeps the queue here."""
+        held = self._stock.existing_queue(address)
+        if held is None:
+            return self._stock.queue(self._kept(address))
+        if not held.is_durable:
+            raise AdministrationError(f"{_name(held)} is in memory only: nothing can be moved there")
+        return held
+
+    def _origin_queue(self, entry: Entry, held: HeldQueue) -> HeldQueue | None:
+        """None for a message that has to stay: no dead letter, or no queue at its origin (any more)."""
+        origin = origin_of(entry)
+        if origin is None or (entry.cause is not None and entry.cause.reason is Reason.MOVED):
+            return None
+        try:
+            goal = self._target(origin)
+        except AdministrationError:
+            return None
+        return None if goal is held else goal
+
+    def _kept(self, address: str) -> str:
+        """The address in normal form, if the topology keeps a durable queue there."""
+        place = self._addresses.resolve(address)
+        if is_pattern(address):
+            raise AdministrationError(f"{address!r} has wildcards: name one queue")
+        if place is None:
+            raise AdministrationError(f"the topology keeps no queue {address!r} on this broker")
+        if place.holding is Holding.TOPIC:
+            raise AdministrationError(f"{address!r} is a topic: its subscriptions are made by those who subscribe")
+        if place.holding is not Holding.QUEUE:
+            raise AdministrationError(f"{address!r} is a {place.holding.value}, and goes with those who use it")
+        return place.address
+
+    def _unknown(self, address: str, subscriber: str | None) -> AdministrationError:
+        if subscriber is not None:
+            return AdministrationError(f"no subscription of {subscriber!r} to {address!r} on this broker")
+        place = self._addresses.resolve(address)
+        if place is not None and place.holding is Holding.TOPIC:
+            return AdministrationError(f"nobody subscribes to {address!r} in a way that lasts")
+        if place is None or is_pattern(address):
+            return AdministrationError(f"no queue or subscription {address!r} on this broker")
+        return NotMadeYet(f"there is no queue {address!r} yet: it is made when it is first used, or by create")
+
+    def _details(self, held: HeldQueue, *, count: int) -> dict[str, Any]:
+        return {**summary(held), "messages": [self._message(entry) for entry in held.queue.first(count)]}
+
+    def _message(self, entry: Entry) -> dict[str, Any]:
+        # A message that was moved here never expires.
+        expires_at_s = entry.message.expires_at_s if entry.cause is None else None
+        at = None if expires_at_s is None else datetime.fromtimestamp(expires_at_s + self._wall_offset_s, UTC)
+        return {
+            "number": entry.message_id,
+            "state": entry.state.value,
+            "size_bytes": entry.message.size_bytes,
+            "delivery_count": entry.delivery_count,
+            "expires_at": None if at is None else at.isoformat(timespec="milliseconds"),
+            "reason": None if entry.cause is None else entry.cause.reason.value,
+            "origin": origin_of(entry),
+        }
+
+
+def summary(held: HeldQueue) -> dict[str, Any]:
+    snapshot = held.queue.snapshot()
+    return {
+        "address": held.address,
+        "kind": _kind(held),
+        "is_durable": held.is_durable,
+        "subscriber": held.subscriber,
+        "owner": held.owner,
+        "available_count": snapshot.available_count,
+        "acquired_count": snapshot.acquired_count,
+        "unreadable_count": snapshot.unreadable_count,
+        "size_bytes": snapshot.size_bytes,
+        "consumer_count": snapshot.consumer_count,
+        "browser_count": snapshot.browser_count,
+        "producer_count": held.producer_count,
+        "enqueued_total": snapshot.enqueued_total,
+        "departed_total": snapshot.departed_total,
+    }
+
+
+def _in_parts(found: list[HeldQueue], size: int, tell: Callable[[HeldQueue], dict[str, Any]]) -> Parts:
+    """Queues deleted before their turn are left out."""
+    for start in range(0, max(len(found), 1), size):
+        some = found[start : start + size]
+        yield Part({"queues": [tell(held) for held in some if not held.is_deleted]}, start + size < len(found))
+
+
+def _kind(held: HeldQueue) -> str:
+    if held.is_subscription:
+        return "subscription"
+    if held.is_durable:
+        return "queue"
+    return str((Holding.PROBE if held.is_probe else Holding.TEMPORARY).value)
+
+
+def _name(held: HeldQueue) -> str:
+    if held.subscriber is not None:
+        return f"the subscription of {held.subscriber} to {held.address!r}"
+    return f"{_kind(held)} {held.address!r}"
+
+
+def _what_keeps(held: HeldQueue) -> str:
+    """The messages that would be lost, and the links that would be cut."""
+    snapshot = held.queue.snapshot()
+    messages = snapshot.available_count + snapshot.acquired_count + held.coming_count
+    messages += snapshot.unreadable_count
+    consumers = snapshot.consumer_count + snapshot.browser_count
+    counts = {"message": messages, "consumer": consumers, "producer": held.producer_count}
+    return ", ".join(f"{count} {what}{'s' * (count > 1)}" for what, count in counts.items() if count)
+
+
+def _refuse_count(count: int | None) -> None:
+    if count is not None and count < 1:
+        raise AdministrationError(f"a count of {count}, expected 1 or more")
+
+
+def _refuse_deleted(held: HeldQueue) -> None:
+    if held.is_deleted:
+        raise AdministrationError(f"{_name(held)} was deleted meanwhile")

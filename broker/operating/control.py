@@ -1,0 +1,211 @@
+"""Operators' requests to a broker: a message to the control address, answered at the request's reply-to.
+
+    {"op": "purge", "address": "orders"}   ->   {"ok": true, "purge": {"messages": 10000}, "more": true}
+                                                {"ok": true, "purge": {"messages": 3456}, "more": false}
+    {"op": "create", "address": "news"}    ->   {"ok": false, "error": "'news' is a topic: ...", "more": false}
+
+Bodies are JSON, as over the control socket of a node. ``reply-to`` is the address of a dynamic source at this broker,
+and the correlation-id of an answer the message-id of its request. All changes reported in an answer are on disk.
+Closing the dynamic source stops the operation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from addressing.address import CONTROL_ADDRESS, normalize
+from broker.events import LinkRefused
+from broker.operating.administration import Administration, AdministrationError, Part, Parts
+from broker.queueing.commit import Commits
+from broker.queueing.held_queue import HeldQueue
+from broker.queueing.message_store import Stock
+from wire import delivery as deliveries
+from wire.delivery import ACCEPTED, Outcome, rejected
+from wire.errors import AmqpError, LinkError
+from wire.link import RECEIVE_FIRST, IncomingLink
+from wire.log import Emit
+from wire.message import MalformedMessage, Message, decode, encode
+from wire.tls import Role
+
+REQUEST_BYTES = 65536
+ANSWER_TTL_S = 60.0
+CREDIT = 10
+NOT_UNDERSTOOD = "amqp:invalid-field"
+
+ARGUMENTS: dict[str, dict[str, type]] = {
+    "list": {},
+    "show": {"address": str, "subscriber": str, "messages": int},
+    "create": {"address": str},
+    "delete": {"address": str, "subscriber": str, "force": bool},
+    "purge": {"address": str, "subscriber": str},
+    "move": {"source": str, "target": str, "subscriber": str, "count": int},
+    "redrive": {"address": str, "to": str, "count": int},
+}
+"""Arguments of each operation, with their types; ``NEEDED`` are mandatory."""
+NEEDED = ("address", "source", "target")
+_IN_WORDS = {str: "a text", int: "a whole number", bool: "true or false"}
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A valid request without a complete answer yet."""
+
+    op: str
+    parts: Parts
+    reply_to: HeldQueue
+    request_id: Any
+
+
+class Control:
+    """Always: a job is in ``_ready``, or waits for a promise"""
+
+    def __init__(self, administration: Administration, stock: Stock, commits: Commits, log: Emit) -> None:
+        self._verbs: dict[str, Callable[..., Parts]] = {
+            "list": administration.list_queues,
+            **{name: getattr(administration, name) for name in ARGUMENTS if name != "list"},
+        }
+        self._stock = stock
+        self._commits = commits
+        self._log = log
+        self._ready: deque[Job] = deque()
+        self._ready_at = 0.0
+
+    # Links
+
+    def is_for(self, link: IncomingLink) -> bool:
+        address = link.remote_target.address
+        return address is not None and normalize(address) == CONTROL_ADDRESS
+
+    def attach(self, link: IncomingLink) -> None:
+        peer = link.endpoint.peer
+        if peer.is_mesh and peer.mesh_role in (None, Role.OPERATOR):
+            try:
+                ControlLink(link, self).open()
+            except AmqpError as excess:
+                link.refuse(excess)
+            return
+        error = LinkError("amqp:unauthorized-access", f"only operators of the mesh send to {CONTROL_ADDRESS}")
+        remote = link.endpoint.remote
+        container_id = remote.container_id if remote is not None else ""
+        self._log(LinkRefused(peer.remote_address, None, container_id, link.name, error.condition, error.description))
+        link.refuse(error)
+
+    # Requests
+
+    def on_request(self, data: bytes) -> Outcome:
+        """Start the request; reject a request without a usable reply-to or operation."""
+        try:
+            message = decode(data)
+            op, arguments = parse(message.body)
+        except (MalformedMessage, AdministrationError) as error:
+            return rejected(NOT_UNDERSTOOD, str(error))
+        reply_to = None if message.reply_to is None else self._stock.existing_queue(normalize(message.reply_to))
+        if reply_to is None or not reply_to.is_temporary:
+            return rejected("amqp:not-found", f"reply-to {message.reply_to!r} is no dynamic source at this broker")
+        self._await_turn(Job(op, self._verbs[op](**arguments), reply_to, message.message_id))
+        return ACCEPTED
+
+    # Time: each step has a turn of its own, so that others have theirs
+
+    def next_deadline(self) -> float | None:
+        return self._ready_at if self._ready else None
+
+    def on_time(self) -> None:
+        if self._ready:
+            self._step(self._ready.popleft())
+            self._ready_at = self._stock.now
+
+    def _await_turn(self, job: Job) -> None:
+        if not self._ready:
+            self._ready_at = self._stock.now
+        self._ready.append(job)
+
+    def _step(self, job: Job) -> None:
+        if job.reply_to.is_deleted:
+            return
+        try:
+            part = next(job.parts)
+        except AdministrationError as error:
+            self._commits.promise(partial(self._refuse, job, error))
+        else:
+            self._commits.promise(partial(self._answer, job, part))
+
+    def _answer(self, job: Job, part: Part, now: float) -> None:
+        self._say(job, {"ok": True, job.op: part.fields, "more": part.has_more})
+        if part.has_more:
+            self._await_turn(job)
+
+    def _refuse(self, job: Job, error: AdministrationError, now: float) -> None:
+        code = {} if error.code is None else {"code": error.code}
+        self._say(job, {"ok": False, "error": str(error), **code, "more": False})
+
+    def _say(self, job: Job, answer: Mapping[str, Any]) -> None:
+        if not job.reply_to.is_deleted:
+            text = json.dumps(answer, ensure_ascii=False)
+            message = Message(text, correlation_id=job.request_id, content_type="application/json")
+            self._stock.put(job.reply_to, encode(message), ANSWER_TTL_S)
+
+
+class ControlLink:
+    """Owner of an operator's link to the control address."""
+
+    def __init__(self, link: IncomingLink, control: Control) -> None:
+        self._link = link
+        self._control = control
+        self._request = b""
+
+    def open(self) -> None:
+        self._link.owner = self
+        self._link.copy_source(self._link)
+        self._link.copy_target(self._link)
+        self._link.set_settle_modes(self._link.remote_settle_modes[0], RECEIVE_FIRST)
+        self._link.set_max_message_bytes(REQUEST_BYTES)
+        self._link.open()
+        self._link.grant(CREDIT)
+
+    def on_delivery(self) -> None:
+        while not self._link.is_gone and (delivery := self._link.current) is not None:
+            while piece := self._link.recv(max(deliveries.pending(delivery), 1)):
+                self._request += piece
+            if len(self._request) > REQUEST_BYTES:
+                self._link.close(
+                    AmqpError("amqp:link:message-size-exceeded", f"a request of more than {REQUEST_BYTES} bytes")
+                )
+                return
+            if deliveries.is_partial(delivery):
+                return
+            request, self._request = self._request, b""
+            self._link.advance()
+            if not deliveries.is_aborted(delivery):
+                outcome = self._control.on_request(request)
+                if not deliveries.is_settled(delivery):
+                    deliveries.set_outcome(delivery, outcome)
+            deliveries.settle(delivery)
+            self._link.set_credit(CREDIT)
+
+
+def parse(body: Any) -> tuple[str, dict[str, Any]]:
+    """(op, arguments) of a request; raises AdministrationError."""
+    try:
+        request = json.loads(body)
+        op = request.pop("op")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise AdministrationError('expected a text of JSON such as {"op": "list"}') from None
+    if not isinstance(op, str) or op not in ARGUMENTS:
+        raise AdministrationError(f"unknown op {op!r}: known are {', '.join(ARGUMENTS)}")
+    arguments = {name: value for name, value in request.items() if value is not None}
+    for name, value in arguments.items():
+        kind = ARGUMENTS[op].get(name)
+        if kind is None:
+            raise AdministrationError(f"{op} has no {name!r}, but {', '.join(ARGUMENTS[op]) or 'nothing more to say'}")
+        if type(value) is not kind:
+            raise AdministrationError(f"{name} of {op} is {value!r}, expected {_IN_WORDS[kind]}")
+    for name in NEEDED:
+        if name in ARGUMENTS[op] and name not in arguments:
+            raise AdministrationError(f"{op} needs {name!r}")
+    return op, arguments

@@ -1,0 +1,66 @@
+"""The targets of an operator's move: a queue for each message, or the reason why the message stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.queueing.held_queue import HeldQueue
+from broker.queueing.message import Entry
+
+Find = Callable[[Entry], HeldQueue | None]
+
+
+class Goals:
+    """``find`` gives the queue for an entry, or None if there is none.
+
+    A queue with a limit takes no more than fits: the operator did not ask for the queue's policy when full to apply.
+    """
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._rooms: dict[HeldQueue, _Room] = {}
+        self._too_many: set[int] = set()
+
+    def begin_step(self) -> None:
+        """Forget the rooms: queues have been filled and drained since the last step."""
+        self._rooms.clear()
+        self._too_many.clear()
+
+    def choose(self, entry: Entry) -> HeldQueue | None:
+        held = self._find(entry)
+        if held is not None and not self._room_in(held).take(entry.message.size_bytes):
+            self._too_many.add(entry.message_id)
+            held = None
+        return held
+
+    def left_out(self, count: int, only: HeldQueue | None) -> dict[str, int]:
+        """Why ``count`` messages stay, as far as known.
+
+        ``only`` is the target of all messages; None: each message goes to its origin, and not every message was looked
+        at.
+        """
+        if only is None:
+            too_many = len(self._too_many)
+            found = {"without_queue": count - too_many, "for_full_queue": too_many}
+        else:
+            found = {"for_full_queue": count if only.free_count == 0 else len(self._too_many)}
+        return {why: count for why, count in found.items() if count}
+
+    def _room_in(self, held: HeldQueue) -> _Room:
+        if held not in self._rooms:
+            self._rooms[held] = _Room(held)
+        return self._rooms[held]
+
+
+class _Room:
+    """The room in one queue, at one moment."""
+
+    def __init__(self, held: HeldQueue) -> None:
+        self._count, self._bytes = held.free_count, held.free_bytes
+
+    def take(self, size_bytes: int) -> bool:
+        if self._count < 1 or self._bytes < size_bytes:
+            return False
+        self._count -= 1
+        self._bytes -= size_bytes
+        return True

@@ -1,0 +1,1 @@
+"""Queues and subscriptions: messages and their order, bodies in memory or on disk, policies, recovery."""

@@ -1,0 +1,65 @@
+"""The time at which a message came, from samples: ids rise with time, so a few (id, time) pairs date every id.
+
+The latest message is dated to the millisecond, an older message to a thousandth of its age. Messages from before the
+broker started have no known time and get the time of the first sample.
+"""
+
+from libc.stdlib cimport calloc, free
+
+cdef enum:
+    # Samples; 16 bytes each.
+    MOST = 65536
+    APART_US = 1000
+    SHARE = 2048
+
+
+cdef class Ages:
+    def __cinit__(self):
+        self.ids = <long long *>calloc(MOST, sizeof(long long))
+        self.times_us = <unsigned long long *>calloc(MOST, sizeof(long long))
+        if self.ids is NULL or self.times_us is NULL:
+            raise MemoryError("no room to note when messages come")
+
+    def __dealloc__(self):
+        free(self.ids)
+        free(self.times_us)
+
+    cdef void note(self, long long message_id, unsigned long long now_us) noexcept:
+        """Note that the message came now; ignored for an id at or below the last sampled id."""
+        if self.count and (
+            now_us < self.times_us[self.count - 1] + APART_US or message_id <= self.ids[self.count - 1]
+        ):  # fmt: skip
+            return
+        if self.count == MOST:
+            self._thin_out(now_us)
+        self.ids[self.count], self.times_us[self.count] = message_id, now_us
+        self.count += 1
+
+    cdef void _thin_out(self, unsigned long long now_us) noexcept:
+        """Drop samples that lie close together for their age; half of the room is enough for a year."""
+        cdef int number, kept = 1
+        for number in range(1, self.count):
+            if self.times_us[number] - self.times_us[kept - 1] >= (now_us - self.times_us[number]) // SHARE:
+                self.ids[kept], self.times_us[kept] = self.ids[number], self.times_us[number]
+                kept += 1
+        self.count = kept
+
+    cdef unsigned long long came_at_us(self, long long message_id) noexcept:
+        """The time of the last sample at or below the id, in microseconds; 0 if no sample was noted yet."""
+        cdef int low = 0, high = self.count, middle
+        if not self.count:
+            return 0
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.ids[middle] <= message_id:
+                low = middle
+            else:
+                high = middle
+        return self.times_us[low]
+
+    # For tests
+    def hear(self, long long message_id, unsigned long long now_us):
+        self.note(message_id, now_us)
+
+    def came_at(self, long long message_id):
+        return self.came_at_us(message_id)

@@ -1,0 +1,74 @@
+"""Message-annotations added by consumers to messages they gave back. [3.4.5]
+
+A message in several queues and subscriptions has separate annotations in each. Annotations are kept in memory, and
+those of durable queues in the store. An addition beyond the limit of a message or of the whole broker is left out.
+"""
+
+from broker.queueing.commit cimport Commits
+from broker.queueing.held_queue cimport HeldQueue
+from broker.queueing.message cimport Message
+
+from wire.annotations import merged
+
+MOST_BYTES = 32_768
+"""Limit of the encoded annotations added to one message by consumers."""
+BUDGET_BYTES = 16 << 20
+"""Limit of the added annotations of all messages of a broker."""
+cdef long long _MOST_BYTES = MOST_BYTES, _BUDGET_BYTES = BUDGET_BYTES
+
+
+cdef class Annotated:
+    """Always: ``size_bytes`` is the sum of the sections in ``sections``, by number of the queue and message id."""
+
+    def __cinit__(self, Commits commits):
+        self.commits = commits
+        self.sections = {}
+
+    cdef int restore(self, HeldQueue held, long long message_id, bytes section) except -1:
+        """Take over a section from the store."""
+        self.sections[held.number, message_id] = section
+        self.size_bytes += len(section)
+        return 0
+
+    cdef int add(self, HeldQueue held, Message message, object annotations) except -1:
+        """Merge these annotations with earlier ones of the message."""
+        cdef tuple key = (held.number, message.message_id)
+        cdef bytes before = self.sections.get(key, b"")
+        cdef bytes after = merged(before, annotations)
+        cdef long long more = len(after) - len(before)
+        if after == before or len(after) > _MOST_BYTES or self.size_bytes + more > _BUDGET_BYTES:
+            return 0
+        self.sections[key] = after
+        self.size_bytes += more
+        return self._write(held, message, after)
+
+    cdef bytes get(self, HeldQueue held, long long message_id):
+        """The annotations as encoded; None when the message has none."""
+        return self.sections.get((held.number, message_id)) if self.size_bytes else None
+
+    cdef int leave(self, HeldQueue held, Message message, HeldQueue target) except -1:
+        """The message left the queue, for ``target`` or, where ``target`` is None, for good."""
+        cdef bytes found
+        if not self.size_bytes:
+            return 0
+        found = self.sections.pop((held.number, message.message_id), None)
+        if found is None:
+            return 0
+        self._write(held, message, None)
+        if target is None:
+            self.size_bytes -= len(found)
+            return 0
+        self.sections[target.number, message.message_id] = found
+        return self._write(target, message, found)
+
+    cdef int drop_queue(self, HeldQueue held) except -1:
+        """Forget the queue's annotations; the store deletes their rows with the queue."""
+        if self.size_bytes:
+            for key in [key for key in self.sections if key[0] == held.number]:
+                self.size_bytes -= len(self.sections.pop(key))
+        return 0
+
+    cdef int _write(self, HeldQueue held, Message message, object section) except -1:
+        if held.row is not None and message.is_stored and not held.is_deleted:
+            self.commits.write.annotations[held.queue_id, message.message_id] = section
+        return 0

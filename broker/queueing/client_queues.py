@@ -1,0 +1,165 @@
+"""Limits and expiry of the queues that clients make under the topology's patterns.
+
+A queue under a pattern is made at its first use, so a client could make any number: each pattern and each user has a
+limit. A queue that is empty, and that no link uses for long enough, is deleted; the next use makes the queue again. A
+queue named in the topology file is neither counted nor deleted.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from addressing.queue_policy import PatternPolicy
+from broker.events import QueueExpired
+from broker.queueing.held_queue import HeldQueue
+from broker.queueing.message_store import Stock
+from wire.errors import LinkError
+from wire.log import Emit
+
+PolicyOf = Callable[[str], "PatternPolicy | None"]
+GRAIN = 100
+"""The store has the time of the last use to 1/100 of the expiry, so links that come and go cause few writes."""
+SPARE = 100
+LOOKS = 24
+"""A queue that is due but holds messages is looked at again after 1/24 of the expiry."""
+
+
+@dataclass(slots=True, eq=False)
+class _Made:
+    held: HeldQueue
+    policy: PatternPolicy
+    used_at: float
+    """When a link last attached or detached, or the queue was made; after a restart up to 1/100 of the expiry later."""
+    number: int = 0
+    """Number of the queue's place in ``_due``; 0 while links use the queue."""
+
+    @property
+    def is_in_use(self) -> bool:
+        return bool(self.held.producer_count or self.held.taker_count)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.held.queue.is_empty and not self.held.coming_count
+
+
+class MadeQueues:
+    """``policy_of`` gives the pattern policy for an address; None where no pattern makes queues.
+
+    Always: ``_made`` has all durable queues that a pattern made, and the counts are counts of these queues
+    """
+
+    def __init__(self, stock: Stock, policy_of: PolicyOf, wall_offset_s: float, log: Emit) -> None:
+        self._stock = stock
+        self._policy_of = policy_of
+        self._wall_offset_s = wall_offset_s
+        self._log = log
+        self._made: dict[HeldQueue, _Made] = {}
+        self._by_pattern: Counter[str] = Counter()
+        self._by_user: Counter[tuple[str, str | None]] = Counter()
+        self._due: list[tuple[float, int, _Made]] = []
+        self._numbers = itertools.count(1)
+
+    def begin(self, now: float) -> None:
+        """Take over the queues from the store, then watch the stock for queues made and deleted."""
+        for held in self._stock.every_queue():
+            if held.is_durable and not held.is_subscription:
+                self._add(held, now)
+        self._stock.watch(self)
+
+    # Calls from the stock
+    def on_made(self, held: HeldQueue) -> None:
+        now = self._stock.now
+        self._add(held, now)
+
+    def on_gone(self, held: HeldQueue) -> None:
+        made = self._made.pop(held, None)
+        if made is not None:
+            made.number = 0
+            self._by_pattern[made.policy.pattern] -= 1
+            self._by_user[made.policy.pattern, held.owner] -= 1
+
+    # Calls from attaching
+    def admit(self, address: str, user: str | None) -> None:
+        """Raise LinkError if another queue, at ``address``, would exceed a limit.
+
+        ``user`` is None for a node or an operator.
+        """
+        policy = self._policy_of(address)
+        if policy is None:
+            return
+        of_user, of_all = self._by_user[policy.pattern, user], self._by_pattern[policy.pattern]
+        if user is not None and of_user >= policy.max_queues_per_user:
+            raise LinkError(
+                "amqp:resource-limit-exceeded",
+                f"user {user!r} has made {of_user:,} queues under {policy.pattern!r} on this broker, which are all "
+                f"that a user may make (max_queues_per_user): queue {address!r} is not made",
+            )
+        if of_all >= policy.max_queues:
+            raise LinkError(
+                "amqp:resource-limit-exceeded",
+                f"there are {of_all:,} queues under {policy.pattern!r} on this broker, which are all that are allowed "
+                f"(max_queues): queue {address!r} is not made",
+            )
+
+    def on_used(self, held: HeldQueue, now: float) -> None:
+        """A link attached or detached."""
+        made = self._made.get(held)
+        if made is not None:
+            self._note_use(made, now)
+
+    # Time
+    def next_deadline(self) -> float | None:
+        while self._due and self._due[0][2].number != self._due[0][1]:
+            heapq.heappop(self._due)
+        return self._due[0][0] if self._due else None
+
+    def on_time(self, now: float) -> None:
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            made = heapq.heappop(self._due)[2]
+            made.number = 0
+            if not made.is_empty:
+                self._await(made, now + made.policy.expiry_s / LOOKS)
+            elif not made.is_in_use:
+                self._stock.delete(made.held)
+                self._log(QueueExpired(made.held.address, made.held.owner, round(now - made.used_at, 3)))
+
+    # Within
+    def _add(self, held: HeldQueue, now: float) -> None:
+        policy = self._policy_of(held.address)
+        if policy is None:
+            return
+        row = held.row
+        assert row is not None
+        made = _Made(held, policy, now)
+        if row.used_at_s:
+            made.used_at = min(now, row.used_at_s + policy.expiry_s / GRAIN - self._wall_offset_s)
+        self._made[held] = made
+        self._by_pattern[policy.pattern] += 1
+        self._by_user[policy.pattern, held.owner] += 1
+        if not row.used_at_s:
+            self._note_use(made, now)
+        else:
+            self._await(made, made.used_at + policy.expiry_s)
+
+    def _note_use(self, made: _Made, now: float) -> None:
+        made.used_at = now
+        row = made.held.row
+        wall_s = int(now + self._wall_offset_s)
+        if row is not None and wall_s - row.used_at_s >= made.policy.expiry_s / GRAIN:
+            self._stock.note_use(made.held, wall_s)
+        if made.is_in_use:
+            made.number = 0
+        elif made.number == 0:
+            self._await(made, now + made.policy.expiry_s)
+
+    def _await(self, made: _Made, deadline: float) -> None:
+        made.number = next(self._numbers)
+        heapq.heappush(self._due, (deadline, made.number, made))
+        # Links that come and go would otherwise fill the heap for a day.
+        if len(self._due) > 2 * len(self._made) + SPARE:
+            self._due = [due for due in self._due if due[2].number == due[1]]
+            heapq.heapify(self._due)

@@ -1,0 +1,103 @@
+"""Group commit: promises are kept once the batch they depend on is on disk. Persist, then promise.
+
+While one batch is being synced the next batch collects, so the batch size follows the load. Writes without a promise,
+such as the removal of a message, wait up to PATIENCE_S for a batch with one.
+"""
+
+from libc.math cimport INFINITY
+
+from broker.store.batch import WriteBatch
+from wire.errors import LocalStateError
+
+
+PATIENCE_S = 0.01
+cdef double _PATIENCE_S = PATIENCE_S
+
+
+cdef class Promise:
+    """A promise is kept, with the time, once everything written before the promise was made is on disk."""
+
+    cdef int keep(self, double now) except -1:
+        raise NotImplementedError
+
+
+cdef class _Call(Promise):
+    cdef object what
+
+    def __cinit__(self, what):
+        self.what = what
+
+    cdef int keep(self, double now) except -1:
+        self.what(now)
+        return 0
+
+
+cdef class Commits:
+    """Collects writes and promises.
+
+    Always: a promise is kept after the commit of the batch that was open when it was made, in order
+    Always: at most one batch is under way
+
+    ``write`` is the open batch: add to the batch before or after making the promise that needs the write.
+    """
+
+    def __init__(self):
+        self.write = WriteBatch()
+        self.promises = []
+        self.waiting_since = INFINITY
+
+    def promise(self, keep):
+        """Have ``keep`` called with the time."""
+        self.promise_kept_by(_Call(keep))
+
+    cdef int promise_kept_by(self, Promise promise) except -1:
+        self.promises.append(promise)
+        return 0
+
+    cdef int note(self, long long size_bytes) except -1:
+        """Count a body's bytes in the open batch; ``unsynced_bytes`` holds producers back."""
+        self.bytes_open += size_bytes
+        self.unsynced_bytes += size_bytes
+        return 0
+
+    def take(self, double now):
+        """The open batch, to be committed now; None while another batch is under way, or nothing is due yet."""
+        if self.under_way is not None or not self._has_to_go(now):
+            return None
+        self.waiting_since = INFINITY
+        self.is_due = False
+        batch, self.write = self.write, WriteBatch()
+        self.under_way, self.promises = self.promises, []
+        self.bytes_under_way, self.bytes_open = self.bytes_open, 0
+        return batch
+
+    cdef bint _has_to_go(self, double now) except -1:
+        if self.promises or self.write.pieces:
+            return True
+        if self.is_due or self.write.is_empty:
+            return self.is_due
+        self.waiting_since = min(self.waiting_since, now)
+        return False
+
+    def next_deadline(self):
+        """When to call ``on_time``; None unless writes without a promise are waiting."""
+        return None if self.is_due or self.waiting_since == INFINITY else self.waiting_since + _PATIENCE_S
+
+    def on_time(self, double now):
+        if now >= self.waiting_since + _PATIENCE_S:
+            self.is_due = True
+
+    def close(self):
+        """Make the open batch due, unless the batch is empty."""
+        self.is_due = not self.write.is_empty
+
+    def on_committed(self, double now):
+        cdef list kept = self.under_way
+        cdef Promise promise
+        if kept is None:
+            raise LocalStateError("no batch is under way")
+        self.under_way = None
+        self.unsynced_bytes -= self.bytes_under_way
+        self.bytes_under_way = 0
+        for promise in kept:
+            promise.keep(now)

@@ -1,0 +1,292 @@
+"""The delivery order of a queue: the most urgent messages first, equals in order of arrival. [3.2.1]
+
+A level holds one priority, from the front to the back; returned entries go between:
+
+    fresh      entries, up to FRONT_ENTRIES of them
+    later      packs, and entries that cannot be packed
+    tail       entries that wait to be packed
+"""
+
+from broker.queueing.message cimport ARCHIVED, AVAILABLE, PACKED, Entry
+from broker.queueing.packed cimport PACK_ENTRIES, Pack, Packer, can_be_packed
+
+import heapq
+from collections import deque
+
+cdef enum:
+    LEVELS = 10
+
+
+cdef class Level:
+    def __cinit__(self, unsigned char priority, Line line):
+        self.priority = priority
+        self.front_entries, self.pack_entries = line.front_entries, line.pack_entries
+        self.made, self.spent = line.made, line.spent
+        self.fresh = deque()
+        self.returned = []
+
+    cdef int append(self, Entry entry) except -1:
+        if self.restoring is not None:
+            self._restore_shared(entry)
+        elif self.tail is not None:
+            self.tail.append(entry)
+        elif len(self.fresh) < self.front_entries:
+            self.fresh.append(entry)
+        else:
+            self.later, self.tail = deque(), deque((entry,))
+        return 0
+
+    cdef int restore(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
+                     unsigned int delivery_count) except -1:
+        """Append a message from the store at the back."""
+        if self.tail is None:
+            self.later, self.tail = deque(), deque()
+        if self.tail:
+            self.later.extend(self.tail)
+            self.tail.clear()
+        if self.restoring is None:
+            self.restoring = Packer(self.priority)
+        self.restoring.add(message_id, position, size_bytes, deadline_s, delivery_count)
+        return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
+
+    cdef int _restore_shared(self, Entry entry) except -1:
+        """Append an entry between packs of messages from the store."""
+        if can_be_packed(entry):
+            self.restoring.add_entry(entry)
+            entry.standing = PACKED
+            return self._flush(self.restoring) if self.restoring.count == self.pack_entries else 0
+        self.end_restoring()
+        self.later.append(entry)
+        return 0
+
+    cdef int end_restoring(self) except -1:
+        cdef Packer packer = self.restoring
+        self.restoring = None
+        return 0 if packer is None else self._flush(packer)
+
+    cdef int pack(self) except -1:
+        """Pack entries of the tail whose bodies have left the memory."""
+        cdef Packer packer
+        cdef Entry entry
+        cdef int _number
+        # The newest entries stay unpacked; bodies leave the memory in order of arrival.
+        while self.tail is not None and len(self.tail) >= 2 * self.pack_entries:
+            entry = self.tail[self.pack_entries - 1]
+            if entry.message.body is not None and entry.message.references == 1:
+                break
+            packer = Packer(self.priority)
+            for _number in range(self.pack_entries):
+                entry = self.tail.popleft()
+                if entry.standing == ARCHIVED:
+                    continue
+                if can_be_packed(entry):
+                    packer.add_entry(entry)
+                    entry.standing = PACKED
+                    continue
+                self._flush(packer)
+                self.later.append(entry)
+            self._flush(packer)
+        return 0
+
+    cdef int sweep(self) except -1:
+        self.fresh = _waiting(self.fresh)
+        self.returned = [place for place in self.returned if (<Entry>(<tuple>place)[1]).standing == AVAILABLE]
+        heapq.heapify(self.returned)
+        if self.tail is not None:
+            self.later = _waiting(self.later)
+            self.tail = _waiting(self.tail)
+        return 0
+
+    cdef Entry front(self):
+        """The first entry, left in place, after archived entries are dropped; None when there is none."""
+        cdef Entry entry
+        while (entry := self.pop()) is not None:
+            if entry.standing != ARCHIVED:
+                heapq.heappush(self.returned, (entry.position, entry))
+                return entry
+        return None
+
+    cdef Entry pop(self):
+        if not self.fresh and self.tail is not None:
+            self._bring_forward()
+        if not self.returned:
+            return self.fresh.popleft() if self.fresh else None
+        if self.fresh and (<Entry>self.fresh[0]).position < (<tuple>self.returned[0])[0]:
+            return self.fresh.popleft()
+        return heapq.heappop(self.returned)[1]
+
+    cdef bint has_for(self, long consumer_id, double now) except -1:
+        for _, entry in self.returned:
+            if _is_for(entry, consumer_id, now):
+                return True
+        for entry in self.fresh:
+            if _is_for(entry, consumer_id, now):
+                return True
+        for each in self.later or ():
+            if (<Pack>each).has_available(now) if type(each) is Pack else _is_for(each, consumer_id, now):
+                return True
+        for entry in self.tail or ():
+            if _is_for(entry, consumer_id, now):
+                return True
+        return False
+
+    def in_order(self):
+        """Yield available entries and packs in order."""
+        cdef list front = [entry for _, entry in self.returned if (<Entry>entry).standing == AVAILABLE]
+        front += [entry for entry in self.fresh if (<Entry>entry).standing == AVAILABLE]
+        # Returned entries precede everything in ``later`` and ``tail``.
+        front.sort(key=_position_of)
+        yield from front
+        for part in (self.later, self.tail):
+            for each in part or ():
+                if _is_waiting(each):
+                    yield each
+
+    cdef int _bring_forward(self) except -1:
+        cdef Pack pack
+        while not self.fresh and self.later:
+            each = self.later.popleft()
+            if type(each) is Pack:
+                pack = each
+                self.fresh.extend(pack.open())
+                pack.is_spent = True
+                self.spent.append(pack)
+            else:
+                self.fresh.append(each)
+        if not self.fresh:
+            self.fresh = self.tail
+            self.later = self.tail = None
+        return 0
+
+    cdef int _flush(self, Packer packer) except -1:
+        cdef Pack pack
+        if packer.count:
+            pack = packer.take()
+            self.later.append(pack)
+            self.made.append(pack)
+        return 0
+
+
+cdef class Line:
+    """Entries that wait in a queue.
+
+    Always: each entry is AVAILABLE or ARCHIVED; archived entries are swept when they come to the front
+    Always: bit p of ``used`` is set when there is something of priority p
+
+    ``made`` and ``spent`` tell the keeper of deadlines about new packs, and about packs whose entries are back in the
+    line.
+    """
+
+    def __cinit__(self, Py_ssize_t front_entries, Py_ssize_t pack_entries):
+        self.front_entries, self.pack_entries = front_entries, min(pack_entries, <Py_ssize_t>PACK_ENTRIES)
+        # Most queues know one priority; an empty deque has 600 bytes.
+        self.levels = [None] * LEVELS
+        self.made, self.spent = [], []
+
+    cdef int append(self, Entry entry) except -1:
+        """Add an entry that has just arrived."""
+        return self._level(entry.message.priority).append(entry)
+
+    cdef int restore(self, int priority, long long message_id, long long position, size_t size_bytes,
+                     double deadline_s, unsigned int delivery_count) except -1:
+        """Add a message from the store, older than all arrivals; call `end_restoring` after the last message."""
+        return self._level(priority).restore(message_id, position, size_bytes, deadline_s, delivery_count)
+
+    cdef int end_restoring(self) except -1:
+        for level in self.levels:
+            if level is not None:
+                (<Level>level).end_restoring()
+        return 0
+
+    cdef int pack(self, int priority) except -1:
+        """Pack the entries far behind the front."""
+        return (<Level>self.levels[priority]).pack()
+
+    cdef int sweep(self) except -1:
+        """Drop archived entries, wherever in the line."""
+        for level in self.levels:
+            if level is not None:
+                (<Level>level).sweep()
+        return 0
+
+    cdef int put_back(self, Entry entry) except -1:
+        """Put a returned entry back to its place."""
+        heapq.heappush(self._level(entry.message.priority).returned, (entry.position, entry))
+        return 0
+
+    cdef Entry pop(self):
+        """The next entry to go; None when nothing waits."""
+        cdef int priority = LEVELS - 1
+        cdef Entry entry
+        while self.used:
+            while not self.used >> priority & 1:
+                priority -= 1
+            entry = (<Level>self.levels[priority]).pop()
+            if entry is None:
+                self.used &= ~(1u << priority)
+            elif entry.standing != ARCHIVED:
+                return entry
+        return None
+
+    cdef Entry pop_oldest(self):
+        """Take the entry that arrived first, regardless of priority."""
+        cdef Entry oldest = self.oldest()
+        return None if oldest is None else (<Level>self.levels[oldest.message.priority]).pop()
+
+    cdef Entry oldest(self):
+        cdef int priority
+        cdef Entry entry, oldest = None
+        for priority in range(LEVELS):
+            if self.used >> priority & 1:
+                entry = (<Level>self.levels[priority]).front()
+                if entry is not None and (oldest is None or entry.position < oldest.position):
+                    oldest = entry
+        return oldest
+
+    cdef bint has_for(self, long consumer_id, double now) except -1:
+        """Whether an entry waits that this consumer could be given."""
+        cdef int priority
+        for priority in range(LEVELS):
+            if self.used >> priority & 1 and (<Level>self.levels[priority]).has_for(consumer_id, now):
+                return True
+        return False
+
+    def in_order(self):
+        """Yield everything AVAILABLE in delivery order: entries, and packs. The line must not change meanwhile."""
+        for level in reversed(self.levels):
+            if level is not None:
+                yield from (<Level>level).in_order()
+
+    cdef list first(self, Py_ssize_t count):
+        """Up to ``count`` entries from the front."""
+        cdef list found = [], entries
+        for each in self.in_order():
+            if len(found) >= count:
+                break
+            entries = (<Pack>each).peek() if type(each) is Pack else [each]
+            found += [entry for entry in entries if (<Entry>entry).standing == AVAILABLE]
+        return found[:count]
+
+    cdef Level _level(self, int priority):
+        assert 0 <= priority < LEVELS, priority
+        cdef Level level = self.levels[priority]
+        if level is None:
+            level = self.levels[priority] = Level(priority, self)
+        self.used |= 1u << priority
+        return level
+
+
+cdef object _waiting(object line):
+    return deque([each for each in line if _is_waiting(each)])
+
+
+cdef bint _is_waiting(object each) noexcept:
+    return (<Pack>each).count > 0 if type(each) is Pack else (<Entry>each).standing == AVAILABLE
+
+
+cdef bint _is_for(Entry entry, long consumer_id, double now) except -1:
+    return entry.standing == AVAILABLE and not entry.is_shunned_by(consumer_id) and not entry.is_past(now)
+
+
+def _position_of(Entry entry):
+    return entry.position

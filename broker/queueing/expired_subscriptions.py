@@ -1,0 +1,80 @@
+"""Expiry of durable subscriptions from which no consumer has taken for long.
+
+The clock starts when the last consumer leaves, and for a subscription without consumers when the broker starts: the
+store does not know when a subscription was last used.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from math import inf
+
+from broker.events import SubscriptionExpired
+from broker.queueing.held_queue import HeldQueue
+from broker.queueing.message_store import Stock
+from wire.log import Emit
+
+_SPARE = 100
+
+
+class Abandoned:
+    """``expiry_s(filter)`` gives the topology's expiry; inf for never.
+
+    Always: ``_waiting`` has the durable subscriptions without a consumer that will expire, each with its number
+    in ``_due``
+    """
+
+    def __init__(self, stock: Stock, expiry_s: Callable[[str], float], log: Emit) -> None:
+        self._stock = stock
+        self._expiry_s = expiry_s
+        self._log = log
+        self._waiting: dict[HeldQueue, int] = {}
+        self._due: list[tuple[float, int, float, HeldQueue]] = []
+        """(deadline, number, since when, subscription)."""
+        self._numbers = itertools.count()
+
+    def begin(self, now: float) -> None:
+        """Start the clock of every durable subscription from the store, since none has consumers yet."""
+        for held in self._stock.durable_subscriptions():
+            self.on_left(held, inf, now)
+
+    def on_left(self, held: HeldQueue, timeout_s: float, now: float) -> None:
+        """The last consumer left, and had asked for the subscription to be kept for ``timeout_s``. [3.5.3]"""
+        kept_s = min(timeout_s, self._expiry_s(held.address))
+        if kept_s < inf:
+            number = self._waiting[held] = next(self._numbers)
+            heapq.heappush(self._due, (now + kept_s, number, now, held))
+            # Consumers that come and go would otherwise fill the heap for days.
+            if len(self._due) > 2 * len(self._waiting) + _SPARE:
+                self._due = [due for due in self._due if self._is_waiting(due[1], due[3])]
+                heapq.heapify(self._due)
+
+    def forget(self, held: HeldQueue) -> None:
+        """The subscription has a consumer again, or was deleted."""
+        self._waiting.pop(held, None)
+
+    def next_deadline(self) -> float | None:
+        while self._due and not self._is_waiting(self._due[0][1], self._due[0][3]):
+            heapq.heappop(self._due)
+        return self._due[0][0] if self._due else None
+
+    def on_time(self, now: float) -> None:
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            _, _, since, held = heapq.heappop(self._due)
+            self._delete(held, now - since)
+
+    def _is_waiting(self, number: int, held: HeldQueue) -> bool:
+        if held.is_deleted:
+            self.forget(held)
+        return self._waiting.get(held) == number
+
+    def _delete(self, held: HeldQueue, unused_s: float) -> None:
+        self.forget(held)
+        found = held.queue.snapshot()
+        subscriber = held.key.text if held.key is not None else ""
+        self._stock.delete(held)
+        self._log(
+            SubscriptionExpired(held.address, subscriber, round(unused_s, 3), found.available_count, found.size_bytes)
+        )

@@ -1,0 +1,64 @@
+from broker.queueing.message cimport Entry, Message
+from broker.queueing.queue cimport LEVELS, Queue
+from wire.core cimport DeliveryOwner
+
+
+cdef class Taker(DeliveryOwner):
+    """An outgoing link that takes from a queue."""
+
+    cdef readonly long consumer_id
+
+    cdef int take(self, Entry entry) except -1
+    cdef int pump(self, double now) except -1
+
+
+cdef class Producer(DeliveryOwner):
+    """An incoming link that puts into a queue."""
+
+    # Since when the producer has had no credit for want of room in the queue; INFINITY while it has some.
+    cdef double waiting_since_s
+
+    cdef int on_room_in_queue(self) except -1
+
+
+cdef class HeldQueue:
+    # For link logs: a number never reused in this process, the record level, and whether a change is not recorded yet.
+    cdef readonly unsigned int number
+    cdef readonly unsigned char record_level
+    cdef bint is_restless
+    cdef readonly str address
+    cdef readonly Queue queue
+    cdef public object row
+    cdef public object owner
+    cdef readonly object key
+    cdef readonly bint is_subscription
+    cdef readonly bint is_probe
+    cdef dict consumers
+    cdef public long producer_count
+    cdef public long taker_count
+    cdef double due_s
+    cdef long long written_marks[LEVELS]
+    cdef readonly object policy
+    cdef readonly bint is_limited
+    cdef long long max_messages
+    cdef long long max_bytes
+    cdef set moved
+    # Messages accepted but not in the queue yet, and their bytes; credit of the producers; the largest message seen.
+    cdef long long arriving_count
+    cdef long long arriving_bytes
+    cdef long long promised
+    cdef long long largest_bytes
+    # Bytes of bodies in memory alone, for this queue and perhaps for others.
+    cdef long long passing_bytes
+    cdef dict held_back
+    cdef readonly bint is_deleted
+    # Number of the queue in the store; None for a queue in memory.
+    cdef object queue_id
+
+    cdef int note_change(self) except -1
+    cdef void count_in(self, Message message) noexcept
+    cdef void count_out(self, Message message) noexcept
+    cdef bint is_written_now(self) noexcept
+    cdef bint is_over_limit(self) noexcept
+    cdef bint has_room_for(self, size_t size_bytes) noexcept
+    cdef long long room(self) noexcept

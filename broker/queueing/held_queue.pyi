@@ -1,0 +1,78 @@
+from dataclasses import dataclass
+
+from addressing.queue_policy import QueuePolicy
+from broker.queueing.queue import Queue, QueueSnapshot
+from broker.queueing.subscribers import SubscriptionKey
+from broker.store.batch import QueueRow
+from wire.core import DeliveryOwner
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    address: str
+    is_subscription: bool
+    is_durable: bool
+    subscriber: str | None
+    queue: QueueSnapshot
+    waiting_count: int
+    """Producers without credit, for want of room in the queue."""
+    waiting_s: float
+    """The longest wait among these producers."""
+
+class Taker(DeliveryOwner):
+    @property
+    def consumer_id(self) -> int: ...
+
+class Producer(DeliveryOwner): ...
+
+class HeldQueue:
+    number: int
+    record_level: int
+    def rest(self) -> None: ...
+    row: QueueRow | None
+    owner: str | None
+    producer_count: int
+    taker_count: int
+    def __init__(
+        self,
+        address: str,
+        queue: Queue,
+        row: QueueRow | None = None,
+        key: SubscriptionKey | None = None,
+        is_subscription: bool = False,
+        is_probe: bool = False,
+        policy: QueuePolicy = ...,
+        owner: str | None = None,
+    ) -> None: ...
+    @property
+    def free_count(self) -> int: ...
+    @property
+    def free_bytes(self) -> int: ...
+    def add_consumer(self, taker: Taker) -> None: ...
+    def drop_consumer(self, taker: Taker) -> None: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def queue(self) -> Queue: ...
+    @property
+    def policy(self) -> QueuePolicy: ...
+    @property
+    def key(self) -> SubscriptionKey | None: ...
+    @property
+    def is_subscription(self) -> bool: ...
+    @property
+    def is_probe(self) -> bool: ...
+    @property
+    def is_deleted(self) -> bool: ...
+    def summary(self, now: float) -> QueueSummary: ...
+    @property
+    def coming_count(self) -> int: ...
+    @property
+    def subscriber(self) -> str | None: ...
+    @property
+    def is_durable(self) -> bool: ...
+    @property
+    def is_written(self) -> bool: ...
+    @property
+    def is_temporary(self) -> bool: ...
+    @property
+    def is_forsaken(self) -> bool: ...

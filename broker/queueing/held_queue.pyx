@@ -1,0 +1,196 @@
+"""A queue or subscription in a broker, with name, policy, attached links and the room that is left for messages."""
+
+from libc.math cimport INFINITY
+
+from recording.records cimport recorder
+
+from dataclasses import dataclass
+
+from addressing.queue_policy import NO_POLICY
+from broker.queueing.queue import QueueSnapshot
+from recording.records import level_of
+
+cdef enum:
+    # Assumed size of a message before any was seen.
+    USUAL_BYTES = 1024
+
+cdef long long UNLIMITED = 1LL << 40
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    address: str
+    is_subscription: bool
+    is_durable: bool
+    subscriber: str | None
+    queue: QueueSnapshot
+    # Producers without credit, for want of room in the queue; and how long the first of them has waited.
+    waiting_count: int
+    waiting_s: float
+
+
+cdef unsigned int _numbers = 0
+
+
+cdef unsigned int _next_number():
+    global _numbers
+    _numbers += 1
+    return _numbers
+
+
+cdef class Taker(DeliveryOwner):
+    cdef int take(self, Entry entry) except -1:
+        raise NotImplementedError
+
+    cdef int pump(self, double now) except -1:
+        raise NotImplementedError
+
+
+cdef class Producer(DeliveryOwner):
+    def __cinit__(self):
+        self.waiting_since_s = INFINITY
+
+    cdef int on_room_in_queue(self) except -1:
+        raise NotImplementedError
+
+
+cdef class HeldQueue:
+    """A queue or subscription with name, policy, consumers and producers.
+
+    ``row`` is the queue's row in the store; None for a queue in memory.
+    ``is_probe``: in memory too, but messages are written, without an entry: the next start forgets these messages.
+    ``owner`` is the user who made the queue; None if unknown, or a node or an operator.
+    ``key`` is set for a subscription that can be found again, or shared; ``address`` is then the filter.
+    ``taker_count``: links that take from the queue, or will once the queue is on disk. Kept by `Attachments`.
+
+    Always: ``moved`` has the ids of the messages that were taken from another queue, and that the store has here, or
+    will have when the open batch is on disk, or had before
+    Always: ``promised`` is the credit that the queue's producers have
+    """
+
+    def __init__(self, address, queue, row=None, key=None, is_subscription=False, is_probe=False, policy=NO_POLICY,
+                 owner=None):
+        self.policy, self.moved, self.held_back = policy, set(), {}
+        self.is_limited, self.max_messages, self.max_bytes = policy.is_limited, policy.max_messages, policy.max_bytes
+        self.address, self.queue = address, queue
+        self.row, self.key = row, key
+        self.owner = owner if row is None else row.owner
+        self.queue_id = None if row is None else row.queue_id
+        self.is_subscription, self.is_probe = is_subscription, is_probe
+        self.consumers = {}
+        self.due_s = INFINITY
+        self.number = _next_number()
+        self.record_level = recorder.level if policy.link_log is None else level_of(policy.link_log)
+        recorder.note(self, True, None)
+
+    def add_consumer(self, Taker taker not None):
+        self.consumers[taker.consumer_id] = taker
+
+    def drop_consumer(self, Taker taker not None):
+        del self.consumers[taker.consumer_id]
+
+    @property
+    def subscriber(self):
+        """The subscriber's name for people; None for a queue, or a subscription that ends with its link."""
+        return None if self.key is None else self.key.text
+
+    @property
+    def is_durable(self):
+        return self.row is not None
+
+    @property
+    def is_written(self):
+        """Whether messages of this queue wait for the disk."""
+        return self.is_written_now()
+
+    cdef bint is_written_now(self) noexcept:
+        return self.row is not None or self.is_probe
+
+    cdef bint is_over_limit(self) noexcept:
+        if self.max_messages and self.queue.limited_count() > self.max_messages:
+            return True
+        return self.max_bytes and self.queue.limited_bytes() > self.max_bytes
+
+    cdef bint has_room_for(self, size_t size_bytes) noexcept:
+        if self.max_messages and self.queue.limited_count() + self.arriving_count >= self.max_messages:
+            return False
+        if not self.max_bytes:
+            return True
+        return self.queue.limited_bytes() + self.arriving_bytes + <long long>size_bytes <= self.max_bytes
+
+    cdef long long room(self) noexcept:
+        """How many more messages fit, including messages that producers have credit for.
+
+        Sizes are not known in advance: every message counts as large as the largest message seen.
+        """
+        cdef long long room = UNLIMITED, free_bytes
+        if self.max_messages:
+            room = self.max_messages - self.queue.limited_count() - self.arriving_count
+        if self.max_bytes:
+            free_bytes = self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes
+            # The last bytes take one more message, however large: else a small rest would stop all producers.
+            room = min(room, max(free_bytes // max(self.largest_bytes, <long long>USUAL_BYTES), free_bytes > 0))
+        return room
+
+    @property
+    def free_count(self):
+        """How many more messages the limit allows."""
+        if not self.max_messages:
+            return UNLIMITED
+        return max(0, self.max_messages - self.queue.limited_count() - self.arriving_count)
+
+    @property
+    def free_bytes(self):
+        """How many more bytes the limit allows."""
+        if not self.max_bytes:
+            return UNLIMITED
+        return max(0, self.max_bytes - self.queue.limited_bytes() - self.arriving_bytes)
+
+    cdef int note_change(self) except -1:
+        """Called when the queue's message count changes."""
+        if not self.is_restless:
+            self.is_restless = True
+            recorder.note_restless(self)
+        return 0
+
+    def rest(self):
+        """The change was recorded."""
+        self.is_restless = False
+
+    cdef void count_in(self, Message message) noexcept:
+        if self.row is None and not message.is_stored and not message.is_large:
+            self.passing_bytes += message.size_bytes
+
+    cdef void count_out(self, Message message) noexcept:
+        if self.row is None and not message.is_stored and not message.is_large:
+            self.passing_bytes -= message.size_bytes
+
+    def summary(self, double now):
+        cdef Producer producer
+        waits = [now - producer.waiting_since_s for producer in self.held_back if producer.waiting_since_s <= now]
+        return QueueSummary(
+            self.address,
+            self.is_subscription,
+            self.is_durable,
+            self.subscriber,
+            self.queue.snapshot(),
+            len(waits),
+            max(waits, default=0.0),
+        )
+
+    @property
+    def coming_count(self):
+        """Messages on their way to the disk, not in the queue yet."""
+        return self.arriving_count
+
+    @property
+    def is_temporary(self):
+        """Whether this is a queue in memory, made by its first user."""
+        return self.row is None and not self.is_subscription
+
+    @property
+    def is_forsaken(self):
+        """Whether this is a subscription without links, or an unused, empty temporary queue."""
+        if self.is_durable or self.queue.is_used or self.producer_count:
+            return False
+        return self.is_subscription or self.queue.is_empty

@@ -1,0 +1,53 @@
+from enum import Enum
+
+from broker.store.cause import Cause
+
+class State(Enum):
+    AVAILABLE = "available"
+    ACQUIRED = "acquired"
+    ARCHIVED = "archived"
+    UNREADABLE = "unreadable"
+
+class Message:
+    references: int
+    def __init__(
+        self,
+        message_id: int,
+        size_bytes: int,
+        is_stored: bool,
+        is_large: bool = False,
+        expires_at_s: float | None = None,
+        priority: int = 4,
+    ) -> None: ...
+    @property
+    def message_id(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def is_stored(self) -> bool: ...
+    @property
+    def is_large(self) -> bool: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def expires_at_s(self) -> float | None: ...
+    def is_expired(self, now: float) -> bool: ...
+
+class Entry:
+    def __init__(
+        self, message: Message, position: int, delivery_count: int = 0, cause: Cause | None = None
+    ) -> None: ...
+    @property
+    def message(self) -> Message: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def delivery_count(self) -> int: ...
+    @property
+    def cause(self) -> Cause | None: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def message_id(self) -> int: ...
+    @property
+    def was_seen(self) -> bool: ...

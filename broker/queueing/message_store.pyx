@@ -1,0 +1,454 @@
+"""The messages of a broker, in all queues and subscriptions.
+
+`Stock` carries out the actions of queues: deliveries go to the consumers, changes to the open batch. One message may be
+in any number of queues; the body is deleted once the last queue has done with the message.
+"""
+
+from libc.math cimport INFINITY
+
+from broker.queueing.action cimport Archive, Deliver, Recount, WantMark
+from broker.queueing.commit cimport Commits, Promise
+from broker.queueing.body_eviction cimport Crowding
+from broker.queueing.held_queue cimport HeldQueue, Producer, Taker
+from broker.queueing.message cimport Entry, Message
+from broker.queueing.message_records cimport MessageRecords
+from broker.queueing.queue cimport LEVELS
+from broker.queueing.queues cimport Queues
+from broker.queueing.body_cache cimport Shelf
+
+import heapq
+from collections import deque
+
+from addressing.queue_policy import NO_POLICY, WhenFull
+from broker.queueing.action import Departure
+from broker.store.cause import Cause, Reason
+from broker.queueing.queue import MARK_STRIDE
+
+cdef long long _STRIDE = MARK_STRIDE
+cdef object _PURGED = Departure.PURGED
+
+cdef enum:
+    # Entries of a deleted queue archived at a time.
+    _AT_ONCE = 1000
+    # Entries expired in one call of `on_time`: some ten milliseconds.
+    _A_TURN = 10000
+
+cdef tuple _SHEDDING = (WhenFull.DROP_OLDEST, WhenFull.DEAD_LETTER)
+cdef dict _REASONS = {
+    Departure.REJECTED: Reason.REJECTED,
+    Departure.GIVEN_UP: Reason.DELIVERY_ATTEMPTS,
+    Departure.NO_ROOM: Reason.FULL,
+    Departure.EXPIRED: Reason.EXPIRED,
+}
+
+
+cdef class _Marked(Promise):
+    """The store holds this seen mark."""
+
+    cdef Stock stock
+    cdef HeldQueue held
+    cdef int priority
+    cdef long long message_id
+
+    def __cinit__(self, Stock stock, HeldQueue held, int priority, long long message_id):
+        self.stock, self.held, self.priority, self.message_id = stock, held, priority, message_id
+
+    cdef int keep(self, double now) except -1:
+        return self.stock.carry_out(self.held, self.held.queue.on_mark(self.priority, self.message_id, now))
+
+
+cdef class _Forgotten(Promise):
+    """The store has deleted the cause of a message that was moved to this queue."""
+
+    cdef HeldQueue held
+    cdef long long message_id
+
+    def __cinit__(self, HeldQueue held, long long message_id):
+        self.held, self.message_id = held, message_id
+
+    cdef int keep(self, double now) except -1:
+        self.held.moved.discard(self.message_id)
+        return 0
+
+
+cdef class _Moved(Promise):
+    """The store has moved the message from another queue to this queue."""
+
+    cdef Stock stock
+    cdef HeldQueue target
+    cdef Message message
+    cdef object cause
+
+    def __cinit__(self, Stock stock, HeldQueue target, Message message, cause):
+        self.stock, self.target, self.message, self.cause = stock, target, message, cause
+
+    cdef int keep(self, double now) except -1:
+        return self.stock._arrive(self.target, self.message, self.cause, now)
+
+
+cdef class Stock(Queues):
+    """Owner of the queues and of their messages. ``now`` is the time of the input being worked on.
+
+    Always: ``message.references`` is the number of entries and copies under way of the message
+    Always: a row is only deleted after the batch that wrote the row
+    Always: ``to_pump`` has the consumers that may have something to write, ``with_room`` the queues that may have room
+    for producers that were held back
+    """
+
+    def __init__(self, Commits commits not None, Shelf shelf not None, double wall_offset_s, policy_of=None):
+        Queues.__init__(self, commits, policy_of)
+        self.shelf, self.wall_offset_s = shelf, wall_offset_s
+        self.crowding = Crowding(shelf)
+        self.records = MessageRecords()
+        self.annotated = Annotated(commits)
+        self.to_pump, self.with_room = {}, {}
+        self.due = []
+        self.dropping = deque()
+        self.next_message_id = self.next_consumer_id = 1
+
+    # Closing
+
+    def close(self):
+        """Clear all seen marks after the last delivery, in the open batch: the store then has every delivery-count."""
+        cdef HeldQueue held
+        cdef int priority
+        for held in self.every:
+            for priority in range(LEVELS):
+                if held.row is not None and held.written_marks[priority]:
+                    self.commits.write.marks[held.queue_id, priority] = 0
+
+    # Queues and subscriptions
+
+    def delete(self, HeldQueue held not None):
+        """Delete the queue with all messages, held by consumers or not. The last of millions are forgotten later."""
+        cdef int priority
+        held.is_deleted = True
+        self.forget(held)
+        self.dropping.append(held)
+        self.annotated.drop_queue(held)
+        self._drop_some()
+        # Deliveries and writes under way to the queue are dropped: the row takes the queue's entries along.
+        if held.row is not None:
+            for priority in range(LEVELS):
+                self.commits.write.marks.pop((held.queue_id, priority), None)
+            self.commits.write.dropped_queues.append(held.row.queue_id)
+
+    cdef int _drop_some(self) except -1:
+        """Archive more messages of a deleted queue.
+
+        After a crash the rest belong to no queue: the store has dropped the row.
+        """
+        cdef HeldQueue held = self.dropping[0]
+        self.carry_out(held, held.queue.drop_some(_AT_ONCE))
+        if held.queue.count_now() == 0:
+            self.dropping.popleft()
+        return 0
+
+    # Messages
+
+    cdef long long new_message_id(self) noexcept:
+        self.next_message_id += 1
+        return self.next_message_id - 1
+
+    cdef long long new_passing_id(self) noexcept:
+        """The id of a message that is not stored: stored messages have consecutive ids, to lie together."""
+        self.last_passing_id -= 1
+        return self.last_passing_id
+
+    cdef long new_consumer_id(self) noexcept:
+        self.next_consumer_id += 1
+        return self.next_consumer_id - 1
+
+    cdef int write(self, Message message, bytes body, list targets) except -1:
+        """Put a message for ``targets`` into the open batch, where at least one target wants the message on disk.
+
+        ``body`` is None for a large message, whose pieces are in the batch already. Promise ``on_written`` next.
+        """
+        cdef HeldQueue held
+        message.references = len(targets)
+        for held in targets:
+            held.arriving_count += 1
+            held.arriving_bytes += message.size_bytes
+            held.largest_bytes = max(held.largest_bytes, <long long>message.size_bytes)
+        if body is not None:
+            self.shelf.pin(message, body)
+        if message.is_stored:
+            self._write(message, body, targets)
+        elif message.is_large:
+            self.commits.write.finished.append(message.message_id)
+        return 0
+
+    cdef int on_written(self, Message message, list targets, double now) except -1:
+        """Let the message into its queues."""
+        cdef HeldQueue held
+        if message.is_stored and not message.is_large:
+            self.shelf.unpin(message)
+        for held in targets:
+            self._arrive(held, message, None, now)
+        return 0
+
+    cdef int _arrive(self, HeldQueue target, Message message, object cause, double now) except -1:
+        """Let in a message that was on the way here, in the open batch and then in a committed batch."""
+        target.arriving_count -= 1
+        target.arriving_bytes -= message.size_bytes
+        if target.is_deleted:
+            return self.release(message)
+        self._enqueue(target, message, now, 0, cause)
+        if target.row is None and self.crowding.is_due():
+            self._make_room()
+        return self._shed(target) if target.is_limited and target.is_over_limit() else 0
+
+    cdef int _make_room(self) except -1:
+        """Free memory: the subscription furthest behind loses half of its bytes, until there is room again.
+
+        A body in two subscriptions leaves the memory when both have dropped the message.
+        """
+        cdef HeldQueue held
+        cdef long long count, size_bytes
+        self.crowding.begin()
+        while (held := self.crowding.furthest_behind(self.passing)) is not None:
+            count, size_bytes = held.queue.limited_count(), held.passing_bytes
+            while held.passing_bytes * 2 > size_bytes:
+                actions = held.queue.shed()
+                if not actions:
+                    self.crowding.spare(held)
+                    break
+                self.carry_out(held, actions)
+            self.crowding.note(held, count - held.queue.limited_count(), size_bytes - held.passing_bytes)
+        return 0
+
+    cdef int _shed(self, HeldQueue held) except -1:
+        """Drop the oldest messages of an overfull queue, where the queue's policy says so."""
+        cdef list actions
+        if held.policy.when_full not in _SHEDDING:
+            return 0
+        while held.is_over_limit():
+            actions = held.queue.shed()
+            if not actions:
+                return 0
+            self.carry_out(held, actions)
+        return 0
+
+    def purge(self, HeldQueue held not None, long limit, long long before, double now):
+        """Drop up to ``limit`` waiting messages from before position ``before``; return how many."""
+        cdef long long purged = held.queue.departed[_PURGED]
+        self.carry_out(held, held.queue.take_available(limit, before, _PURGED, now))
+        self.carry_out(held, held.queue.drop_unreadable(_PURGED))
+        return held.queue.departed[_PURGED] - purged
+
+    def oldest_us(self, HeldQueue held not None):
+        """Microseconds since the oldest waiting message came; None when no message waits."""
+        cdef Entry oldest = held.queue.line.oldest()
+        return None if oldest is None else self.records.age_us(oldest.message, <unsigned long long>(self.now * 1e6))
+
+    def put(self, HeldQueue held not None, bytes body, double ttl_s):
+        """Put a message of the broker's own into a queue in memory."""
+        cdef Message message = Message(self.new_passing_id(), len(body), False, False, self.now + ttl_s)
+        message.references = 1
+        self.shelf.pin(message, body)
+        self._enqueue(held, message, self.now)
+
+    cdef int discard_large(self, long long message_id) except -1:
+        """Delete the pieces of a large body that never became a message."""
+        self.commits.write.unlinked.append(message_id)
+        return 0
+
+    cdef int release(self, Message message) except -1:
+        """Count one use of the body less; at zero the body is deleted."""
+        message.references -= 1
+        if message.references:
+            return 0
+        self.shelf.forget(message)
+        if message.is_stored:
+            self.commits.write.dropped_messages.append(message.message_id)
+        if message.is_large:
+            self.commits.write.unlinked.append(message.message_id)
+        return 0
+
+    cdef int carry_out(self, HeldQueue held, list actions) except -1:
+        cdef Entry entry
+        for action in actions:
+            if type(action) is Deliver:
+                entry = (<Deliver>action).entry
+                entry.message.references += 1
+                (<Taker>held.consumers[(<Deliver>action).consumer_id]).take(entry)
+            elif type(action) is Archive:
+                self._leave(held, (<Archive>action).entry, (<Archive>action).departure)
+            elif type(action) is Recount:
+                entry = (<Recount>action).entry
+                if held.row is not None and entry.message.is_stored:
+                    self.commits.write.counts[held.queue_id, entry.message.message_id] = entry.delivery_count
+            else:
+                self._raise_mark(held, (<WantMark?>action).priority, (<WantMark>action).message_id)
+        return 0
+
+    # Leaving a queue
+
+    cdef int _leave(self, HeldQueue held, Entry entry, object departure) except -1:
+        """Let the message leave for good, or for the queue that the policy names."""
+        cdef bint is_kept = held.row is not None and entry.message.is_stored and not held.is_deleted
+        if is_kept and held.policy is not NO_POLICY:
+            target = self._way_out(held, departure)
+            if target is not None:
+                if held.record_level:
+                    self.records.left(held, entry.message, departure, True, self.now)
+                return self.move(held, entry, target, self.cause_of(held, entry, _REASONS[departure]))
+        if is_kept:
+            self._forget(held, entry)
+        self.annotated.leave(held, entry.message, None)
+        if held.record_level:
+            self.records.left(held, entry.message, departure, False, self.now)
+        held.count_out(entry.message)
+        if held.held_back:
+            self.with_room[held] = None
+        if held.is_limited and held.queue.count_now() == 0:
+            held.largest_bytes = 0
+        return self.release(entry.message)
+
+    cdef object cause_of(self, HeldQueue held, Entry entry, object reason):
+        at_ms = <long long>((self.now + self.wall_offset_s) * 1000)
+        return Cause(reason, held.address, entry.delivery_count, at_ms)
+
+    cdef int move(self, HeldQueue held, Entry entry, HeldQueue target, object cause) except -1:
+        """Move an archived message to another durable queue in one commit, so no crash loses or doubles the message.
+
+        In memory the message enters the other queue once the commit is on disk: a consumer gets no message that would
+        seem unseen after a crash.
+        """
+        self._forget(held, entry)
+        self.annotated.leave(held, entry.message, None if entry.message.message_id in target.moved else target)
+        if held.held_back:
+            self.with_room[held] = None
+        return self._go_to(target, entry.message, cause)
+
+    def _way_out(self, HeldQueue held not None, departure):
+        """The queue that takes messages with this departure; None when such messages are deleted."""
+        policy = held.policy
+        if departure is Departure.EXPIRED:
+            address = policy.expiry
+        elif departure is Departure.NO_ROOM and policy.when_full is not WhenFull.DEAD_LETTER:
+            address = ""
+        else:
+            address = policy.dead_letter if departure in _REASONS else ""
+        return self.queue(address) if address else None
+
+    cdef int _forget(self, HeldQueue held, Entry entry) except -1:
+        cdef object write = self.commits.write
+        cdef long long message_id = entry.message.message_id
+        write.archived.setdefault(held.queue_id, []).append(message_id)
+        if entry.cause is not None:
+            # Not yet out of ``moved``: the same message may not return in the batch that deletes the cause.
+            self.commits.promise_kept_by(_Forgotten(held, message_id))
+            write.forgotten_causes.setdefault(held.queue_id, []).append(message_id)
+        return 0
+
+    cdef int _go_to(self, HeldQueue target, Message message, object cause) except -1:
+        cdef object write = self.commits.write
+        cdef long long message_id = message.message_id
+        if message_id in target.moved:
+            # A message from two subscriptions enters the queue once.
+            return self.release(message)
+        target.moved.add(message_id)
+        target.arriving_count += 1
+        target.arriving_bytes += message.size_bytes
+        write.entries.append((target.queue_id, message_id, 0))
+        write.causes.append((target.queue_id, message_id, cause))
+        return self.commits.promise_kept_by(_Moved(self, target, message, cause))
+
+    def pump(self, double now):
+        cdef Taker taker
+        while self.to_pump:
+            taker = next(iter(self.to_pump))
+            del self.to_pump[taker]
+            taker.pump(now)
+        while self.with_room:
+            self._let_in(self.with_room.popitem()[0])
+
+    def _let_in(self, HeldQueue held):
+        """Tell the producers held back by the queue that there may be room."""
+        cdef Producer producer
+        waiting, held.held_back = held.held_back, {}
+        for producer in waiting:
+            producer.on_room_in_queue()
+
+    # Time
+
+    def next_deadline(self):
+        return self.now if self.dropping else self._next_due()
+
+    def _next_due(self):
+        while self.due and (self.due[0][2].is_deleted or (<HeldQueue>self.due[0][2]).due_s != self.due[0][0]):
+            heapq.heappop(self.due)
+        return self.due[0][0] if self.due else None
+
+    def on_time(self, double now):
+        """Expire messages past their deadlines, a limited number per call: the next deadline may be in the past."""
+        cdef HeldQueue held
+        cdef Py_ssize_t count = 0
+        cdef list actions
+        if self.dropping:
+            self._drop_some()
+        while (deadline := self._next_due()) is not None and deadline <= now and count < _A_TURN:
+            held = heapq.heappop(self.due)[2]
+            held.due_s = INFINITY
+            actions = held.queue.on_time(now)
+            count += len(actions)
+            self.carry_out(held, actions)
+            self._await_deadline(held, held.queue.deadline_now())
+            if held.is_forsaken:
+                self.delete(held)
+
+    def summaries(self):
+        return tuple([(<HeldQueue>held).summary(self.now) for held in self.every])
+
+    # Within
+
+    cdef int _write(self, Message message, bytes body, list targets) except -1:
+        cdef HeldQueue held
+        cdef object write = self.commits.write
+        cdef long long message_id = message.message_id
+        cdef object expires_at_ms = None
+        if message.deadline_s != INFINITY:
+            expires_at_ms = <long long>((message.deadline_s + self.wall_offset_s) * 1000)
+        write.messages.append((message_id, message.size_bytes, message.priority, expires_at_ms, body))
+        if body is None:
+            write.sealed.append(message_id)
+        else:
+            self.commits.note(message.size_bytes)
+        for held in targets:
+            if held.row is None:
+                continue
+            write.entries.append((held.queue_id, message_id, 0))
+            if message_id > held.written_marks[message.priority] and held.queue.is_hungry_now():
+                # Raise the mark in the same commit as the message, so delivery needs no second sync.
+                self._raise_mark(held, message.priority, message_id + _STRIDE)
+        return 0
+
+    cdef int _raise_mark(self, HeldQueue held, int priority, long long message_id) except -1:
+        """Never lower the mark: messages below may have been given already."""
+        if message_id > held.written_marks[priority]:
+            held.written_marks[priority] = message_id
+            self.commits.write.marks[held.queue_id, priority] = message_id
+        return self.commits.promise_kept_by(_Marked(self, held, priority, message_id))
+
+    cdef int _enqueue(self, HeldQueue held, Message message, double now, unsigned int delivery_count=0,
+                      object cause=None) except -1:
+        if held.record_level:
+            self.records.enqueued(held, message, now)
+        return self.let_in(held, message, now, delivery_count, cause)
+
+    cdef int let_in(self, HeldQueue held, Message message, double now, unsigned int delivery_count, object cause) except -1:
+        """Add a message to the queue, either a new message or one from before the broker started."""
+        held.count_in(message)
+        self.carry_out(held, held.queue.enqueue(message, now, delivery_count, cause))
+        if held.queue.has_passed_over:
+            held.queue.has_passed_over = False
+            self.to_pump.update(dict.fromkeys(held.consumers.values()))
+        return 0 if cause is not None else self._await_deadline(held, message.deadline_s)
+
+    cdef int _await_deadline(self, HeldQueue held, double deadline_s) except -1:
+        if deadline_s < held.due_s:
+            held.due_s = deadline_s
+            self.serial += 1
+            heapq.heappush(self.due, (deadline_s, self.serial, held))
+        return 0

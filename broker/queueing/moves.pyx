@@ -1,0 +1,51 @@
+"""Moves of messages from one durable queue to others of the same broker, for an operator.
+
+Moves work as for dead letters: `Stock` moves a message between the queues in one commit.
+"""
+
+from broker.queueing.action cimport Archive
+from broker.queueing.message cimport Entry
+from broker.queueing.held_queue cimport HeldQueue
+from broker.queueing.message_store cimport Stock
+
+from broker.queueing.action import Departure
+from broker.store.cause import Reason
+
+cdef object _MOVED = Departure.MOVED
+
+
+def move(Stock stock not None, HeldQueue source not None, choose, long limit, long long before, double now,
+         bint is_back=False, bint are_packed=True):
+    """Move up to ``limit`` waiting messages, from before position ``before``, to other queues; return how many.
+
+    ``choose`` gets each Entry and returns another durable queue, or None to leave the message. A message that the other
+    queue has already, through another subscription, stays too. The cause of a dead letter goes along, unless the move
+    ``is_back``. Without ``are_packed`` packed messages are skipped; a message from another queue is never packed.
+    """
+    cdef list rest = []
+    cdef dict targets = {}
+    cdef Entry entry
+
+    def wants(Entry entry):
+        cdef HeldQueue target = choose(entry)
+        if target is None or entry.message.message_id in target.moved:
+            return False
+        targets[entry] = target
+        return True
+
+    for action in source.queue.take_available(limit, before, _MOVED, now, wants, are_packed):
+        if type(action) is Archive and (<Archive>action).departure is _MOVED:
+            entry = (<Archive>action).entry
+            if source.record_level:
+                stock.records.left(source, entry.message, _MOVED, False, now)
+            stock.move(source, entry, targets[entry], _cause_of(stock, source, entry, is_back))
+        else:
+            rest.append(action)
+    stock.carry_out(source, rest)
+    return len(targets)
+
+
+cdef object _cause_of(Stock stock, HeldQueue source, Entry entry, bint is_back):
+    if not is_back and entry.cause is not None and entry.cause.reason is not Reason.MOVED:
+        return entry.cause
+    return stock.cause_of(source, entry, Reason.MOVED)

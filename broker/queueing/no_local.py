@@ -1,0 +1,44 @@
+"""The no-local filter: subscriptions that get no message published over their own connection.
+
+A router opens a separate connection to a broker for each client, so the connection of a message identifies the client.
+Messages that a client sends without a fixed address come over a shared connection, and count as nobody's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.queueing.held_queue import HeldQueue
+from wire.endpoint import Endpoint
+from wire.link import Link
+from wire.terminus import Terminus
+
+NO_LOCAL = ("apache.org:no-local-filter:list", 0x0000468C00000003)
+"""Descriptors of the filter; the filter's name in the map is the client's choice."""
+
+
+def no_local_of(wanted: Terminus) -> dict[str, Any]:
+    """The no-local filter of the source, by name; {} if the source has none, or shares its subscription."""
+    if "shared" in wanted.capabilities:
+        return {}
+    return {name: value for name, value in wanted.filter.items() if getattr(value, "descriptor", None) in NO_LOCAL}
+
+
+class NoLocal:
+    """Always: ``_own`` has the subscriptions whose consumer asked for no-local, each with the consumer's connection."""
+
+    def __init__(self) -> None:
+        self._own: dict[HeldQueue, Endpoint] = {}
+
+    def begin(self, held: HeldQueue, link: Link) -> None:
+        self._own[held] = link.endpoint
+
+    def end(self, held: HeldQueue, link: Link) -> None:
+        if self._own.get(held) is link.endpoint:
+            del self._own[held]
+
+    def without_own(self, targets: list[HeldQueue], link: Link) -> list[HeldQueue]:
+        """Return the ``targets`` that are to get messages from ``link``."""
+        if not self._own:
+            return targets
+        return [held for held in targets if self._own.get(held) is not link.endpoint]

@@ -1,0 +1,223 @@
+"""Packs: the messages far behind the front of a queue, in ten bytes for each message instead of two hundred.
+
+A pack has up to PACK_ENTRIES consecutive messages of one queue and priority, none of which was given to a consumer. A
+message in several queues is one object for all of these queues, and the pack refers to the object. Any other message is
+packed only if the store has the message and memory has no body: then a few numbers are enough to make the object again.
+A pack is opened at the front of the queue, for a browser, or when a message in the pack is past the deadline.
+
+    message_id       difference from the message before, zigzag
+    position         difference from the message before
+    size in bytes    twice, and 1 more when a delivery-count follows
+    delivery_count
+    deadline         0 for none, else 1 more than: ms from the last deadline before, zigzag
+
+All are varints, seven bits in each byte, the lowest first.
+"""
+
+from libc.math cimport INFINITY, ceil
+from libc.stdlib cimport free, malloc
+
+from broker.queueing.message cimport AVAILABLE, Entry, Message
+
+cdef enum:
+    MOST_ENTRY_BYTES = 50
+
+ctypedef unsigned long long u64
+
+
+cdef class Pack:
+    """``entries`` are the unpacked entries, None while the pack is closed; ``data`` and ``shared`` make them again.
+
+    ``viewers`` counts the browsers showing the pack. The entries of a pack that ``is_spent`` stand in the line instead.
+    """
+
+    cdef list open(self):
+        if self.entries is None:
+            self.entries = self.peek()
+        return self.entries
+
+    cdef list peek(self):
+        """Unpack the entries without keeping the pack open."""
+        cdef list found = self.entries
+        if found is None:
+            found = _unpack(self)
+        return found
+
+    cdef bint close(self) except -1:
+        """Close the pack, unless an entry is in use or has changed; return whether the pack is closed."""
+        cdef Entry entry
+        cdef int number
+        if self.is_spent or self.entries is None:
+            return True
+        if self.viewers:
+            return False
+        for number, entry in enumerate(self.entries):
+            if not _is_plain(entry) or not (self._has_kept(number) or _can_be_made_again(entry.message)):
+                return False
+        self.entries = None
+        return True
+
+    cdef bint _has_kept(self, int number) noexcept:
+        return self.shared is not None and number < len(self.shared) and self.shared[number] is not None
+
+    cdef int drop_archived(self) except -1:
+        """Pack the remaining entries anew, with count and deadlines, and close the pack if possible."""
+        cdef Packer packer = Packer(self.priority)
+        cdef Pack left
+        cdef Entry entry
+        cdef list every = self.entries
+        self.entries = []
+        for entry in every:
+            if entry.standing == AVAILABLE:
+                self.entries.append(entry)
+                packer.add_entry(entry)
+        left = packer.take()
+        self.data, self.count, self.shared = left.data, left.count, left.shared
+        self.earliest_s, self.latest_s = left.earliest_s, left.latest_s
+        self.close()
+        return 0
+
+    cdef bint has_available(self, double now) except -1:
+        cdef Entry entry
+        if self.entries is None:
+            return self.count > 0 and self.latest_s > now
+        for entry in self.entries:
+            if entry.standing == AVAILABLE and not entry.is_past(now):
+                return True
+        return False
+
+
+cdef class Packer:
+    """Fills one pack after the other."""
+
+    def __cinit__(self, unsigned char priority):
+        self.priority = priority
+        self.buffer = <unsigned char *>malloc(PACK_ENTRIES * MOST_ENTRY_BYTES)
+        if self.buffer is NULL:
+            raise MemoryError
+        self._begin()
+
+    def __dealloc__(self):
+        free(self.buffer)
+
+    cdef int _begin(self) except -1:
+        self.at = self.buffer
+        self.count = 0
+        self.first_position = self.last_position = self.last_id = self.last_ms = 0
+        self.earliest_s, self.latest_s = INFINITY, -INFINITY
+        self.shared = None
+        return 0
+
+    cdef int add_entry(self, Entry entry) except -1:
+        cdef Message message = entry.message
+        self.add(message.message_id, entry.position, message.size_bytes, message.deadline_s, entry.delivery_count)
+        if message.references > 1:
+            if self.shared is None:
+                self.shared = []
+            self.shared.extend([None] * (self.count - 1 - len(self.shared)))
+            self.shared.append(message)
+        return 0
+
+    cdef int add(self, long long message_id, long long position, size_t size_bytes, double deadline_s,
+                 unsigned int delivery_count) except -1:
+        """Add a message; positions only go up, and the caller stops at PACK_ENTRIES messages."""
+        cdef long long at_ms
+        if self.count == 0:
+            self.first_position = position
+        self.at = _put(self.at, _zigzag(message_id - self.last_id))
+        self.at = _put(self.at, <u64>(position - self.last_position))
+        self.at = _put(self.at, <u64>size_bytes << 1 | (delivery_count > 0))
+        if delivery_count:
+            self.at = _put(self.at, delivery_count)
+        if deadline_s == INFINITY:
+            self.at = _put(self.at, 0)
+        else:
+            # Round up: a message must not expire early.
+            at_ms = <long long>ceil(deadline_s * 1000)
+            self.at = _put(self.at, _zigzag(at_ms - self.last_ms) + 1)
+            self.last_ms = at_ms
+        self.last_id, self.last_position = message_id, position
+        self.earliest_s, self.latest_s = min(self.earliest_s, deadline_s), max(self.latest_s, deadline_s)
+        self.count += 1
+        return 0
+
+    cdef Pack take(self):
+        """Return a closed pack of the messages added."""
+        cdef Pack pack = Pack.__new__(Pack)
+        pack.data = (<char *>self.buffer)[:self.at - self.buffer]
+        pack.count, pack.priority, pack.first_position = self.count, self.priority, self.first_position
+        pack.earliest_s, pack.latest_s = self.earliest_s, self.latest_s
+        pack.shared = None if self.shared is None else tuple(self.shared)
+        self._begin()
+        return pack
+
+
+cdef bint can_be_packed(Entry entry) noexcept:
+    return _is_plain(entry) and (entry.message.references > 1 or _can_be_made_again(entry.message))
+
+
+cdef bint _is_plain(Entry entry) noexcept:
+    return entry.standing == AVAILABLE and entry.cause is None and entry.shunned_by is None
+
+
+cdef bint _can_be_made_again(Message message) noexcept:
+    return message.is_stored and not message.is_large and message.references == 1 and message.body is None
+
+
+cdef list _unpack(Pack pack):
+    cdef const unsigned char *at = pack.data
+    cdef list found = []
+    cdef Message message
+    cdef Entry entry
+    cdef long long message_id = 0, position = 0, at_ms = 0
+    cdef u64 size_bytes, deadline
+    cdef int number
+    for number in range(pack.count):
+        entry = Entry.__new__(Entry)
+        message_id += _unzigzag(_next(&at))
+        position += <long long>_next(&at)
+        size_bytes = _next(&at)
+        entry.delivery_count = <unsigned int>_next(&at) if size_bytes & 1 else 0
+        deadline = _next(&at)
+        if deadline:
+            at_ms += _unzigzag(deadline - 1)
+        if pack._has_kept(number):
+            message = pack.shared[number]
+        else:
+            message = Message.__new__(Message)
+            message.message_id, message.size_bytes, message.priority = message_id, size_bytes >> 1, pack.priority
+            message.is_stored = True
+            message.deadline_s = at_ms / 1000.0 if deadline else INFINITY
+            message.references = 1
+        entry.message, entry.position, entry.standing = message, position, AVAILABLE
+        found.append(entry)
+    return found
+
+
+cdef u64 _zigzag(long long number) noexcept:
+    return (<u64>number << 1) ^ <u64>(number >> 63)
+
+
+cdef long long _unzigzag(u64 number) noexcept:
+    return <long long>(number >> 1) ^ -<long long>(number & 1)
+
+
+cdef unsigned char *_put(unsigned char *at, u64 number) noexcept:
+    while number >= 0x80:
+        at[0] = <unsigned char>(number | 0x80)
+        number >>= 7
+        at += 1
+    at[0] = <unsigned char>number
+    return at + 1
+
+
+cdef u64 _next(const unsigned char **at) noexcept:
+    cdef u64 number = 0
+    cdef int shift = 0
+    while at[0][0] & 0x80:
+        number |= <u64>(at[0][0] & 0x7F) << shift
+        shift += 7
+        at[0] += 1
+    number |= <u64>at[0][0] << shift
+    at[0] += 1
+    return number

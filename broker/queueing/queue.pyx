@@ -1,0 +1,592 @@
+"""A queue's choice of consumer for each message, and the states of a message until the queue has done with it.
+
+Sans-IO. Feed the queue inputs; carry out the returned actions, in order.
+Spec:  AMQP 1.0 [3.3] distribution nodes and message states, [3.4] outcomes.
+Units: credit is a number of deliveries; times are monotonic seconds.
+
+        enqueue          give                    ACCEPTED, REJECTED
+    ---------------> AVAILABLE ------> ACQUIRED ---------------------> ARCHIVED
+                      ^  |   RELEASED, FAILED |                          ^
+                      |  +--------------------+--- past its deadline ----+
+                      +-----------------------+
+
+The **seen mark**: after kill -9 no record of deliveries is left, yet a message delivered again must show a
+delivery-count of 1 or more. So a stored message is only given once the store holds a mark at or above the message id,
+and when a store that was not closed is opened, the count of every message up to the mark is raised. The mark moves in
+strides: one small write per MARK_STRIDE. Each priority has a separate mark: an urgent message may have been seen though
+the thousands before were not.
+"""
+
+from libc.math cimport INFINITY
+
+from broker.queueing.action cimport Archive, Deliver, Recount, WantMark
+from broker.queueing.browser cimport Browser
+from broker.queueing.deadlines cimport Deadlines
+from broker.queueing.delivery_order cimport Line
+from broker.queueing.message cimport ACQUIRED, ARCHIVED, AVAILABLE, UNREADABLE, Entry, Message
+from broker.queueing.packed cimport PACK_ENTRIES, Pack
+
+import heapq
+from dataclasses import dataclass
+
+from broker.queueing.action import Departure, Verdict
+from wire.errors import LocalStateError
+
+MARK_STRIDE = 1000
+cdef long long _STRIDE = MARK_STRIDE
+
+FRONT_ENTRIES = 4096
+"""Unpacked entries per priority: more than a consumer is given at a time, and more than wait if consumers keep up."""
+
+cdef enum:
+    # Expired messages in a pack may wait this long for more to expire; no consumer gets them meanwhile.
+    PATIENCE_S = 1
+    AT_ONCE = 1000
+    # Entries looked at for a consumer with a size limit: millions may wait.
+    LOOK_ENTRIES = 1000
+
+# A member of an enum that is reached through its class costs as much as a call.
+cdef object _ACCEPTED = Verdict.ACCEPTED, _REJECTED = Verdict.REJECTED, _RELEASED = Verdict.RELEASED
+cdef object _FAILED = Verdict.FAILED
+cdef object _WAS_ACCEPTED = Departure.ACCEPTED, _WAS_REJECTED = Departure.REJECTED
+cdef object _EXPIRED = Departure.EXPIRED, _DROPPED = Departure.DROPPED
+cdef object _GIVEN_UP = Departure.GIVEN_UP, _NO_ROOM = Departure.NO_ROOM
+
+
+cdef class Consumer:
+    """``credit`` is how many more deliveries the consumer may be given; ``acquired`` are entries held, oldest first."""
+
+    def __cinit__(self, long consumer_id):
+        self.consumer_id = consumer_id
+        self.acquired = {}
+
+    cdef bint is_too_small_for(self, Entry entry) noexcept:
+        return self.most_bytes and entry.message.size_bytes > self.most_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSnapshot:
+    available_count: int
+    acquired_count: int
+    unreadable_count: int
+    size_bytes: int
+    consumer_count: int
+    browser_count: int
+    enqueued_total: int
+    departed_total: dict[str, int]
+
+
+cdef class Queue:
+    """Competing consumers over one line of messages. ``max_delivery_attempts`` of 0 is any number.
+
+    Always: every ACQUIRED entry is in exactly one consumer's ``acquired``
+    Always: ``ready`` holds exactly the consumers with credit, least recently served first
+    """
+
+    def __init__(self, *, bint is_durable=True, unsigned int max_delivery_attempts=0, front_entries=FRONT_ENTRIES,
+                 pack_entries=PACK_ENTRIES):
+        self.is_durable, self.max_delivery_attempts = is_durable, max_delivery_attempts
+        self.line = Line(front_entries, pack_entries)
+        self.unreadable = set()
+        self.consumers, self.ready, self.browsers = {}, {}, {}
+        self.deadlines = Deadlines()
+        self.departed = dict.fromkeys(Departure, 0)
+
+    # Messages
+
+    cpdef list enqueue(self, Message message, double now, unsigned int delivery_count=0, object cause=None):
+        cdef list actions = []
+        cdef Entry entry = Entry(message, self.next_position, delivery_count, cause)
+        self.next_position += 1
+        self.line.append(entry)
+        self.available_count += 1
+        self.size_bytes += message.size_bytes
+        if cause is None:
+            self.deadlines.add(message.deadline_s, entry)
+        if not self.browsers:
+            self._pack(message.priority)
+        else:
+            # Browsers hold the entries themselves, so nothing is packed meanwhile.
+            for browser in self.browsers.values():
+                (<Browser>browser).expect(entry, self.count_now())
+        self._dispatch(now, actions)
+        return actions
+
+    cdef int restore(self, long long message_id, size_t size_bytes, int priority, double deadline_s,
+                     unsigned int delivery_count) except -1:
+        """Add a small message from the store, held by no other queue; call `end_restoring` after the last message."""
+        self.line.restore(priority, message_id, self.next_position, size_bytes, deadline_s, delivery_count)
+        self.next_position += 1
+        self.available_count += 1
+        self.size_bytes += size_bytes
+        return 0
+
+    cdef int end_restoring(self) except -1:
+        self.line.end_restoring()
+        return self._await_packs()
+
+    cpdef list settle(self, long consumer_id, Entry entry, object verdict, double now, bint shun=False):
+        """Apply the consumer's verdict on an entry; ``shun``: never give the entry to this consumer again. [3.4.5]"""
+        cdef list actions = []
+        cdef Consumer consumer = self.consumers[consumer_id]
+        if entry not in consumer.acquired:
+            raise LocalStateError(f"consumer {consumer_id} does not hold the message at {entry.position}")
+        del consumer.acquired[entry]
+        if shun:
+            entry.shunned_by = (entry.shunned_by or frozenset()) | {consumer_id}
+        self._conclude(entry, verdict, now, actions)
+        self._dispatch(now, actions)
+        return actions
+
+    cpdef list on_mark(self, int priority, long long message_id, double now):
+        """The store holds this mark."""
+        cdef list actions = []
+        if message_id > self.marks[priority]:
+            self.marks[priority] = message_id
+            self._dispatch(now, actions)
+        return actions
+
+    cpdef list drop_some(self, long count):
+        """Archive up to ``count`` entries, and all held by consumers: the queue is being deleted.
+
+        Empty once no entry is left.
+        """
+        cdef list actions = self.drop_unreadable(_DROPPED)
+        cdef Consumer consumer
+        cdef Entry entry
+        for consumer in self.consumers.values():
+            for entry in consumer.acquired:
+                self.acquired_count -= 1
+                self.available_count += 1
+                actions.append(self._archive(entry, _DROPPED))
+            consumer.acquired.clear()
+        for _ in range(count):
+            entry = self._pop()
+            if entry is None:
+                break
+            actions.append(self._archive(entry, _DROPPED))
+        return actions
+
+    cpdef list drop_unreadable(self, object departure):
+        cdef list every = list(self.unreadable)
+        self.unreadable.clear()
+        self.unreadable_bytes = 0
+        self.available_count += len(every)
+        return [self._archive(entry, departure) for entry in every]
+
+    cpdef list shed(self):
+        """Archive the oldest entry no consumer holds, for want of room; nothing when consumers hold all entries."""
+        cdef Entry oldest = self.line.pop_oldest()
+        self._await_spent()
+        return [] if oldest is None else [self._archive(oldest, _NO_ROOM)]
+
+    cpdef list set_aside(self, long consumer_id, Entry entry, double now):
+        """Keep an entry with an unreadable body in the queue, for no consumer.
+
+        A browser holds no entry, so nothing is done.
+        """
+        cdef list actions = []
+        cdef Consumer consumer = self.consumers.get(consumer_id)
+        if consumer is None or entry not in consumer.acquired:
+            return actions
+        del consumer.acquired[entry]
+        self.acquired_count -= 1
+        entry.standing = UNREADABLE
+        self.unreadable_bytes += entry.message.size_bytes
+        self.unreadable.add(entry)
+        self._dispatch(now, actions)
+        return actions
+
+    cpdef list take_available(self, long limit, long long before, object departure, double now, object wants=None,
+                              bint are_packed=True):
+        """Archive up to ``limit`` waiting entries, first to last, from before position ``before``.
+
+        ``wants``, if given, is asked about each Entry, and an unwanted entry stays in place. Without ``are_packed``
+        packed entries stay, and ``wants`` is not asked about them.
+        """
+        cdef list actions = []
+        for each in self.line.in_order():
+            if limit <= 0:
+                break
+            if type(each) is not Pack:
+                limit -= self._take_if(each, before, departure, now, wants, actions)
+            elif are_packed:
+                limit = self._take_from(each, limit, before, departure, now, wants, actions)
+        self._sweep()
+        return actions
+
+    cdef long _take_from(self, Pack pack, long limit, long long before, object departure, double now, object wants,
+                         list actions) except? -1:
+        """Archive entries of a pack; return the rest of the limit."""
+        cdef long taken = 0
+        if pack.first_position >= before:
+            return limit
+        for entry in pack.open():
+            if taken >= limit:
+                break
+            taken += self._take_if(entry, before, departure, now, wants, actions)
+        pack.drop_archived()
+        return limit - taken
+
+    cdef bint _take_if(self, Entry entry, long long before, object departure, double now, object wants,
+                       list actions) except -1:
+        if entry.standing != AVAILABLE or entry.position >= before or entry.is_past(now):
+            return False
+        if wants is not None and not wants(entry):
+            return False
+        self._archive_there(entry, departure, actions)
+        return True
+
+    def first(self, long count):
+        """Up to ``count`` entries from the front, including entries that consumers hold."""
+        cdef list found = self.line.first(count)
+        cdef Consumer consumer
+        for consumer in self.consumers.values():
+            found += consumer.acquired
+        return heapq.nsmallest(count, found, key=_place_of)
+
+    # Consumers
+
+    def attach(self, long consumer_id, size_t most_bytes=0):
+        """``most_bytes`` is the size limit of the consumer; 0: none. Larger messages go to other consumers. [2.7.3]"""
+        cdef Consumer consumer
+        self._refuse_twice(consumer_id)
+        consumer = self.consumers[consumer_id] = Consumer(consumer_id)
+        consumer.most_bytes = most_bytes
+        self.choosy_count += most_bytes > 0
+
+    def attach_browser(self, long consumer_id, size_t most_bytes=0):
+        """Attach a browser, which sees present and future messages but takes none."""
+        cdef Browser browser
+        self._refuse_twice(consumer_id)
+        browser = self.browsers[consumer_id] = Browser(consumer_id, self.line.in_order())
+        browser.most_bytes = most_bytes
+
+    cpdef list detach(self, long consumer_id, object unwritten, double now, bint is_orderly=False):
+        """Detach a consumer: unwritten entries return unchanged, other entries with delivery-count raised.
+
+        After an orderly detach no count is raised: a consumer that leaves without an outcome did not try. [3.4.4] After
+        a crash all deliveries may have been seen.
+        """
+        cdef list actions = []
+        cdef Consumer consumer
+        cdef set untouched
+        browser = self.browsers.pop(consumer_id, None)
+        if browser is not None:
+            (<Browser>browser).leave()
+            return actions
+        consumer = self.consumers.pop(consumer_id)
+        self.choosy_count -= consumer.most_bytes > 0
+        self.ready.pop(consumer_id, None)
+        untouched = set(unwritten)
+        for entry in consumer.acquired:
+            self._conclude(entry, _RELEASED if is_orderly or entry in untouched else _FAILED, now, actions)
+        self._dispatch(now, actions)
+        return actions
+
+    cpdef list set_credit(self, long consumer_id, long credit, double now):
+        """Set how many deliveries the consumer may be given from now on."""
+        cdef list actions = []
+        cdef Browser browser = self.browsers.get(consumer_id) if self.browsers else None
+        cdef Consumer consumer
+        if browser is not None:
+            browser.close_passed()
+            browser.credit = credit
+            self._browse(browser, now, actions)
+            return actions
+        consumer = self.consumers[consumer_id]
+        consumer.credit = credit
+        if credit > 0:
+            self.ready.setdefault(consumer_id, consumer)
+        else:
+            self.ready.pop(consumer_id, None)
+        self._dispatch(now, actions)
+        return actions
+
+    cpdef bint is_dry_for(self, long consumer_id, double now) except -1:
+        """Whether nothing here could be given to this consumer, so that a drain may be answered. [2.6.7]"""
+        cdef Browser browser = self.browsers.get(consumer_id)
+        cdef Consumer consumer
+        cdef Entry entry
+        if browser is not None:
+            return browser.is_dry(now)
+        consumer = self.consumers.get(consumer_id)
+        if consumer is None or not consumer.most_bytes:
+            return not self.line.has_for(consumer_id, now)
+        for entry in self._next_to_go():
+            if not (consumer.is_too_small_for(entry) or entry.is_past(now) or entry.is_shunned_by(consumer_id)):
+                return False
+        return True
+
+    cdef list _next_to_go(self):
+        return self.line.first(LOOK_ENTRIES)
+
+    cpdef size_t refused_by(self, long consumer_id, double now) except? 0:
+        """Size of the first waiting message, if all exceed this consumer's limit and no other limit is higher.
+
+        0 if this consumer, or perhaps another, can take a message. For a browser: the size of the first message left
+        out, once the browser is dry and was shown nothing.
+        """
+        cdef size_t found = 0
+        cdef Entry entry
+        cdef Consumer consumer
+        cdef Browser browser = self.browsers.get(consumer_id)
+        if browser is not None:
+            return browser.left_out_bytes if not browser.shown_count and browser.is_dry(now) else 0
+        consumer = self.consumers[consumer_id]
+        if self._has_roomier(consumer):
+            return 0
+        for entry in self._next_to_go():
+            if entry.is_past(now) or entry.is_shunned_by(consumer_id):
+                continue
+            if not consumer.is_too_small_for(entry):
+                return 0
+            found = found or entry.message.size_bytes
+        return found
+
+    cdef bint _has_roomier(self, Consumer consumer) noexcept:
+        """Whether another consumer takes larger messages."""
+        cdef Consumer other
+        for other in self.consumers.values():
+            if not other.most_bytes or other.most_bytes > consumer.most_bytes:
+                return True
+        return False
+
+    @property
+    def is_used(self):
+        return bool(self.consumers or self.browsers)
+
+    @property
+    def is_hungry(self):
+        """Whether a consumer has credit, so that the next message is given at once."""
+        return self.is_hungry_now()
+
+    cdef bint is_hungry_now(self) noexcept:
+        return len(self.ready) > 0
+
+    cdef long long count_now(self) noexcept:
+        return self.available_count + self.acquired_count + len(self.unreadable)
+
+    # Limits count only deliverable messages: otherwise damaged messages would fill the queue for good.
+    cdef long long limited_count(self) noexcept:
+        return self.available_count + self.acquired_count
+
+    cdef long long limited_bytes(self) noexcept:
+        return self.size_bytes - self.unreadable_bytes
+
+    @property
+    def is_empty(self):
+        return self.count_now() == 0
+
+    # Time
+
+    def next_deadline(self):
+        """None: no entry has a deadline."""
+        cdef double deadline = self.deadline_now()
+        return None if deadline == INFINITY else deadline
+
+    cdef double deadline_now(self) except? -1:
+        return self.deadlines.next_now()
+
+    cpdef list on_time(self, double now):
+        """Archive entries past their deadlines, a thousand at a time: the next deadline tells whether there are more.
+
+        Entries that consumers hold are left alone, and checked when they return.
+        """
+        cdef list actions = []
+        while len(actions) < AT_ONCE and (each := self.deadlines.pop_due(now)) is not None:
+            if type(each) is Pack:
+                self._expire_in(each, now, actions)
+            elif (<Entry>each).standing == AVAILABLE:
+                self._archive_there(each, _EXPIRED, actions)
+        self._sweep()
+        return actions
+
+    def snapshot(self):
+        return QueueSnapshot(
+            available_count=self.available_count,
+            acquired_count=self.acquired_count,
+            unreadable_count=len(self.unreadable),
+            size_bytes=self.size_bytes,
+            consumer_count=len(self.consumers),
+            browser_count=len(self.browsers),
+            enqueued_total=self.next_position,
+            departed_total={departure.value: count for departure, count in self.departed.items()},
+        )
+
+    # Within
+
+    def _refuse_twice(self, long consumer_id):
+        if consumer_id in self.consumers or consumer_id in self.browsers:
+            raise LocalStateError(f"consumer {consumer_id} is attached already")
+
+    cdef int _archive_there(self, Entry entry, object departure, list actions) except -1:
+        """Archive an entry in place: the line drops the entry at the front, or in `_sweep`."""
+        self.archived_count += 1
+        actions.append(self._archive(entry, departure))
+        return 0
+
+    cdef int _sweep(self) except -1:
+        if self.archived_count > self.available_count + _STRIDE:
+            self.line.sweep()
+            self.archived_count = 0
+        return 0
+
+    # Packs
+
+    cdef int _pack(self, int priority) except -1:
+        self.line.pack(priority)
+        return self._await_packs() if self.line.made else 0
+
+    cdef int _await_packs(self) except -1:
+        cdef Pack pack
+        for pack in self.line.made:
+            self.deadlines.add(pack.earliest_s, pack)
+        self.line.made.clear()
+        return 0
+
+    cdef int _await_spent(self) except -1:
+        """Add the deadlines of single entries again after packs were opened."""
+        cdef Pack pack
+        cdef Entry entry
+        for pack in self.line.spent:
+            for entry in pack.entries if pack.earliest_s != INFINITY else ():
+                if entry.standing == AVAILABLE:
+                    self.deadlines.add(entry.message.deadline_s, entry)
+            # The pack may stay among the deadlines for long, so drop the entries, unless a browser may be showing the
+            # pack.
+            if not self.browsers:
+                pack.entries = []
+        self.line.spent.clear()
+        return 0
+
+    cdef int _expire_in(self, Pack pack, double now, list actions) except -1:
+        cdef Entry entry
+        if pack.is_spent:
+            return 0
+        for entry in pack.open():
+            if entry.standing == AVAILABLE and entry.message.deadline_s <= now:
+                self._archive_there(entry, _EXPIRED, actions)
+        pack.drop_archived()
+        return self.deadlines.add(max(pack.earliest_s, now + PATIENCE_S), pack)
+
+    cdef int _conclude(self, Entry entry, object verdict, double now, list actions) except -1:
+        """An acquired entry has left its consumer's hands."""
+        self.acquired_count -= 1
+        self.available_count += 1
+        entry.standing = AVAILABLE
+        if verdict is _ACCEPTED:
+            actions.append(self._archive(entry, _WAS_ACCEPTED))
+            return 0
+        if verdict is _REJECTED:
+            actions.append(self._archive(entry, _WAS_REJECTED))
+            return 0
+        if verdict is _FAILED:
+            entry.delivery_count += 1
+            if self.max_delivery_attempts and entry.delivery_count >= self.max_delivery_attempts:
+                actions.append(self._archive(entry, _GIVEN_UP))
+                return 0
+        if entry.is_past(now):
+            actions.append(self._archive(entry, _EXPIRED))
+            return 0
+        if verdict is _FAILED:
+            actions.append(Recount(entry))
+        return self.line.put_back(entry)
+
+    cdef Archive _archive(self, Entry entry, object departure):
+        entry.standing = ARCHIVED
+        self.available_count -= 1
+        self.size_bytes -= entry.message.size_bytes
+        self.departed[departure] += 1
+        return Archive(entry, departure)
+
+    cdef int _dispatch(self, double now, list actions) except -1:
+        if self.browsers:
+            for browser in self.browsers.values():
+                self._browse(<Browser>browser, now, actions)
+        if self.ready and self.line.used:
+            self._give_what_waits(now, actions)
+        return 0
+
+    cdef int _give_what_waits(self, double now, list actions) except -1:
+        cdef list passed_over = []
+        cdef Entry entry
+        cdef Consumer consumer
+        while self.ready:
+            entry = self._pop_front(now, actions)
+            if entry is None:
+                break
+            consumer = self._choose(entry)
+            if consumer is None:
+                passed_over.append(entry)
+                if self.choosy_count:
+                    self.has_passed_over = self.choosy_count == len(self.consumers)
+                    if len(passed_over) >= LOOK_ENTRIES:
+                        break
+            elif self._is_unmarked(entry):
+                passed_over.append(entry)
+                self._want_mark(entry, actions)
+                break
+            else:
+                actions.append(self._give(entry, consumer))
+        for entry in passed_over:
+            self.line.put_back(entry)
+        return 0
+
+    cdef Entry _pop(self):
+        cdef Entry entry = self.line.pop()
+        if self.line.spent:
+            self._await_spent()
+        return entry
+
+    cdef Entry _pop_front(self, double now, list actions):
+        cdef Entry entry
+        while (entry := self._pop()) is not None:
+            if not entry.is_past(now):
+                return entry
+            actions.append(self._archive(entry, _EXPIRED))
+        return None
+
+    cdef Consumer _choose(self, Entry entry):
+        """The consumer with credit that was served longest ago, among the consumers that would take this entry."""
+        cdef Consumer consumer
+        for consumer in self.ready.values():
+            if not (entry.is_shunned_by(consumer.consumer_id) or consumer.is_too_small_for(entry)):
+                return consumer
+        return None
+
+    cdef Deliver _give(self, Entry entry, Consumer consumer):
+        entry.standing = ACQUIRED
+        self.available_count -= 1
+        self.acquired_count += 1
+        consumer.acquired[entry] = None
+        consumer.credit -= 1
+        if consumer.credit == 0:
+            del self.ready[consumer.consumer_id]
+        elif len(self.ready) > 1:
+            del self.ready[consumer.consumer_id]
+            self.ready[consumer.consumer_id] = consumer
+        return Deliver(consumer.consumer_id, entry)
+
+    cdef bint _is_unmarked(self, Entry entry) noexcept:
+        if not self.is_durable or not entry.message.is_stored:
+            return False
+        return entry.message.message_id > self.marks[entry.message.priority]
+
+    cdef int _want_mark(self, Entry entry, list actions) except -1:
+        cdef int priority = entry.message.priority
+        if self.wanted_marks[priority] < entry.message.message_id:
+            self.wanted_marks[priority] = entry.message.message_id + _STRIDE
+            actions.append(WantMark(priority, self.wanted_marks[priority]))
+        return 0
+
+    cdef int _browse(self, Browser browser, double now, list actions) except -1:
+        cdef Entry entry
+        while browser.credit > 0 and (entry := browser.pop(now)) is not None:
+            browser.credit -= 1
+            actions.append(Deliver(browser.consumer_id, entry))
+        return 0
+
+
+def _place_of(Entry entry):
+    return -entry.message.priority, entry.position

@@ -1,0 +1,141 @@
+"""All queues and subscriptions of a broker, by their names."""
+
+from broker.queueing.commit cimport Commits
+from broker.queueing.held_queue cimport HeldQueue
+from broker.queueing.queue cimport Queue
+from recording.records cimport recorder
+
+from dataclasses import replace
+
+from addressing.queue_policy import NO_POLICY
+from broker.store.batch import QueueKind, QueueRow
+from broker.queueing.subscribers import SubscriptionKey
+from broker.queueing.topic import SubscriptionTree
+
+
+def _no_policy(address):
+    return NO_POLICY
+
+
+cdef class Queues:
+    """``policy_of`` gives the QueuePolicy of the queue or filter at an address; by default no queue has a policy."""
+
+    def __init__(self, Commits commits not None, policy_of=None):
+        self.commits = commits
+        self.policy_of = policy_of or _no_policy
+        self.queues, self.subscribers, self.every, self.passing = {}, {}, {}, {}
+        self.subscriptions = SubscriptionTree()
+        self.next_queue_id = 1
+
+    def watch(self, watcher):
+        """Have ``on_made(held)`` and ``on_gone(held)`` called for durable queues, but not for subscriptions."""
+        self.watcher = watcher
+
+    def queue(self, address, owner=None):
+        """The durable queue at this address, made at the first request: ``owner`` is the user who asks."""
+        held = self.queues.get(address)
+        if held is None:
+            row = QueueRow(self._new_queue_id(), QueueKind.QUEUE, address, owner=owner)
+            self.commits.write.queues.append(row)
+            held = self.add_from(row)
+            if self.watcher is not None:
+                self.watcher.on_made(held)
+        return held
+
+    def temporary_queue(self, address, *, is_probe=False):
+        """A queue in memory that is deleted when unused, so no client may rely on the queue."""
+        held = self.queues.get(address)
+        if held is None:
+            held = self.queues[address] = self._add(HeldQueue(address, Queue(is_durable=False), is_probe=is_probe))
+        return held
+
+    def existing_queue(self, address):
+        return self.queues.get(address)
+
+    def subscribe(self, filter_, key=None, owner=None):
+        """Make a subscription that ends with its link or, given a key, with the last link that shares the key."""
+        held = self._add(HeldQueue(filter_, Queue(is_durable=False), key=key, is_subscription=True, owner=owner))
+        self.passing[held] = None
+        if key is not None:
+            self.subscribers[key] = held
+        self.subscriptions.add(filter_, held)
+        return held
+
+    def subscribe_durably(self, filter_, key, owner=None):
+        """The durable subscription of this key; a subscription to another filter gives way."""
+        held = self.subscribers.get(key)
+        if held is not None and held.address == filter_:
+            return held
+        if held is not None:
+            self.delete(held)
+        row = QueueRow(self._new_queue_id(), QueueKind.SUBSCRIPTION, filter_, *key, owner)
+        self.commits.write.queues.append(row)
+        return self.add_from(row)
+
+    def give_to(self, HeldQueue held not None, owner):
+        """Make this user the owner."""
+        held.owner = owner
+        self._rewrite(held, owner=owner)
+
+    def note_use(self, HeldQueue held not None, used_at_s):
+        """Note the Unix time at which a link attached or detached."""
+        self._rewrite(held, used_at_s=used_at_s)
+
+    def _rewrite(self, HeldQueue held, **changes):
+        """Change the queue's row, if there is one."""
+        if held.row is not None and not held.is_deleted:
+            held.row = replace(held.row, **changes)
+            self.commits.write.queues.append(held.row)
+
+    def subscription(self, key):
+        return self.subscribers.get(key)
+
+    def durable_subscriptions(self):
+        return [held for held in self.subscribers.values() if held.is_durable]
+
+    def every_queue(self):
+        """All queues and subscriptions, in the order in which they were made."""
+        return list(self.every)
+
+    def matching(self, address):
+        return self.subscriptions.matching(address)
+
+    def add_from(self, row):
+        """Add a queue or subscription whose row is in the store, or in the open batch."""
+        policy = self.policy_of(row.address)
+        queue = Queue(max_delivery_attempts=policy.max_delivery_attempts)
+        if row.kind is QueueKind.QUEUE:
+            held = self.queues[row.address] = HeldQueue(row.address, queue, row, policy=policy)
+            return self._add(held)
+        key = SubscriptionKey(row.container_id, row.link_name)
+        held = HeldQueue(row.address, queue, row, key, is_subscription=True, policy=policy)
+        self.subscribers[key] = held
+        self.subscriptions.add(row.address, held)
+        return self._add(held)
+
+    def delete(self, HeldQueue held not None):
+        """Delete a queue or subscription with all messages."""
+        raise NotImplementedError
+
+    cdef int forget(self, HeldQueue held) except -1:
+        """Forget the queue's name, which may belong to another queue from now on."""
+        del self.every[held]
+        recorder.note(held, False, None)
+        if self.watcher is not None and held.row is not None and not held.is_subscription:
+            self.watcher.on_gone(held)
+        self.passing.pop(held, None)
+        if held.is_subscription:
+            self.subscriptions.remove(held.address, held)
+        else:
+            del self.queues[held.address]
+        if held.key is not None:
+            del self.subscribers[held.key]
+        return 0
+
+    def _add(self, held):
+        self.every[held] = None
+        return held
+
+    def _new_queue_id(self):
+        self.next_queue_id += 1
+        return self.next_queue_id - 1

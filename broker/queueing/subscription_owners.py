@@ -1,0 +1,85 @@
+"""Owners of subscriptions, and the check whether a user may have a subscription.
+
+A client names a subscription by its container-id and link name, and any client can use the same names. So a broker
+keeps the user who made each subscription, as the router reports the user (`wire.routed_name.USER`), and refuses all
+others. The rights on the subscription's address count, too, if a link names no address, as to end a subscription.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from addressing.names import ANONYMOUS
+from addressing.permissions import Permissions
+from addressing.topology.model import Topology
+from broker.events import SubscriptionEnded, SubscriptionOwned
+from broker.queueing.held_queue import HeldQueue
+from broker.queueing.message_store import Stock
+from wire.errors import LinkError
+from wire.link import Link
+from wire.log import Emit
+from wire.routed_name import USER
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The user and peer of a link with a request. ``user`` None: a node or an operator, who may have everything."""
+
+    user: str | None
+    peer: str
+
+
+def claim_of(link: Link) -> Claim:
+    return Claim(link.remote_property(USER), link.endpoint.peer.remote_address)
+
+
+class Owners:
+    """``name_in_mesh`` gives the mesh's name for an address that this broker knows by another name."""
+
+    def __init__(self, topology: Topology, name_in_mesh: Callable[[str], str], stock: Stock, log: Emit) -> None:
+        self._permissions = Permissions(topology)
+        self._name_in_mesh = name_in_mesh
+        self._has_anonymous = not topology.users or ANONYMOUS in topology.users
+        self._stock = stock
+        self._log = log
+
+    def judge(self, held: HeldQueue, user: str | None) -> None:
+        """Raise LinkError unless ``user`` may have the subscription."""
+        if user is None:
+            return
+        owner = self._owner_of(held)
+        if owner is not None and owner != user:
+            raise LinkError(
+                "amqp:unauthorized-access",
+                f"{_subscription(held)} belongs to another user than {user!r}: only its owner may take or end it",
+            )
+        name = self._name_in_mesh(held.address)
+        if not self._permissions.may_receive(user, name):
+            raise LinkError(
+                "amqp:unauthorized-access",
+                f"user {user!r} may not receive from {name!r}, where {_subscription(held)} is",
+            )
+
+    def take(self, held: HeldQueue, user: str | None) -> None:
+        """Make ``user`` the owner of a durable subscription without one; the user may have the subscription."""
+        if user is not None and held.is_durable and self._owner_of(held) is None:
+            self._stock.give_to(held, user)
+            self._log(SubscriptionOwned(held.address, held.subscriber or "", user))
+
+    def note_ended(self, held: HeldQueue, user: str | None, peer: str, new_filter: str | None = None) -> None:
+        """Log that a link of ``user`` is about to end the subscription, or to replace its filter by ``new_filter``."""
+        found = held.queue.snapshot()
+        self._log(
+            SubscriptionEnded(
+                held.address, held.subscriber or "", held.owner, user, peer, found.available_count, new_filter
+            )
+        )
+
+    def _owner_of(self, held: HeldQueue) -> str | None:
+        """The owner; None also for an anonymous owner when anonymous clients are no longer allowed."""
+        return None if held.owner == ANONYMOUS and not self._has_anonymous else held.owner
+
+
+def _subscription(held: HeldQueue) -> str:
+    return f"subscription {held.subscriber} on {held.address!r}"

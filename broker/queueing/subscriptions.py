@@ -1,0 +1,122 @@
+"""The subscription that a consumer of a topic gets: a new, an earlier or a shared subscription."""
+
+from __future__ import annotations
+
+from math import inf
+
+from broker.queueing.expired_subscriptions import Abandoned
+from broker.queueing.held_queue import HeldQueue
+from broker.queueing.message_store import Stock
+from broker.queueing.subscribers import Subscribers, SubscriptionKey
+from broker.queueing.subscription_owners import Claim, Owners
+from wire.errors import LinkError
+from wire.terminus import Expiry, Terminus
+
+
+def timeout_s(wanted: Terminus) -> float:
+    """Seconds to keep the subscription without its link; inf for ever. [3.5.3]
+
+    By the spec a source without a timeout ends with its session, but clients that only say durable mean for ever.
+    """
+    return wanted.timeout_s if wanted.timeout_s and wanted.expiry is not Expiry.NEVER else inf
+
+
+class Subscriptions:
+    """Raises LinkError for a request that cannot be met, without any change."""
+
+    def __init__(self, stock: Stock, subscribers: Subscribers, abandoned: Abandoned, owners: Owners) -> None:
+        self._stock = stock
+        self._subscribers = subscribers
+        self._abandoned = abandoned
+        self._owners = owners
+
+    def judge(self, container_id: str, link_name: str, wanted: Terminus, user: str | None) -> None:
+        """Raise LinkError, without any change, if the link names a subscription that ``user`` may not have."""
+        key = self._key(container_id, link_name, wanted)
+        held = self._stock.subscription(key) if key is not None else None
+        if held is not None:
+            self._owners.judge(held, user)
+
+    def take(self, container_id: str, link_name: str, filter_: str, wanted: Terminus, claim: Claim) -> HeldQueue:
+        """The subscription for this source; call `judge` before."""
+        is_durable = wanted.outlives_link
+        key = self._key(container_id, link_name, wanted)
+        if key is None:
+            return self._stock.subscribe(filter_, owner=claim.user)
+        if "shared" in wanted.capabilities:
+            return self._share(key, filter_, claim, is_durable=is_durable)
+        self._refuse_name_of(self._subscribers.shared_alike(container_id, link_name))
+        return self._take_durably(key, filter_, claim)
+
+    def recall(self, container_id: str, link_name: str, user: str | None) -> HeldQueue:
+        """The durable subscription that a link without a source asks for, if ``user`` may have the subscription."""
+        for key in self._subscribers.recalled(container_id, link_name):
+            held = self._stock.subscription(key)
+            if held is not None:
+                self._owners.judge(held, user)
+                return held
+        raise LinkError("amqp:not-found", f"no subscription is known as {link_name!r}")
+
+    def _key(self, container_id: str, link_name: str, wanted: Terminus) -> SubscriptionKey | None:
+        """None for a subscription that no other link can name."""
+        is_durable = wanted.outlives_link
+        if "shared" in wanted.capabilities:
+            is_global = "global" in wanted.capabilities
+            return self._subscribers.shared(container_id, link_name, is_global=is_global, is_durable=is_durable)
+        return self._subscribers.own(container_id, link_name) if is_durable else None
+
+    def leave(self, held: HeldQueue, timeout_s: float, now: float) -> None:
+        """A consumer left; a durable subscription without consumers expires after ``timeout_s``."""
+        if held.is_durable and not held.taker_count:
+            self._abandoned.on_left(held, timeout_s, now)
+
+    def end(self, held: HeldQueue, claim: Claim) -> None:
+        """Delete the subscription, with its messages."""
+        self._owners.note_ended(held, claim.user, claim.peer)
+        self._abandoned.forget(held)
+        self._stock.delete(held)
+
+    @staticmethod
+    def unless_taken(held: HeldQueue) -> HeldQueue:
+        """Raise LinkError while a shared subscription has consumers; an unshared subscription has none left by now."""
+        if held.taker_count and held.key is not None:
+            raise LinkError(
+                "amqp:resource-locked",
+                f"subscription {held.key.text} on {held.address!r} has {held.taker_count} active consumers: "
+                "end it when they are gone",
+            )
+        return held
+
+    def _share(self, key: SubscriptionKey, filter_: str, claim: Claim, *, is_durable: bool) -> HeldQueue:
+        held = self._stock.subscription(key)
+        if held is not None and held.taker_count and held.address != filter_:
+            raise LinkError(
+                "amqp:resource-locked",
+                f"subscription {key.text} is on {held.address!r} and has {held.taker_count} active consumers: "
+                f"it cannot change to {filter_!r}",
+            )
+        if not is_durable:
+            return held or self._stock.subscribe(filter_, key, claim.user)
+        self._refuse_name_of(self._subscribers.own_alike(key))
+        return self._take_durably(key, filter_, claim)
+
+    def _take_durably(self, key: SubscriptionKey, filter_: str, claim: Claim) -> HeldQueue:
+        old = self._stock.subscription(key)
+        if old is not None:
+            self._abandoned.forget(old)
+            if old.address != filter_:
+                self._owners.note_ended(old, claim.user, claim.peer, filter_)
+        held = self._stock.subscribe_durably(filter_, key, claim.user)
+        self._owners.take(held, claim.user)
+        return held
+
+    def _refuse_name_of(self, others: tuple[SubscriptionKey, ...]) -> None:
+        for key in others:
+            other = self._stock.subscription(key)
+            if other is not None:
+                state = f"has {other.taker_count} active consumers" if other.taker_count else "is kept for them"
+                raise LinkError(
+                    "amqp:resource-locked",
+                    f"a durable subscription {key.text} on {other.address!r} {state}: one that is shared and one that "
+                    "is not cannot have the same name; unsubscribe first",
+                )

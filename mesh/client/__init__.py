@@ -1,0 +1,1 @@
+"""A client library over asyncio: connections, links with credit, message bodies in pieces, and errors of its own."""

@@ -1,0 +1,138 @@
+"""Receives a message in pieces and puts its body in memory, in a file, or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+from mesh.client.errors import BodyNotKept
+from wire.section_split import SectionSplitter
+
+MAX_HELD_BYTES = 256 * 1024 * 1024
+
+
+class BodyKeeper(Protocol):
+    """Takes the body of one message piece by piece. Raises BodyNotKept when the body cannot be kept."""
+
+    def take(self, piece: bytes) -> None: ...
+
+    def finish(self) -> bytes | Path:
+        """Return the body, or the path of the file with the body."""
+        ...
+
+    def discard(self) -> None:
+        """Drop the body: the message was aborted, or the receiver was closed."""
+
+
+class HeldBody:
+    """Keeps the body in memory, where a body is needed as a whole to be printed."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size_bytes = 0
+
+    def take(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._size_bytes += len(piece)
+        if self._size_bytes > MAX_HELD_BYTES:
+            raise BodyNotKept(
+                f"a body of more than {MAX_HELD_BYTES >> 20} MiB is not printed; its message was not settled",
+                fix="-o DIRECTORY writes bodies of any size to files.",
+            )
+
+    def finish(self) -> bytes:
+        return b"".join(self._pieces)
+
+    def discard(self) -> None:
+        self._pieces.clear()
+
+
+class DroppedBody:
+    """Drops the body, for commands that print only the other sections of a message."""
+
+    def take(self, piece: bytes) -> None: ...
+
+    def finish(self) -> bytes:
+        return b""
+
+    def discard(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BodyFiles:
+    """Names the files 000001, 000002 ... of a folder; the numbers go on after the last file that is there."""
+
+    folder: Path
+    last: int
+
+    @classmethod
+    def behind(cls, folder: Path) -> BodyFiles:
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        return cls(folder, max((int(name) for name in names if name.isdecimal()), default=0))
+
+    def path(self, number: int) -> Path:
+        """Return the path for message ``number``, which this command counts from 1."""
+        return self.folder / f"{self.last + number:06}"
+
+    def partial_path(self, number: int) -> Path:
+        """Return the path for an incomplete body; no complete body has a name of this form."""
+        return self.folder / f".{self.last + number:06}.part"
+
+
+class FiledBody:
+    """Writes the body to a file as the pieces arrive."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+
+    def take(self, piece: bytes) -> None:
+        try:
+            self._opened().write(piece)
+        except OSError as error:
+            raise cannot_write(error, self._path) from None
+
+    def finish(self) -> Path:
+        try:
+            self._opened().close()
+        except OSError as error:
+            raise cannot_write(error, self._path) from None
+        return self._path
+
+    def discard(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._path.unlink(missing_ok=True)
+
+    def _opened(self) -> IO[bytes]:
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("wb")
+        return self._file
+
+
+def cannot_write(error: OSError, path: Path) -> BodyNotKept:
+    # The delivery is not settled, so the message goes back to the sender and is not lost.
+    return BodyNotKept(f"cannot write {error.filename or path}: {error.strerror}")
+
+
+class Arrival:
+    """Collects one message from the first piece to the last."""
+
+    def __init__(self, keep: Callable[[], BodyKeeper]) -> None:
+        self._keeper = keep()
+        self._splitter = SectionSplitter(self._keeper.take)
+
+    def feed(self, piece: bytes) -> None:
+        self._splitter.feed(piece)
+
+    def finish(self) -> tuple[bytes, bytes | Path | None]:
+        """Return the message without data sections, and the body from its data sections (None without any)."""
+        return self._splitter.finish(), self._keeper.finish() if self._splitter.has_body else None
+
+    def discard(self) -> None:
+        self._keeper.discard()

@@ -1,0 +1,156 @@
+"""Records for every message of one address: due time, send time, outcome at the sender, and arrivals at consumers.
+
+Sans-IO. Times are in seconds of one clock. Always: attempted = accepted + rejected + released + modified + unknown,
+where unknown includes messages without an outcome yet.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+
+UNKNOWN = "unknown"
+OUTCOMES = ("accepted", "rejected", "released", "modified", UNKNOWN)
+CODES = {name: code for code, name in enumerate(OUTCOMES, 1)}
+UNANSWERED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    message: int
+    """The position of the message in the journal."""
+    consumer: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A time in which a producer had no credit."""
+
+    at: float
+    seconds: float
+
+
+class Journal:
+    """``consumers`` is their number. ``is_competing``: a message is for one consumer, not for every consumer."""
+
+    def __init__(self, consumers: int, is_competing: bool) -> None:
+        self.consumers = consumers
+        self.is_competing = is_competing
+        self.due = array("d")
+        self.sent = array("d")
+        self._outcome = array("b")
+        self._sender = array("i")
+        self._number = array("i")
+        self._by_sender: list[list[int]] = []
+        self.arrivals: list[Arrival] = []
+        self.stalls: list[Stall] = []
+        self.reconnects: list[float] = []
+        """The times at which connections were lost."""
+        self.foreign = 0
+        """The number of arrivals of messages that are not in this journal."""
+
+    def add_sender(self) -> int:
+        self._by_sender.append([])
+        return len(self._by_sender) - 1
+
+    def on_sent(self, sender: int, due: float, now: float) -> tuple[int, int]:
+        """Return the position of the message in the journal, and the number of the message at the sender."""
+        message = len(self.due)
+        number = len(self._by_sender[sender])
+        self.due.append(due)
+        self.sent.append(now)
+        self._outcome.append(UNANSWERED)
+        self._sender.append(sender)
+        self._number.append(number)
+        self._by_sender[sender].append(message)
+        return message, number
+
+    def on_outcome(self, message: int, outcome: str) -> None:
+        self._outcome[message] = CODES[outcome]
+
+    def on_arrival(self, consumer: int, sender: int, number: int, now: float) -> None:
+        if sender >= len(self._by_sender) or number >= len(self._by_sender[sender]):
+            self.foreign += 1
+            return
+        self.arrivals.append(Arrival(self._by_sender[sender][number], consumer, now))
+
+    def outcome(self, message: int) -> str:
+        code = self._outcome[message]
+        return OUTCOMES[code - 1] if code != UNANSWERED else UNKNOWN
+
+    def unanswered(self) -> int:
+        """Return the number of messages that may still get an outcome: none is recorded, not even ``unknown``."""
+        return self._outcome.count(UNANSWERED)
+
+    def name(self, message: int) -> str:
+        """Return the message-id on the wire: sender and number."""
+        return f"{self._sender[message]}/{self._number[message]}"
+
+    def is_complete(self) -> bool:
+        """Whether every message has an outcome and every accepted message has arrived."""
+        return not self.unanswered() and not any(True for _ in self.lost())
+
+    def reaches_all(self) -> bool:
+        """Whether every consumer got a message; where consumers compete, whether any consumer did."""
+        if self.is_competing:
+            return bool(self.arrivals)
+        return len({arrival.consumer for arrival in self.arrivals}) == self.consumers
+
+    def due_between(self, start: float, end: float) -> list[int]:
+        return [message for message, due in enumerate(self.due) if start <= due < end]
+
+    def received(self) -> dict[int, set[int]]:
+        """Return for each message the set of consumers that received the message."""
+        found: dict[int, set[int]] = {}
+        for arrival in self.arrivals:
+            found.setdefault(arrival.message, set()).add(arrival.consumer)
+        return found
+
+    def lost(self) -> Iterator[int]:
+        """Yield each accepted message once for every consumer that should have received the message and did not."""
+        received = self.received()
+        for message, code in enumerate(self._outcome):
+            if code == CODES["accepted"]:
+                has = received.get(message, set())
+                missing = 0 if self.is_competing and has else 1 if self.is_competing else self.consumers - len(has)
+                yield from repeat(message, missing)
+
+    def firsts(self) -> Iterator[Arrival]:
+        """Yield in order of time the first arrival of each message (at each consumer, where none compete)."""
+        again = {id(arrival) for arrival in self.duplicated()}
+        return (arrival for arrival in self.arrivals if id(arrival) not in again)
+
+    def duplicated(self) -> Iterator[Arrival]:
+        """Yield the arrivals of a message after the first arrival (at each consumer, unless consumers compete)."""
+        seen: set[tuple[int, int]] = set()
+        for arrival in self.arrivals:
+            key = (arrival.message, 0 if self.is_competing else arrival.consumer)
+            if key in seen:
+                yield arrival
+            seen.add(key)
+
+    def reordered(self) -> Iterator[Arrival]:
+        """Yield first arrivals at a consumer that came after a later message of the same sender."""
+        latest: dict[tuple[int, int], int] = {}
+        seen: set[tuple[int, int]] = set()
+        for arrival in self.arrivals:
+            if (arrival.message, arrival.consumer) in seen:
+                continue
+            seen.add((arrival.message, arrival.consumer))
+            key = (arrival.consumer, self._sender[arrival.message])
+            if self._number[arrival.message] < latest.get(key, -1):
+                yield arrival
+            else:
+                latest[key] = self._number[arrival.message]
+
+    def arrival_times(self) -> list[Sequence[float]]:
+        """Return the arrival times of each consumer, or of all consumers together where consumers compete."""
+        if self.is_competing:
+            return [[arrival.at for arrival in self.arrivals]]
+        times: list[list[float]] = [[] for _ in range(self.consumers)]
+        for arrival in self.arrivals:
+            times[arrival.consumer].append(arrival.at)
+        return list(times)

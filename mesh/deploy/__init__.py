@@ -1,0 +1,1 @@
+"""Run a topology on this machine: the supervisor, node processes, their work directory, certificates and readiness."""

@@ -1,0 +1,131 @@
+"""The control socket of a node: a request is one line of JSON, and so is the answer.
+
+{"op": "snapshot"}                           ->  {"ok": true, "snapshot": {...}}
+{"op": "cost", "neighbor": "r2", "cost": 5}  ->  {"ok": true, "cost": 1}
+{"op": "nonsense"}                           ->  {"ok": false, "error": "unknown op 'nonsense': known are snapshot"}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import socket
+from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from mesh.deploy.workdir import SocketPath
+
+Handler = Callable[[Mapping[str, Any]], Any]
+"""Takes the whole request and returns the answer. Raises ValueError for a bad request; the text goes to the caller."""
+MAX_REQUEST_BYTES = 64 * 1024
+
+
+class ControlServer:
+    """Answers requests on a Unix socket: `op` names the handler, and the answer has the handler's result under `op`."""
+
+    def __init__(self, path: Path, handlers: Mapping[str, Handler]) -> None:
+        self._path = path
+        self._handlers = handlers
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        self._path.unlink(missing_ok=True)
+        with SocketPath(self._path) as short:
+            self._server = await asyncio.start_unix_server(self._serve, short, limit=MAX_REQUEST_BYTES)
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                writer.write(encode(self._answer(line)))
+                await writer.drain()
+        except (ConnectionError, ValueError):
+            # The client went away, or sent a line longer than any request. Neither gets an answer.
+            pass
+        finally:
+            writer.close()
+
+    def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            request = json.loads(line)
+            op = request["op"]
+        except (ValueError, KeyError, TypeError):
+            return {"ok": False, "error": 'expected one line of JSON such as {"op": "snapshot"}'}
+        if op not in self._handlers:
+            return {"ok": False, "error": f"unknown op {op!r}: known are {', '.join(sorted(self._handlers))}"}
+        try:
+            return {"ok": True, op: self._handlers[op](request)}
+        except ValueError as error:
+            return {"ok": False, "error": str(error)}
+
+
+class Refused(OSError):
+    """The node refused a request; the message is the node's own error text."""
+
+
+def ask(path: Path, op: str, *, timeout_s: float = 2.0, **arguments: Any) -> Any:
+    """Return the answer of the node at the socket ``path``. Raises OSError if no node runs or answers in time."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout_s)
+        with SocketPath(path) as short:
+            connection.connect(short)
+        connection.sendall(json.dumps({"op": op, **arguments}).encode() + b"\n")
+        with connection.makefile("rb") as answers:
+            line = answers.readline()
+    return decode(line, op)
+
+
+async def ask_async(path: Path, op: str, *, timeout_s: float = 2.0) -> Any:
+    async with asyncio.timeout(timeout_s):
+        with SocketPath(path) as short:
+            reader, writer = await asyncio.open_unix_connection(short, limit=1 << 26)
+        try:
+            writer.write(json.dumps({"op": op}).encode() + b"\n")
+            return decode(await reader.readline(), op)
+        finally:
+            writer.close()
+
+
+def decode(line: bytes, op: str) -> Any:
+    if not line:
+        raise ConnectionResetError("the node closed its control socket")
+    answer = json.loads(line)
+    if not answer["ok"]:
+        raise Refused(answer["error"])
+    return answer[op]
+
+
+def encode(answer: Mapping[str, Any]) -> bytes:
+    return json.dumps(to_plain(answer), ensure_ascii=False).encode() + b"\n"
+
+
+def to_plain(value: Any) -> Any:
+    """Convert a snapshot and all its parts to JSON values. A tuple as a key becomes one string with spaces."""
+    match value:
+        case None | bool() | int() | float() | str() if not isinstance(value, Enum):
+            return value
+        case Enum():
+            return value.name.lower()
+        case bytes():
+            return value.hex()
+        case Mapping():
+            return {_key(key): to_plain(item) for key, item in value.items()}
+        case set() | frozenset():
+            return sorted(map(str, value))
+        case list() | tuple():
+            return [to_plain(item) for item in value]
+        case _ if dataclasses.is_dataclass(value):
+            return {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        case _:
+            return str(value)
+
+
+def _key(key: Any) -> str:
+    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)

@@ -1,0 +1,69 @@
+"""The writer process of link logs, `amqpmesh linklogs write`: writes the records of all nodes on this host to files."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from addressing.topology.model import Topology
+from mesh.deploy.pid_file import PidFile
+from mesh.deploy.signals import HarmlessSignals
+from mesh.deploy.workdir import WRITER, WorkDir
+from mesh.terminal.failure import CommandFailed
+
+if TYPE_CHECKING:
+    from linklogs.writer.settings import Settings
+
+
+def write(topology: Topology) -> None:
+    """Write link logs until SIGTERM or Ctrl-C. Raises CommandFailed if a writer runs or a folder is unusable."""
+    workdir = WorkDir(topology.work_dir)
+    workdir.make()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    ignored: deque[str] = deque()
+    HarmlessSignals().call(ignored.append, stop.set)
+    with PidFile(workdir.pid_file(WRITER)) as pid_file:
+        if not pid_file.acquire():
+            raise CommandFailed(f"link logs of mesh {topology.mesh} are written on this host already")
+        # Imported only now, when the process is sure to be the writer: the libraries take half a second.
+        from linklogs.writer.run import run
+        from linklogs.writer.writer import WriterInUse
+
+        try:
+            run(settings_of(topology, workdir), stop, ignored)
+        except (WriterInUse, OSError) as error:
+            raise CommandFailed(f"link logs: {error}") from None
+
+
+def settings_of(topology: Topology, workdir: WorkDir) -> Settings:
+    from linklogs.writer.settings import Settings
+
+    wanted = topology.link_logs
+    workdir.rings.mkdir(mode=0o700, parents=True, exist_ok=True)
+    redact = wanted.redact
+    key, columns = redaction_key(topology), redact.columns if redact is not None else ()
+    folder = topology.locate(wanted.folder) if wanted.folder is not None else workdir.link_logs
+    return Settings(workdir.rings, folder, key, columns, keep_s=wanted.keep_s, keep_bytes=wanted.keep_bytes)
+
+
+def redaction_key(topology: Topology) -> bytes | None:
+    """Return the key of the redaction hashes, or None if the topology asks for no redaction.
+
+    Raises CommandFailed if the key file cannot be read or is empty: hashes without a key can be guessed back.
+    """
+    redact = topology.link_logs.redact
+    if redact is None:
+        return None
+    path: Path = topology.locate(redact.key)
+    try:
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise CommandFailed(f"link_logs: redact: key: {path}: {error.strerror}") from None
+    if not key:
+        raise CommandFailed(f"link_logs: redact: key: {path} is empty, expected the key of the hashes")
+    return key

@@ -1,0 +1,76 @@
+"""The state of a mesh and of its nodes as the supervisor sees both; `up` and `status` show the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class NodeState(StrEnum):
+    STARTING = "starting"
+    UP = "up"
+    SILENT = "silent"
+    """The process of the node runs but does not answer."""
+    WAITING = "waiting"
+    """The node died; the supervisor starts the node again after the back-off."""
+    STOPPING = "stopping"
+    DOWN = "down"
+
+
+class Phase(StrEnum):
+    STARTING = "starting"
+    LINKING = "linking"
+    PROBING = "probing"
+    READY = "ready"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    name: str
+    kind: str
+    """`router` or `broker`"""
+    state: NodeState
+    pid: int | None = None
+    restarts: int = 0
+    detail: str = ""
+    """The cause of the node's death, or the reason why the node waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeshStatus:
+    mesh: str
+    phase: Phase
+    nodes: tuple[NodeStatus, ...]
+    detail: str = ""
+
+    @classmethod
+    def from_map(cls, fields: Mapping[str, Any]) -> MeshStatus:
+        nodes = tuple(NodeStatus(**{**node, "state": NodeState(node["state"])}) for node in fields["nodes"])
+        return cls(fields["mesh"], Phase(fields["phase"]), nodes, fields["detail"])
+
+    def to_map(self) -> dict[str, Any]:
+        """Return the document of `up --json`, which is also the supervisor's answer at the control socket."""
+        return {
+            "mesh": self.mesh,
+            "phase": str(self.phase),
+            "detail": self.detail,
+            "nodes": [
+                {
+                    "name": node.name,
+                    "kind": node.kind,
+                    "state": str(node.state),
+                    "pid": node.pid,
+                    "restarts": node.restarts,
+                    "detail": node.detail,
+                }
+                for node in self.nodes
+            ],
+        }
+
+    def node(self, name: str) -> NodeStatus | None:
+        return next((node for node in self.nodes if node.name == name), None)

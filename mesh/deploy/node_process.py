@@ -1,0 +1,113 @@
+"""Starts one node as a process, waits for the process, stops the process, and finds the cause of a death."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import sysconfig
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import mesh
+from mesh.deploy import log_tail
+
+STOP_GRACE_S = 15.0
+# A log truncated at every start would hide why the last run died; a log that grows for ever would fill the disk.
+LOG_BYTES = 32 * 1024 * 1024
+
+
+class NodeProcess:
+    """``arguments`` are the command line of `amqpmesh` that runs this node."""
+
+    def __init__(self, name: str, arguments: Sequence[str], log: Path) -> None:
+        self.name = name
+        self._arguments = arguments
+        self._log = log
+        self._process: asyncio.subprocess.Process | None = None
+        self._log_start_bytes = 0
+        self._started_at = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self._process.returncode is None else None
+
+    @property
+    def ran_s(self) -> float:
+        return time.monotonic() - self._started_at
+
+    async def start(self) -> None:
+        rotate(self._log)
+        self._log_start_bytes = log_tail.size_bytes(self._log)
+        self._started_at = time.monotonic()
+        with self._log.open("ab") as log:
+            # The node gets a process group: Ctrl-C in the terminal is for the supervisor, which stops nodes in order.
+            self._process = await asyncio.create_subprocess_exec(
+                *command_line(*self._arguments),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
+                env=node_environment(),
+            )
+
+    async def wait(self) -> int:
+        """Return the exit code of the process, negative if a signal ended the process."""
+        assert self._process is not None
+        return await self._process.wait()
+
+    async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
+        """Ask the process to stop in order (SIGTERM); kill the process if it still runs after ``grace_s``."""
+        if self.pid is None:
+            return
+        self.signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace_s):
+                await self.wait()
+        except TimeoutError:
+            self.signal(signal.SIGKILL)
+            await self.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
+    def death_sentence(self, exit_code: int) -> str:
+        """Describe the death of the process: the exit code or signal, and the cause from the log.
+
+        A process killed by a signal cannot log a cause, so no event in the log is taken for the cause.
+        """
+        find = log_tail.last_words if exit_code < 0 else log_tail.first_cause
+        cause = find(self._log, self._log_start_bytes)
+        return f"{self.name} {describe_exit(exit_code)}" + (f": {cause}" if cause else f"; see {self._log}")
+
+
+def describe_exit(exit_code: int) -> str:
+    if exit_code < 0:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    return f"ended with exit code {exit_code}"
+
+
+def rotate(log: Path) -> None:
+    if log_tail.size_bytes(log) > LOG_BYTES:
+        log.replace(log.with_suffix(log.suffix + ".1"))
+
+
+def command_line(*arguments: str) -> list[str]:
+    """Return the command line of this installation of amqpmesh.
+
+    `-P`: Python must not import a folder named `router` in the user's current folder.
+    """
+    return [sys.executable, "-P", "-m", "mesh", *arguments]
+
+
+def node_environment() -> dict[str, str]:
+    """Return the environment for a node: NOTIFY_SOCKET is removed, and PYTHONPATH has an uninstalled checkout."""
+    home = Path(mesh.__file__).resolve().parent.parent
+    environment = {key: value for key, value in os.environ.items() if key != "NOTIFY_SOCKET"}
+    if home != Path(sysconfig.get_path("purelib")).resolve():
+        known = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{home}{os.pathsep}{known}" if known else str(home)
+    return environment

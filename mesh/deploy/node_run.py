@@ -1,0 +1,163 @@
+"""Runs one node in this process with a lock file, a log and a control socket, until the node is asked to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+
+from addressing.topology.model import Topology
+from mesh.client.errors import MeshError
+from mesh.deploy.control import ControlServer, Handler
+from mesh.deploy.node_files import node_files
+from mesh.deploy.pid_file import PidFile
+from mesh.deploy.running import node_pid
+from mesh.deploy.sd_notify import notify
+from mesh.deploy.signals import HarmlessSignals
+from mesh.deploy.workdir import WorkDir
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.output import Output
+from wire import log
+from wire.driver import BindError
+from wire.log import Level, LogEvent
+from wire.tls import TlsSetupError
+
+if TYPE_CHECKING:
+    from broker.node import BrokerNode
+    from router.run import RunningRouter
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStarted(LogEvent):
+    """The listeners of the node are open, and the control socket answers."""
+
+    kind: str
+    pid: int
+    event_loop: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFailed(LogEvent):
+    """The node could not start, or an error has ended the node."""
+
+    level: ClassVar[Level] = "error"
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStopped(LogEvent):
+    """The node stopped in order, because it was asked to."""
+
+
+def run(topology: Topology, name: str, out: Output) -> None:
+    check_name(topology, name)
+    log.configure(name)
+    workdir = WorkDir(topology.work_dir)
+    workdir.make()
+    signals = HarmlessSignals()
+    with PidFile(workdir.pid_file(name)) as pid_file:
+        if not pid_file.acquire():
+            raise CommandFailed(f"node {name} runs already, as process {node_pid(workdir, name)}")
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(NodeRun(topology, name, out, signals).run())
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the event loop of uvloop if uvloop is installed; None means the event loop of asyncio."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def check_name(topology: Topology, name: str) -> None:
+    if name in topology.node_names:
+        return
+    if name in topology.brokers:
+        raise click.UsageError(f"broker '{name}' is an existing one: it is not ours to run")
+    near = difflib.get_close_matches(name, topology.node_names, 1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    raise click.UsageError(f"no node '{name}' in mesh {topology.mesh}: {hint}known: {', '.join(topology.node_names)}")
+
+
+class NodeRun:
+    def __init__(self, topology: Topology, name: str, out: Output, signals: HarmlessSignals) -> None:
+        self._topology = topology
+        self._name = name
+        self._kind = "router" if name in topology.routers else "broker"
+        self._out = out
+        self._signals = signals
+        self._stop = asyncio.Event()
+        self._control: ControlServer | None = None
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_asked_to_stop)
+        self._signals.watch(log.emit, self._on_asked_to_stop)
+        try:
+            await self._run_node()
+        except MeshError as error:
+            log.emit(NodeFailed(error.message))
+            raise
+        except (BindError, TlsSetupError, OSError) as error:
+            log.emit(NodeFailed(str(error)))
+            raise CommandFailed(f"{self._name}: {error}") from None
+        finally:
+            if self._control is not None:
+                await self._control.stop()
+        log.emit(NodeStopped())
+        self._tell("stopped")
+
+    async def _run_node(self) -> None:
+        files = node_files(self._topology, self._name)
+        if self._kind == "router":
+            from router.run import run_router
+
+            await run_router(self._topology, self._name, files, self._stop, self._on_router_started)
+        else:
+            from broker.run import run_broker
+            from broker.store.judging import StoreDamaged
+            from mesh.deploy.store_failure import damaged_store
+
+            try:
+                await run_broker(self._topology, self._name, files, self._stop, self._on_broker_started)
+            except StoreDamaged as damage:
+                raise damaged_store(damage, f"{self._name}: ") from None
+
+    def _on_asked_to_stop(self) -> None:
+        if not self._stop.is_set():
+            notify("STOPPING=1")
+            self._stop.set()
+
+    async def _on_router_started(self, router: RunningRouter) -> None:
+        def set_cost(request: Mapping[str, Any]) -> int:
+            return router.set_cost(str(request.get("neighbor")), request.get("cost"))
+
+        await self._on_started({"snapshot": lambda _: router.snapshot(), "cost": set_cost})
+
+    async def _on_broker_started(self, broker: BrokerNode) -> None:
+        await self._on_started({"snapshot": lambda _: {"node": broker.snapshot()}})
+
+    async def _on_started(self, handlers: Mapping[str, Handler]) -> None:
+        """Report that the listeners of the node are open, and open the control socket."""
+        workdir = WorkDir(self._topology.work_dir)
+        self._control = ControlServer(workdir.control_socket(self._name), handlers)
+        await self._control.start()
+        event_loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
+        log.emit(NodeStarted(self._kind, os.getpid(), event_loop))
+        notify("READY=1", f"STATUS={self._kind} {self._name} of mesh {self._topology.mesh}")
+        self._tell("started")
+
+    def _tell(self, state: str) -> None:
+        if self._out.is_json:
+            self._out.document({"node": self._name, "kind": self._kind, "state": state, "pid": os.getpid()})

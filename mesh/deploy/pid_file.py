@@ -1,0 +1,91 @@
+"""A pid file: names a process and is locked for as long as the process lives.
+
+The lock, and not the number, says whether the process runs. The kernel drops the lock with the process, so a file left
+by a crash is seen to be stale, and a process id that another program uses now deceives nobody. A second lock belongs
+to no file (`mesh.deploy.socket_lock`) and finds a process whose pid file was deleted.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+
+from mesh.deploy.socket_lock import SocketLock
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    pid: int
+
+
+class PidFile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+        self._lock = SocketLock(path)
+
+    def acquire(self) -> bool:
+        """Lock the file and write this process into it; False if another process holds it."""
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        if not self._lock.acquire():
+            # Another process holds the second lock: the process lives, and the pid file was deleted.
+            os.close(descriptor)
+            return False
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(asdict(Holder(os.getpid()))).encode(), 0)
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._lock.release()
+
+    def holder(self) -> Holder | None:
+        """Return the living process that holds the file, or held the file before the file was deleted; else None."""
+        found = self._holder_of_file()
+        if found is None and (pid := self._lock.holder()) is not None:
+            return Holder(pid)
+        return found
+
+    def _holder_of_file(self) -> Holder | None:
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _read_holder(descriptor)
+        finally:
+            os.close(descriptor)
+        return None
+
+    def is_left_behind(self) -> bool:
+        """Whether a crash left the file: the file names a process, and no process holds the lock."""
+        return self.holder() is None and self.path.exists() and self.path.stat().st_size > 0
+
+    def __enter__(self) -> PidFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.release()
+
+
+def _read_holder(descriptor: int) -> Holder | None:
+    try:
+        return Holder(**json.loads(os.pread(descriptor, 4096, 0)))
+    except (ValueError, TypeError):
+        # The file is locked, but not yet written: the process began less than a millisecond ago.
+        return None

@@ -1,0 +1,15 @@
+"""Waits by polling for a change that another process makes without telling this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+POLL_S = 0.05
+
+
+async def wait_until(holds: Callable[[], Awaitable[bool]]) -> None:
+    while True:
+        if await holds():
+            return
+        await asyncio.sleep(POLL_S)

@@ -1,0 +1,23 @@
+"""Tells systemd the state of a node (`Type=notify`); does nothing without NOTIFY_SOCKET.
+
+Protocol, sd_notify(3): one datagram to the Unix socket in NOTIFY_SOCKET; `@` stands for the abstract namespace.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+
+def notify(*states: str) -> bool:
+    """Send states such as `READY=1`, `STOPPING=1`, `STATUS=...`; True if the datagram was sent."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as datagram:
+        datagram.settimeout(1.0)
+        try:
+            datagram.sendto("\n".join(states).encode(), "\0" + address[1:] if address[0] == "@" else address)
+        except OSError:
+            return False
+    return True

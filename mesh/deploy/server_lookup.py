@@ -1,0 +1,142 @@
+"""Finds the server for a client command from the URL, the options, the environment and the topology nearby."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import click
+
+from addressing.topology.model import Listener, Topology
+from mesh.client.server import Server
+from mesh.client.url import DEFAULT_PORTS
+from mesh.deploy.running import change_note, living, option_for
+from mesh.deploy.workdir import WorkDir
+from mesh.terminal.connection_options import Request
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.output import Output
+from mesh.terminal.passwords import find_password
+from mesh.terminal.topology_file import TopologyInvalid, find_nearby, load_topology
+from wire.sasl import SaslClientSettings
+from wire.tls import TlsSetupError, client_context
+
+LOCAL_HOST = "localhost"
+# The addresses at which this machine reaches a listener on all addresses.
+REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def find_server(request: Request) -> Server:
+    url = request.url
+    topology = find_topology_for(request)
+    listener = None if topology is None else find_listener(topology, url.host, url.port, url.scheme)
+    if url.host is None and listener is not None:
+        host, port, is_tls = REACHABLE.get(listener.host, listener.host), listener.port, listener.tls is not None
+    else:
+        is_tls = url.is_tls
+        host, port = url.host or LOCAL_HOST, url.port or DEFAULT_PORTS["amqps" if is_tls else "amqp"]
+    tls = tls_context(request, issued_ca(topology, listener)) if is_tls else None
+    sasl = login(request, host)
+    note = note_on_login(sasl)
+    if topology is None or listener is None or host not in local_hosts(listener):
+        fix = None if url.host else fix_without_mesh(topology)
+        return Server(host, port, tls, sasl, warning=note, fix=fix)
+    fix = None if living(WorkDir(topology.work_dir)) else fix_not_running(request, topology)
+    warning = "\n".join(filter(None, (change_note(topology, request.topology_path), note))) or None
+    return Server(host, port, tls, sasl, warning=warning, fix=fix)
+
+
+def find_topology_for(request: Request) -> Topology | None:
+    """Return the topology that the option names, or the topology nearby, if any.
+
+    Raises TopologyInvalid for an invalid topology, unless the topology is only nearby and the URL names the server.
+    """
+    if request.topology_path is not None:
+        return load_topology(request.topology_path)
+    try:
+        return find_nearby()
+    except TopologyInvalid:
+        if request.url.host is None:
+            raise
+        # With a server in the URL, the topology is only asked whether the server belongs to the mesh.
+        return None
+
+
+def local_hosts(listener: Listener) -> tuple[str, ...]:
+    """Return the host names by which a client on this machine may mean the listener of a mesh on this machine."""
+    return (listener.host, REACHABLE.get(listener.host, listener.host), LOCAL_HOST, "127.0.0.1", "::1")
+
+
+def fix_not_running(request: Request, topology: Topology) -> str:
+    option = option_for(request.topology_path)
+    return f"{topology.mesh} does not run here; start it with `amqpmesh up --detach{option}`."
+
+
+def fix_without_mesh(topology: Topology | None) -> str:
+    if topology is not None:
+        return f"no router of {topology.mesh} has such a listener; name a server, as in //HOST:PORT/ADDRESS."
+    return (
+        "there is no topology here; name one with -t FILE and start it with "
+        "`amqpmesh up --detach -t FILE`, or name a server, as in //HOST:PORT/ADDRESS."
+    )
+
+
+def tell_warning(server: Server, out: Output) -> None:
+    if server.warning:
+        out.say(server.warning)
+
+
+def find_listener(topology: Topology, host: str | None, port: int | None, scheme: str | None) -> Listener | None:
+    """Return the first listener with the TLS that the scheme asks for and, if there is a host, with the URL's port."""
+    for router in topology.routers.values():
+        for listener in router.listeners:
+            is_kind = scheme is None or (scheme == "amqps") == (listener.tls is not None)
+            is_port = host is None or listener.port == (port or DEFAULT_PORTS[scheme or "amqp"])
+            if is_kind and is_port:
+                return listener
+    return None
+
+
+def issued_ca(topology: Topology | None, listener: Listener | None) -> Path | None:
+    """Return the CA file of the mesh if the mesh's CA issued the listener's certificate, else None."""
+    if topology is None or listener is None or listener.tls is None or listener.tls.cert is not None:
+        return None
+    ca = WorkDir(topology.work_dir).pki / "ca.pem"
+    return ca if ca.exists() else None
+
+
+def tls_context(request: Request, mesh_ca: Path | None) -> ssl.SSLContext:
+    try:
+        return client_context(
+            request.ca or mesh_ca, request.cert, request.key, verifies_certificate=not request.is_insecure
+        )
+    except TlsSetupError as error:
+        raise CommandFailed(str(error)) from None
+
+
+def login(request: Request, host: str) -> SaslClientSettings:
+    user = request.user or request.url.user
+    password = password_of(request, user)
+    if password is not None and user is None:
+        raise click.UsageError("there is a password but no user: give it as -u NAME or in the URL")
+    return SaslClientSettings(user, password, request.cert is not None, request.mechanisms, host)
+
+
+def note_on_login(sasl: SaslClientSettings) -> str | None:
+    if sasl.user is None or sasl.password is not None or sasl.has_certificate:
+        return None
+    return (
+        f"note: {sasl.user} has no password here, and comes as nobody: give it by --password-file, in "
+        "AMQPMESH_PASSWORD or in the URL"
+    )
+
+
+def password_of(request: Request, user: str | None) -> str | None:
+    """Return the password from the URL, the file, the environment or the terminal; None if there is no password.
+
+    A password in the URL counts only for the user in the URL. A user with a certificate is not asked for a password.
+    """
+    if request.url.password is not None and request.user in (None, request.url.user):
+        return request.url.password
+    if user is None or (request.cert is not None and request.password_file is None):
+        return None
+    return find_password(user, request.password_file)

@@ -1,0 +1,231 @@
+"""Keeps the nodes of a topology running, one process each, and calls the mesh READY only after a successful probe.
+
+    STARTING -> LINKING -> PROBING -> READY -> STOPPING -> STOPPED
+        \\_________\\__________\\__________________________> FAILED
+
+A node that dies before READY fails the whole start; a node that dies later is started again, with back-off. With
+``is_patient`` nobody waits for READY, so a node that dies early is started again, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from mesh.client.errors import MeshError, TimedOut
+from mesh.deploy.backoff import Backoff
+from mesh.deploy.control import ask_async
+from mesh.deploy.mesh_status import MeshStatus, NodeState, NodeStatus, Phase
+from mesh.deploy.node_process import NodeProcess
+from mesh.deploy.pid_file import PidFile
+from mesh.deploy.polling import wait_until
+from mesh.deploy.supervisor_log import NodeDied, NodeStarted, NodeStopped, PhaseEntered, StartFailed
+from mesh.deploy.workdir import WRITER, WorkDir
+from mesh.terminal.exit_codes import ExitCode
+from mesh.terminal.failure import CommandFailed
+from wire.log import Log
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    name: str
+    kind: str
+    """`router` or `broker`"""
+
+
+class Readiness(Protocol):
+    """The conditions for calling a mesh ready."""
+
+    async def wait_linked(self) -> None:
+        """Return once every connection of the topology is up."""
+
+    async def wait_probed(self) -> None:
+        """Return once a message went through every router and broker."""
+
+    def missing(self) -> str:
+        """Return a sentence about the conditions that do not hold yet."""
+
+
+class Supervisor:
+    def __init__(
+        self,
+        mesh: str,
+        topology_file: Path,
+        workdir: WorkDir,
+        plan: Sequence[NodePlan],
+        readiness: Readiness,
+        observe: Callable[[MeshStatus], None],
+        log: Log,
+        *,
+        is_recorded: bool = False,
+    ) -> None:
+        """``is_recorded``: the nodes record link logs, so the supervisor runs a writer as well."""
+        self._mesh = mesh
+        self._topology_file = topology_file
+        self._workdir = workdir
+        self._plan = plan
+        self._readiness = readiness
+        self._observe = observe
+        self._log = log
+        self._phase = Phase.STARTING
+        self._detail = ""
+        self._nodes = {node.name: NodeStatus(node.name, node.kind, NodeState.STARTING) for node in plan}
+        self._processes = {node.name: self._process("node", node.name, name=node.name) for node in plan}
+        self._writer = self._process("linklogs", "write", name=WRITER) if is_recorded else None
+
+    def _process(self, *arguments: str, name: str) -> NodeProcess:
+        """Make a process that reads the topology as it was at the start of the mesh, also when started again later."""
+        topology = ("--topology", str(self._topology_file), "--as-read", str(self._workdir.running_topology))
+        return NodeProcess(name, (*arguments, *topology), self._workdir.log_file(name))
+
+    def snapshot(self) -> MeshStatus:
+        return MeshStatus(self._mesh, self._phase, tuple(self._nodes.values()), self._detail)
+
+    async def run(self, stop: asyncio.Event, *, timeout_s: float, is_patient: bool = False) -> bool:
+        """Run the mesh until ``stop`` is set; True if the mesh was ready by then.
+
+        Raises CommandFailed or TimedOut if the mesh could not be made ready; all nodes have been stopped then.
+        """
+        tasks = [self._task(self._keep(node.name, is_patient)) for node in self._plan]
+        tasks.append(self._task(self._become_ready(None if is_patient else timeout_s)))
+        if self._writer is not None:
+            tasks.append(self._task(self._keep_writer(self._writer)))
+        stopped = self._task(stop.wait())
+        try:
+            await self._wait_stopped(stopped, tasks)
+            return self._phase is Phase.READY
+        except MeshError as error:
+            self._enter(Phase.FAILED, error.message)
+            raise
+        finally:
+            await self._stop_all([*tasks, stopped])
+
+    @staticmethod
+    def _task(work: Coroutine[None, None, object]) -> asyncio.Task[object]:
+        return asyncio.create_task(work)
+
+    async def _wait_stopped(self, stopped: asyncio.Task[object], tasks: list[asyncio.Task[object]]) -> None:
+        pending = {stopped, *tasks}
+        while not stopped.done():
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+
+    async def _keep(self, name: str, is_patient: bool) -> None:
+        backoff = Backoff()
+        while True:
+            exit_code = await self._run_once(name)
+            cause = self._processes[name].death_sentence(exit_code)
+            if self._phase is not Phase.READY and not is_patient:
+                self._update(name, state=NodeState.DOWN, pid=None, detail=cause)
+                own = exit_code == ExitCode.STORE_DAMAGED
+                code = ExitCode.STORE_DAMAGED if own else ExitCode.FAILED
+                raise CommandFailed(cause, exit_code=code, fix=self._fix_of(cause))
+            delay_s = backoff.on_exit(self._processes[name].ran_s)
+            restarts = self._nodes[name].restarts + 1
+            self._log.emit(NodeDied(name, exit_code, cause, delay_s))
+            self._update(name, state=NodeState.WAITING, pid=None, restarts=restarts, detail=cause)
+            await asyncio.sleep(delay_s)
+            await wait_until(lambda: self._is_not_held(name))
+
+    async def _keep_writer(self, writer: NodeProcess) -> None:
+        """Keep the writer running. The mesh goes on without a writer: records wait in the rings while there is room."""
+        backoff = Backoff()
+        while True:
+            await writer.start()
+            exit_code = await writer.wait()
+            delay_s = backoff.on_exit(writer.ran_s)
+            self._log.emit(NodeDied(WRITER, exit_code, writer.death_sentence(exit_code), delay_s))
+            await asyncio.sleep(delay_s)
+
+    async def _is_not_held(self, name: str) -> bool:
+        """Whether no drill keeps the node down; a drill does so by a lock, which the kernel drops with the drill."""
+        return PidFile(self._workdir.hold_file(name)).holder() is None
+
+    def _fix_of(self, cause: str) -> str | None:
+        if os.strerror(errno.EADDRINUSE).lower() not in cause.lower():
+            return None
+        return f"`amqpmesh doctor -t {self._topology_file}` shows which ports are taken, and how to find out by whom."
+
+    async def _run_once(self, name: str) -> int:
+        """Start the process, watch the node come up, and return the exit code of the process."""
+        process = self._processes[name]
+        await process.start()
+        self._update(name, state=NodeState.STARTING, pid=process.pid)
+        self._log.emit(NodeStarted(name, process.pid))
+        watch = asyncio.create_task(self._watch_up(name))
+        try:
+            return await process.wait()
+        finally:
+            watch.cancel()
+
+    async def _watch_up(self, name: str) -> None:
+        await wait_until(lambda: self._answers(name))
+        self._update(name, state=NodeState.UP, detail="")
+
+    async def _answers(self, name: str) -> bool:
+        try:
+            await ask_async(self._workdir.control_socket(name), "snapshot")
+        except OSError:
+            return False
+        return True
+
+    async def _become_ready(self, timeout_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await wait_until(self._are_all_up)
+                self._enter(Phase.LINKING)
+                await self._readiness.wait_linked()
+                self._enter(Phase.PROBING)
+                await self._readiness.wait_probed()
+        except TimeoutError:
+            raise TimedOut(f"not ready after {timeout_s:g} s: {self._missing()}") from None
+        self._enter(Phase.READY)
+
+    async def _are_all_up(self) -> bool:
+        return all(node.state is NodeState.UP for node in self._nodes.values())
+
+    def _missing(self) -> str:
+        late = [node.name for node in self._nodes.values() if node.state is not NodeState.UP]
+        return f"{', '.join(late)} not started" if late else self._readiness.missing()
+
+    async def _stop_all(self, tasks: Sequence[asyncio.Task[object]]) -> None:
+        if self._phase is not Phase.FAILED:
+            self._enter(Phase.STOPPING)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # Brokers stop last: they first accept and settle the deliveries that routers still have for them.
+        for kind in ("router", "broker"):
+            await asyncio.gather(*(self._stop(node.name) for node in self._plan if node.kind == kind))
+        if self._writer is not None:
+            await self._writer.stop()
+        if self._phase is Phase.STOPPING:
+            self._enter(Phase.STOPPED)
+
+    async def _stop(self, name: str) -> None:
+        if self._processes[name].pid is not None:
+            self._update(name, state=NodeState.STOPPING)
+            await self._processes[name].stop()
+            self._log.emit(NodeStopped(name))
+        self._update(name, state=NodeState.DOWN, pid=None)
+
+    def kill_all(self) -> None:
+        """Kill all processes at once, because the supervisor was asked twice to stop."""
+        for process in (*self._processes.values(), *filter(None, (self._writer,))):
+            process.signal(signal.SIGKILL)
+
+    def _update(self, name: str, **changes: object) -> None:
+        self._nodes[name] = replace(self._nodes[name], **changes)  # type: ignore[arg-type]
+        self._observe(self.snapshot())
+
+    def _enter(self, phase: Phase, detail: str = "") -> None:
+        self._phase, self._detail = phase, detail
+        self._log.emit(StartFailed(detail) if phase is Phase.FAILED else PhaseEntered(str(phase)))
+        self._observe(self.snapshot())

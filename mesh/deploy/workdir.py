@@ -1,0 +1,87 @@
+"""The layout of a mesh's work directory.
+
+The work directory lies beside the topology file, so that two checkouts of one topology are two meshes:
+
+    .amqpmesh/<mesh>/
+      pki/                certificates
+      run/<node>.sock     control socket of a node
+      run/<node>.pid      locked while the node lives, holds its process id; see also mesh/deploy/socket_lock.py
+      run/<node>.held     locked by a drill for as long as the supervisor must not start the node again
+      run/_supervisor.pid locked while `up` runs
+      run/topology.yml    the topology as `up` read it
+      log/<node>.jsonl    events of a node, one JSON object a line
+      rings/              records of the link log on their way to a file
+      linklogs/           files of the link log
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+# No node can have this name: names of nodes begin with a letter or digit.
+SUPERVISOR = "_supervisor"
+WRITER = "_linklogs"
+# A Unix socket address has 108 bytes, one of them the closing zero.
+MAX_SOCKET_PATH_BYTES = 107
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDir:
+    root: Path
+
+    @property
+    def pki(self) -> Path:
+        return self.root / "pki"
+
+    @property
+    def running_topology(self) -> Path:
+        return self.root / "run" / "topology.yml"
+
+    @property
+    def rings(self) -> Path:
+        return self.root / "rings"
+
+    @property
+    def link_logs(self) -> Path:
+        return self.root / "linklogs"
+
+    def control_socket(self, node: str) -> Path:
+        return self.root / "run" / f"{node}.sock"
+
+    def pid_file(self, node: str) -> Path:
+        return self.root / "run" / f"{node}.pid"
+
+    def hold_file(self, node: str) -> Path:
+        return self.root / "run" / f"{node}.held"
+
+    def log_file(self, node: str) -> Path:
+        return self.root / "log" / f"{node}.jsonl"
+
+    def make(self) -> None:
+        for folder in (self.root / "run", self.root / "log"):
+            folder.mkdir(parents=True, exist_ok=True)
+        # Whoever may write to the control sockets controls the nodes.
+        (self.root / "run").chmod(0o700)
+
+
+class SocketPath:
+    """A context in which a socket has a path short enough for the system.
+
+    A socket in a deep folder is reached through a descriptor of the folder: `/proc/self/fd/<n>/r1.sock`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._folder = -1
+
+    def __enter__(self) -> str:
+        if len(os.fsencode(self._path)) <= MAX_SOCKET_PATH_BYTES:
+            return str(self._path)
+        self._folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY)
+        return f"/proc/self/fd/{self._folder}/{self._path.name}"
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder >= 0:
+            os.close(self._folder)

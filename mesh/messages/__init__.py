@@ -1,0 +1,1 @@
+"""The commands `send` and `receive`: load, outcomes, message formats and large bodies."""

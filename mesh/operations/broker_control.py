@@ -1,0 +1,195 @@
+"""Manages the queues of embedded brokers by requests to the control address of each broker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from addressing.address import CONTROL_ADDRESS
+from addressing.book import AddressBook
+from addressing.topology.model import Topology
+from mesh.client.connect import connected
+from mesh.client.errors import MeshError, TimedOut
+from mesh.deploy.operator import broker_server
+from mesh.terminal.exit_codes import ExitCode
+from mesh.terminal.failure import CommandFailed, as_failure
+from wire.delivery import ACCEPTED, Kind
+from wire.message import Message, decode, encode
+
+CONNECT_TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 60.0
+ANSWER_CREDIT = 10
+FIX = "`amqpmesh status` shows what runs."
+NOT_MADE_YET = "not-made-yet"
+"""The error code of a broker that keeps the queue by the topology, but has not made the queue yet."""
+
+Answer = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A queue or topic at a broker: ``address`` is the name of the queue or topic at this broker."""
+
+    broker: str
+    address: str
+
+
+@dataclass(slots=True)
+class Found:
+    """The answers of the brokers, and the failures of brokers that gave no complete answer."""
+
+    answers: list[tuple[Site, list[Answer]]] = field(default_factory=list)
+    failures: list[CommandFailed] = field(default_factory=list)
+    unmade: list[tuple[Site, CommandFailed]] = field(default_factory=list)
+    """Brokers that have not made the queue yet while others have, which is not a failure."""
+
+    def raise_failures(self, *, are_all: bool = False) -> None:
+        """Raise CommandFailed if a broker failed; with ``are_all``, only if no broker has answered."""
+        if self.failures and not (are_all and self.answers):
+            first = self.failures[0]
+            said = "; ".join(failure.message for failure in self.failures)
+            raise CommandFailed(said, exit_code=first.exit_code, fix=first.fix)
+
+
+# The brokers to ask
+
+
+def all_sites(topology: Topology, only: str | None) -> tuple[Site, ...]:
+    """Return a site for each embedded broker, or only for broker ``only``. Raises UsageError."""
+    return tuple(Site(broker, "") for broker in ([_embedded(topology, only)] if only else _all_embedded(topology)))
+
+
+def sites_of(topology: Topology, address: str, only: str | None) -> tuple[Site, ...]:
+    """Return the brokers that keep ``address``, or only broker ``only``. Raises UsageError.
+
+    A broker may still have an address that only an older topology declared, so unknown addresses are allowed.
+    """
+    policy = AddressBook(topology).resolve(address)
+    if only is not None:
+        return (Site(_embedded(topology, only), name_at(topology, address, only)),)
+    if policy is not None and policy.brokers:
+        return tuple(Site(_embedded(topology, name, address), policy.at_broker(name)) for name in policy.brokers)
+    if policy is not None:
+        raise click.UsageError(f"{address!r} is {policy.kind}: no broker keeps it")
+    embedded = _all_embedded(topology)
+    if len(embedded) > 1:
+        raise click.UsageError(
+            f"the topology does not say who keeps {address!r}: name it by --broker, of {', '.join(embedded)}"
+        )
+    return (Site(embedded[0], address),)
+
+
+def name_at(topology: Topology, address: str, broker: str) -> str:
+    """Return the name of ``address`` at ``broker``."""
+    policy = AddressBook(topology).resolve(address)
+    return policy.at_broker(broker) if policy is not None and broker in policy.brokers else address
+
+
+def _all_embedded(topology: Topology) -> list[str]:
+    embedded = [name for name, broker in topology.brokers.items() if broker.is_embedded]
+    if not embedded:
+        raise click.UsageError(f"mesh {topology.mesh} has no embedded broker")
+    return embedded
+
+
+def _embedded(topology: Topology, broker: str, address: str | None = None) -> str:
+    declared = topology.brokers.get(broker)
+    if declared is None:
+        raise click.UsageError(f"no broker '{broker}' in mesh {topology.mesh}: known: {', '.join(topology.brokers)}")
+    if not declared.is_embedded:
+        what = f"{address!r} is kept by {broker}" if address else broker
+        verb = ", which is" if address else " is"
+        raise click.UsageError(f"{what}{verb} a broker of its own, with tools of its own")
+    return broker
+
+
+# Requests
+
+
+def ask_each(topology: Topology, sites: Iterable[Site], op: str, arguments: Callable[[Site], Answer]) -> Found:
+    """Ask one broker after the other; after a failure of one broker, the others are still asked."""
+    found = Found()
+    unmade: list[tuple[Site, CommandFailed]] = []
+    for site in sites:
+        parts: list[Answer] = []
+        try:
+            asyncio.run(_ask(topology, site.broker, {"op": op, **arguments(site)}, parts))
+        except MeshError as error:
+            failed = as_failure(error)
+            told = _of(site.broker, failed, _total(parts, "messages"))
+            if failed.code == NOT_MADE_YET:
+                unmade.append((site, told))
+            else:
+                found.failures.append(told)
+            if not parts:
+                continue
+        found.answers.append((site, parts))
+    if found.answers:
+        found.unmade = unmade
+    else:
+        found.failures += [failed for _, failed in unmade]
+    return found
+
+
+def _of(broker: str, failed: CommandFailed, done: int) -> CommandFailed:
+    so_far = f", after {done:,} messages" if done else ""
+    fix = failed.fix or (FIX if failed.exit_code is ExitCode.UNREACHABLE else None)
+    return CommandFailed(f"{broker}: {failed.message}{so_far}", exit_code=failed.exit_code, fix=fix, code=failed.code)
+
+
+async def _ask(topology: Topology, broker: str, request: Mapping[str, Any], parts: list[Answer]) -> None:
+    """Send a request and append the parts of the answer to ``parts``. Raises CommandFailed with the broker's text."""
+    async with connected(broker_server(topology, broker), CONNECT_TIMEOUT_S) as client:
+        answers = await client.receiver(None, credit=ANSWER_CREDIT)
+        requests = await client.sender(CONTROL_ADDRESS)
+        asked = Message(json.dumps(request), reply_to=answers.answered_address, message_id=request["op"])
+        outcome = await _in_time(await _in_time(requests.send(encode(asked))))
+        if outcome is None or outcome.kind is not Kind.ACCEPTED:
+            error = outcome.error if outcome is not None else None
+            raise CommandFailed(error.description if error is not None else "the request was not accepted")
+        has_more = True
+        while has_more:
+            answers.top_up()
+            received = await _in_time(answers.receive())
+            answers.settle(received, ACCEPTED)
+            answer = json.loads(decode(received.data).body)
+            if not answer["ok"]:
+                raise CommandFailed(answer["error"], code=answer.get("code"))
+            parts.append(answer[request["op"]])
+            has_more = answer["more"]
+
+
+async def _in_time(what: Any) -> Any:
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            return await what
+    except TimeoutError:
+        raise TimedOut(f"no answer within {ANSWER_TIMEOUT_S:g} s", fix=FIX) from None
+
+
+# Answers
+
+
+def queues_in(found: Found) -> Iterator[dict[str, Any]]:
+    for site, parts in found.answers:
+        for part in parts:
+            for queue in part["queues"]:
+                yield {"broker": site.broker, **queue}
+
+
+def totals_in(found: Found, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return for each broker the sums over the parts of the answer; 0 if the broker has not made the queue yet."""
+    unmade: list[tuple[Site, list[Answer]]] = [(site, []) for site, _ in found.unmade]
+    return [
+        {"broker": site.broker, "address": site.address, **{name: _total(parts, name) for name in names}}
+        for site, parts in found.answers + unmade
+    ]
+
+
+def _total(parts: Iterable[Answer], name: str) -> int:
+    return sum(int(part.get(name, 0)) for part in parts)

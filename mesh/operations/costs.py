@@ -1,0 +1,81 @@
+"""Changes the cost of a connection between two running routers, and lists changed costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from addressing.topology.model import Edge, Topology
+from mesh.client.errors import Unreachable
+from mesh.deploy.control import Refused, ask
+from mesh.deploy.workdir import WorkDir
+from mesh.terminal.failure import CommandFailed
+
+
+def set_cost(topology: Topology, router: str, neighbor: str, cost: int) -> int:
+    """Set the cost at both ends, since the larger cost counts; return the larger cost before.
+
+    Raises UsageError, CommandFailed, Unreachable.
+    """
+    edge = _edge(topology, router, neighbor)
+    workdir = WorkDir(topology.work_dir)
+    ends = ((edge.dialer, edge.to), (edge.to, edge.dialer))
+    # Both routers must answer before one of them is changed.
+    for name, _ in ends:
+        _ask(workdir, name, "snapshot")
+    return max(int(_ask(workdir, name, "cost", neighbor=other, cost=cost)) for name, other in ends)
+
+
+def _ask(workdir: WorkDir, router: str, op: str, **arguments: Any) -> Any:
+    try:
+        return ask(workdir.control_socket(router), op, **arguments)
+    except Refused as refused:
+        raise CommandFailed(f"{router}: {refused}") from None
+    except TimeoutError:
+        raise Unreachable(f"router {router} does not answer", fix="`amqpmesh status` shows what does.") from None
+    except OSError:
+        raise Unreachable(f"router {router} does not run here", fix="`amqpmesh status` shows what does.") from None
+
+
+def _edge(topology: Topology, router: str, neighbor: str) -> Edge:
+    for name in (router, neighbor):
+        if name not in topology.routers:
+            raise click.UsageError(f"no router '{name}' in mesh {topology.mesh}: known: {', '.join(topology.routers)}")
+    for name in (router, neighbor):
+        if topology.routers[name].is_edge:
+            raise click.UsageError(
+                f"{name} is an edge router: it uses its uplinks in the order that the topology gives"
+            )
+    for edge in topology.edges():
+        if {edge.dialer, edge.to} == {router, neighbor}:
+            return edge
+    others = [edge.to if edge.dialer == router else edge.dialer for edge in _edges_at(topology, router)]
+    raise click.UsageError(f"{router} is not connected to {neighbor}, but to {', '.join(others) or 'nobody'}")
+
+
+def _edges_at(topology: Topology, router: str) -> Iterator[Edge]:
+    """Yield the connections of ``router`` to interior routers: only their cost may be changed."""
+    edges = (edge for edge in topology.edges() if not topology.routers[edge.dialer].is_edge)
+    return (edge for edge in edges if router in (edge.dialer, edge.to))
+
+
+def changed_costs(topology: Topology, snapshots: Mapping[str, Mapping[str, Any] | None]) -> Iterator[str]:
+    """Yield a sentence for each connection whose cost differs from the topology."""
+    for edge in topology.edges():
+        for router, other in ((edge.dialer, edge.to), (edge.to, edge.dialer)):
+            cost = _cost(snapshots.get(router), other)
+            if cost not in (None, edge.cost):
+                yield f"{edge.dialer} - {edge.to} costs {cost}, and {edge.cost} in {_file_name(topology)}"
+                break
+
+
+def _file_name(topology: Topology) -> str:
+    return topology.file.name if topology.file is not None else "the topology"
+
+
+def _cost(snapshot: Mapping[str, Any] | None, neighbor: str) -> int | None:
+    """Return the cost of the connection as the router of ``snapshot`` sees it; None while the connection is down."""
+    views = snapshot["routers"] if snapshot is not None else ()
+    return next((view["connection_cost"] for view in views if view["router"] == neighbor), None)

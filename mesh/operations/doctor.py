@@ -1,0 +1,199 @@
+"""Checks whether this machine can run a mesh. Each check returns a Finding, and no check changes the machine."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mesh.operations import report_requirements as lacking
+from mesh.operations.finding import Finding
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
+
+OLDEST_PYTHON = (3, 11)
+WANTED_DESCRIPTORS = 4096
+WANTED_DISK_BYTES = 1 << 30
+EARLIEST_CLOCK = 1735689600  # 2025-01-01: certificates made with an earlier clock are expired at once
+EXPIRY_WARNING_S = 30 * 86400
+
+
+def examine(topology: Topology | None, wrong: str | None = None) -> Iterator[Finding]:
+    """Run all checks. ``wrong`` is the error of a topology that cannot be used, if any."""
+    for check in (python, compiler, python_headers, proton, descriptors, clock):
+        yield check()
+    yield disk(topology.directory if topology is not None else Path())
+    if wrong is not None:
+        yield Finding("topology", "failed", wrong, "`amqpmesh check` shows what is wrong.")
+    if topology is not None:
+        yield from ports(topology)
+        yield from tls_files(topology)
+    yield lacking.java()
+    yield lacking.spark()
+    yield from (optional(*tool) for tool in OPTIONAL)
+
+
+def python() -> Finding:
+    version = platform.python_version()
+    if sys.version_info < OLDEST_PYTHON:
+        return Finding("python", "failed", version, "install Python 3.11 or newer.")
+    return Finding("python", "ok", f"{version} at {sys.executable}")
+
+
+def compiler() -> Finding:
+    found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    if found is None:
+        return Finding("compiler", "warning", "none; proton is compiled when it is installed", "apt install gcc")
+    return Finding("compiler", "ok", found)
+
+
+def python_headers() -> Finding:
+    header = Path(sysconfig.get_path("include")) / "Python.h"
+    if not header.exists():
+        return Finding("python headers", "warning", f"no {header}", "apt install python3-dev")
+    return Finding("python headers", "ok", str(header.parent))
+
+
+def proton() -> Finding:
+    if importlib.util.find_spec("proton") is None:
+        return Finding("proton", "failed", "not installed", "pip install python-qpid-proton")
+    try:
+        libraries = importlib.import_module("wire.engine").LIBRARIES
+    except (ImportError, OSError) as error:
+        return Finding("proton", "failed", str(error), "pip install --force-reinstall python-qpid-proton")
+    built = f", built with {' and '.join(libraries)}, which amqpmesh does not use" if libraries else ""
+    return Finding("proton", "ok", f"python-qpid-proton {importlib.metadata.version('python-qpid-proton')}{built}")
+
+
+def descriptors() -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < WANTED_DESCRIPTORS:
+        wanted = min(hard, 65536)
+        return Finding("open files", "warning", f"limit {soft}: so many connections at most", f"ulimit -n {wanted}")
+    return Finding("open files", "ok", f"limit {soft}")
+
+
+def clock() -> Finding:
+    now = time.time()
+    told = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
+    if now < EARLIEST_CLOCK:
+        return Finding("clock", "failed", f"{told}: certificates would not be valid", "set the clock, or run NTP.")
+    return Finding("clock", "ok", told)
+
+
+def disk(folder: Path) -> Finding:
+    free = shutil.disk_usage(folder).free
+    told = f"{free / (1 << 30):.1f} GiB free at {folder.resolve()}"
+    if free < WANTED_DISK_BYTES:
+        return Finding("disk", "warning", told, "free some space: brokers stop accepting when the disk is full.")
+    return Finding("disk", "ok", told)
+
+
+def ports(topology: Topology) -> Iterator[Finding]:
+    """Check each port of the topology: a port must be free, or in use by the running node of this mesh."""
+    from mesh.deploy.running import node_pid
+    from mesh.deploy.workdir import WorkDir
+
+    workdir = WorkDir(topology.work_dir)
+    for node, host, port in listening(topology):
+        pid = node_pid(workdir, node)
+        if pid is not None:
+            yield Finding(f"port {port}", "ok", f"{node} runs there as process {pid}")
+        else:
+            yield port_finding(node, host, port)
+
+
+def listening(topology: Topology) -> Iterator[tuple[str, str, int]]:
+    for name, router in topology.routers.items():
+        yield name, router.host, router.port
+        for listener in router.listeners:
+            yield name, listener.host, listener.port
+    for name, broker in topology.brokers.items():
+        if broker.is_embedded:
+            yield name, broker.host, broker.port
+
+
+def port_finding(node: str, host: str, port: int) -> Finding:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        # The nodes set this option, too: a port in TIME_WAIT from the last run is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            detail = f"{node} cannot listen on {host}:{port}: {os.strerror(error.errno or 0).lower()}"
+            return Finding(f"port {port}", "failed", detail, f"`ss -ltnp 'sport = :{port}'` shows who holds it.")
+    return Finding(f"port {port}", "ok", f"free for {node} on {host}")
+
+
+def tls_files(topology: Topology) -> Iterator[Finding]:
+    """Check the certificates that the topology names and the certificates of the mesh."""
+    from mesh.deploy.workdir import WorkDir
+
+    named = [
+        topology.locate(listener.tls.cert)
+        for router in topology.routers.values()
+        for listener in router.listeners
+        if listener.tls is not None and listener.tls.cert is not None
+    ]
+    issued = sorted(WorkDir(topology.work_dir).pki.rglob("*.crt")) + sorted(
+        WorkDir(topology.work_dir).pki.rglob("*.pem")
+    )
+    for path in (*named, *issued):
+        finding = certificate_finding(path)
+        if finding is not None:
+            yield finding
+
+
+def certificate_finding(path: Path) -> Finding | None:
+    """Check the expiry of a certificate; None for a file without a certificate."""
+    from cryptography import x509
+
+    check = f"certificate {path.name}"
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        return Finding(check, "failed", f"{path}: {error.strerror}", "correct the path in the topology.")
+    if b"BEGIN CERTIFICATE" not in text:
+        return None
+    left_s = x509.load_pem_x509_certificate(text).not_valid_after_utc.timestamp() - time.time()
+    if left_s <= 0:
+        return Finding(check, "failed", f"{path} expired {-left_s / 86400:.0f} days ago", "amqpmesh certs renew")
+    if left_s < EXPIRY_WARNING_S:
+        return Finding(check, "warning", f"{path} expires in {left_s / 86400:.0f} days", "amqpmesh certs renew")
+    return Finding(check, "ok", f"valid for {left_s / 86400:.0f} days")
+
+
+OPTIONAL: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("docker", ("docker", "--version"), "for containers: apt install docker.io"),
+    ("rabbitmq", ("rabbitmqctl", "version"), "to attach RabbitMQ in the interop tests: apt install rabbitmq-server"),
+)
+
+
+def optional(name: str, command: tuple[str, ...], fix: str) -> Finding:
+    if shutil.which(command[0]) is None:
+        return Finding(name, "absent", "not installed; optional", fix)
+    return Finding(name, "ok", version_of(command))
+
+
+def version_of(command: tuple[str, ...]) -> str:
+    """Return the first line that ``command`` prints, or the path of the program if nothing is printed within 5 s."""
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return str(shutil.which(command[0]))
+    lines = (told.stdout or told.stderr).strip().splitlines()
+    return lines[0] if lines else str(shutil.which(command[0]))

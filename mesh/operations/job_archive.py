@@ -1,0 +1,29 @@
+"""Runs `amqpmesh linklogs pack`: packs the Spark job of reports into files, and prints the command for the files."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from linklogs.packing import Packed, pack
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.output import Output
+
+
+def pack_and_tell(directory: Path, out: Output) -> None:
+    """Pack into ``directory`` and print the result. Raises CommandFailed if the directory cannot be written to."""
+    try:
+        packed = pack(directory)
+    except OSError as error:
+        raise CommandFailed(
+            f"{directory}: {error.strerror or error}: expected a folder that can be written to"
+        ) from None
+    if out.is_json:
+        out.document({"archive": str(packed.archive), "job": str(packed.job)})
+    else:
+        out.data(command(packed))
+
+
+def command(packed: Packed) -> str:
+    """Return the command line that runs the packed job."""
+    return f"spark-submit --py-files {shlex.quote(str(packed.archive))} {shlex.quote(str(packed.job))} LOGS OUT"

@@ -1,0 +1,30 @@
+"""Hashes a value as redacted link logs do, so that a user can look for the hash in link logs and in reports."""
+
+from __future__ import annotations
+
+from addressing.topology.model import Topology
+from mesh.deploy.link_log_writer import redaction_key
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.output import Output
+from recording.columns import Kind
+
+
+def hash_and_tell(topology: Topology, column: str, values: tuple[str, ...], out: Output) -> None:
+    """Print the hashes of ``values``. Raises CommandFailed if the column is not redacted or the key is unreadable."""
+    found = {value: hash_of(topology, column, value) for value in values}
+    if out.is_json:
+        out.document({"column": column, "hashes": found})
+    else:
+        for value in values:
+            out.data(found[value])
+
+
+def hash_of(topology: Topology, column: str, value: str) -> str:
+    from linklogs.writer.redacting import Redactor
+
+    redact, key = topology.link_logs.redact, redaction_key(topology)
+    if redact is None or column not in redact.columns:
+        hides = ", ".join(redact.columns) if redact is not None else "nothing"
+        raise CommandFailed(f"link_logs: redact hides {hides}: {column} is as it is in link logs")
+    row = Redactor(key, redact.columns).row({"kind": Kind.LINK, column: value})
+    return str(row[column])

@@ -1,0 +1,268 @@
+"""Runs `status`: shows each node from the node's own snapshot and from the supervisor's status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from addressing.address import is_internal
+from addressing.topology.model import Topology
+from mesh.client.errors import Unreachable
+from mesh.deploy.control import ask
+from mesh.deploy.mesh_status import MeshStatus, NodeState
+from mesh.deploy.node_files import plan
+from mesh.deploy.readiness import missing_links
+from mesh.deploy.running import change_note, is_supervisor_lost, node_pid, option_for, other_meshes, supervisor_pid
+from mesh.deploy.workdir import SUPERVISOR, WorkDir
+from mesh.operations.costs import changed_costs
+from mesh.terminal.exit_codes import ExitCode
+from mesh.terminal.output import Output
+
+Snapshot = Mapping[str, Any]
+WORTH_TELLING_S = 1.0
+"""The shortest wait for credit of a full queue that is shown: consumers often make room within less time."""
+NODE_COLUMNS = ("NODE", "KIND", "STATE", "PID", "RESTARTS", "NEIGHBORS", "BROKERS", "CLIENTS", "DETAIL")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    name: str
+    kind: str
+    state: NodeState
+    pid: int | None
+    restarts: int
+    detail: str
+    snapshot: Snapshot | None
+
+    def count_clients(self) -> int | None:
+        if self.snapshot is None or "connections" not in self.snapshot:
+            return None
+        return len([one for one in self.snapshot["connections"] if one["kind"] == "client"])
+
+
+def run(topology: Topology, tables: Sequence[Table], out: Output, path: Path | None = None) -> int:
+    """Show the status of a mesh and return the exit code. ``path`` is the topology file that the user named, if any."""
+    workdir = WorkDir(topology.work_dir)
+    supervised = ask_supervisor(workdir)
+    views = [view(workdir, node.name, node.kind, supervised) for node in plan(topology)]
+    if all(found.pid is None for found in views) and supervised is None:
+        raise Unreachable(f"{topology.mesh} does not run here", fix=fix_not_running(topology, path))
+    note = change_note(topology, path)
+    snapshots = {found.name: found.snapshot for found in views if found.kind == "router"}
+    missing, costs = list(missing_links(topology, snapshots)), list(changed_costs(topology, snapshots))
+    brokers = [found for found in views if found.kind == "broker"]
+    waits = {
+        "full_queues": [sentence for found in brokers for sentence in full_queues(found)],
+        "short_brokers": [sentence for found in brokers for sentence in shortages(found)],
+    }
+    if out.is_json:
+        out.document(to_map(topology, workdir, supervised, views, missing, costs, waits, is_changed=note is not None))
+    else:
+        show(out, views, missing, tables)
+        for sentence in chain.from_iterable(waits.values()):
+            out.say(sentence)
+    is_lost = is_supervisor_lost(workdir)
+    if is_lost:
+        out.say(f"no supervisor: nothing restarts nodes that die; run `amqpmesh up{option_for(path)}`")
+    for sentence in costs:
+        out.say(sentence)
+    if note:
+        out.say(note)
+    is_well = not is_lost and all(found.state is NodeState.UP for found in views)
+    return ExitCode.OK if is_well else ExitCode.FAILED
+
+
+def fix_not_running(topology: Topology, path: Path | None) -> str:
+    others = other_meshes(topology)
+    start = f"start it with `amqpmesh up{option_for(path)}`."
+    if not others:
+        return start
+    before = f"here runs {', '.join(others)}: if that is what the mesh was called before, `amqpmesh down` stops it."
+    return before if path is None else f"{start[:-1]}; {before}"
+
+
+def ask_supervisor(workdir: WorkDir) -> MeshStatus | None:
+    if supervisor_pid(workdir) is None:
+        return None
+    try:
+        return MeshStatus.from_map(ask(workdir.control_socket(SUPERVISOR), "status"))
+    except OSError:
+        return None
+
+
+def view(workdir: WorkDir, name: str, kind: str, supervised: MeshStatus | None) -> NodeView:
+    pid = node_pid(workdir, name)
+    snapshot = ask_node(workdir, name) if pid is not None else None
+    known = supervised.node(name) if supervised is not None else None
+    if snapshot is not None:
+        state = NodeState.UP
+    elif known is not None:
+        state = known.state if known.state is not NodeState.UP else unanswered(pid)
+    else:
+        state = NodeState.STARTING if pid is not None else NodeState.DOWN
+    restarts = known.restarts if known is not None else 0
+    return NodeView(name, kind, state, pid, restarts, known.detail if known is not None else "", snapshot)
+
+
+def unanswered(pid: int | None) -> NodeState:
+    """Return the state of a node that is up for the supervisor, but did not answer."""
+    return NodeState.SILENT if pid is not None else NodeState.DOWN
+
+
+def ask_node(workdir: WorkDir, name: str) -> Snapshot | None:
+    try:
+        snapshot: Snapshot = ask(workdir.control_socket(name), "snapshot")["node"]
+    except OSError:
+        return None
+    return snapshot
+
+
+def full_queues(found: NodeView) -> Iterator[str]:
+    """Yield a sentence for each full queue of a broker whose producers have been waiting for 1 s or longer."""
+    for held in (found.snapshot or {}).get("queues", ()):
+        count, longest_s = held.get("waiting_count", 0), held.get("waiting_s", 0.0)
+        if count and longest_s >= WORTH_TELLING_S:
+            who = f"{count:,} producers wait" if count > 1 else "a producer waits"
+            queue = held["queue"]
+            yield (
+                f"{who} for credit for {longest_s:.0f} s: queue {held['address']} on broker {found.name} is full "
+                f"({queue['available_count'] + queue['acquired_count']:,} messages, {queue['size_bytes']:,} bytes)"
+            )
+
+
+def shortages(found: NodeView) -> Iterator[str]:
+    """Yield a sentence for disk or memory, if a broker has too little and all producers wait."""
+    snapshot = found.snapshot or {}
+    if snapshot.get("is_disk_low"):
+        yield f"producers wait for broker {found.name}: its disk is nearly full (`disk_free_min_bytes`)"
+    if snapshot.get("is_memory_low"):
+        yield (
+            f"producers wait for broker {found.name}: consumers of messages that lie in memory hold "
+            f"{snapshot['pinned_bytes'] >> 20:,} MiB and do not settle them"
+        )
+
+
+def to_map(
+    topology: Topology,
+    workdir: WorkDir,
+    supervised: MeshStatus | None,
+    views: list[NodeView],
+    missing: list[str],
+    costs: list[str],
+    waits: Mapping[str, list[str]],
+    *,
+    is_changed: bool,
+) -> dict[str, Any]:
+    return {
+        "mesh": topology.mesh,
+        "phase": str(supervised.phase) if supervised is not None else None,
+        "supervisor_pid": supervisor_pid(workdir),
+        "supervisor_lost": is_supervisor_lost(workdir),
+        "topology_changed": is_changed,
+        "missing": missing,
+        "changed_costs": costs,
+        **waits,
+        "nodes": [
+            {
+                "name": found.name,
+                "kind": found.kind,
+                "state": str(found.state),
+                "pid": found.pid,
+                "restarts": found.restarts,
+                "detail": found.detail,
+                "snapshot": found.snapshot,
+            }
+            for found in views
+        ],
+    }
+
+
+def show(out: Output, views: list[NodeView], missing: list[str], tables: Sequence[Table]) -> None:
+    out.table(NODE_COLUMNS, [node_row(found) for found in views])
+    for table in tables:
+        out.data("")
+        out.table(("NODE", *table.columns), [row for found in views for row in table.rows_of(found)])
+    for sentence in missing:
+        out.say(f"missing: {sentence}")
+
+
+def node_row(found: NodeView) -> list[object]:
+    neighbors = brokers = ""
+    if found.snapshot is not None and found.kind == "router":
+        heard = [view["router"] for view in found.snapshot["routers"] if view["is_neighbor"]]
+        active = found.snapshot["active_uplink"]
+        neighbors = ",".join(f"{router} (active)" if router == active else router for router in heard)
+        brokers = ",".join(broker["broker"] for broker in found.snapshot["brokers"] if broker["is_up"])
+    return [
+        found.name,
+        "edge" if found.snapshot is not None and found.snapshot.get("mode") == "edge" else found.kind,
+        found.state,
+        found.pid,
+        found.restarts,
+        neighbors or None,
+        brokers or None,
+        found.count_clients(),
+        found.detail,
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table from a node's snapshot: ``field`` names a list whose items become rows; ``columns`` name item fields.
+
+    The table leaves out the mesh's own addresses, which are in --json only.
+    """
+
+    field: str
+    columns: Mapping[str, str]
+
+    def rows_of(self, found: NodeView) -> Iterator[list[object]]:
+        for item in (found.snapshot or {}).get(self.field, ()):
+            if is_internal(item.get("address") or ""):
+                continue
+            flat = {**item, **item.get("queue", {})}
+            yield [found.name, *(flat.get(name) for name in self.columns.values())]
+
+
+CONNECTIONS = Table(
+    "connections",
+    {
+        "KIND": "kind",
+        "CONTAINER": "container_id",
+        "REMOTE": "remote_address",
+        "USER": "user",
+        "LISTENER": "listener",
+        "LINKS": "links",
+        "IN": "bytes_in",
+        "OUT": "bytes_out",
+    },
+)
+ADDRESSES = Table(
+    "addresses",
+    {
+        "ADDRESS": "address",
+        "TREATMENT": "treatment",
+        "PRODUCERS": "inlets",
+        "TAKERS": "takers",
+        "UNSETTLED": "unsettled",
+        "IN": "deliveries_in",
+        "OUT": "deliveries_out",
+        "RELEASED": "released",
+    },
+)
+QUEUES = Table(
+    "queues",
+    {
+        "ADDRESS": "address",
+        "SUBSCRIBER": "subscriber",
+        "DURABLE": "is_durable",
+        "AVAILABLE": "available_count",
+        "ACQUIRED": "acquired_count",
+        "BYTES": "size_bytes",
+        "CONSUMERS": "consumer_count",
+        "WAITING": "waiting_count",
+    },
+)

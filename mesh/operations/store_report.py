@@ -1,0 +1,156 @@
+"""Prints the results of `amqpmesh store`."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from broker.queueing.subscribers import SubscriptionKey
+from broker.store.batch import QueueKind, QueueRow, StoreError
+from broker.store.cause import Cause
+from broker.store.check_report import CheckReport, QueueTotals
+from broker.store.dumping import StoredMessage
+from broker.store.judging import StoreDamaged
+from broker.store.salvaging import Salvage
+from mesh.deploy.store_failure import damaged_store
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.message_format import body_map, head_map
+from mesh.terminal.output import Output
+from wire.message import MalformedMessage, decode
+
+COLUMNS = ("ADDRESS", "SUBSCRIBER", "MESSAGES", "BYTES", "DELIVERED")
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn errors of a store into CommandFailed."""
+    try:
+        yield
+    except StoreDamaged as damage:
+        raise damaged_store(damage) from None
+    except StoreError as error:
+        raise CommandFailed(str(error)) from None
+    except (sqlite3.Error, ValueError) as error:
+        raise CommandFailed(f"store.db cannot be read: {error}", fix="`amqpmesh store check` says more.") from None
+
+
+def tell_salvaged(salvaged: Salvage, out: Output) -> None:
+    report = salvaged.report
+    if out.is_json:
+        out.document({**report_map(report), "lost": salvaged.lost})
+        return
+    if report.queues:
+        out.table(COLUMNS, [_row(totals) for totals in report.queues.values()])
+    out.say(_summary(report))
+    for sentence in [*salvaged.lost, *report.findings]:
+        out.say(f"damage: {sentence}")
+
+
+def tell(report: CheckReport, out: Output) -> None:
+    """Print the report of a store. Raises CommandFailed in the end if the store is not sound."""
+    if out.is_json:
+        out.document(report_map(report))
+    else:
+        if report.queues:
+            out.table(COLUMNS, [_row(totals) for totals in report.queues.values()])
+        out.say(_summary(report))
+        for finding in report.findings:
+            out.say(f"wrong: {finding}")
+        if report.findings_left_out:
+            out.say(f"wrong: {report.findings_left_out:,} more")
+    if not report.is_sound:
+        count = len(report.findings) + report.findings_left_out
+        raise CommandFailed(
+            f"{count:,} thing{'s are' if count > 1 else ' is'} wrong with the store in {report.directory}"
+        )
+
+
+def report_map(report: CheckReport) -> dict[str, Any]:
+    return {
+        "directory": str(report.directory),
+        "is_sound": report.is_sound,
+        "findings": report.findings,
+        "findings_left_out": report.findings_left_out,
+        "messages": report.messages,
+        "size_bytes": report.size_bytes,
+        "segments": report.segments,
+        "unneeded_bytes": report.unneeded_bytes,
+        "unchecked": report.unchecked,
+        "leftovers": report.leftovers,
+        "queues": [_queue_map(totals) for totals in report.queues.values()],
+    }
+
+
+def message_map(stored: StoredMessage) -> dict[str, Any]:
+    expires_at = None if stored.expires_at_ms is None else datetime.fromtimestamp(stored.expires_at_ms / 1000, UTC)
+    return {
+        "address": stored.queue.address,
+        "subscriber": subscriber(stored.queue),
+        "number": stored.message_id,
+        "size_bytes": stored.size_bytes,
+        "expires_at": None if expires_at is None else expires_at.isoformat(timespec="milliseconds"),
+        **_content(stored.body),
+        **({"damaged": True} if stored.is_damaged else {}),
+        "delivery_count": stored.delivery_count,
+        "cause": None if stored.cause is None else _cause_map(stored.cause),
+    }
+
+
+def subscriber(row: QueueRow) -> str | None:
+    """Return the subscriber of a durable subscription as text, from container-id and link name; None for a queue."""
+    return None if row.kind is QueueKind.QUEUE else SubscriptionKey(row.container_id, row.link_name).text
+
+
+def _cause_map(cause: Cause) -> dict[str, Any]:
+    return {
+        "reason": cause.reason.value,
+        "origin": cause.origin,
+        "delivery_count": cause.delivery_count,
+        "at": datetime.fromtimestamp(cause.at_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+    }
+
+
+def _content(body: bytes | Path) -> dict[str, Any]:
+    if isinstance(body, Path):
+        return {"file": str(body)}
+    try:
+        message = decode(body)
+    except MalformedMessage:
+        return body_map(body)
+    return head_map(message) | body_map(message.body)
+
+
+def _row(totals: QueueTotals) -> tuple[object, ...]:
+    row = totals.row
+    return row.address, subscriber(row), totals.messages, totals.size_bytes, totals.delivered
+
+
+def _queue_map(totals: QueueTotals) -> dict[str, Any]:
+    return {
+        "address": totals.row.address,
+        "subscriber": subscriber(totals.row),
+        "messages": totals.messages,
+        "size_bytes": totals.size_bytes,
+        "delivered": totals.delivered,
+        "is_mark_open": totals.is_mark_open,
+    }
+
+
+def _summary(report: CheckReport) -> str:
+    said = [f"{report.messages:,} messages of {report.size_bytes:,} bytes in {report.segments:,} segments"]
+    if report.unneeded_bytes:
+        said.append(f"{report.unneeded_bytes:,} bytes that nobody needs (`amqpmesh store compact`)")
+    if report.unchecked:
+        said.append(
+            f"{report.unchecked:,} bodies above 64 KiB have no checksum, since an older amqpmesh stored them: "
+            "only their size was looked at"
+        )
+    if report.leftovers:
+        said.append(f"{report.leftovers:,} leftovers that the next start clears away")
+    if any(totals.is_mark_open for totals in report.queues.values()):
+        said.append("its broker did not close it: at the next start up to 1,000 more in a queue count as delivered")
+    return "; ".join(said)

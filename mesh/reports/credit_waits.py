@@ -1,0 +1,159 @@
+"""Findings about waits for credit, and about consumers that keep deliveries unsettled.
+
+Where a queue is full or a consumer settles no delivery, all links on the way there wait. All these waits together make
+a finding, reported at the cause.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mesh.reports import words
+from mesh.reports.finding import EACH, US_PER_S, Finding, is_of_mesh, who
+from mesh.reports.summary import Summary
+
+Row = dict[str, Any]
+
+LEAST_WAIT_S = 1
+LEAST_HELD_S = 60
+"""Least time for a finding about a consumer that keeps deliveries while no producer waits."""
+TAKERS = "takers"
+OF_BROKER = ("full_queue", "disk", "memory")
+"""Causes known to the broker only: a router sees merely a lack of credit."""
+SAME = 0.5
+"""A link that waited for at least this share of another link's waiting time waited for the same cause."""
+WAITS_FOR = {
+    "no_taker": "nobody was there who wanted it",
+    TAKERS: "those who took it gave no credit",
+    "full_queue": "the queue was full",
+    "disk": "the broker waited for its disk",
+    "memory": "the broker was short of memory",
+}
+HELPS_WAITING = {
+    "no_taker": "Attach a consumer, or give the address a fallback or a queue.",
+    TAKERS: "Add consumers, or let those that are there give more credit.",
+    "full_queue": "Add consumers, or give the queue more room.",
+    "disk": "See the table of queues, and whether the broker's disk is slow or full.",
+    "memory": "Let consumers keep up: what is not fetched of temporary queues lies in memory.",
+}
+HELPS_KEEPING = (
+    "See whether it still works: what it keeps goes to others once its connection ends. "
+    "One that takes long for a message needs no more credit than it works on at once."
+)
+
+
+def waits(summary: Summary) -> Iterator[Finding]:
+    keepers = kept(summary)
+    found = [(cause, rows) for (cause, _), rows in _by_matter(_at_cause(_of_producers(summary))).items()]
+    found = [(cause, rows) for cause, rows in found if rows[0]["starved_us"] >= LEAST_WAIT_S * US_PER_S]
+    blamed = {rows[0]["address"]: rows[0] for cause, rows in found if cause == TAKERS and rows[0]["address"] in keepers}
+    for address in [*blamed][:EACH]:
+        yield _kept_from_others(keepers[address], blamed[address])
+    yield from _worst(found, blamed)
+    quiet = [row for address, row in keepers.items() if address not in blamed]
+    yield from _kept(row for row in quiet if row["longest_us"] >= LEAST_HELD_S * US_PER_S)
+
+
+def kept(summary: Summary) -> dict[str, Row]:
+    """By address, the consumer that kept deliveries without an outcome for longest."""
+    rows = [row for row in summary.rows("unsettled") if row["role"] == "consumer" and not is_of_mesh(row)]
+    return {row["address"]: row for row in sorted(rows, key=lambda row: int(row["longest_us"]))}
+
+
+def _of_producers(summary: Summary) -> list[Row]:
+    # A circuit without a producer stays for a while, and blocks nobody; a waiting producer has a link of its own.
+    rows = [row for row in summary.rows("credit") if row["direction"] != "outgoing" and row["role"] != "circuit"]
+    return sorted((row for row in rows if not is_of_mesh(row)), key=_starved)
+
+
+def _at_cause(rows: Sequence[Row]) -> list[Row]:
+    """Replace the cause of waiting links by the broker's cause, where the broker of the address reported a cause."""
+    of_broker: dict[str, Row] = {}
+    for row in rows:
+        if row["cause"] in OF_BROKER:
+            of_broker.setdefault(row["address"], row)
+    found, of_brokers, explained = [], [], set()
+    for row in rows:
+        known = of_broker.get(row["address"])
+        if row["cause"] in OF_BROKER:
+            of_brokers.append(row)
+        elif known is not None and row["cause"] == TAKERS and known["starved_us"] >= SAME * row["starved_us"]:
+            explained.add(row["address"])
+            found.append({**row, "cause": known["cause"]})
+        else:
+            found.append(row)
+    found += [row for row in of_brokers if row["address"] not in explained]
+    return sorted(found, key=_starved)
+
+
+def _by_matter(rows: Sequence[Row]) -> Mapping[tuple[str, str], list[Row]]:
+    """Rows by cause and address, the longest wait first."""
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["cause"], row["address"]].append(row)
+    return found
+
+
+def _worst(found: Sequence[tuple[str, list[Row]]], told: Mapping[str, Row]) -> Iterator[Finding]:
+    """Some findings for each cause, and the number of the others.
+
+    ``told``: addresses reported with the consumer that keeps deliveries; beyond ``EACH`` they count as others.
+    """
+    by_cause: dict[str, list[list[Row]]] = defaultdict(list)
+    for cause, rows in found:
+        if cause != TAKERS or rows[0]["address"] not in told:
+            by_cause[cause].append(rows)
+    more = max(0, len(told) - EACH)
+    for cause, matters in by_cause.items():
+        for rows in matters[:EACH]:
+            yield _waited(cause, rows)
+        more += len(matters[EACH:])
+    if more:
+        yield Finding(0.34, f"producers of {more:,} more addresses waited for credit", "The table of credit has all.")
+
+
+def _waited(cause: str, rows: Sequence[Row]) -> Finding:
+    row = rows[0]
+    others = len({(each["node"], each["run"], each["link"]) for each in rows if each["role"] == row["role"]}) - 1
+    more = f" ({others:,} more like it waited, too)" if others else ""
+    return Finding(
+        _weight(row),
+        f"{who(row)} at {row['node']} waited {words.duration(row['starved_us'])} for credit to send to "
+        f"{row['address']}, {words.share(row['share'])} of the time{more}: "
+        f"{WAITS_FOR.get(cause, cause or 'cause unknown')}",
+        HELPS_WAITING.get(cause, "The table of credit has each link and cause."),
+        row.get("since_at"),
+    )
+
+
+def _kept_from_others(row: Row, waited: Row) -> Finding:
+    return Finding(
+        _weight(waited),
+        f"{_keeps(row)}; {who(waited)} at {waited['node']} waited {words.duration(waited['starved_us'])} for credit "
+        f"to send to it, {words.share(waited['share'])} of the time",
+        HELPS_KEEPING,
+        row.get("since_at"),
+    )
+
+
+def _kept(rows: Iterator[Row]) -> Iterator[Finding]:
+    for row in sorted(rows, key=lambda row: -row["longest_us"])[:EACH]:
+        yield Finding(0.38, f"{_keeps(row)}; {row['last_unsettled']:,} at last", HELPS_KEEPING, row.get("since_at"))
+
+
+def _keeps(row: Row) -> str:
+    return (
+        f"{who(row)} at {row['node']} kept {row['most_unsettled']:,} deliveries of {row['address']} without an "
+        f"outcome for {words.duration(row['longest_us'])}"
+    )
+
+
+def _starved(row: Row) -> int:
+    """Sort key that puts the longest wait first."""
+    return -int(row["starved_us"])
+
+
+def _weight(row: Row) -> float:
+    return 0.35 + min(float(row["share"]), 1) / 3

@@ -1,0 +1,53 @@
+"""Check that the packages and the Java for Spark are installed, and name the command that installs each."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+
+from mesh.terminal.failure import CommandFailed
+
+OLDEST_JAVA = 17
+SPARK = ("pyspark", "pandas", "pyarrow")
+
+
+def require_spark() -> None:
+    """Raise CommandFailed with the command that installs the missing part."""
+    missing = [name for name in SPARK if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CommandFailed(f"a report needs Spark, and {missing[0]} is not installed", fix="pip install '.[spark]'")
+    found = java_version()
+    if found is None:
+        raise CommandFailed(
+            f"a report needs Java {OLDEST_JAVA} or newer, and {_nowhere()}",
+            fix="apt install default-jre-headless",
+        )
+    if found < OLDEST_JAVA:
+        raise CommandFailed(
+            f"{java_path()} is Java {found}: a report needs Java {OLDEST_JAVA} or newer",
+            fix="apt install default-jre-headless, or set JAVA_HOME to where a newer one is",
+        )
+
+
+def _nowhere() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return f"JAVA_HOME is {home}, where there is no bin/java that runs" if home else "there is no java in PATH"
+
+
+def java_path() -> str | None:
+    """The java that Spark would start."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(os.path.join(home, "bin", "java")) if home else shutil.which("java")
+
+
+def java_version() -> int | None:
+    """The major version, 8 for a java that calls itself 1.8; None without a java that runs."""
+    path = java_path()
+    if path is None:
+        return None
+    said = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    return int(found[1]) if found else None

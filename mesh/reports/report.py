@@ -1,0 +1,179 @@
+"""`amqpmesh report`: find the logs, let Spark make the tables, write the tables, and report the findings."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from linklogs.finding import NoLogs
+from linklogs.holding import held
+from linklogs.private_files import kept_private
+from linklogs.writing import ordered, write
+from mesh.reports.java import require_spark
+from mesh.reports.progress import Step, progress
+from mesh.reports.report_files import Made, made
+from mesh.reports.report_request import Order, prepare
+from mesh.reports.summary import Summary
+from mesh.reports.terminal import tell
+from mesh.terminal.failure import CommandFailed
+from mesh.terminal.output import Output
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from addressing.topology.model import Topology
+    from linklogs.reading import Logs
+    from linklogs.replay.run import Tables
+
+STEPS = 35
+"""Steps of a report: find logs, start Spark, read, make each table, write the page."""
+
+
+def run(order: Order, out: Output) -> int:
+    """Make a report and print its findings. Raise CommandFailed if no log can be read, or Spark does not run."""
+    done = make(order, out)
+    tell(done.summary, done.findings, out)
+    return 0
+
+
+def make(order: Order, out: Output) -> Made:
+    """Make a report in the folder of ``order``. Raise CommandFailed if no log can be read, or Spark does not run."""
+    require_spark()
+    try:
+        # Pages and tables name users and addresses, like the logs, so the files are private.
+        with progress(out, STEPS) as step, held(order.logs), kept_private():
+            summary = _report(order, step, out)
+            step("write the page")
+            return made(summary)
+    except NoLogs as error:
+        raise CommandFailed(str(error)) from None
+
+
+def _report(order: Order, step: Step, out: Output) -> Summary:
+    with warnings.catch_warnings():
+        # Our tests check whether pyspark supports this pandas: a report need not warn.
+        warnings.simplefilter("ignore", FutureWarning)
+        from linklogs.failures import FAILURES, sentence
+        from linklogs.reading import look
+
+        step(f"look at {order.logs}")
+        logs = look(order.logs, order.span)
+        _tell_left_out(logs.notices, out)
+        prepare(order.out)
+        step("start Spark")
+        try:
+            with _session(order) as spark, _whole_answers(spark):
+                return _with_spark(spark, order, logs, step, out)
+        except FAILURES as error:
+            raise CommandFailed(sentence(error), fix=f"{order.out / LOG} has what Spark said") from None
+
+
+@contextmanager
+def _whole_answers(spark: SparkSession) -> Iterator[None]:
+    """Raise ConnectionError for an answer that is cut short because Java is gone."""
+    from linklogs.failures import CUT_SHORT, is_gone
+
+    try:
+        yield
+    except CUT_SHORT as error:
+        if is_gone(spark):
+            raise ConnectionError(str(error)) from None
+        raise
+
+
+def _tell_left_out(notices: Sequence[str], out: Output) -> None:
+    for notice in notices[:MOST_NOTICES]:
+        out.say(f"left out: {notice}")
+    if len(notices) > MOST_NOTICES:
+        out.say(f"left out: {len(notices) - MOST_NOTICES:,} more, all in summary.json")
+
+
+MOST_NOTICES = 10
+AT_ONCE = 2
+LOG = "spark.log"
+
+
+def _with_spark(spark: SparkSession, order: Order, logs: Logs, step: Step, out: Output) -> Summary:
+    from linklogs.replay.run import Params
+    from linklogs.replay.run import run as replay
+
+    step("read the records")
+    cheapest = None if order.topology is None else _cheapest(spark, order.topology)
+    tables = replay(spark, Params(logs, order.window_us, order.address, cheapest))
+    try:
+        _tell_left_out(tables.read.notices, out)
+        made = _all_made(spark, tables, order, step)
+    finally:
+        tables.release()
+    return Summary.of(order, logs, tables, made)
+
+
+@contextmanager
+def _jobs_cancelled(spark: SparkSession) -> Iterator[None]:
+    """Cancel Spark's jobs on Ctrl-C; otherwise the threads that make tables would first finish their tables."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        spark.sparkContext.cancelAllJobs()
+        raise
+
+
+def _cheapest(spark: SparkSession, topology: Topology) -> DataFrame:
+    from mesh.reports.cheapest_paths import cheapest_paths
+
+    return spark.createDataFrame(cheapest_paths(topology))
+
+
+def _all_made(spark: SparkSession, tables: Tables, order: Order, step: Step) -> dict[str, pa.Table]:
+    """Make several tables at a time: planning a table takes as long as computing another."""
+    with ThreadPoolExecutor(AT_ONCE) as pool, _jobs_cancelled(spark):
+        return dict(
+            zip(tables.by_name, pool.map(lambda name: _made(name, tables, order, step), tables.by_name), strict=True)
+        )
+
+
+def _made(name: str, tables: Tables, order: Order, step: Step) -> pa.Table:
+    step(name.replace("_", " "))
+    table = ordered(tables.by_name[name].toArrow())
+    write(table, order.out / "tables", name, order.tz)
+    return table
+
+
+@contextmanager
+def _session(order: Order) -> Iterator[SparkSession]:
+    from linklogs.failures import FAILURES
+    from linklogs.on_cluster import is_cluster, modules_given, settings
+    from linklogs.session import open_session
+    from mesh.reports.spark_log import logging_to, stderr_to
+
+    conf = {**(settings() if is_cluster(order.master) else {}), **dict(order.conf)}
+    log = order.out / LOG
+    with _interrupts_kept(), stderr_to(log):
+        spark = open_session(order.master, conf)
+    with logging_to(log, spark):
+        try:
+            with modules_given(spark) if is_cluster(order.master) else nullcontext():
+                yield spark
+        finally:
+            # Without Java there is nothing to stop, and the reason was reported before.
+            with suppress(*FAILURES):
+                spark.stop()
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Put back our handler of Ctrl-C.
+
+    Spark's own handler calls Java in the middle of another call, and fails with stack traces.
+    """
+    kept = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, kept)

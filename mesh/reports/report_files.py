@@ -1,0 +1,32 @@
+"""The files of a report beside its tables: the page, and the summary and findings as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from linklogs.writing import write
+from mesh.reports.finding import Finding
+from mesh.reports.findings import findings
+from mesh.reports.page import page
+from mesh.reports.short_names import NICKNAMES, nicknamed
+from mesh.reports.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    summary: Summary
+    findings: list[Finding]
+
+
+def made(summary: Summary) -> Made:
+    """Write the files into the folder of the summary's order. The folder must exist."""
+    if summary.order.has_nicknames:
+        summary = nicknamed(summary)
+        write(summary.tables[NICKNAMES], summary.order.out / "tables", NICKNAMES, summary.order.tz)
+    found = findings(summary)
+    told = {**summary.to_map(), "findings": [finding.to_map(summary.order.tz) for finding in found]}
+    document = json.dumps(told, indent=1, ensure_ascii=False, default=str)
+    (summary.order.out / "summary.json").write_text(document + "\n", "utf-8")
+    (summary.order.out / "report.html").write_text(page(summary, found), "utf-8")
+    return Made(summary, found)

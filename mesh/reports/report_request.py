@@ -1,0 +1,78 @@
+"""The request for a report, parsed from options: times, windows, settings of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from linklogs.asked import US_PER_S as US_PER_S
+from linklogs.asked import span_of, window_us_of, zone_of
+from linklogs.moments import Span
+from mesh.terminal.failure import CommandFailed
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """``conf``: settings of Spark, in the order given. ``window_us``: above 0."""
+
+    logs: str
+    out: Path
+    span: Span
+    window_us: int
+    tz: ZoneInfo
+    address: str | None
+    master: str | None
+    conf: tuple[tuple[str, str], ...]
+    topology: Topology | None = None
+    """Topology whose cheapest paths detours are measured against. None: the cheapest paths that routers reported."""
+    has_nicknames: bool = False
+    """Whether the page and the terminal show nicknames in place of long names."""
+
+
+def order_of(options: Mapping[str, Any]) -> Order:
+    """Raise ValueError for options that make no sense, TopologyInvalid for a topology with problems."""
+    tz = zone_of(options["tz"])
+    span = span_of(options["since"], options["until"], tz)
+    where = (options["logs"], options["directory"], span, window_us_of(options["window"]), tz)
+    how = (options["address"], options["master"], settings(options["conf"]))
+    return Order(*where, *how, _topology_of(options["topology"]), options["nickname"])
+
+
+def _topology_of(path: Path | None) -> Topology | None:
+    if path is None:
+        return None
+    from mesh.terminal.topology_file import load_topology
+
+    return load_topology(path)
+
+
+def settings(pairs: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Parse settings. Raise ValueError for text that is not ``name=value``."""
+    for pair in pairs:
+        if "=" not in pair or pair.startswith("="):
+            raise ValueError(f"--conf {pair!r} is no setting: expected NAME=VALUE, such as spark.executor.memory=2g")
+    return tuple((name, value) for name, _, value in (pair.partition("=") for pair in pairs))
+
+
+def prepare(directory: Path) -> None:
+    """Make the directory of a report. Raise CommandFailed if the directory holds other files."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise CommandFailed(
+            f"--out {directory} cannot be made: {why}; expected a directory, or where one can be made"
+        ) from None
+    others = sorted(each.name for each in directory.iterdir() if each.name not in OURS)
+    if others:
+        raise CommandFailed(f"{directory} has {others[0]} in it, which is of no report: expected an empty directory")
+    (directory / "tables").mkdir(exist_ok=True)
+
+
+OURS = ("tables", "report.html", "summary.json", "spark.log")

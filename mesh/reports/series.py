@@ -1,0 +1,129 @@
+"""Data of the charts over time, as columns: traffic of the mesh, and its latency."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from statistics import median_low
+from typing import Any
+
+from pyarrow import compute
+
+from mesh.reports.summary import Summary
+from mesh.reports.words import NOT_ACCEPTED, not_accepted
+
+Row = dict[str, Any]
+
+NAMES = {
+    ("in", "client"): "from clients",
+    ("out", "client"): "to clients",
+    ("in", "queue"): "from queues",
+    ("out", "queue"): "to queues",
+}
+LATENCIES = ("p50_us", "p99_us", "max_us")
+MOST_POINTS = 20_000
+"""Most points of a chart: with more windows, no browser could open the page."""
+MOST_SHADED = 50
+
+
+def series(summary: Summary) -> dict[str, Any]:
+    """Times and the window in s, rates a second, latency in ms.
+
+    In a window without messages the rate is 0, and latency None.
+    """
+    rows = summary.tables["mesh_by_window"].to_pylist()
+    window_s = _charted_s(summary)
+    if not rows:
+        return {"window_s": window_s, "throughput": None, "latency": None}
+    if window_s > summary.window_us("mesh_by_window") / 1e6:
+        rows = _wider(rows, window_s)
+    at = _times(rows, window_s)
+    by_time: dict[float, dict[tuple[str, str], Mapping[str, Any]]] = {}
+    for row in rows:
+        by_time.setdefault(_seconds(row["window"]), {})[row["side"], row["peer"]] = row
+    lines = [(key, name) for key, name in NAMES.items() if any(key in each for each in by_time.values())]
+    return {
+        "window_s": window_s,
+        "throughput": {
+            "at": at,
+            "lines": [
+                {"label": name, "values": [_rate(by_time.get(time, {}).get(key), window_s) for time in at]}
+                for key, name in lines
+            ],
+            "failed": [_failed(by_time.get(time, {}), window_s) for time in at],
+        },
+        "latency": {
+            "at": at,
+            **{name[:-3]: [_latency(by_time.get(time, {}), name) for time in at] for name in LATENCIES},
+        },
+    }
+
+
+def shaded(summary: Summary) -> dict[str, Any]:
+    """The longest outages, drawn behind the charts; times in s."""
+    ends_s = (summary.ended_us or 0) / 1e6
+    rows = [row for row in summary.rows("outages") if row["why"] != "itself" and row["at"] is not None]
+    rows = sorted(rows, key=lambda row: -(row["lasted_s"] or summary.seconds))[:MOST_SHADED]
+    outages = [
+        {
+            "at_s": _seconds(row["at"]),
+            "healed_s": None if row["lasted_s"] is None else _seconds(row["at"]) + row["lasted_s"],
+            "id": row["node"],
+            "label": f"lost {row['neighbor']}",
+        }
+        for row in sorted(rows, key=lambda row: row["at"])
+    ]
+    return {"ends_s": ends_s, "outages": outages}
+
+
+def _charted_s(summary: Summary) -> float:
+    """Width of a chart's window: as many windows of the tables as keep the chart within MOST_POINTS."""
+    window_s = summary.window_us("mesh_by_window") / 1e6
+    times = summary.tables["mesh_by_window"]["window"]
+    if not len(times):
+        return window_s
+    bounds = compute.min_max(times).as_py()
+    count: int = round((bounds["max"] - bounds["min"]).total_seconds() / window_s) + 1
+    return window_s * -(-count // MOST_POINTS)
+
+
+def _wider(rows: list[Row], window_s: float) -> list[Row]:
+    """Merge windows. Sums add up; the merged median is the middle median, other latencies are the longest."""
+    groups: dict[tuple[datetime, str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        begins = datetime.fromtimestamp(_seconds(row["window"]) // window_s * window_s, UTC)
+        groups[begins, row["side"], row["peer"]].append(row)
+    return [_one(begins, group) for (begins, _, _), group in groups.items()]
+
+
+def _one(begins: datetime, rows: list[Row]) -> Row:
+    added = {name: sum(row[name] or 0 for row in rows) for name in ("messages", *NOT_ACCEPTED)}
+    known = {name: [row[name] for row in rows if row[name] is not None] for name in LATENCIES}
+    worst = {name: max(known[name], default=None) for name in LATENCIES[1:]}
+    middle = median_low(known["p50_us"]) if known["p50_us"] else None
+    return {**rows[0], **added, **worst, "p50_us": middle, "window": begins}
+
+
+def _times(rows: list[Row], window_s: float) -> list[float]:
+    """Every window from the first to the last."""
+    known = sorted({_seconds(row["window"]) for row in rows})
+    count = round((known[-1] - known[0]) / window_s) + 1
+    return [round(known[0] + i * window_s, 6) for i in range(count)]
+
+
+def _seconds(time: datetime) -> float:
+    return round(time.timestamp(), 6)
+
+
+def _rate(row: Mapping[str, Any] | None, window_s: float) -> float:
+    return 0.0 if row is None else round(row["messages"] / window_s, 3)
+
+
+def _failed(rows: Mapping[tuple[str, str], Mapping[str, Any]], window_s: float) -> float:
+    return round(sum(not_accepted(row) for (side, _), row in rows.items() if side == "in") / window_s, 3)
+
+
+def _latency(rows: Mapping[tuple[str, str], Mapping[str, Any]], name: str) -> float | None:
+    row = rows.get(("in", "client"))
+    return None if row is None or row[name] is None else row[name] / 1000

@@ -1,0 +1,156 @@
+"""Links between nodes: circuits, routes to brokers, and the connections of these links."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import count, pairwise
+
+from addressing.topology.model import Topology
+from mesh.sample_logs.epochs import Epochs, Way
+from mesh.sample_logs.registry import CONNECTION_LOST, FOREVER, PATH_LOST, Entry, Registry
+from router.routing.spf import Path
+
+SETTLING_US = 50_000
+"""Time until a circuit that is not needed any more is closed."""
+OLD_US = 60_000_000
+"""Age, at the beginning of the logs, of connections and links that exist then."""
+ROLES = {"route": "route", "broker": "broker"}
+"""Role by the first part of a link's name; other links are circuits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A link or connection as both nodes record it: messages enter at ``near`` and leave at ``far``."""
+
+    near: Entry
+    far: Entry
+
+
+class Trunks:
+    """Connections between routers, and from routers to brokers, by the two nodes."""
+
+    def __init__(self, topology: Topology, epochs: Epochs, registry: Registry, begins_us: int, ends_us: int) -> None:
+        self._topology = topology
+        self._epochs = epochs
+        self._registry = registry
+        self._begins_us = begins_us
+        self._ends_us = ends_us
+        self._found: dict[frozenset[str], list[tuple[str, Entry, Entry]]] = defaultdict(list)
+        for edge in topology.edges():
+            self._connect(edge.dialer, edge.to, (edge.dialer, edge.to))
+        for broker in topology.brokers:
+            for router in topology.routers_of(broker):
+                self._connect(router, broker, (router, broker))
+
+    def between(self, one: str, other: str, at_us: int) -> tuple[Entry, Entry]:
+        """The connection between two nodes at ``at_us``: as ``one`` and as ``other`` records it."""
+        for dialer, near, far in reversed(self._found[frozenset((one, other))]):
+            if near.opens_us <= at_us:
+                return (near, far) if dialer == one else (far, near)
+        raise ValueError(f"{one} and {other} are not connected at {at_us}: expected a connection on each path")
+
+    def all_of(self, one: str, other: str) -> list[tuple[str, Entry, Entry]]:
+        return self._found[frozenset((one, other))]
+
+    def _connect(self, dialer: str, to: str, path: Path) -> None:
+        for from_us, to_us in self._epochs.up(path):
+            closes_us = FOREVER if to_us >= self._ends_us else to_us
+            opens_us = from_us - 10 * OLD_US if from_us <= self._begins_us else from_us + SETTLING_US
+            near, far = (
+                self._half(here, there, opens_us, closes_us, max(from_us, self._begins_us))
+                for here, there in ((dialer, to), (to, dialer))
+            )
+            self._found[frozenset((dialer, to))].append((dialer, near, far))
+
+    def _half(self, here: str, there: str, opens_us: int, closes_us: int, at_us: int) -> Entry:
+        run = self._registry.run_at(here, at_us)
+        host, port = self._place(there)
+        cause = CONNECTION_LOST if closes_us != FOREVER else None
+        role = self._role(there)
+        container = there if role in ("router", "edge") or here in self._topology.routers else self._topology.mesh
+        return self._registry.connect(
+            run, opens_us, closes_us, cause, role=role, container=container, remote_address=f"{host}:{port}"
+        )
+
+    def _role(self, there: str) -> str:
+        if there in self._topology.brokers:
+            return "broker"
+        return "edge" if self._topology.routers[there].is_edge else "router"
+
+    def _place(self, there: str) -> tuple[str, int]:
+        if there in self._topology.routers:
+            return self._topology.routers[there].host, self._topology.routers[there].port
+        broker = self._topology.brokers[there]
+        location = broker.location
+        return (location.host, location.port) if location is not None else (broker.host, broker.port)
+
+
+class Hops:
+    """Links along ways. A link is made on first use, and closed when its way or its owner is gone."""
+
+    def __init__(self, trunks: Trunks, registry: Registry, begins_us: int) -> None:
+        self._begins_us = begins_us
+        self._trunks = trunks
+        self._registry = registry
+        self._made: dict[object, Ends] = {}
+        self._counters: dict[str, count[int]] = defaultdict(lambda: count(1))
+
+    def along(self, way: Way, from_us: int, owner: object, kind: str, ends_us: int, **columns: str) -> list[Ends]:
+        """The links from the first router of the way to the last, shared by all with this ``owner``.
+
+        ``kind`` begins the names of the links.
+        """
+        return [
+            self.over(pair, way.path[i:], (owner, way.path, way.from_us), from_us, kind, ends_us, way.is_cut, **columns)
+            for i, pair in enumerate(pairwise(way.path))
+        ]
+
+    def over(
+        self,
+        pair: tuple[str, str],
+        path: Path,
+        key: object,
+        from_us: int,
+        kind: str,
+        ends_us: int,
+        is_cut: bool,
+        **columns: str,
+    ) -> Ends:
+        """The link from a node to its neighbor, recorded with ``path``. The link exists at least until ``ends_us``."""
+        near, far = self._trunks.between(*pair, from_us)
+        found = (key, pair, near.opens_us)
+        if found not in self._made:
+            name = self._name(kind, pair[0], near.run.begins_us)
+            common = {"name": name, "role": ROLES.get(kind, "circuit"), "path": ">".join(path), **columns}
+            self._made[found] = Ends(
+                self._attach(near, from_us, direction="outgoing", **common),
+                self._attach(far, from_us, direction="incoming", **common),
+            )
+        ends = self._made[found]
+        for entry in (ends.near, ends.far):
+            self._keep(entry, ends_us, is_cut)
+        return ends
+
+    def _attach(self, connection: Entry, from_us: int, **columns: str) -> Entry:
+        opens_us = from_us - OLD_US if from_us <= self._begins_us else from_us
+        if connection.run.role == "broker":
+            # A broker knows no paths: a router is its peer on the link, wherever deliveries come from.
+            columns = {name: columns[name] for name in ("direction", "name", "address", "treatment")}
+            columns["role"] = "router"
+        entry = self._registry.attach(connection, opens_us, **columns)
+        entry.closes_us = opens_us
+        return entry
+
+    def _keep(self, entry: Entry, ends_us: int, is_cut: bool) -> None:
+        """Keep a link until ``ends_us``.
+
+        A cut link ends with its connection, or as soon as its ends hear of the cut.
+        """
+        assert entry.connection is not None
+        entry.closes_us = min(max(entry.closes_us, ends_us + SETTLING_US), entry.connection.closes_us)
+        is_with_connection = entry.closes_us == entry.connection.closes_us
+        entry.cause = entry.connection.cause if is_with_connection else PATH_LOST if is_cut else None
+
+    def _name(self, kind: str, router: str, run_us: int) -> str:
+        return f"{kind}/{router}/{run_us // 1_000_000}/{next(self._counters[router])}"

@@ -1,0 +1,94 @@
+"""The links that the messages of an address take, and the one-way times over these links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from addressing.topology.model import Topology
+from mesh.sample_logs.epochs import Epochs, Way
+from mesh.sample_logs.hops import Ends, Hops, Trunks
+from mesh.sample_logs.population import Session, Spoken, treatment
+from mesh.sample_logs.registry import Entry, Registry
+from mesh.sample_logs.routing import WHOLE, Step, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The parts that all addresses share. ``links``: links of the sessions.
+
+    ``queues``: places by address and broker, or by address and container of the subscriber.
+    """
+
+    topology: Topology
+    epochs: Epochs
+    trunks: Trunks
+    hops: Hops
+    registry: Registry
+    links: Mapping[Session, Entry]
+    queues: Mapping[tuple[int, str], int]
+    table: Table
+    begins_us: int
+    ends_us: int
+    hop_us: float
+    rate_per_s: float
+
+
+class OwnLinks:
+    """The links of one address; links of circuits and routes are made on first use."""
+
+    def __init__(self, scene: Scene, place: int, spoken: Spoken) -> None:
+        self._scene = scene
+        self._place = place
+        self._is_sharded = spoken.policy.is_sharded
+        self._columns = {"address": spoken.name, "treatment": treatment(spoken)}
+
+    def of(self, session: Session) -> Entry:
+        """The link of a client."""
+        return self._scene.links[session]
+
+    def along(self, way: Way, owner: object, kind: str, from_us: int, ends_us: int) -> list[Ends]:
+        """The links between routers."""
+        columns = {**self._columns, "ingress": way.path[0], "egress": way.path[-1]}
+        return self._scene.hops.along(way, from_us, owner, kind, ends_us, **columns)
+
+    def to_broker(self, session: Session, way: Way, broker: str, from_us: int, ends_us: int) -> tuple[list[Ends], Ends]:
+        """The links between routers, and the link between the last router and the broker.
+
+        All sessions of a sharded queue share these links.
+        """
+        is_put, is_sharded = session.client.is_producer, self._is_sharded
+        router = way.path[-1] if is_put else way.path[0]
+        kind, owner = ("anycast", broker) if is_sharded else ("route", session)
+        key = (self._place, owner, is_put)
+        hops = self.along(way, key, kind, from_us, ends_us)
+        pair = (router, broker) if is_put else (broker, router)
+        at_broker = (self._place, broker, router, is_put, None if is_sharded else session)
+        last = self._scene.hops.over(pair, pair, at_broker, from_us, "broker", ends_us, way.is_cut, **self._columns)
+        return hops, last
+
+    def branch(self, pair: tuple[str, str], path: tuple[str, ...], since: int, from_us: int, ends_us: int) -> Ends:
+        """A link of a multicast's tree; ``path`` leads from the ingress to the end of the link."""
+        key = (self._place, "multicast", path, since)
+        columns = {**self._columns, "ingress": path[0]}
+        return self._scene.hops.over(pair, pair, key, from_us, "multicast", ends_us, False, **columns)
+
+    def chain(self, way: Way, first: Entry, hops: Sequence[Ends], last: Entry) -> list[Step]:
+        """A step at each router of the way, in at ``first``, out at ``last``."""
+        incoming = [first, *(each.far for each in hops)]
+        outgoing = [*(each.near for each in hops), last]
+        gone_us = self._gone_us(way.path)
+        return [
+            Step(came.run.place, came, went, WHOLE, gone, gone_us[-1] - gone)
+            for came, went, gone in zip(incoming, outgoing, gone_us, strict=True)
+        ]
+
+    def hop_us(self, one: str, other: str) -> float:
+        return self._scene.hop_us * self._scene.topology.costs_at(one)[other]
+
+    def _gone_us(self, path: Sequence[str]) -> list[float]:
+        gone_us = [0.0]
+        for one, other in pairwise(path):
+            gone_us.append(gone_us[-1] + self.hop_us(one, other))
+        return gone_us

@@ -1,0 +1,168 @@
+"""Producers and consumers of each address, their routers, and their connections over time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from numpy.random import Generator
+
+from addressing.book import AddressBook, AddressKind, AddressPolicy
+from addressing.records import Level
+from addressing.topology.model import Topology
+from mesh.sample_logs.profile import Churn, Profile, Traffic
+
+WORDS = (
+    "orders", "billing", "stock", "mail", "audit", "search", "quotes", "alerts", "metrics", "sessions", "devices",
+    "routes", "scores", "uploads", "reports", "ledger", "tickets", "offers", "profiles", "images", "events", "limits",
+)  # fmt: skip
+_WILDCARD = re.compile(r"[*#]")
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """An address with traffic. ``share`` is the share of all messages."""
+
+    name: str
+    policy: AddressPolicy
+    traffic: Traffic
+    share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Client:
+    """``share``: share of its address's messages that the client sends, or can take.
+
+    ``address``: index of the address.
+    """
+
+    container: str
+    user: str
+    host: str
+    router: str
+    address: int
+    is_producer: bool
+    is_settled: bool
+    share: float
+    pace: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Session:
+    """A connection of a client with its link. ``is_lost``: the connection broke at ``to_us``."""
+
+    client: Client
+    from_us: int
+    to_us: int
+    is_lost: bool
+
+
+def treatment(spoken: Spoken) -> str:
+    kind = spoken.policy.kind
+    return spoken.policy.distribution.value if kind is AddressKind.ANYCAST else kind.value
+
+
+def addresses(topology: Topology, profile: Profile, random: Generator) -> list[Spoken]:
+    """Addresses with traffic; which of them are popular is random."""
+    book = AddressBook(topology)
+    found = [
+        (policy, profile.addresses.get(pattern, Traffic()))
+        for pattern in profile.addresses or topology.addresses
+        for policy in _policies(book, pattern, profile.addresses.get(pattern, Traffic()).names)
+    ]
+    popularity = (1.0 + random.permutation(len(found))) ** -profile.zipf
+    weights = popularity * [traffic.weight for _, traffic in found]
+    shares = weights / weights.sum() if weights.sum() else weights
+    return [Spoken(each[0].address, *each, float(share)) for each, share in zip(found, shares, strict=True)]
+
+
+def _policies(book: AddressBook, pattern: str, count: int) -> Iterator[AddressPolicy]:
+    """Policies of names that match ``pattern``, except names for which the topology has a more specific pattern."""
+    is_pattern = _WILDCARD.search(pattern) is not None
+    made = 0
+    for i in range(10 * count if is_pattern else 1):
+        word = WORDS[i % len(WORDS)] + (str(i // len(WORDS) + 1) if i >= len(WORDS) else "")
+        policy = book.resolve(_WILDCARD.sub(word, pattern))
+        if policy is not None and policy.pattern == pattern and _is_told(policy):
+            yield policy
+            made += 1
+        if made == count:
+            return
+
+
+def _is_told(policy: AddressPolicy) -> bool:
+    return policy.kind is not AddressKind.UNAVAILABLE and policy.link_log is not Level.OFF
+
+
+def clients(topology: Topology, profile: Profile, spoken: Sequence[Spoken], random: Generator) -> list[Client]:
+    users = tuple(topology.users) or tuple(f"user-{i + 1}" for i in range(profile.users))
+    homes = tuple(name for name, router in topology.routers.items() if router.listeners) or tuple(topology.routers)
+    found: list[Client] = []
+    for place, each in enumerate(spoken):
+        for is_producer in (True, False):
+            found += _of_address(place, each, is_producer, homes, users, profile, random)
+    return _with_talkers(found, profile, random)
+
+
+def _of_address(
+    place: int,
+    spoken: Spoken,
+    is_producer: bool,
+    homes: tuple[str, ...],
+    users: tuple[str, ...],
+    profile: Profile,
+    random: Generator,
+) -> list[Client]:
+    traffic = spoken.traffic
+    count = traffic.producers if is_producer else traffic.consumers
+    at = (traffic.producers_at if is_producer else traffic.consumers_at) or homes
+    # Consumers are more alike than producers.
+    shares = (1.0 + random.permutation(count)) ** -(profile.zipf if is_producer else 0.3)
+    return [
+        Client(
+            container=f"{'producer' if is_producer else 'consumer'}-{spoken.name}-{i + 1}",
+            user=users[int(random.integers(len(users)))],
+            host=f"10.{random.integers(256)}.{random.integers(256)}.{random.integers(1, 255)}",
+            router=at[i % len(at)],
+            address=place,
+            is_producer=is_producer,
+            is_settled=is_producer and bool(random.random() < traffic.settled),
+            share=float(shares[i] / shares.sum()),
+            pace=float(random.uniform(0.4, 1.0)),
+        )
+        for i in range(count)
+    ]
+
+
+def _with_talkers(found: list[Client], profile: Profile, random: Generator) -> list[Client]:
+    producers = [i for i, client in enumerate(found) if client.is_producer]
+    count = min(profile.talkers.count, len(producers))
+    for place in random.choice(len(producers), count, replace=False) if count else ():
+        client = found[producers[place]]
+        fields = {name: getattr(client, name) for name in Client.__slots__}
+        found[producers[place]] = Client(**{**fields, "share": client.share * profile.talkers.factor})
+    return found
+
+
+def sessions(
+    client: Client, up: Sequence[tuple[int, int]], begins_us: int, churn: Churn, random: Generator
+) -> Iterator[Session]:
+    """Sessions of a client. ``up``: spans in which the client's router works.
+
+    Where the router is up at ``begins_us``, the first session began earlier.
+    """
+    for first, (from_us, to_us) in enumerate(up):
+        is_old = first == 0 and from_us == begins_us
+        at_us = from_us - _drawn_us(random, churn.life) if is_old else from_us + _drawn_us(random, churn.gap)
+        begun_us = at_us
+        at_us = max(at_us, from_us)
+        while at_us < to_us:
+            end_us = at_us + _drawn_us(random, churn.life)
+            is_lost = bool(random.random() < churn.lost)
+            yield Session(client, begun_us, min(end_us, to_us), is_lost if end_us < to_us else False)
+            at_us = begun_us = end_us + _drawn_us(random, churn.gap)
+
+
+def _drawn_us(random: Generator, mean_s: float) -> int:
+    return 1 + int(random.exponential(mean_s) * 1e6)

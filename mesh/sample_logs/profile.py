@@ -1,0 +1,214 @@
+"""The model of a traffic profile. A profile gives times and shares as text with a unit."""
+
+from __future__ import annotations
+
+import math
+from datetime import time
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
+
+from mesh.terminal.file_model import FileMapping, Names, Size
+from mesh.terminal.units import parse_duration_s, parse_rate_per_s, parse_share
+
+
+def _duration(value: Any) -> float:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a duration: expected a number with a unit, such as 10s")
+    return parse_duration_s(value)
+
+
+def _signed(value: Any) -> float:
+    """The offset of a clock: `-350ms` is behind."""
+    text = value.strip() if isinstance(value, str) else value
+    return -_duration(text[1:]) if isinstance(text, str) and text.startswith("-") else _duration(text)
+
+
+def _time_of_day(value: Any) -> time:
+    try:
+        return time.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(f"{value!r} is no time of day: expected one such as '14:30', of UTC") from None
+
+
+YEAR_S = 366 * 86_400
+Duration = Annotated[float, BeforeValidator(_duration), Field(gt=0, le=YEAR_S)]
+Offset = Annotated[float, BeforeValidator(_duration), Field(ge=0, le=YEAR_S)]
+Skew = Annotated[float, BeforeValidator(_signed), Field(ge=-86_400, le=86_400)]
+Rate = Annotated[float, BeforeValidator(lambda value: parse_rate_per_s(str(value))), Field(gt=0, le=10_000_000)]
+Share = Annotated[float, BeforeValidator(lambda value: parse_share(str(value))), Field(ge=0, le=1)]
+Spread = Annotated[float, Field(ge=0, le=3)]
+Count = Annotated[int, Field(ge=0, le=10_000)]
+TimeOfDay = Annotated[time, BeforeValidator(_time_of_day)]
+
+
+class Traffic(FileMapping):
+    """Traffic of the addresses of one entry in the topology."""
+
+    names: int = Field(default=6, ge=1, le=10_000)
+    """For a pattern: the number of matching addresses with traffic."""
+    weight: float = Field(default=1.0, ge=0, le=1e6)
+    """Weight in the split of all messages among entries."""
+    producers: Count = 4
+    """Producers of each address."""
+    consumers: Count = 3
+    producers_at: Names = ()
+    """Routers of the producers, in turn (default: routers with a listener)."""
+    consumers_at: Names = ()
+    size: Size = 800
+    """Median: half of the messages are smaller."""
+    size_spread: Spread = 0.8
+    """Standard deviation of the logarithm: at 0.8, one message of six is 2.2 times the median or larger."""
+    latency: Duration = 0.004
+    """Latency at the consumer or broker: half of the messages are settled sooner. Hops between routers are added."""
+    latency_spread: Spread = 0.7
+    slow: Share = 0.002
+    """Share of messages that take `slow_factor` times as long, and some of these much longer."""
+    slow_factor: float = Field(default=25, ge=1, le=10_000)
+    settled: Share = 0.1
+    """Share of producers that send pre-settled."""
+    rejected: Share = 0.002
+    released: Share = 0.004
+    modified: Share = 0.001
+    wait: Duration = 1.5
+    """Wait in a queue: half of the messages are fetched sooner."""
+    wait_spread: Spread = 1.0
+    expired: Share = 0.003
+    """Share of the messages in a queue that expire."""
+    dead_lettered: Share = 0.0
+    """Share of the messages in a queue that go to the queue of `dead_letter` in the topology, at the same broker."""
+
+    @model_validator(mode="after")
+    def _check_shares(self) -> Traffic:
+        together = self.rejected + self.released + self.modified
+        if together > 1:
+            raise ValueError(
+                f"rejected, released and modified are {together:.0%} of the messages: expected 100 % at most"
+            )
+        gone = self.expired + self.dead_lettered
+        if gone > 1:
+            raise ValueError(f"expired and dead_lettered are {gone:.0%} of the messages: expected 100 % at most")
+        return self
+
+
+class Day(FileMapping):
+    depth: Share = 0.5
+    """Rise of the rate above the average at the peak, and fall below the average twelve hours later."""
+    peak: TimeOfDay = time(14)
+    """Time of the peak, in UTC."""
+
+
+class Churn(FileMapping):
+    life: Duration = 1800.0
+    """Mean life of a connection."""
+    gap: Duration = 3.0
+    """Mean time until the client is connected again."""
+    lost: Share = 0.1
+    """Share of connections that break: deliveries in flight are then in doubt."""
+
+
+class Starved(FileMapping):
+    links: Share = 0.15
+    """Share of producers that run out of credit now and then."""
+    every: Duration = 600.0
+    duration: Duration = Field(default=4.0, alias="for")
+
+
+class Stalled(FileMapping):
+    links: Share = 0.0
+    """Share of multicast consumers without credit now and then: such a consumer misses pre-settled messages."""
+    every: Duration = 600.0
+    duration: Duration = Field(default=4.0, alias="for")
+
+
+class Talkers(FileMapping):
+    count: Count = 1
+    factor: float = Field(default=15, ge=1, le=1e6)
+    """Times as many messages as other producers of the address send."""
+
+
+class Outage(FileMapping):
+    router: str | None = None
+    broker: str | None = None
+    link: Annotated[tuple[str, str] | None, Field()] = None
+    at: Offset
+    """Time after the start."""
+    duration: Duration = Field(alias="for")
+    stopped: bool = False
+    """Whether the router or broker ends in order, with a record of its end; else the node is killed."""
+    cause: str = Field(default="", max_length=200)
+
+    @property
+    def node(self) -> str | None:
+        return self.router or self.broker
+
+    @model_validator(mode="after")
+    def _check_target(self) -> Outage:
+        if sum(each is not None for each in (self.router, self.broker, self.link)) != 1:
+            raise ValueError("expected one of 'router', 'broker' and 'link'")
+        if self.stopped and self.link is not None:
+            raise ValueError("a link is not stopped: expected 'router' or 'broker' with 'stopped'")
+        return self
+
+
+class Loss(FileMapping):
+    at: Offset
+    duration: Duration = Field(alias="for")
+
+
+class Step(FileMapping):
+    at: Offset
+    by: Skew
+    """With a minus: back."""
+
+
+class Profile(FileMapping):
+    """Traffic over a topology."""
+
+    duration: Duration = 3600.0
+    rate: Rate = 300.0
+    """Messages a second of all producers together, on average over a day."""
+    zipf: float = Field(default=1.1, ge=0, le=5)
+    """Exponent of popularity: the shares of addresses go as 1, 2, 3, ... to the power of minus this number."""
+    users: int = Field(default=8, ge=1, le=100_000)
+    """Number of users if the topology has none."""
+    addresses: dict[str, Traffic] = Field(default_factory=dict)
+    """Traffic by address or pattern of the topology (default: all entries of the topology, alike)."""
+    hop: Duration = 0.0003
+    """One-way time over a connection of cost 1."""
+    day: Day = Day()
+    churn: Churn = Churn()
+    starved: Starved = Starved()
+    stalled: Stalled = Stalled()
+    talkers: Talkers = Talkers()
+    outages: tuple[Outage, ...] | None = None
+    """Default: a link and a router, drawn at random; none if no other path exists."""
+    reroute: Duration = 0.2
+    """Time until traffic avoids an outage."""
+    clock_skew: dict[str, Skew] = Field(default_factory=dict)
+    """Time by which the clock of a node is ahead."""
+    clock_steps: dict[str, tuple[Step, ...]] = Field(default_factory=dict)
+    """When the clock of a node is set, and by how much."""
+    lost_records: dict[str, tuple[Loss, ...]] = Field(default_factory=dict)
+    """Spans in which a node had no room for records."""
+    file_every: Duration = 3600.0
+    """Longest span of records in a file. A file holds at most 524,288 records, all of the same hour."""
+
+
+PARTS: dict[tuple[str, ...], type[BaseModel]] = {
+    (): Profile,
+    ("addresses", "*"): Traffic,
+    ("day",): Day,
+    ("churn",): Churn,
+    ("starved",): Starved,
+    ("stalled",): Stalled,
+    ("talkers",): Talkers,
+    ("outages",): Outage,
+    ("clock_steps", "*"): Step,
+    ("lost_records", "*"): Loss,
+}
+"""The models of the mappings in a profile; `*` is any key."""
+
+
+def log_us(seconds: float) -> float:
+    return math.log(seconds * 1e6)

@@ -1,0 +1,73 @@
+"""The queues of a plan, and the time that messages stay in each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy
+
+from addressing.book import AddressKind
+from addressing.topology.model import Topology
+from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Queues
+from mesh.sample_logs.population import Client, Spoken
+from mesh.sample_logs.profile import log_us
+from mesh.sample_logs.registry import Registry, Run
+
+
+def kept(addresses: Sequence[Spoken], everybody: Sequence[Client]) -> list[tuple[int, str]]:
+    """Queues by index of the address, and by broker or subscriber."""
+    found: list[tuple[int, str]] = []
+    for place, spoken in enumerate(addresses):
+        if spoken.policy.kind is AddressKind.QUEUE:
+            found += [(place, broker) for broker in spoken.policy.brokers]
+        if spoken.policy.kind is AddressKind.TOPIC:
+            found += [(place, each.container) for each in everybody if each.address == place and not each.is_producer]
+    return found
+
+
+def queue_table(
+    topology: Topology, registry: Registry, addresses: Sequence[Spoken], queues: Sequence[tuple[int, str]]
+) -> Queues:
+    """Queues numbered from 1 at each broker."""
+    runs: dict[str, list[Run]] = defaultdict(list)
+    for run in registry.runs:
+        runs[run.node].append(run)
+    numbers: dict[str, int] = defaultdict(int)
+    life, number, names = [], [], []
+    for place, key in queues:
+        spoken = addresses[place]
+        is_topic = spoken.policy.kind is AddressKind.TOPIC
+        broker = spoken.policy.brokers[0] if is_topic else key
+        numbers[broker] += 1
+        number.append(numbers[broker])
+        life.append(runs[broker][0].place if topology.brokers[broker].is_embedded else NO_LIFE)
+        names.append(f"{key}|{key}/{spoken.name}" if is_topic else "")
+    parts = [addresses[place].traffic for place, _ in queues]
+    return Queues(
+        life=numpy.array(life, numpy.int64),
+        number=numpy.array(number, numpy.int64),
+        address=numpy.array([place for place, _ in queues], numpy.int64),
+        name=tuple(names),
+        wait_log=numpy.array([log_us(each.wait) for each in parts]),
+        wait_spread=numpy.array([each.wait_spread for each in parts]),
+        expired=numpy.array([each.expired for each in parts]),
+        dead_lettered=numpy.array([each.dead_lettered for each in parts]),
+        grave=numpy.array([_grave(addresses, queues, *each) for each in queues], numpy.int64),
+        later=tuple((each[0].place, run.place, run.begins_us) for each in runs.values() for run in each[1:]),
+        away=tuple(
+            (each[0].place, before.ends_us, after.begins_us)
+            for each in runs.values()
+            for before, after in pairwise(each)
+        ),
+    )
+
+
+def _grave(addresses: Sequence[Spoken], queues: Sequence[tuple[int, str]], place: int, key: str) -> int:
+    """The dead-letter queue: a queue with traffic of its own at the same broker, or NO_QUEUE."""
+    policy = addresses[place].policy
+    broker = policy.brokers[0] if policy.kind is AddressKind.TOPIC else key
+    name = policy.queue.dead_letter
+    named = [i for i, each in enumerate(addresses) if name in (each.policy.broker_address, each.name)]
+    return next((queues.index((i, broker)) for i in named if name and (i, broker) in queues), NO_QUEUE)

@@ -1,0 +1,129 @@
+"""The connections and links of each run of a node, their numbers, and the records of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from recording.columns import Event, Kind
+
+PATH_LOST = "amqpmesh:path-lost"
+CONNECTION_LOST = "amqp:connection:forced"
+FOREVER = 2**62
+CLOSING_US = 10
+"""Time from the close of connections and links to the end, for a node that is stopped."""
+
+Row = dict[str, str | int | None]
+
+
+@dataclass(slots=True)
+class Run:
+    """A run of a node. ``ends_us`` is FOREVER for a run without an end. ``is_stopped``: the run ends in order."""
+
+    node: str
+    role: str
+    begins_us: int
+    ends_us: int
+    place: int
+    is_stopped: bool = False
+
+    def told_us(self, closes_us: int) -> int | None:
+        """Time of the record of a close at ``closes_us``.
+
+        A run that ends in order records the close just before its own end; a killed run does not record the close.
+        """
+        if closes_us < self.ends_us:
+            return closes_us
+        return self.ends_us - CLOSING_US if self.is_stopped else None
+
+
+@dataclass(slots=True)
+class Entry:
+    """A connection or a link. ``closes_us`` is FOREVER if the entry exists at the end."""
+
+    run: Run
+    opens_us: int
+    closes_us: int
+    columns: Row
+    cause: str | None = None
+    connection: Entry | None = None
+    number: int = 0
+    place: int = 0
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A record, and the time until which the record is valid."""
+
+    row: Row
+    until_us: int
+
+    @property
+    def at_us(self) -> int:
+        at_us = self.row["at_us"]
+        assert isinstance(at_us, int)
+        return at_us
+
+
+@dataclass(slots=True)
+class Registry:
+    runs: list[Run] = field(default_factory=list)
+    connections: list[Entry] = field(default_factory=list)
+    links: list[Entry] = field(default_factory=list)
+
+    def add_run(self, node: str, role: str, begins_us: int, ends_us: int, is_stopped: bool) -> Run:
+        run = Run(node, role, begins_us, ends_us, len(self.runs), is_stopped)
+        self.runs.append(run)
+        return run
+
+    def run_at(self, node: str, at_us: int) -> Run:
+        return next(run for run in self.runs if run.node == node and run.begins_us <= at_us < run.ends_us)
+
+    def connect(self, run: Run, opens_us: int, closes_us: int, cause: str | None, **columns: str) -> Entry:
+        entry = Entry(run, opens_us, min(closes_us, run.ends_us), dict(columns), cause)
+        self.connections.append(entry)
+        return entry
+
+    def attach(self, connection: Entry, opens_us: int, **columns: str) -> Entry:
+        """A link that lives as long as its connection, unless closed sooner; places of links count from 1."""
+        entry = Entry(connection.run, opens_us, connection.closes_us, dict(columns), connection.cause, connection)
+        self.links.append(entry)
+        entry.place = len(self.links)
+        return entry
+
+    def number(self) -> None:
+        """Number the entries from 1 in each run, in order of opening."""
+        for entries in (self.connections, self.links):
+            next_number: dict[int, int] = defaultdict(lambda: 1)
+            for entry in sorted(entries, key=lambda entry: entry.opens_us):
+                entry.number = next_number[entry.run.place]
+                next_number[entry.run.place] += 1
+
+    def told(self) -> dict[int, list[Told]]:
+        """Records of all numbered entries, by run."""
+        found: dict[int, list[Told]] = defaultdict(list)
+        for kind, entries in ((Kind.CONNECTION, self.connections), (Kind.LINK, self.links)):
+            for entry in entries:
+                found[entry.run.place] += _life(kind, entry)
+        return found
+
+
+def _life(kind: Kind, entry: Entry) -> Iterator[Told]:
+    numbered: Row = {kind.value: entry.number, **entry.columns}
+    if entry.connection is not None:
+        numbered["connection"] = entry.connection.number
+        # Repeat the columns of the connection, so that a reader of the link need not look up the connection.
+        numbered |= {name: entry.connection.columns[name] for name in ("container", "user", "remote_address")
+                     if name in entry.connection.columns}  # fmt: skip
+    common: Row = {"kind": kind.value, **numbered}
+    yield Told({**common, "event": Event.OPENED.value, "at_us": entry.opens_us}, entry.closes_us)
+    closed_us = entry.run.told_us(entry.closes_us)
+    if closed_us is not None:
+        closed: Row = {**common, "event": Event.CLOSED.value, "at_us": closed_us, "cause": entry.cause}
+        yield Told(closed, closed_us)
+
+
+def in_time(told: Sequence[Told]) -> list[Told]:
+    return sorted(told, key=lambda each: each.at_us)

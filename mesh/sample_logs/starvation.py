@@ -1,0 +1,51 @@
+"""The spans in which a client's link has no credit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy
+from numpy.random import Generator
+
+from linklogs.generating.plan import Starvation
+from mesh.sample_logs.population import Session
+from mesh.sample_logs.profile import Stalled, Starved
+from mesh.sample_logs.registry import Entry
+from mesh.sample_logs.times import Times
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span in which a session's link had no credit."""
+
+    session: Session
+    from_us: int
+    to_us: int
+    cause: str
+
+
+def starve(session: Session, starved: Starved | Stalled, times: Times, random: Generator) -> list[Span]:
+    """Draw the spans of one link; spans that would outlast the session or the logs are left out."""
+    found: list[Span] = []
+    at_us = max(session.from_us, times.begins_us)
+    # A client that starves does so in each of its sessions.
+    if sha256(session.client.container.encode()).digest()[0] / 256 >= starved.links:
+        return []
+    while True:
+        at_us += 1 + int(random.exponential(starved.every) * 1e6)
+        to_us = at_us + 1000 + int(random.exponential(starved.duration) * 1e6)
+        if to_us >= min(session.to_us, times.ends_us):
+            return found
+        found.append(Span(session, at_us, to_us, "takers"))
+        at_us = to_us
+
+
+def starvation(spans: Sequence[Span], links: Mapping[Session, Entry]) -> Starvation:
+    return Starvation(
+        link=numpy.array([links[span.session].place for span in spans], numpy.int64),
+        from_us=numpy.array([span.from_us for span in spans], numpy.int64),
+        to_us=numpy.array([span.to_us for span in spans], numpy.int64),
+        cause=tuple(span.cause for span in spans),
+    )

@@ -1,0 +1,43 @@
+"""The failure of a command: a message, a fix for the user, and the exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mesh.client.errors import MeshError, TimedOut, Unreachable
+from mesh.terminal.exit_codes import ExitCode
+
+
+class CommandFailed(MeshError):
+    """The failure of a command, raised at any depth; the command line shows the failure once."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        exit_code: ExitCode = ExitCode.FAILED,
+        fix: str | None = None,
+        code: str | None = None,
+        is_formatted: bool = False,
+    ) -> None:
+        """``is_formatted``: the message is complete text of several lines, to be shown unchanged."""
+        super().__init__(message, fix=fix, code=code)
+        self.exit_code = exit_code
+        self.is_formatted = is_formatted
+
+    def to_map(self) -> dict[str, Any]:
+        told = {"message": self.message, "exit_code": int(self.exit_code), "fix": self.fix, "code": self.code}
+        return {key: value for key, value in told.items() if value is not None}
+
+
+def as_failure(error: MeshError) -> CommandFailed:
+    """Return the error as the failure of a command, with the exit code of its kind."""
+    if isinstance(error, CommandFailed):
+        return error
+    return CommandFailed(error.message, exit_code=_exit_code_of(error), fix=error.fix, code=error.code)
+
+
+def _exit_code_of(error: MeshError) -> ExitCode:
+    if isinstance(error, Unreachable):
+        return ExitCode.UNREACHABLE
+    return ExitCode.TIMEOUT if isinstance(error, TimedOut) else ExitCode.FAILED

@@ -1,0 +1,54 @@
+"""Loads the topology for a command: the file named by -t, or the file in the current folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from addressing.errors import TopologyErrors
+from addressing.topology.loader import Loaded, find_topology, has_topology, load
+from addressing.topology.model import Topology
+from mesh.terminal.exit_codes import ExitCode
+from mesh.terminal.failure import CommandFailed
+
+
+class TopologyInvalid(CommandFailed):
+    """All errors and warnings of a topology file, as text and as maps."""
+
+    def __init__(self, errors: TopologyErrors) -> None:
+        super().__init__(str(errors), exit_code=ExitCode.TOPOLOGY_INVALID, is_formatted=True)
+        self.errors = errors.to_json()
+
+    def to_map(self) -> dict[str, Any]:
+        count = len([error for error in self.errors if error["severity"] == "error"])
+        message = f"the topology has {count} error{'s' if count != 1 else ''}"
+        return {"message": message, "exit_code": int(self.exit_code), "errors": self.errors}
+
+
+def locate(path: Path | None) -> Path:
+    """Return the topology file for ``path``: a file is returned as given, a folder (default: the current) is searched.
+
+    Raises TopologyInvalid.
+    """
+    try:
+        if path is None or path.is_dir():
+            return find_topology(path or Path())
+    except TopologyErrors as errors:
+        raise TopologyInvalid(errors) from None
+    return path
+
+
+def load_file(path: Path | None, *, copy: Path | None = None) -> Loaded:
+    try:
+        return load(locate(path), copy=copy)
+    except TopologyErrors as errors:
+        raise TopologyInvalid(errors) from None
+
+
+def load_topology(path: Path | None) -> Topology:
+    return load_file(path).topology
+
+
+def find_nearby() -> Topology | None:
+    """Return the topology of the current folder, or None without a topology. Raises TopologyInvalid."""
+    return load_topology(None) if has_topology(Path()) else None

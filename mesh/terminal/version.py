@@ -1,0 +1,12 @@
+"""The version of the installed amqpmesh."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+
+def read_version() -> str:
+    try:
+        return metadata.version("amqpmesh")
+    except metadata.PackageNotFoundError:
+        return "from a checkout that is not installed"

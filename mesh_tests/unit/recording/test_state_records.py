@@ -1,0 +1,283 @@
+"""What finds no room in the ring is told later: whoever listened knows then what is there, and nothing else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from linklogs.writer.live import Live
+from mesh_tests.rings import Ring
+from mesh_tests.seeds import seeds
+from recording import ring_format as layout
+from recording.columns import Event, Kind
+from recording.pending_records import Untold
+from recording.records import record
+from recording.state_records import AT_ONCE, Teller
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_recorded_afterwards() -> Iterator[None]:
+    yield
+    record(None)
+
+
+def teller_on(ring: Ring) -> Teller:
+    return Teller(record(ring.memory, "full"))
+
+
+def row(kind: Kind, event: Event | None, **columns: Any) -> Row:
+    return {"kind": kind, **({"event": event} if event is not None else {}), **columns}
+
+
+def late(*rows: Row) -> list[Row]:
+    untold = Untold()
+    for each in rows:
+        untold.add(each)
+    found = []
+    while untold:
+        found.append(untold.first())
+        untold.drop_first()
+    return found
+
+
+OPENED = row(Kind.LINK, Event.OPENED, link=5, connection=1, address="orders")
+CLOSED = row(Kind.LINK, Event.CLOSED, link=5, connection=1)
+NO_CREDIT = row(Kind.CREDIT, Event.CHANGED, link=5, credit=0, starved_us=2000, cause="takers")
+SOME_CREDIT = row(Kind.CREDIT, Event.CHANGED, link=5, credit=7, starved_us=3000, cause="no_taker")
+UP = row(Kind.NEIGHBOR, Event.OPENED, neighbor="r2", cost=1)
+DOWN = row(Kind.NEIGHBOR, Event.CLOSED, neighbor="r2", cost=1, cause="silent")
+
+
+def test_what_is_there_is_told_as_what_was_there_already():
+    assert late(OPENED) == [OPENED | {"event": "live"}]
+
+
+def test_what_came_and_went_is_not_told_nor_is_its_credit():
+    assert late(OPENED, NO_CREDIT, row(Kind.DROP, None, link=5, count=3), CLOSED) == []
+
+
+def test_the_end_of_what_was_told_of_is_told_behind_its_credit():
+    assert late(NO_CREDIT, CLOSED) == [NO_CREDIT, CLOSED]
+
+
+def test_time_without_credit_adds_up_and_the_last_that_was_said_of_it_counts():
+    assert late(NO_CREDIT, SOME_CREDIT) == [SOME_CREDIT | {"starved_us": 5000}]
+
+
+HAS = row(Kind.CREDIT, Event.CHANGED, link=5, credit=3, unsettled_count=7)
+DRAINED = row(Kind.CREDIT, Event.DRAIN, link=5, count=2, credit=0)
+
+
+def test_drains_and_what_a_link_has_are_told_apart():
+    assert late(DRAINED, HAS, DRAINED) == [DRAINED | {"count": 4}, HAS]
+    assert late(OPENED, DRAINED, HAS, CLOSED) == []
+
+
+class End:
+    credit = 4
+    kept_count = 0
+    moved_count = 0
+
+
+def test_of_links_that_are_gone_nothing_is_kept():
+    teller = teller_on(Ring(1 << 12))
+    for number in range(4):
+        teller.is_moving(number, End())
+    teller.tell_standing(1.0)
+    teller.tell_detached(0, 1, None)
+    teller.tell_lost(1, [1, 2], "gone")
+    assert len(teller.standstill) == 1
+
+
+def test_copies_that_were_missed_add_up():
+    missed = row(Kind.DROP, None, link=5, count=3, cause="stalled")
+    assert late(missed, missed) == [missed | {"count": 6}]
+
+
+def test_a_neighbor_that_was_lost_and_is_back_is_there_and_one_that_is_lost_again_is_not():
+    assert late(DOWN, UP | {"cost": 4}) == [UP | {"event": "live", "cost": 4}]
+    assert late(DOWN, UP, DOWN) == [DOWN]
+
+
+def test_a_change_of_what_is_still_to_be_told_goes_with_it():
+    queue = row(Kind.QUEUE, Event.OPENED, queue=3, address="orders")
+    depth = row(Kind.QUEUE, Event.CHANGED, queue=3, depth_count=9)
+    assert late(queue, depth) == [queue | {"event": "live", "depth_count": 9}]
+    assert late(depth, depth | {"depth_count": 2}) == [depth | {"depth_count": 2}]
+
+
+def test_a_queue_that_is_empty_by_then_has_no_age():
+    full = row(Kind.QUEUE, Event.CHANGED, queue=3, depth_count=9, oldest_us=5000)
+    empty = row(Kind.QUEUE, Event.CHANGED, queue=3, depth_count=0)
+    assert late(full, empty) == [empty]
+
+
+def test_what_has_no_room_is_told_once_there_is_some_and_only_once():
+    ring = Ring(10)
+    teller = teller_on(ring)
+    for number in range(1, 6):
+        teller.tell(Kind.LINK, Event.OPENED, link=number, address="orders")
+    told = ring.take()[1]
+    assert len(told) == 3
+    while len(told) < 5:
+        teller.end_second()
+        more = ring.take()[1]
+        assert more
+        told += more
+    assert [each["link"] for each in told] == [1, 2, 3, 4, 5]
+    assert {each["event"] for each in told[3:]} == {"live"}
+    teller.end_second()
+    assert ring.take() == ([], [])
+
+
+def test_only_what_could_not_be_told_when_it_happened_counts_as_dropped():
+    ring = Ring(16)
+    teller = teller_on(ring)
+    for number in range(20):
+        teller.tell(Kind.LINK, Event.OPENED, link=number, address="orders")
+    dropped = ring.number(layout.DROPPED_AT)
+    assert dropped > 0
+    for _ in range(20):
+        teller.end_second()
+    assert ring.number(layout.DROPPED_AT) == dropped
+
+
+def test_what_is_longer_than_the_ring_keeps_nobody_from_telling_more():
+    ring = Ring(16)
+    teller = teller_on(ring)
+    teller.tell(Kind.LINK, Event.OPENED, link=1, address="x" * 1000)
+    teller.tell(Kind.LINK, Event.OPENED, link=2)
+    assert [each["link"] for each in ring.take()[1]] == [2]
+    assert ring.number(layout.DROPPED_AT) == 1
+
+
+def test_in_one_second_no_more_is_told_late_than_a_loop_can_do_beside_its_work():
+    ring = Ring(1 << 16)
+    teller = teller_on(ring)
+    number = 0
+    while ring.number(layout.DROPPED_AT) == 0:
+        number += 1
+        teller.tell(Kind.QUEUE, Event.OPENED, queue=number, address="x" * 200)
+    for each in range(2 * AT_ONCE + 500):
+        teller.tell(Kind.QUEUE, Event.OPENED, queue=number + each, address="x" * 200)
+    ring.take()
+    counts = []
+    for _ in range(4):
+        teller.end_second()
+        counts.append(len(ring.take()[1]))
+    assert counts == [AT_ONCE, AT_ONCE, 500, 0]
+
+
+class Node:
+    """A life that is told of; ``live`` is what is there, as a file would list it."""
+
+    def __init__(self, random: random.Random, teller: Teller) -> None:
+        self._random = random
+        self._teller = teller
+        self._last = 0
+        self.live: dict[tuple[Kind, Any], Row] = {}
+        self.starved_us: dict[int, int] = {}
+
+    def step(self) -> None:
+        self._random.choice([self.connect, self.attach, self.attach, self.detach, self.starve, self.route, self.lose])()
+
+    def connect(self) -> None:
+        self._last += 1
+        self._tell(Kind.CONNECTION, Event.OPENED, self._last, connection=self._last, container="c")
+
+    def attach(self) -> None:
+        connections = self._all(Kind.CONNECTION)
+        if connections:
+            self._last += 1
+            connection = self._random.choice(connections)
+            self._tell(Kind.LINK, Event.OPENED, self._last, link=self._last, connection=connection, address="a" * 40)
+
+    def detach(self) -> None:
+        links = self._all(Kind.LINK)
+        if links:
+            self._close(Kind.LINK, self._random.choice(links), "link")
+
+    def starve(self) -> None:
+        links = self._all(Kind.LINK)
+        if links:
+            link, starved_us = self._random.choice(links), self._random.randint(1, 1000)
+            self._teller.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=self._last, starved_us=starved_us)
+            self.live[Kind.CREDIT, link] = row(Kind.CREDIT, Event.LIVE, link=link, credit=self._last)
+            self.starved_us[link] = self.starved_us.get(link, 0) + starved_us
+
+    def route(self) -> None:
+        router, cost = f"r{self._random.randint(1, 3)}", self._random.randint(1, 5)
+        is_known = (Kind.NEIGHBOR, router) in self.live
+        event = Event.CHANGED if is_known else Event.OPENED
+        self._tell(Kind.NEIGHBOR, event, router, neighbor=router, cost=cost)
+
+    def lose(self) -> None:
+        connections = self._all(Kind.CONNECTION)
+        if self._random.random() < 0.3 and connections:
+            connection = self._random.choice(connections)
+            links = [link for link in self._all(Kind.LINK) if self.live[Kind.LINK, link]["connection"] == connection]
+            self._teller.tell_lost(connection, links, "lost")
+            for link in links:
+                self._forget(Kind.LINK, link)
+            self._forget(Kind.CONNECTION, connection)
+        for router in self._all(Kind.NEIGHBOR)[:1]:
+            self._close(Kind.NEIGHBOR, router, "neighbor")
+
+    def _all(self, kind: Kind) -> list[Any]:
+        return [key for each, key in self.live if each is kind]
+
+    def _tell(self, kind: Kind, event: Event, key: Any, **columns: Any) -> None:
+        self._teller.tell(kind, event, **columns)
+        self.live[kind, key] = row(kind, Event.LIVE, **columns)
+
+    def _close(self, kind: Kind, key: Any, column: str) -> None:
+        self._teller.tell(kind, Event.CLOSED, **{column: key})
+        self._forget(kind, key)
+
+    def _forget(self, kind: Kind, key: Any) -> None:
+        del self.live[kind, key]
+        if kind is Kind.LINK:
+            self.live.pop((Kind.CREDIT, key), None)
+
+
+@pytest.mark.parametrize("seed", seeds(60))
+def test_however_often_there_is_no_room_its_reader_knows_in_the_end_what_is_there(seed: int):
+    chance = random.Random(seed)
+    ring = Ring(chance.randint(24, 120))
+    teller = teller_on(ring)
+    node, reader = Node(chance, teller), Live({})
+    told: list[Row] = []
+
+    def listen() -> None:
+        found = ring.take()[1]
+        told.extend(found)
+        for each in found:
+            reader.on_row(each, 0)
+
+    for _ in range(600):
+        node.step()
+        if chance.random() < 0.06:
+            listen()
+        if chance.random() < 0.1:
+            teller.end_second()
+    while (before := len(told)) >= 0:
+        listen()
+        teller.end_second()
+        listen()
+        if len(told) == before:
+            break
+    found = {(each["kind"], each[column_of(each)]): each for each in reader.rows(0, 0)[1:]}
+    assert found == node.live
+    for link in node._all(Kind.LINK):
+        said = sum(each["starved_us"] for each in told if each["kind"] == Kind.CREDIT and each["link"] == link)
+        assert said == node.starved_us.get(link, 0)
+    assert ring.number(layout.DROPPED_AT) > 0
+
+
+def column_of(each: Row) -> str:
+    return {"credit": "link"}.get(each["kind"], each["kind"])

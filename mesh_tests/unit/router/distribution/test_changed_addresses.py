@@ -1,0 +1,67 @@
+"""Which address is looked at next?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from router.distribution.changed_addresses import Changed
+
+
+@dataclass
+class FakeGroup:
+    address: str
+    phase: int = 0
+
+
+@dataclass
+class FakePolicy:
+    priority: int
+
+
+@dataclass(eq=False)
+class FakeEntry:
+    policy: FakePolicy
+    group: FakeGroup
+
+
+def entry(address: str, priority: int = 4, phase: int = 0) -> Any:
+    return cast("Any", FakeEntry(FakePolicy(priority), FakeGroup(address, phase)))
+
+
+def taken(changed: Changed) -> list[str]:
+    found = []
+    while changed:
+        found.append(changed.pop().group.address)
+    return found
+
+
+def test_the_higher_priority_comes_first_and_then_the_first_that_changed() -> None:
+    changed = Changed()
+    for each in (entry("a"), entry("b", 9), entry("c"), entry("d", 9), entry("e", 0)):
+        changed.add(each)
+    assert taken(changed) == ["b", "d", "a", "c", "e"]
+    with pytest.raises(ValueError, match="empty"):
+        changed.pop()
+
+
+def test_each_is_there_once_and_keeps_its_place() -> None:
+    changed = Changed()
+    first, second = entry("a"), entry("a", phase=1)
+    for each in (first, entry("b"), first, second):
+        changed.add(each)
+    assert taken(changed) == ["a", "b", "a"]
+
+
+def test_one_that_was_looked_at_is_not_there_any_more() -> None:
+    changed = Changed()
+    known = entry("a"), entry("b", 9)
+    for each in known:
+        changed.add(each)
+        changed.discard(each)
+        changed.discard(each)
+    assert not changed
+    changed.discard(entry("c"))
+    assert taken(changed) == []

@@ -1,0 +1,195 @@
+"""Columns, words and latency buckets of a link log record: one definition for the writer and for all readers.
+
+A file is Parquet, a record is a row. The kind of a record decides which columns have a value; all other columns are
+null. Files lie in ``node=<name>/hour=<yyyy-mm-ddThh>/``, by the UTC hour in which the file was begun. Each file opens
+with a snapshot: records with event `live` for the node and each connection, link, neighbor, path and queue there was
+then. Units: ``_us`` microseconds, ``_bytes`` octets; times are UTC, since 1970.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+SCHEMA_VERSION: Final = 1
+"""The version rises when readers of the version before would misread the files; a new column raises no version."""
+
+VERSION_KEY: Final = "amqpmesh.link-log"
+"""Metadata keys of a file: the schema version here; NODE_KEY, RUN_KEY and MESH_KEY for its node, run and mesh."""
+NODE_KEY: Final = "amqpmesh.node"
+RUN_KEY: Final = "amqpmesh.run"
+MESH_KEY: Final = "amqpmesh.mesh"
+DROPPED_KEY: Final = "amqpmesh.dropped"
+"""Number of records that the node had lost for want of room, from its start until the file was written."""
+REPLACES_KEY: Final = "amqpmesh.replaces"
+"""JSON list of file names in the same directory: the file holds all records of the named files, which count no more."""
+
+
+class Kind(StrEnum):
+    """Subject of a record."""
+
+    NODE = "node"
+    """The node: start, clock, lost records, end. A killed node leaves no record of its end."""
+    CONNECTION = "connection"
+    LINK = "link"
+    DELIVERY = "delivery"
+    """At level full: one record per delivery, written when the delivery is settled."""
+    TRAFFIC = "traffic"
+    """At level summary: one record for all deliveries of a second with equal links, outcome, part, latency bucket."""
+    CREDIT = "credit"
+    """Credit of a link: credit and unsettled deliveries now, time without credit, drains asked for by the receiver."""
+    DROP = "drop"
+    """Pre-settled messages, or copies of pre-settled messages, that were dropped."""
+    NEIGHBOR = "neighbor"
+    """A neighbor in the link state of a router, as the router itself sees the neighbor."""
+    PATH = "path"
+    """The cheapest path from a router to another router."""
+    QUEUE = "queue"
+    """Depth of a queue or subscription, and the age of the oldest message."""
+    MESSAGE = "message"
+    """Messages that entered or left a queue."""
+
+
+class Event(StrEnum):
+    """Event that happened to the subject of the record."""
+
+    LIVE = "live"
+    """The subject existed when the file was begun; or exists now, and the ring had no room to say so in time."""
+    OPENED = "opened"
+    """A connection opened, a link was attached, a queue was made, a neighbor came up, or a node started."""
+    CLOSED = "closed"
+    CHANGED = "changed"
+    """A cost, path, credit or queue depth changed, or a clock was set."""
+    DRAIN = "drain"
+    """The receiver of an outgoing link asked ``count`` times for a drain: waiting messages, then the credit back."""
+    LOST = "lost"
+    """The node lost ``count`` records for want of room."""
+    ENQUEUED = "enqueued"
+    DEQUEUED = "dequeued"
+    """The message left for a consumer, and was settled."""
+    EXPIRED = "expired"
+    DEAD_LETTERED = "dead_lettered"
+    """The message moved to the dead-letter queue: no consumer accepted the message, or its queue had no room."""
+    REMOVED = "removed"
+    """The message left for another reason: refused where there is no such queue, dropped, purged, moved, queue gone."""
+
+
+class Outcome(StrEnum):
+    """Outcome of a delivery. [3.4]"""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    RELEASED = "released"
+    MODIFIED = "modified"
+    NONE = "none"
+    """The delivery was sent settled, or was settled without a state."""
+    ABORTED = "aborted"
+    SENDER_LOST = "sender_lost"
+
+
+class Part(StrEnum):
+    """Part of a delivery's way through the node. WHOLE and MANY count arrivals, WHOLE and COPY count departures."""
+
+    WHOLE = "whole"
+    MANY = "many"
+    """A multicast delivery, as the sender sent the message."""
+    COPY = "copy"
+    """The copy of a multicast delivery for one taker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the files. ``type`` is `string` or `int64`; ``kinds`` of record fill in the column, all if empty."""
+
+    name: str
+    type: str
+    meaning: str
+    kinds: tuple[Kind, ...] = ()
+
+
+STOPPED: Final = "stopped"
+"""Cause of a node's end: the node was asked to stop. FAILED: the node could not go on, but ended in order."""
+FAILED: Final = "failed"
+
+
+STILL_S: Final = 10
+"""A link without a move for so long stands still. Dispatch, too, takes deliveries for stuck from then on."""
+
+_MOVED = (Kind.DELIVERY, Kind.TRAFFIC)
+_COUNTED = (*_MOVED, Kind.MESSAGE)
+
+COLUMNS: Final = (
+    Column("kind", "string", "what the record tells of"),
+    Column("event", "string", "what happened; null for `delivery`, `traffic`, `drop`"),
+    Column("at_us", "int64", "when; of a `delivery` when it was settled, of a second's `traffic` its end"),
+    Column("run", "int64", "when the node started: numbers of connections, links and queues are of one run"),
+    Column("incoming", "int64", "the link on which it came; 0: none", _MOVED),
+    Column("outgoing", "int64", "the link on which it went; 0: nobody had it", _MOVED),
+    Column("outcome", "string", "what became of it", _MOVED),
+    Column("part", "string", "whole way, or of a multicast which part", _MOVED),
+    Column("count", "int64", "how many: deliveries, messages, copies, drains, records; 1 of a `delivery`",
+           (*_COUNTED, Kind.CREDIT, Kind.DROP, Kind.NODE)),
+    Column("size_bytes", "int64", "of all of them", _COUNTED),
+    Column("took_us", "int64", "from its start to its settlement, in the queue of a `message`; of several the longest: "
+           "all are of one bucket", _COUNTED),
+    Column("connection", "int64", "number of the connection", (Kind.CONNECTION, Kind.LINK)),
+    Column("link", "int64", "number of the link", (Kind.LINK, Kind.CREDIT, Kind.DROP)),
+    Column("queue", "int64", "number of the queue", (Kind.QUEUE, Kind.MESSAGE)),
+    Column("role", "string", "of a connection: client, router, edge, broker, operator; of a link: producer, consumer, "
+           "circuit, broker, route; of a node: router, edge, broker", (Kind.NODE, Kind.CONNECTION, Kind.LINK)),
+    Column("direction", "string", "of a link, as the node sees it: incoming or outgoing", (Kind.LINK,)),
+    Column("container", "string", "container-id of the peer", (Kind.CONNECTION, Kind.LINK)),
+    Column("user", "string", "who authenticated", (Kind.CONNECTION, Kind.LINK)),
+    Column("remote_address", "string", "host and port of the peer", (Kind.CONNECTION, Kind.LINK)),
+    Column("address", "string", "of the link or queue", (Kind.LINK, Kind.QUEUE)),
+    Column("treatment", "string", "closest, balanced, multicast, queue, topic", (Kind.LINK,)),
+    Column("name", "string", "of a link; of a queue that is a subscription, whose", (Kind.LINK, Kind.QUEUE)),
+    Column("ingress", "string", "of a circuit: the router where its messages enter the mesh", (Kind.LINK,)),
+    Column("egress", "string", "of a circuit or path: the router at the other end", (Kind.LINK, Kind.PATH)),
+    Column("path", "string", "routers from here on, with > between them", (Kind.LINK, Kind.PATH)),
+    Column("cost", "int64", "of a neighbor or a path", (Kind.NEIGHBOR, Kind.PATH)),
+    Column("neighbor", "string", "the router at the other end", (Kind.NEIGHBOR,)),
+    Column("credit", "int64", "what the link has; told in its first second, when it stood still for 10 s, and when it "
+           "had none: of one that is at work it changes all the time", (Kind.CREDIT,)),
+    Column("starved_us", "int64", "for how long it had none since the record before", (Kind.CREDIT,)),
+    Column("cause", "string", "why it closed (a node: `stopped`, or `failed`), dropped, or had no credit (`no_taker`, "
+           "`takers`; at a broker `full_queue`, `disk`, `memory`); behind `by the peer: ` is a condition of its own",
+           (Kind.NODE, Kind.CONNECTION, Kind.LINK, Kind.NEIGHBOR, Kind.CREDIT, Kind.DROP)),
+    Column("unsettled_count", "int64", f"of an outgoing link that stood still for {STILL_S} s: deliveries that wait "
+           "for an outcome; 0 of one that moves", (Kind.CREDIT,)),
+    Column("depth_count", "int64", "messages in the queue", (Kind.QUEUE,)),
+    Column("depth_bytes", "int64", "of all messages in the queue", (Kind.QUEUE,)),
+    Column("acquired_count", "int64", "of the messages in the queue, those that consumers have without an outcome",
+           (Kind.QUEUE,)),
+    Column("oldest_us", "int64", "how long ago the oldest message came to the broker, also where it was moved since, "
+           "as dead letters are", (Kind.QUEUE,)),
+    Column("clock_us", "int64", "what the wall clock is ahead of the monotonic one", (Kind.NODE,)),
+    Column("topology", "string", "sha256 of the topology file", (Kind.NODE,)),
+    Column("version", "string", "of amqpmesh", (Kind.NODE,)),
+)  # fmt: skip
+"""All columns, in the order of the files."""
+
+
+_SUBDIVISIONS = 16
+_SHIFT = 4
+
+BUCKET_ERROR: Final = 1 / (2 * _SUBDIVISIONS)
+"""Largest distance from the middle of a bucket to a latency in the bucket, as a share of the latency."""
+
+
+def bucket_of(took_us: int) -> int:
+    """Return the bucket of a latency: exact below 16 us, then 16 buckets per doubling. Counts add up across records."""
+    if took_us < _SUBDIVISIONS:
+        return took_us
+    octave = took_us.bit_length() - 1
+    return _SUBDIVISIONS * (octave - _SHIFT + 1) + (took_us >> (octave - _SHIFT)) - _SUBDIVISIONS
+
+
+def bounds_of(bucket: int) -> tuple[int, int]:
+    """Return the least and the largest latency of a bucket, in us."""
+    if bucket < _SUBDIVISIONS:
+        return bucket, bucket
+    octave, step = bucket // _SUBDIVISIONS - 1, bucket % _SUBDIVISIONS
+    least = (_SUBDIVISIONS + step) << octave
+    return least, least + (1 << octave) - 1

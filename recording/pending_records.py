@@ -1,0 +1,96 @@
+"""Rows that found no room in the ring: the row that updates a reader, for each connection, link, neighbor, path, queue.
+
+A reader knows each thing that an earlier record announced. For a known thing, the latest state is enough, or the news
+that the thing is gone; for an unannounced thing, the present state; for a thing that came and went unannounced,
+nothing. Sans-IO. Rows have the columns of `recording.columns`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from recording.columns import Event, Kind
+
+Row = dict[str, Any]
+_Thing = tuple[str, object]
+
+_NAMED_BY: Final = {
+    Kind.CONNECTION: "connection",
+    Kind.LINK: "link",
+    Kind.CREDIT: "link",
+    Kind.DROP: "link",
+    Kind.NEIGHBOR: "neighbor",
+    Kind.PATH: "egress",
+    Kind.QUEUE: "queue",
+}
+_ADDED_UP: Final = ("starved_us", "count")
+"""Columns that cover the time between two records, so values of delayed rows are added up."""
+
+
+@dataclass(slots=True)
+class _Late:
+    """A delayed row. ``is_heard_of``: an earlier record announced the thing to the reader."""
+
+    row: Row
+    is_heard_of: bool
+
+
+class Untold:
+    """Delayed rows, the oldest first.
+
+    Always: at most one row for each thing that exists, or that the reader believes to exist.
+    """
+
+    def __init__(self) -> None:
+        self._late: dict[_Thing, _Late] = {}
+
+    def __len__(self) -> int:
+        return len(self._late)
+
+    def add(self, row: Row) -> None:
+        """Take a row that found no room in the ring, or that must follow delayed rows."""
+        thing = _thing_of(row)
+        if thing is None:
+            return
+        if row.get("event") == Event.CLOSED:
+            self._close(thing, row)
+        elif thing in self._late:
+            self._late[thing].row = _both(self._late[thing].row, row)
+        else:
+            is_new = row.get("event") == Event.OPENED
+            self._late[thing] = _Late(row | {"event": Event.LIVE} if is_new else row, not is_new)
+
+    def first(self) -> Row:
+        return next(iter(self._late.values())).row
+
+    def drop_first(self) -> None:
+        del self._late[next(iter(self._late))]
+
+    def _close(self, thing: _Thing, row: Row) -> None:
+        before = self._late.pop(thing, None)
+        if before is None or before.is_heard_of:
+            # Move to the end, behind delayed rows about the credit of the link.
+            self._late[thing] = _Late(row, is_heard_of=True)
+        elif thing[0] == Kind.LINK:
+            for what in (Kind.CREDIT, Event.DRAIN, Kind.DROP):
+                self._late.pop((what, thing[1]), None)
+
+
+def _thing_of(row: Row) -> _Thing | None:
+    """Return the key of the row's subject. Drains that a receiver asked for have another key than the link's credit."""
+    kind = Kind(row["kind"])
+    what = Event.DRAIN if row.get("event") == Event.DRAIN else kind
+    return (what, row[_NAMED_BY[kind]]) if kind in _NAMED_BY else None
+
+
+def _both(before: Row, after: Row) -> Row:
+    if before.get("event") == Event.CLOSED or after.get("event") == Event.OPENED:
+        # The thing exists again: its state before the end is past.
+        return after | {"event": Event.LIVE}
+    if "depth_count" in after:
+        # An empty queue has no oldest message: drop the age from the row before.
+        before = {name: value for name, value in before.items() if name != "oldest_us"}
+    added = {name: before[name] + after[name] for name in _ADDED_UP if name in before and name in after}
+    event = {"event": before["event"]} if "event" in before else {}
+    return before | after | added | event

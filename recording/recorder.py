@@ -1,0 +1,90 @@
+"""Recording of one node from start to end: the ring, the record of the node's end, and a clock related to UTC."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import ClassVar
+
+from addressing.topology.model import Topology
+from recording.columns import FAILED, STOPPED, Event, Kind
+from recording.records import Recorder, record
+from recording.ring_file import RingFile
+from wire.driver import Driver
+from wire.log import Emit, Level, LogEvent
+
+_PERIOD_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkLogOff(LogEvent):
+    """The node could not make its ring, and records nothing until the node starts again."""
+
+    level: ClassVar[Level] = "warning"
+    folder: str
+    reason: str
+
+
+@contextmanager
+def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) -> Iterator[Recorder]:
+    """Yield a recorder for node ``name``: to a ring in ``rings`` if the topology asks for records and there is room.
+
+    The last record says that the node ended, and how; a killed node leaves no such record.
+    """
+    ring = _ring_file(topology, name, role, rings, log)
+    recorder = record(ring.memory if ring is not None else None, topology.link_logs.level.value)
+    cause = FAILED
+    try:
+        yield recorder
+        cause = STOPPED
+    finally:
+        recorder.end_second()
+        recorder.tell_last({"kind": Kind.NODE, "event": Event.CLOSED, "cause": cause})
+        record(None)
+        if ring is not None:
+            ring.close()
+
+
+def _ring_file(topology: Topology, name: str, role: str, rings: Path, log: Emit) -> RingFile | None:
+    if not topology.is_recorded:
+        return None
+    try:
+        about = {
+            "node": name,
+            "mesh": topology.mesh,
+            "role": role,
+            "version": version("amqpmesh"),
+            "topology": _sum_of(topology.file),
+        }
+        return RingFile(rings, name, time.time_ns() // 1000, topology.link_logs.ring_bytes, about)
+    except OSError as error:
+        log(LinkLogOff(str(rings), error.strerror or str(error)))
+        return None
+
+
+def _sum_of(file: Path | None) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file is not None and file.is_file() else ""
+
+
+@asynccontextmanager
+async def seconds(recorder: Recorder, driver: Driver, on_second: Callable[[float], None]) -> AsyncIterator[None]:
+    """Set the recorder's clock and call ``on_second`` each second; call again at the end, when the driver is closed."""
+    clock = asyncio.create_task(_keep_time(recorder, driver, on_second))
+    try:
+        yield
+    finally:
+        clock.cancel()
+        driver.guard_node(lambda: on_second(driver.now()))
+
+
+async def _keep_time(recorder: Recorder, driver: Driver, on_second: Callable[[float], None]) -> None:
+    while recorder.capacity:
+        recorder.set_clock(time.time_ns() // 1000 - int(driver.now() * 1e6))
+        driver.guard_node(lambda: on_second(driver.now()))
+        await asyncio.sleep(_PERIOD_S)

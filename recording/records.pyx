@@ -1,0 +1,295 @@
+"""Records of deliveries: outcome and latency of each delivery, in slots of fixed size in a ring that a writer empties.
+
+The ring is memory that outlives the process, laid out as in `recording.ring_format`. Level FULL writes a record for
+each delivery at settlement; level SUMMARY writes sums of equal deliveries each second. No delivery waits for the
+writer: a record without room is dropped and counted. Times are microseconds of the monotonic clock, read once for each
+batch of input.
+
+Part 0: the whole way from the incoming link to the last taker. A multicast leaves part 1 for the sender's delivery, and
+part 2 for each copy with the outcome of the copy. So parts 0 and 1 count arrivals, parts 0 and 2 departures. A delivery
+that no group had looked at when the sender was lost leaves no record.
+"""
+
+import json
+
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.string cimport memcpy
+
+from wire.proton cimport pn
+from recording.traffic cimport Alike, Traffic
+
+from recording import ring_format as ring
+
+cdef extern from *:
+    """
+    #define store_now(at, value) __atomic_store_n((unsigned long long *)(at), (value), __ATOMIC_RELEASE)
+    #define load_now(at) __atomic_load_n((unsigned long long *)(at), __ATOMIC_ACQUIRE)
+    """
+    void store_now(unsigned char *at, unsigned long long value) noexcept nogil
+    unsigned long long load_now(unsigned char *at) noexcept nogil
+
+cdef enum:
+    SECOND_US = 1000000
+    DELIVERY = 1
+    TRAFFIC = 2
+    TEXT = 255
+
+cdef size_t HEADER_BYTES = ring.HEADER_BYTES
+cdef size_t WRITTEN_AT = ring.WRITTEN_AT, TAKEN_AT = ring.TAKEN_AT
+cdef size_t DROPPED_AT = ring.DROPPED_AT, CLOCK_AT = ring.CLOCK_AT
+cdef size_t LAST_SLOTS = ring.LAST_SLOTS
+cdef unsigned int LARGEST = 0xFFFFFFFF
+
+RECORD_LEVELS = {"off": OFF, "summary": SUMMARY, "full": FULL}
+
+
+cdef class Recorder:
+    """Writes records to ``memory``, a ring with a complete header; without ``memory``, records nothing.
+
+    ``level`` holds for links and queues that have no level of their own.
+    """
+
+    def __cinit__(self, memory=None, unsigned char level=OFF):
+        self.changes, self.restless, self.moved = [], [], []
+        if memory is None:
+            return
+        self.traffic = Traffic()
+        PyObject_GetBuffer(memory, &self.buffer, PyBUF_WRITABLE)
+        self.has_buffer = True
+        self.level = level
+        self.header = <unsigned char *>self.buffer.buf
+        self.slots = <Slot *>(self.header + HEADER_BYTES)
+        self.capacity = (self.buffer.len - HEADER_BYTES) // sizeof(Slot)
+        # Records of earlier runs that were lost when their rings were removed.
+        self.dropped = load_now(self.header + DROPPED_AT)
+
+    def __dealloc__(self):
+        if self.has_buffer:
+            PyBuffer_Release(&self.buffer)
+
+    # Deliveries
+    cdef void write(
+        self, unsigned char level, unsigned long long start_us, size_t size, unsigned int incoming,
+        unsigned int outgoing, size_t outcome, unsigned char part,
+    ) noexcept:  # fmt: skip
+        cdef unsigned int took_us = <unsigned int>min(self.now_us - start_us, LARGEST)
+        cdef unsigned int size_bytes = <unsigned int>min(size, LARGEST)
+        # The delivery ended now, even if the slot cannot hold how long ago the delivery began.
+        self._write(level, Slot(
+            self.now_us - took_us, took_us, size_bytes, incoming, outgoing, 1, DELIVERY, <unsigned char>outcome, part, 0
+        ))  # fmt: skip
+
+    cdef void write_message(
+        self, unsigned char level, unsigned char kind, unsigned long long start_us, unsigned int took_us, size_t size,
+        unsigned int queue,
+    ) noexcept:  # fmt: skip
+        """Record a message of a queue. ``kind`` is a code from the layout of the ring."""
+        self._write(level, Slot(start_us, took_us, <unsigned int>min(size, LARGEST), queue, 0, 1, kind, 0, 0, 0))
+
+    cdef void _write(self, unsigned char level, Slot slot) noexcept:
+        if not self.capacity:
+            return  # The delivery began while there was a ring.
+        if level == FULL:
+            if self._has_room():
+                self._put(slot)
+                self._publish()
+        elif not self._count(slot):
+            self._put_traffic()
+            self._count(slot)
+
+    cdef bint _count(self, Slot slot) noexcept:
+        return self.traffic.add(
+            slot.incoming, slot.outgoing, slot.took_us, slot.size_bytes, slot.outcome, slot.part, slot.kind
+        )
+
+    cdef void _put_traffic(self) noexcept:
+        """Write the sums of the current second to the ring."""
+        cdef unsigned int number
+        cdef Alike alike
+        cdef unsigned long long end_us = (self.now_us // SECOND_US + 1) * SECOND_US
+        for number in range(self.traffic.used):
+            alike = self.traffic.at(number)
+            if self._has_room():
+                self._put(Slot(
+                    end_us if alike.kind == DELIVERY else end_us - alike.took_us, alike.took_us, alike.size_bytes,
+                    alike.incoming, alike.outgoing, alike.count, TRAFFIC if alike.kind == DELIVERY else alike.kind,
+                    alike.outcome, alike.part, 0,
+                ))  # fmt: skip
+        self.traffic.clear()
+        self._publish()
+
+    # The ring
+    cdef bint _has_room(self) noexcept:
+        """Say whether the ring has a free slot; if not, count a dropped record."""
+        if self._fits(1):
+            return True
+        self._drop()
+        return False
+
+    cdef bint _fits(self, size_t count) noexcept:
+        return _has_free(self, count + LAST_SLOTS)
+
+    cdef void _drop(self) noexcept:
+        self.dropped += 1
+        store_now(self.header + DROPPED_AT, self.dropped)
+
+    cdef void _put(self, Slot slot) noexcept:
+        self.slots[self.next] = slot
+        self.next = self.next + 1 if self.next + 1 < self.capacity else 0
+        self.written += 1
+
+    cdef void _publish(self) noexcept:
+        """Make slots visible: a writer that sees the count sees the slots."""
+        store_now(self.header + WRITTEN_AT, self.written)
+
+    # Records with text
+    def tell(self, dict row):
+        """Record the columns of ``row``; return False, and count a drop, if the ring has no room now."""
+        return self._tell(row, False)
+
+    def tell_late(self, dict row):
+        """Record a delayed ``row`` as `tell` does, but count no drop while the ring has no room."""
+        return self._tell(row, True)
+
+    cdef bint _tell(self, dict row, bint is_late) except? True:
+        if not self.capacity:
+            return True
+        cdef bytes text = _text_of(row)
+        cdef size_t count = _slots_of(text)
+        cdef bint is_too_long = count + LAST_SLOTS > self.capacity
+        if not self._fits(count):
+            # A row longer than the whole ring never fits: trying again gains nothing.
+            if not is_late or is_too_long:
+                self._drop()
+            return is_too_long
+        _put_text(self, text)
+        return True
+
+    def tell_last(self, dict row):
+        """Record ``row``, the node's end, as the last record: slots are reserved for this row."""
+        cdef bytes text = _text_of(row)
+        if not self.capacity:
+            return True
+        if not _has_free(self, _slots_of(text)):
+            self._drop()
+            return False
+        _put_text(self, text)
+        return True
+
+    # The ends of links
+    cdef int note(self, object end, bint is_there, object error) except -1:
+        """Keep for `take_changes` that ``end`` came or went."""
+        if self.capacity:
+            self.changes.append((end, is_there, error))
+        return 0
+
+    cdef int note_restless(self, object end) except -1:
+        """Keep ``end`` for `take_restless`. Callers note each end once until the end is taken."""
+        if self.capacity:
+            self.restless.append(end)
+        return 0
+
+    cdef int note_moved(self, object end) except -1:
+        """Keep ``end`` for `take_moved`. Callers note each end once until the end is taken."""
+        if self.capacity:
+            self.moved.append(end)
+        return 0
+
+    def take_moved(self, Py_ssize_t most):
+        """Return ends that moved, ``most`` at a time, or a tenth of all if a tenth is more.
+
+        In each second nearly all ends move. Without the tenth, links that come and go would make the list grow forever.
+        """
+        most = max(most, len(self.moved) // 10)
+        found = self.moved[:most]
+        del self.moved[:most]
+        return found
+
+    def take_restless(self):
+        """Return ends and queues with other news: credit that ran out or came back, drains, missed copies, depth."""
+        found, self.restless = self.restless, []
+        return found
+
+    @property
+    def has_changes(self):
+        return bool(self.changes)
+
+    def take_changes(self):
+        """Return (end or queue, is there, error) for each end or queue that came or went since the last call."""
+        found, self.changes = self.changes, []
+        return found
+
+    # Time
+    def set_clock(self, long long ahead_us):
+        """Set how far UTC is ahead of the monotonic clock, in us."""
+        if self.capacity:
+            store_now(self.header + CLOCK_AT, <unsigned long long>ahead_us)
+
+    def end_second(self):
+        """Write the sums of the second to the ring."""
+        if self.capacity and self.traffic.used:
+            self._put_traffic()
+
+
+cdef Recorder recorder = Recorder()
+
+
+cdef bint _has_free(Recorder here, size_t count) noexcept:
+    """Say whether ``count`` slots are free, slots that are reserved for the node's end included."""
+    if here.written + count - here.taken <= here.capacity:
+        return True
+    here.taken = load_now(here.header + TAKEN_AT)
+    return here.written + count - here.taken <= here.capacity
+
+
+cdef bytes _text_of(dict row):
+    return json.dumps(row, separators=(",", ":")).encode()
+
+
+cdef size_t _slots_of(bytes text) noexcept:
+    return 1 + (PyBytes_GET_SIZE(text) + sizeof(Slot) - 1) // sizeof(Slot)
+
+
+cdef int _put_text(Recorder here, bytes text) except -1:
+    cdef Slot piece
+    cdef Py_ssize_t start, size = PyBytes_GET_SIZE(text)
+    here._put(Slot(here.now_us, 0, <unsigned int>size, 0, 0, 1, TEXT, 0, 0, 0))
+    for start in range(0, size, sizeof(Slot)):
+        piece = Slot(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        memcpy(&piece, PyBytes_AS_STRING(text) + start, min(sizeof(Slot), <size_t>(size - start)))
+        here._put(piece)
+    here._publish()
+    return 0
+
+
+cdef size_t outcome_of(pn_delivery_t *incoming) noexcept:
+    """Return the outcome that the sender was told; ABORTED if the sender aborted the delivery."""
+    return ABORTED if pn.delivery_aborted(incoming) else pn.delivery_local_state(incoming)
+
+
+cdef int record_untaken(unsigned char level, unsigned int incoming, size_t size, size_t outcome) except -1:
+    """Record a delivery that no taker had. The time that the delivery waited is unknown, and recorded as 0."""
+    if level:
+        recorder.write(level, recorder.now_us, size, incoming, 0, outcome, WHOLE_WAY)
+    return 0
+
+
+def record(memory, level="off"):
+    """Record in this process from now on, to the ring ``memory``; None ends recording. Return the recorder."""
+    global recorder
+    recorder = Recorder(memory, RECORD_LEVELS[level])
+    return recorder
+
+
+def level_of(name):
+    """Return the record level of a link or queue by the level's ``name``; OFF where there is no ring."""
+    return RECORD_LEVELS[name] if recorder.capacity else OFF
+
+
+def set_now(double now_s):
+    """Set the time of the input at hand, in seconds. A new second writes the sums of the second before to the ring."""
+    cdef unsigned long long now_us = <unsigned long long>(now_s * 1e6)
+    if recorder.capacity and recorder.traffic.used and now_us // SECOND_US != recorder.now_us // SECOND_US:
+        recorder._put_traffic()
+    recorder.now_us = now_us

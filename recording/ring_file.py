@@ -1,0 +1,111 @@
+"""The file in memory for the records of a node: the node makes the file, the writer empties and removes the file.
+
+The layout is in `recording.ring_format`. A new file takes all of its disk space at once: a process that writes to
+mapped memory is killed if the disk turns out to be full.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import mmap
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from recording import ring_format as ring
+
+KEPT = 3
+"""Number of rings of a node's earlier runs that are kept for the writer."""
+
+
+class RingFile:
+    """The ring of one run of a node, mapped as ``memory``. A lock on the file says that the node is alive."""
+
+    def __init__(self, folder: Path, node: str, run_us: int, size_bytes: int, about: Mapping[str, str]) -> None:
+        """Raise OSError if the disk has no room for ``size_bytes``, or the folder cannot be written to."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lost = _forget_old(folder, node)
+        path = folder / f"{node}.{run_us}.ring"
+        unfinished = path.with_suffix(".new")
+        self._handle = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.posix_fallocate(self._handle, 0, size_bytes)
+            self.memory = mmap.mmap(self._handle, size_bytes)
+            self.memory[: ring.HEADER_BYTES] = header(size_bytes, run_us, about, lost)
+            # The writer never sees a half-made ring.
+            unfinished.rename(path)
+        except OSError:
+            os.close(self._handle)
+            unfinished.unlink(missing_ok=True)
+            raise
+
+    def close(self) -> None:
+        """Unlock the ring, as the node writes no more. The memory stays mapped until nobody refers to the memory."""
+        # The map keeps the file open, so closing alone would keep the lock.
+        fcntl.flock(self._handle, fcntl.LOCK_UN)
+        os.close(self._handle)
+
+
+def _forget_old(folder: Path, node: str) -> int:
+    """Remove old rings of ``node``, but for the last KEPT; return how many records are lost with the removed rings.
+
+    On a host without a writer, each run would otherwise leave a ring and fill the disk.
+    """
+    lost = 0
+    found = sorted((path for path in folder.glob("*.ring") if path.name.rsplit(".", 2)[0] == node), key=_run_of)
+    unfinished = [path for path in folder.glob("*.new") if path.name.rsplit(".", 2)[0] == node]
+    for path in (*found[:-KEPT], *unfinished):
+        if _is_left(path):
+            lost += _untaken(path)
+            path.unlink(missing_ok=True)
+    return lost
+
+
+def _untaken(path: Path) -> int:
+    """Return the number of slots that the writer has not taken, and of drops if the writer took no slot at all."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(ring.HEADER_BYTES)
+    except OSError:
+        return 0
+    if len(found) < ring.HEADER_BYTES or not found.startswith(ring.MAGIC):
+        return 0
+    written, taken, dropped = (
+        struct.unpack_from("<Q", found, at)[0] for at in (ring.WRITTEN_AT, ring.TAKEN_AT, ring.DROPPED_AT)
+    )
+    return int(max(0, written - taken) + (dropped if taken == 0 else 0))
+
+
+def _run_of(path: Path) -> int:
+    run = path.name.split(".")[-2]
+    return int(run) if run.isdecimal() else 0
+
+
+def _is_left(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def header(size_bytes: int, run_us: int, about: Mapping[str, str], dropped: int = 0) -> bytes:
+    """Return the header of a ring of ``size_bytes`` in all. ``dropped``: records lost with rings of earlier runs."""
+    found = bytearray(ring.HEADER_BYTES)
+    said = json.dumps(dict(about)).encode()
+    capacity = (size_bytes - ring.HEADER_BYTES) // ring.SLOT_BYTES
+    found[: len(ring.MAGIC)] = ring.MAGIC
+    struct.pack_into("<Q", found, ring.CAPACITY_AT, capacity)
+    struct.pack_into("<Q", found, ring.RUN_AT, run_us)
+    struct.pack_into("<Q", found, ring.DROPPED_AT, dropped)
+    found[ring.NODE_AT : ring.NODE_AT + len(said)] = said
+    return bytes(found)

@@ -1,0 +1,74 @@
+"""Layout of the ring, a file in memory that hands a node's records to the writer and outlives the node: header, slots.
+
+    offset  0  "AMQring1"                      of a header of 4,096 bytes; all numbers little-endian, 8 bytes each
+            8  capacity: slots
+           16  when the node started, us of UTC
+           64  written: slots, ever            by the node; after the slots themselves
+          128  taken: slots, ever              by the writer
+          192  dropped: records, ever          by the node, for want of room
+          256  clock: us by which UTC is ahead of the monotonic clock; by the node, each second
+          512  JSON: "node" (its name), "mesh", "role", "version", "topology"; padded with zeros
+
+A slot of 32 bytes is a record of a delivery, of traffic, or of a message in a queue. A record with text is a JSON
+object of the row's columns, in as many slots as the text takes, after a slot with the length of the text. Slot ``n``,
+counted from the start of the ring, lies in slot ``n % capacity``. The node that writes a ring holds a lock on the file
+(flock): a ring without a lock belongs to a node that is gone. A node makes the file under another name, locks the file,
+fills in the header and renames the file to end with `.ring`.
+
+    start_us (8) | took_us (4) | size_bytes (4) | incoming (4) | outgoing (4)
+        | count (4) | kind (1) | outcome (1) | part (1) | 0 (1)
+
+``start_us`` is of the monotonic clock; ``took_us`` and ``size_bytes`` stop at 2^32 - 1. A delivery or message ended at
+``start_us + took_us``; for traffic, ``start_us`` is the end of the second. For a message in a queue, ``incoming`` is
+the number of the queue. For text, ``size_bytes`` is the length of the text and ``start_us`` the time of the event.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from recording.columns import Event, Kind, Outcome, Part
+
+MAGIC: Final = b"AMQring1"
+HEADER_BYTES: Final = 4096
+SLOT_BYTES: Final = 32
+SLOT: Final = "<QIIIIIBBBx"
+
+CAPACITY_AT: Final = 8
+RUN_AT: Final = 16
+WRITTEN_AT: Final = 64
+TAKEN_AT: Final = 128
+DROPPED_AT: Final = 192
+CLOCK_AT: Final = 256
+NODE_AT: Final = 512
+
+LAST_SLOTS: Final = 4
+"""Slots that a node leaves free until its end, to record the end: 96 bytes at most."""
+
+DELIVERY: Final = 1
+TRAFFIC: Final = 2
+TEXT: Final = 255
+
+KINDS: Final = {
+    DELIVERY: (Kind.DELIVERY, None),
+    TRAFFIC: (Kind.TRAFFIC, None),
+    3: (Kind.MESSAGE, Event.ENQUEUED),
+    4: (Kind.MESSAGE, Event.DEQUEUED),
+    5: (Kind.MESSAGE, Event.EXPIRED),
+    6: (Kind.MESSAGE, Event.DEAD_LETTERED),
+    7: (Kind.MESSAGE, Event.REMOVED),
+}
+"""Kind and event by code, for slots that are complete records."""
+
+OUTCOMES: Final = {
+    0: Outcome.NONE,
+    1: Outcome.ABORTED,
+    2: Outcome.SENDER_LOST,
+    0x24: Outcome.ACCEPTED,
+    0x25: Outcome.REJECTED,
+    0x26: Outcome.RELEASED,
+    0x27: Outcome.MODIFIED,
+}
+"""Outcome by code; from 0x24 on, codes are descriptors of delivery states. [3.4]"""
+
+PARTS: Final = {0: Part.WHOLE, 1: Part.MANY, 2: Part.COPY}

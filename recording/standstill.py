@@ -1,0 +1,104 @@
+"""Records of links that stand still: the credit from the receiver, and deliveries that the receiver has not settled.
+
+While deliveries come and go, both numbers change all the time. So both are recorded in the first second of a link; when
+the link has stood still for STILL_S with numbers other than the last recorded; and when the link moves again after a
+standstill without credit or with unsettled deliveries. A moving link is recorded with 0 unsettled deliveries. Sans-IO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from recording.columns import STILL_S
+
+
+class LinkEnd(Protocol):
+    """One end of a link.
+
+    ``kept_count``: complete deliveries without an outcome; None for an incoming link, which keeps none of its own.
+    ``moved_count`` rises with each delivery, unless each delivery changes the credit.
+    """
+
+    @property
+    def credit(self) -> int: ...
+    @property
+    def kept_count(self) -> int | None: ...
+    @property
+    def moved_count(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """State of a link, in numbers of deliveries."""
+
+    credit: int
+    unsettled: int | None
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether credit or outcomes are missing; never for an incoming link: records of time without credit say so."""
+        return self.unsettled is not None and (self.credit == 0 or self.unsettled > 0)
+
+
+@dataclass(slots=True)
+class _Link:
+    end: LinkEnd
+    seen: tuple[int, int | None, int] | None = None
+    since_s: float = 0.0
+    told: Has | None = None
+
+
+class Standstill:
+    """Decides when the state of a link is recorded, with ``tell`` and the number of the link.
+
+    Always: a link that needs no look has stood still for STILL_S, and its state was recorded then.
+    """
+
+    def __init__(self, tell: Callable[[int, Has], None]) -> None:
+        self._tell = tell
+        self._links: dict[int, _Link] = {}
+        self._moving: dict[int, _Link] = {}
+
+    def __len__(self) -> int:
+        """Return the number of known links."""
+        return len(self._links)
+
+    def on_move(self, number: int, end: LinkEnd) -> None:
+        """Note that link ``number`` is new, or may have changed."""
+        link = self._links.get(number)
+        if link is None:
+            link = self._links[number] = _Link(end)
+        self._moving[number] = link
+
+    def on_told(self, number: int, credit: int) -> None:
+        """Note that another record has given the credit of an incoming link."""
+        link = self._links.get(number)
+        if link is not None:
+            link.told = Has(credit, None)
+
+    def forget(self, number: int) -> None:
+        self._links.pop(number, None)
+        self._moving.pop(number, None)
+
+    def look(self, now: float, most: int) -> None:
+        """Look at moving links once a second, at ``most`` so many, in turn."""
+        for number in list(islice(self._moving, most)):
+            link = self._moving.pop(number)
+            if not self._is_still(number, link, now):
+                self._moving[number] = link
+
+    def _is_still(self, number: int, link: _Link, now: float) -> bool:
+        end = link.end
+        kept = end.kept_count
+        seen = end.moved_count, kept, end.credit
+        if seen != link.seen:
+            link.seen, link.since_s = seen, now
+        is_still = now - link.since_s >= STILL_S
+        has = Has(max(0, end.credit), kept if is_still or kept is None else 0)
+        if has != link.told and (is_still or link.told is None or link.told.is_held_up):
+            link.told = has
+            self._tell(number, has)
+        return is_still

@@ -1,0 +1,132 @@
+"""State records that nodes of all kinds write: connections, links, time without credit; in time, or late if delayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from recording.columns import Event, Kind
+from recording.pending_records import Untold
+from recording.records import Recorder
+from recording.standstill import Has, LinkEnd, Standstill
+from wire.ended import without_words
+from wire.endpoint import Endpoint
+from wire.link import IncomingLink
+
+AT_ONCE: Final = 1000
+"""Most delayed rows written, and most links looked at, in one second beside the second's own rows: some 10 ms."""
+_BESIDE: Final = 4
+"""Delayed rows written with each new row, so that the backlog shrinks even where much happens."""
+
+
+LEAST_STARVED_US: Final = 1000
+"""Less time without credit in a second is not recorded: credit that returns before the next message is normal."""
+
+
+class Thirsty(Protocol):
+    """The incoming end of a link, which measures how long the sender had no credit."""
+
+    @property
+    def link(self) -> IncomingLink: ...
+    @property
+    def starves(self) -> bool: ...
+    def take_starved_us(self) -> int: ...
+
+
+class Teller:
+    """Writes state records. A row without room in the ring is written later, so that readers know the state again."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._untold = Untold()
+        self._starving: dict[int, Any] = {}
+        """Ends of links whose senders have or had no credit, by link number; recorded in turn."""
+        self.standstill = Standstill(self._tell_what_it_has)
+        self.is_on = recorder.capacity > 0
+
+    def tell(self, kind: Kind, event: Event | None, **columns: Any) -> None:
+        """Record a row. ``columns`` that are None are left out."""
+        said = {"kind": kind, "event": event, **columns}
+        row = {name: value for name, value in said.items() if value is not None}
+        if self._untold:
+            # Keep the order: earlier rows still wait.
+            self._untold.add(row)
+            self._tell_late(_BESIDE)
+        elif not self._recorder.tell(row):
+            self._untold.add(row)
+
+    # Connections
+    def tell_opened(self, connection: int, role: str, endpoint: Endpoint) -> None:
+        """Record a connection after the peer's OPEN, which names the peer."""
+        remote, peer = endpoint.remote, endpoint.peer
+        self.tell(
+            Kind.CONNECTION,
+            Event.OPENED,
+            connection=connection,
+            role=role,
+            container=remote.container_id if remote is not None else None,
+            user=peer.user or peer.mesh_name,
+            remote_address=peer.remote_address,
+        )
+
+    def tell_lost(self, connection: int, links: Iterable[int], reason: str) -> None:
+        """Record that a connection is gone, and with the connection all ``links`` still attached."""
+        cause = without_words(reason)
+        for link in links:
+            self.tell_detached(link, connection, cause)
+        self.tell(Kind.CONNECTION, Event.CLOSED, connection=connection, cause=cause)
+
+    # Links
+    def tell_detached(self, link: int, connection: int, cause: str | None) -> None:
+        self._starving.pop(link, None)
+        self.standstill.forget(link)
+        self.tell(Kind.LINK, Event.CLOSED, link=link, connection=connection, cause=cause)
+
+    def is_moving(self, link: int, end: LinkEnd) -> None:
+        """Note that a link is new, or may have changed, for a look at the end of the second."""
+        self.standstill.on_move(link, end)
+
+    def _tell_what_it_has(self, link: int, has: Has) -> None:
+        self.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=has.credit, unsettled_count=has.unsettled)
+
+    # Time without credit
+    def is_starving(self, link: int, end: Thirsty) -> None:
+        """Note that the sender of a link has or had no credit, for a record at the end of the second."""
+        self._starving[link] = end
+
+    def tell_starving(self, cause_of: Callable[[int, Any], str | None]) -> None:
+        """Record time without credit, for AT_ONCE links at most, in turn.
+
+        ``cause_of`` a link number and an end gives the cause; None for a link that is gone.
+        """
+        for link in list(islice(self._starving, AT_ONCE)):
+            end = self._starving.pop(link)
+            cause = cause_of(link, end)
+            if cause is not None:
+                self.tell_credit(link, end, cause)
+                if end.starves:
+                    self._starving[link] = end
+
+    def tell_credit(self, link: int, end: Thirsty, cause: str) -> None:
+        starved_us = end.take_starved_us()
+        if starved_us >= LEAST_STARVED_US:
+            credit = max(0, end.link.credit)
+            self.tell(Kind.CREDIT, Event.CHANGED, link=link, credit=credit, starved_us=starved_us, cause=cause)
+            self.standstill.on_told(link, credit)
+
+    # Time
+    def end_second(self) -> None:
+        """Write the second's sums, and some of the delayed rows, to the ring."""
+        self._recorder.end_second()
+        self._tell_late(AT_ONCE)
+
+    def tell_standing(self, now: float) -> None:
+        """Record links that stand still, after all other records of the second."""
+        self.standstill.look(now, AT_ONCE)
+
+    def _tell_late(self, most: int) -> None:
+        for _ in range(min(most, len(self._untold))):
+            if not self._recorder.tell_late(self._untold.first()):
+                return
+            self._untold.drop_first()

@@ -1,0 +1,202 @@
+"""Open circuits hop by hop along a path that the ingress computed, and pass on the circuits of other routers.
+
+A circuit at a transit router is a relay between two links. The router answers an attach once the next hop has
+answered the onward attach, so an ingress learns of a broken hop by a refusal that names the hop.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from router.circuits.neighbor import NeighborConnection
+from router.circuits.spec import BY_CONTROL, CIRCUIT, CircuitKind, CircuitSpec, path_lost
+from router.forwarding.copies import Copies
+from router.forwarding.relay import Relay
+from router.timers import Patience
+from wire.errors import AmqpError
+from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, Link, OutgoingLink, Session
+from wire.terminus import DistributionMode, source, target
+
+_SHARED = (CircuitKind.ANYCAST, CircuitKind.MULTICAST)
+
+
+class Circuits:
+    """``neighbor`` returns the connection in use to a neighbor, or None; the other arguments are as in `Relay`."""
+
+    def __init__(
+        self,
+        router_id: str,
+        instance: int,
+        neighbor: Callable[[str], NeighborConnection | None],
+        patience: Patience,
+        copies: Copies,
+    ) -> None:
+        self.patience = patience
+        self._copies = copies
+        self._router_id = router_id
+        self._instance = instance
+        self._neighbor = neighbor
+        self._counter = itertools.count(1)
+        self.transit_count = 0
+
+    def sender(self, spec: CircuitSpec, hop: str) -> OutgoingLink:
+        """Return the first link of a new circuit; the caller sets the owner, then opens the link."""
+        link = self._session(spec, hop).sender(self._name(spec))
+        link.set_source(source(spec.address))
+        link.set_target(target(spec.address))
+        # The producer settles last: its router does so for producers that leave settling to their receiver.
+        link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
+        self._say(link, spec, hop)
+        return link
+
+    def route(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
+        """Return the first link of a link route, with the terms of the client's attach at ``near``."""
+        link = self._like(near, spec, hop)
+        self._say(link, spec, hop)
+        return link
+
+    def _say(self, link: Link, spec: CircuitSpec, hop: str) -> None:
+        """Send ``hop`` the spec of the circuit: in the attach, or in a control message if it would not fit a frame.
+
+        Raises FrameTooSmall when even the attach without the spec does not fit, because of the client's own terms.
+        """
+        text = spec.to_text()
+        link.set_property(CIRCUIT, text)
+        if link.fits():
+            return
+        link.set_property(CIRCUIT, BY_CONTROL)
+        if spec.kind is not CircuitKind.ROUTE:
+            link.set_source(source(None))
+            link.set_target(target(None))
+        link.check_fits()
+        connection = self._neighbor(hop)
+        assert connection is not None
+        connection.send_circuit(link.name, text)
+
+    def _like(self, near: Link, spec: CircuitSpec, hop: str) -> Link:
+        """Return a link to ``hop`` in the direction of ``near``, with the same terms."""
+        session = self._session(spec, hop)
+        name = self._name(spec)
+        link: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
+        link.copy_source(near)
+        link.copy_target(near)
+        link.set_settle_modes(*near.remote_settle_modes)
+        link.set_max_message_bytes(near.remote_max_message_bytes)
+        return link
+
+    def pass_on(self, near: Link, spec: CircuitSpec) -> None:
+        """Act as a transit router for the circuit. Raises LinkError when the next hop is not a neighbor at present."""
+        hop = spec.next_hop(self._router_id)
+        onward = self._like(near, spec, hop)
+        # For an edge router's link this router has computed the path: send the new spec.
+        self._say(onward, spec, hop)
+        is_route = spec.kind is CircuitKind.ROUTE
+        patience = route_patience(near, self.patience) if is_route else self.patience
+        Transit(near, onward, spec.priority, self._on_transit, patience, None if is_route else self._copies)
+        onward.open()
+
+    def _on_transit(self, change: int) -> None:
+        self.transit_count += change
+
+    def _session(self, spec: CircuitSpec, hop: str) -> Session:
+        connection = self._neighbor(hop)
+        if connection is None or not connection.endpoint.is_open:
+            raise path_lost(f"{self._router_id} has no connection to {hop}")
+        sessions = connection.sessions
+        return sessions.shared(spec.priority) if spec.kind in _SHARED else sessions.own()
+
+    def _name(self, spec: CircuitSpec) -> str:
+        return f"{spec.kind.value}/{self._router_id}/{self._instance}/{next(self._counter)}"
+
+
+class Transit:
+    """A circuit of another router through this router.
+
+    The link ``near`` leads to the ingress, the link ``onward`` to the egress.
+
+    ``copies``: None for a link route.
+    """
+
+    def __init__(
+        self,
+        near: Link,
+        onward: Link,
+        priority: int,
+        count: Callable[[int], None],
+        patience: Patience | None,
+        copies: Copies | None,
+    ) -> None:
+        self._near = near
+        self._onward = onward
+        self._is_answered = False
+        self._count = count
+        count(1)
+        ends = in_and_out(near, onward)
+        is_transit = copies is not None
+        told = self._on_left, self._on_established
+        is_of_queue = not is_transit and isinstance(near, OutgoingLink)
+        Relay(
+            *ends,
+            *told,
+            None,
+            patience,
+            is_transit=is_transit,
+            is_of_queue=is_of_queue,
+            copies=copies,
+            priority=priority,
+        )
+
+    def _on_established(self, link: Link) -> None:
+        if link is not self._onward or link.is_refused:
+            return
+        try:
+            answer(self._near, self._onward)
+        except AmqpError as error:
+            # The terminus may have existed before this attach: detach, do not close.
+            link.detach(error)
+            self._on_left(link, False, error)
+        else:
+            self._is_answered = True
+
+    def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        link.close()
+        other = self._onward if link is self._near else self._near
+        if other.has_left or other.is_gone:
+            return
+        self._count(-1)
+        if other is self._near and not self._is_answered:
+            other.refuse(error or path_lost("the circuit ended before it was up"))
+        elif closed:
+            other.close(error)
+        else:
+            other.detach(error)
+
+
+def route_patience(near: Link, patience: Patience) -> Patience | None:
+    """Return the patience of a link route for a consumer at ``near``: a queue's deliveries may go to another
+    consumer.
+
+    None for a producer, whose deliveries wait for the broker because no other taker exists, and for a browser, which
+    gets each delivery only once.
+    """
+    is_consumer = isinstance(near, OutgoingLink)
+    return patience if is_consumer and near.remote_source.distribution_mode is not DistributionMode.COPY else None
+
+
+def in_and_out(one: Link, other: Link) -> tuple[IncomingLink, OutgoingLink]:
+    if isinstance(one, IncomingLink) and isinstance(other, OutgoingLink):
+        return one, other
+    assert isinstance(other, IncomingLink)
+    assert isinstance(one, OutgoingLink)
+    return other, one
+
+
+def answer(near: Link, onward: Link) -> None:
+    """Answer the peer of ``near`` with the terms from the peer of ``onward``. Raises FrameTooSmall."""
+    near.copy_source(onward)
+    near.copy_target(onward)
+    # A relay bridges settle modes in which the peer of ``onward`` differs.
+    near.settle_as_asked()
+    near.set_max_message_bytes(onward.remote_max_message_bytes)
+    near.open()

@@ -1,0 +1,315 @@
+"""Answer the attaches of a client: with a place in a group, a link route to a broker, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from addressing.address import dynamic_address, normalize, router_of
+from addressing.book import AddressBook, AddressKind, AddressPolicy
+from addressing.names import ANONYMOUS
+from addressing.permissions import Permissions
+from router.addresses import Addresses
+from router.clients.connection_limits import Crowding
+from router.clients.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
+from router.connections.peers import RouterConnection
+from router.events import AttachRefused, LinkEnded
+from router.forwarding.address import AddressGroup
+from router.forwarding.anonymous import AnonymousProducer
+from router.forwarding.ends import Inlet, Taker
+from router.forwarding.guard import Guard
+from router.routes.link_routes import IngressRoute, RouteRequest, RouteWays
+from router.settings import ListenerSettings
+from router.timers import Patience, Timers
+from wire import routed_name
+from wire.endpoint import Endpoint
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link, OutgoingLink
+from wire.log import Emit
+from wire.terminus import DistributionMode, Terminus, TerminusType, source, target
+
+ANONYMOUS_CREDIT = 250
+"""Maximum credit of a producer without an address: its messages are read and wait in memory, for each address apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientServices:
+    """The parts of a router that a client connection uses. ``new_token`` returns an unguessable string."""
+
+    router_id: str
+    instance: int
+    book: AddressBook
+    permissions: Permissions
+    addresses: Addresses
+    ways: RouteWays
+    timers: Timers
+    subscription_broker: str | None
+    """The broker that is searched for a durable subscription named without an address."""
+    new_token: Callable[[], str]
+    crowding: Crowding
+    sole_connections: SoleConnections
+    emit: Emit
+
+
+class ClientConnection(RouterConnection):
+    """A connection from a client, or from an operator, who may also use internal addresses."""
+
+    def __init__(self, endpoint: Endpoint, number: int, services: ClientServices, listener: ListenerSettings) -> None:
+        super().__init__(endpoint, number)
+        self._services = services
+        self._link_capacity = listener.link_capacity
+        self._max_message_bytes = listener.max_message_bytes
+        self._patience = Patience(services.timers, listener.sender_stall_timeout_s)
+        self._routes: set[IngressRoute] = set()
+        self._dynamic: set[str] = set()
+        self._is_counted = False
+
+    def on_opened(self) -> None:
+        peer = self.endpoint.peer
+        if not peer.is_mesh:
+            self._services.crowding.enter(peer.user)
+            self._is_counted = True
+            self._enter_as_sole()
+        self.endpoint.open()
+
+    def _enter_as_sole(self) -> None:
+        try:
+            self._services.sole_connections.enter(self.endpoint)
+        except AmqpError:
+            # The property announces that a CLOSE follows: clients then treat the connection as never established.
+            self.endpoint.open({ESTABLISHMENT_FAILED: True})
+            raise
+
+    def on_lost(self, reason: str) -> None:
+        if self._is_counted:
+            self._services.crowding.leave(self.endpoint.peer.user)
+            self._services.sole_connections.leave(self.endpoint)
+
+    def on_attached(self, link: Link) -> None:
+        try:
+            if isinstance(link, IncomingLink):
+                self._on_producer(link)
+            elif isinstance(link, OutgoingLink):
+                self._on_consumer(link)
+        except AmqpError as error:
+            self._refuse(link, error)
+
+    def _refuse(self, link: Link, error: AmqpError) -> None:
+        self._tell(AttachRefused, link, error)
+        link.refuse(error)
+
+    def on_over_limit(self, link: Link, error: AmqpError) -> None:
+        self._tell(AttachRefused, link, error)
+
+    def on_link_faulted(self, link: Link, error: AmqpError) -> None:
+        self._tell(LinkEnded, link, error)
+
+    def _tell(self, kind: type[AttachRefused | LinkEnded], link: Link, error: AmqpError) -> None:
+        terminus = link.remote_target if isinstance(link, IncomingLink) else link.remote_source
+        self._services.emit(
+            kind(
+                client=self.describe(),
+                user=self.endpoint.peer.user,
+                link=link.name,
+                address=terminus.address,
+                condition=error.condition,
+                description=error.description,
+            )
+        )
+
+    # Producers
+    def _on_producer(self, link: IncomingLink) -> None:
+        wanted = link.remote_target
+        if wanted.type is TerminusType.COORDINATOR:
+            raise AmqpError("amqp:not-implemented", "no broker of this mesh coordinates transactions")
+        if wanted.is_dynamic:
+            self._on_dynamic_target(link, wanted)
+            return
+        link.set_max_message_bytes(self._max_message_bytes)
+        if not wanted.address:
+            link.accept_as_proposed()
+            credit = min(self._link_capacity, ANONYMOUS_CREDIT)
+            AnonymousProducer(link, credit, self._find_group, self._guard(link)).top_up()
+            return
+        policy = self._resolve(wanted.address, sends=True)
+        if policy.kind.is_stored and not policy.is_sharded:
+            self._route(link, policy, wanted.address)
+            return
+        group = self._noted(self._services.addresses.group(policy), policy)
+        self._check_alive(policy)
+        link.accept_as_proposed()
+        group.add_inlet(Inlet(link, group, self._link_capacity, guard=self._guard(link)))
+
+    def _guard(self, link: IncomingLink) -> Guard:
+        return Guard(link, self._max_message_bytes, lambda error: self._tell(LinkEnded, link, error), self._patience)
+
+    def _on_dynamic_target(self, link: IncomingLink, wanted: Terminus) -> None:
+        """Create a temporary destination as JMS does: the link owns the address, consumers attach to it by name."""
+        policy, address = self._new_address(wanted, is_open=True)
+        link.copy_source(link)
+        link.set_target(target(address, is_dynamic=True, capabilities=wanted.capabilities))
+        link.settle_as_asked()
+        link.open()
+        group = self._services.addresses.group(policy)
+        group.add_inlet(Inlet(link, group, self._link_capacity, guard=self._guard(link)))
+
+    def _new_address(self, wanted: Terminus, *, is_open: bool = False) -> tuple[AddressPolicy, str]:
+        services = self._services
+        is_topic = "temporary-topic" in wanted.capabilities
+        address = dynamic_address(services.router_id, services.new_token(), is_topic=is_topic, is_open=is_open)
+        policy = services.book.resolve(address)
+        assert policy is not None
+        self._dynamic.add(policy.address)
+        return policy, address
+
+    def _find_group(self, to: str) -> AddressGroup:
+        policy = self._resolve(to, sends=True)
+        return self._noted(self._services.addresses.group(policy), policy)
+
+    def _noted(self, group: AddressGroup, policy: AddressPolicy) -> AddressGroup:
+        """Return ``group``, with this user as the maker of the queue behind it if the queue has no maker yet."""
+        if policy.kind.is_stored and group.maker is None:
+            group.maker = self._user
+        return group
+
+    def _check_alive(self, policy: AddressPolicy) -> None:
+        services = self._services
+        if router_of(policy.address) == services.router_id and not services.addresses.has_taker(policy):
+            raise AmqpError("amqp:not-found", f"nobody listens to {policy.address!r} any more")
+
+    # Consumers
+    def _on_consumer(self, link: OutgoingLink) -> None:
+        wanted = link.remote_source
+        if wanted.is_dynamic:
+            self._on_dynamic(link, wanted)
+            return
+        if not wanted.address:
+            self._on_nameless(link)
+            return
+        policy = self._resolve(wanted.address, sends=False)
+        if policy.kind.is_stored and not policy.is_sharded:
+            self._route(link, policy, wanted.address)
+            return
+        if policy.is_sharded:
+            _check_shardable(policy, wanted)
+        link.copy_source(link)
+        # A filter that is not echoed is not in force: a router reads no messages. [3.5.3]
+        link.set_source(source(wanted.address, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
+        link.copy_target(link)
+        link.settle_as_asked()
+        self._services.addresses.add_consumer(policy, link, self._user)
+
+    def _on_dynamic(self, link: OutgoingLink, wanted: Terminus) -> None:
+        policy, address = self._new_address(wanted)
+        link.set_source(source(address, is_dynamic=True, capabilities=wanted.capabilities, outcomes=wanted.outcomes))
+        link.copy_target(link)
+        link.settle_as_asked()
+        link.open()
+        group = self._services.addresses.group(policy)
+        group.add_taker(Taker(link, group))
+
+    def _on_nameless(self, link: OutgoingLink) -> None:
+        """Attach without a source address: the client resumes or ends a durable subscription by its link name.
+
+        The subscription's address is known when the broker has answered. An embedded broker checks the owner before
+        it does anything, and `_why_not_found` checks the permissions.
+        """
+        peer = self.endpoint.peer
+        if not self._services.permissions.may_receive_any(peer.user, is_mesh=peer.is_mesh):
+            raise self._not_permitted("receive from", "the topic of any subscription")
+        broker = self._services.subscription_broker
+        if broker is None:
+            raise AmqpError("amqp:not-found", "the source names no address, and several brokers have topics")
+        self._route(link, AddressPolicy("", AddressKind.TOPIC, brokers=(broker,), address_prefixes=("",)), None)
+
+    # Producers and consumers
+    def _resolve(self, address: str, *, sends: bool) -> AddressPolicy:
+        services, peer = self._services, self.endpoint.peer
+        allows = services.permissions.may_send if sends else services.permissions.may_receive
+        policy = services.book.resolve(address)
+        # A connection may use its own dynamic addresses; a consumer of other clients would read somebody else's
+        # replies.
+        is_own = policy is not None and policy.address in self._dynamic
+        if not is_own and not allows(peer.user, address, is_mesh=peer.is_mesh):
+            raise self._not_permitted("send to" if sends else "receive from", address)
+        if policy is None:
+            raise AmqpError("amqp:not-found", f"no address {normalize(address)!r} in this mesh")
+        if policy.kind is AddressKind.UNAVAILABLE:
+            raise AmqpError("amqp:not-found", f"address {policy.address!r} is unavailable")
+        return policy
+
+    def _route(self, link: IncomingLink | OutgoingLink, policy: AddressPolicy, address: str | None) -> None:
+        request = RouteRequest(
+            policy=policy,
+            broker=policy.brokers[0],
+            client=self._unique_id,
+            link_name=self._name_at_broker(link, policy, address),
+            user=self._user or "",
+            address=address,
+            name_in_mesh=partial(self._services.book.name_in_mesh, policy.brokers[0]),
+            why_not=partial(self._why_not_found, link),
+            max_message_bytes=self._max_message_bytes if isinstance(link, IncomingLink) else 0,
+            guard=self._guard(link) if isinstance(link, IncomingLink) else None,
+        )
+        route = IngressRoute(link, request, self._services.ways, self._services.timers, self._routes.discard)
+        if not route.is_ended:
+            self._routes.add(route)
+
+    @property
+    def _user(self) -> str | None:
+        """The user who owns these links; None for an operator, who may use the queues of every owner."""
+        peer = self.endpoint.peer
+        return None if peer.is_mesh else peer.user or ANONYMOUS
+
+    def _why_not_found(self, link: Link, address: str) -> AmqpError | None:
+        """Return an error unless the client may receive from the address that the broker found for its link."""
+        peer = self.endpoint.peer
+        if self._services.permissions.may_receive(peer.user, address, is_mesh=peer.is_mesh):
+            return None
+        error = self._not_permitted("receive from", address)
+        self._tell(AttachRefused, link, error)
+        return error
+
+    def _not_permitted(self, what: str, address: str) -> AmqpError:
+        user = self.endpoint.peer.user
+        who = f"user {user!r}" if user else "a client that did not say who it is"
+        return AmqpError("amqp:unauthorized-access", f"{who} may not {what} {address!r}")
+
+    @property
+    def _unique_id(self) -> str:
+        return f"{self._services.router_id}/{self._services.instance}/{self.number}"
+
+    def _name_at_broker(self, link: Link, policy: AddressPolicy, address: str | None) -> str:
+        """Return the name of the client's link at the broker.
+
+        A link that outlives its connection is known by container-id and link name, from whatever router the client
+        comes. The name of any other link has the connection in it too, and so has the name of a link to a shared
+        subscription.
+        """
+        remote = self.endpoint.remote
+        container_id = remote.container_id if remote else ""
+        wanted = link.remote_source
+        user = self._user if self._services.book.names_users(policy.brokers[0]) else None
+        if policy.kind is AddressKind.TOPIC and isinstance(link, OutgoingLink) and "shared" in wanted.capabilities:
+            is_global = "global" in wanted.capabilities
+            return routed_name.sharing(container_id, link.name, self._unique_id, is_global=is_global, user=user)
+        if address is None or wanted.outlives_link or link.remote_target.outlives_link:
+            return routed_name.lasting(container_id, link.name, user)
+        return routed_name.passing(container_id, link.name, self._unique_id, user)
+
+
+def _check_shardable(policy: AddressPolicy, wanted: Terminus) -> None:
+    """Refuse features that only a queue at a single broker can have."""
+    what = None
+    if wanted.filter:
+        what = "a filter"
+    elif wanted.distribution_mode is DistributionMode.COPY:
+        what = "browsing (distribution mode copy)"
+    elif wanted.outlives_link:
+        what = "a durable source"
+    if what is not None:
+        brokers = ", ".join(policy.brokers)
+        raise AmqpError(
+            "amqp:not-implemented", f"{what} is not supported on {policy.address!r}, which is spread over {brokers}"
+        )

@@ -1,0 +1,246 @@
+"""The broker connections of this router: one base connection to each broker, and one for each client with link
+routes.
+
+Every router uses the mesh's name as container-id towards brokers. The base connection shows that the broker is up and
+carries waypoint links. A client's link routes share a connection of their own, since transactions are scoped to a
+connection.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from addressing.book import AddressKind
+from router.connections.peers import RouterConnection, SessionPool
+from router.connections.route_connections import OnConnection, RouteClaim, RouteConnections
+from router.events import BrokerDown, BrokerUp
+from router.timers import Timers
+from wire.core import DirtyEndpoints
+from wire.endpoint import Endpoint, EndpointSettings, Peer
+from wire.errors import AmqpError
+from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, OutgoingLink, Session
+from wire.log import Emit
+from wire.node import Command, ConnectorSpec, OpenConnector
+from wire.routed_name import USER
+from wire.terminus import source, target
+
+_NAMED_CHARS = 64
+"""Length of the address in the name of a link: for people, who can read the full address in the termini."""
+_SPARE_SESSIONS = 16
+"""Sessions left for shared links: RabbitMQ accepts 64 sessions on a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """How to reach one broker. ``connector(name)`` makes the spec of a connector with that name."""
+
+    name: str
+    endpoint: EndpointSettings
+    connector: Callable[[str], ConnectorSpec]
+    needs_kind: bool = False
+    """The broker does not know the mesh's addresses: each terminus must say whether it means a queue or a topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSnapshot:
+    broker: str
+    is_up: bool
+    container_id: str | None
+    down_reason: str | None
+    routes: int
+
+
+class BrokerConnection(RouterConnection):
+    """A connection to a broker. ``client`` is None for the base connection."""
+
+    kind = "broker"
+
+    def __init__(self, endpoint: Endpoint, number: int, site: Site, client: str | None) -> None:
+        super().__init__(endpoint, number)
+        self.sessions = SessionPool(endpoint)
+        self.client = client
+        self.was_opened = False
+        self._site = site
+
+    def session_of_stream(self) -> Session:
+        """Return a session for one stream, or a shared one if sessions run short. Raises ConnectionFault."""
+        if self.endpoint.spare_session_count > _SPARE_SESSIONS:
+            return self.sessions.own()
+        return self.sessions.shared()
+
+    def on_opened(self) -> None:
+        self.was_opened = True
+        self._site.on_opened(self)
+
+    def on_lost(self, reason: str) -> None:
+        self._site.on_lost(self, reason)
+
+
+class Site:
+    """One broker as seen from this router."""
+
+    def __init__(self, settings: BrokerSettings, owner: Brokers, timers: Timers, commands: list[Command]) -> None:
+        self.settings = settings
+        self.base: BrokerConnection | None = None
+        self.down_reason: str | None = "not connected yet"
+        self.routes = RouteConnections(
+            lambda client: settings.connector(route_connector(settings.name, client)), timers, commands
+        )
+        self._owner = owner
+
+    def on_opened(self, connection: BrokerConnection) -> None:
+        if connection.client is None:
+            self.base, self.down_reason = connection, None
+            remote = connection.endpoint.remote
+            self._owner.on_up(self, remote.container_id if remote else "")
+        else:
+            self.routes.on_opened(connection, connection.client)
+
+    def on_lost(self, connection: BrokerConnection, reason: str) -> None:
+        if connection.client is not None:
+            self.routes.on_lost(connection if connection.was_opened else None, connection.client)
+        elif self.base is connection:
+            self.base, self.down_reason = None, reason
+            self._owner.on_down(self, reason)
+        else:
+            self.down_reason = reason
+
+    def on_connect_failed(self, client: str | None, reason: str) -> None:
+        if client is None:
+            self.down_reason = reason
+        else:
+            self.routes.on_lost(None, client)
+
+
+class Brokers:
+    """``on_change(broker)`` is called when a broker came up or went down."""
+
+    def __init__(self, router_id: str, settings: Mapping[str, BrokerSettings], timers: Timers, emit: Emit) -> None:
+        self._router_id = router_id
+        self._emit = emit
+        self._link_count = itertools.count(1)
+        self.commands: list[Command] = [
+            OpenConnector(each.connector(f"broker:{name}")) for name, each in settings.items()
+        ]
+        self._sites = {name: Site(each, self, timers, self.commands) for name, each in settings.items()}
+        self.on_change: Callable[[str], None] = lambda broker: None
+
+    def is_up(self, broker: str) -> bool:
+        site = self._sites.get(broker)
+        return site is not None and site.base is not None and site.base.endpoint.is_open
+
+    def kind_capabilities(self, broker: str, kind: AddressKind) -> tuple[str, ...]:
+        """Return the capabilities of a terminus here: Artemis makes a topic of an address not marked as a queue."""
+        return (kind.value,) if self._sites[broker].settings.needs_kind else ()
+
+    def keeps_owners(self, broker: str) -> bool:
+        """True for an embedded broker, which is told the user of each link."""
+        return not self._sites[broker].settings.needs_kind
+
+    # Waypoint links: all raise AmqpError
+    def sender(
+        self,
+        broker: str,
+        address: str,
+        kind: AddressKind,
+        role: str = "out",
+        *,
+        user: str | None,
+        is_stream: bool = False,
+    ) -> OutgoingLink:
+        """Return a link to send to the broker. ``user`` becomes the maker of the queue if it is created."""
+        base = self._base(broker)
+        session = base.session_of_stream() if is_stream else base.sessions.shared()
+        link = session.sender(self._name(role, address))
+        link.set_source(source(address))
+        link.set_target(target(address, capabilities=self.kind_capabilities(broker, kind)))
+        self._say_user(link, broker, user)
+        link.check_fits()
+        return link
+
+    def _say_user(self, link: IncomingLink | OutgoingLink, broker: str, user: str | None) -> None:
+        if user is not None and self.keeps_owners(broker):
+            link.set_property(USER, user)
+
+    def receiver(self, broker: str, address: str, role: str = "in", *, user: str | None = None) -> IncomingLink:
+        link = self._base(broker).sessions.shared().receiver(self._name(role, address))
+        link.set_source(source(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
+        link.set_target(target(address))
+        self._say_user(link, broker, user)
+        # With mode second, a consumer learns that its outcome counts only after the broker has the outcome on disk.
+        link.set_settle_modes(SEND_MIXED, RECEIVE_SECOND)
+        link.check_fits()
+        return link
+
+    def _name(self, role: str, address: str) -> str:
+        # All routers are one container to a broker: the name distinguishes their links, and new links from ending
+        # links.
+        return f"{role}/{self._router_id}/{next(self._link_count)}/{address[:_NAMED_CHARS]}"
+
+    def _base(self, broker: str) -> BrokerConnection:
+        base = self._sites[broker].base
+        if base is None:
+            raise AmqpError("amqp:not-found", f"broker {broker} is not connected")
+        return base
+
+    # Link routes
+    def claim(self, claim: RouteClaim, broker: str, client: str, ready: OnConnection) -> None:
+        """Call ``ready`` with the connection for this client's link routes, dialed if missing; None on failure."""
+        if self.is_up(broker):
+            self._sites[broker].routes.claim(claim, client, ready)
+        else:
+            ready(None)
+
+    # Connections
+    def on_connected(self, connector: str, peer: Peer, number: int, dirty: DirtyEndpoints) -> Endpoint:
+        broker, client = parse_connector(connector)
+        site = self._sites[broker]
+        endpoint = Endpoint(site.settings.endpoint, peer, dirty)
+        BrokerConnection(endpoint, number, site, client)
+        endpoint.open()
+        return endpoint
+
+    def on_connect_failed(self, connector: str, reason: str) -> None:
+        broker, client = parse_connector(connector)
+        self._sites[broker].on_connect_failed(client, reason)
+
+    def on_up(self, site: Site, container_id: str) -> None:
+        self._emit(BrokerUp(site.settings.name, container_id))
+        self.on_change(site.settings.name)
+
+    def on_down(self, site: Site, reason: str) -> None:
+        self._emit(BrokerDown(site.settings.name, reason))
+        self.on_change(site.settings.name)
+
+    def snapshot(self) -> tuple[BrokerSnapshot, ...]:
+        return tuple(
+            BrokerSnapshot(
+                broker=name,
+                is_up=self.is_up(name),
+                container_id=_container(site.base),
+                down_reason=site.down_reason,
+                routes=len(site.routes),
+            )
+            for name, site in self._sites.items()
+        )
+
+
+def route_connector(broker: str, client: str) -> str:
+    return f"broker:{broker}:{client}"
+
+
+def parse_connector(name: str) -> tuple[str, str | None]:
+    """Return (broker, client) of a connector to a broker; client is None for the base connection."""
+    _, broker, *client = name.split(":", 2)
+    return broker, client[0] if client else None
+
+
+def is_broker_connector(name: str) -> bool:
+    return name.startswith("broker:")
+
+
+def _container(connection: BrokerConnection | None) -> str | None:
+    remote = connection.endpoint.remote if connection is not None else None
+    return remote.container_id if remote is not None else None

@@ -1,0 +1,145 @@
+"""Connections to one broker for link routes: one for each client, kept as long as a route of the client claims it.
+
+    no claim --first claim--> dialing --OPEN--> open --last claim released--> lingering --2 s--> dropped
+                                 \\--last claim released, or the attempt failed-----------------/
+
+A route claims the connection before the first byte is sent and releases the claim when the route ends, whatever state
+both are in by then: a route that ends while its connection is being dialed ends the attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from router.timers import Timer, Timers
+from wire.node import Command, ConnectorSpec, DropConnector, OpenConnector
+
+if TYPE_CHECKING:
+    from router.connections.brokers import BrokerConnection
+
+_LINGER_S = 2.0
+"""How long an unclaimed connection stays, for a client that attaches one link after the other."""
+MAX_LINGERING = 32
+"""Maximum number of connections without claims: short-lived clients must not use up the router's file descriptors."""
+OnConnection = Callable[["BrokerConnection | None"], None]
+
+
+class RouteClaim:
+    """A route's share in the connection of its client, made by the route, which releases the claim when it ends."""
+
+    __slots__ = ("_owner", "_ready", "_shared")
+
+    def __init__(self) -> None:
+        self._owner: RouteConnections | None = None
+        self._shared: SharedConnection | None = None
+        self._ready: OnConnection | None = None
+
+    def wait(self, owner: RouteConnections, shared: SharedConnection, ready: OnConnection) -> None:
+        """Call ``ready`` once, unless the claim is released before."""
+        self._owner, self._shared, self._ready = owner, shared, ready
+
+    def tell(self, connection: BrokerConnection | None) -> None:
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            ready(connection)
+
+    def release(self) -> None:
+        """Release the claim. Idempotent, and harmless for a claim that was never made."""
+        owner, shared = self._owner, self._shared
+        self._owner = self._shared = self._ready = None
+        if owner is not None and shared is not None:
+            owner.on_released(self, shared)
+
+
+class SharedConnection:
+    """The connection of one client, from the first claim on; ``connection`` is None until the broker's OPEN arrives."""
+
+    __slots__ = ("claims", "client", "connection", "linger")
+
+    def __init__(self, client: str) -> None:
+        self.client = client
+        self.connection: BrokerConnection | None = None
+        self.claims: dict[RouteClaim, None] = {}
+        self.linger: Timer | None = None
+
+
+class RouteConnections:
+    """``connector(client)`` makes the spec of a client's connector; commands for the driver go to ``commands``.
+
+    Always: a connector exists for exactly the clients in ``_shared``
+            a connection in ``_lingering`` is open and has no claim; every other connection in ``_shared`` has claims
+    """
+
+    def __init__(self, connector: Callable[[str], ConnectorSpec], timers: Timers, commands: list[Command]) -> None:
+        self._connector = connector
+        self._timers = timers
+        self._commands = commands
+        self._shared: dict[str, SharedConnection] = {}
+        self._lingering: dict[SharedConnection, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._shared)
+
+    @property
+    def clients(self) -> list[str]:
+        """The clients that have a connection, or whose connection is being dialed."""
+        return list(self._shared)
+
+    @property
+    def claim_count(self) -> int:
+        return sum(len(shared.claims) for shared in self._shared.values())
+
+    def claim(self, claim: RouteClaim, client: str, ready: OnConnection) -> None:
+        """Call ``ready`` with the connection of this client, dialed if there is none; with None if dialing fails."""
+        shared = self._shared.get(client)
+        if shared is None:
+            shared = self._shared[client] = SharedConnection(client)
+            self._commands.append(OpenConnector(self._connector(client)))
+        self._keep(shared)
+        claim.wait(self, shared, ready)
+        shared.claims[claim] = None
+        connection = shared.connection
+        if connection is not None and connection.endpoint.is_open:
+            claim.tell(connection)
+
+    def on_released(self, claim: RouteClaim, shared: SharedConnection) -> None:
+        shared.claims.pop(claim, None)
+        if shared.claims or self._shared.get(shared.client) is not shared:
+            return
+        if shared.connection is None:
+            self._drop(shared)
+            return
+        shared.linger = self._timers.after(_LINGER_S, lambda: self._drop(shared))
+        self._lingering[shared] = None
+        if len(self._lingering) > MAX_LINGERING:
+            self._drop(next(iter(self._lingering)))
+
+    def on_opened(self, connection: BrokerConnection, client: str) -> None:
+        shared = self._shared.get(client)
+        if shared is None or shared.connection is not None:
+            connection.endpoint.close()  # the connector was dropped meanwhile
+            return
+        shared.connection = connection
+        for claim in list(shared.claims):
+            claim.tell(connection)
+
+    def on_lost(self, connection: BrokerConnection | None, client: str) -> None:
+        """The connection, or with None the attempt to make one, failed. Surviving routes claim another connection."""
+        shared = self._shared.get(client)
+        if shared is None or shared.connection is not connection:
+            return
+        self._drop(shared)
+        for claim in list(shared.claims):
+            claim.tell(None)
+
+    def _keep(self, shared: SharedConnection) -> None:
+        self._lingering.pop(shared, None)
+        if shared.linger is not None:
+            shared.linger.cancel()
+            shared.linger = None
+
+    def _drop(self, shared: SharedConnection) -> None:
+        self._keep(shared)
+        del self._shared[shared.client]
+        self._commands.append(DropConnector(self._connector(shared.client).name))

@@ -1,0 +1,131 @@
+"""Keep the circuits of an anycast address: one to each of the cheapest egresses, and streaming circuits beside it.
+
+The spec of a circuit is in `circuits.spec`. A stream carries the deliveries of one inlet that are too large to share
+a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from router.circuits.circuits import Circuits
+from router.circuits.spec import CircuitKind, CircuitSpec
+from router.distribution.better_paths import BetterPaths
+from router.distribution.entries import Entry
+from router.distribution.reach import Reach
+from router.distribution.upkeep import Upkeep
+from router.forwarding.address import AddressGroup
+from router.forwarding.ends import Inlet, Taker
+from router.routing.spf import Path
+from router.timers import Timers
+from wire.errors import AmqpError
+
+
+class AddressCircuits:
+    def __init__(
+        self,
+        reach: Reach,
+        circuits: Circuits,
+        upkeep: Upkeep,
+        timers: Timers,
+        look_again: Callable[[AddressGroup], None],
+    ) -> None:
+        self._reach = reach
+        self._circuits = circuits
+        self._upkeep = upkeep
+        self.better = BetterPaths(reach.routing, timers, upkeep, look_again, self._open_shared)
+
+    def _open_shared(self, entry: Entry, path: Path) -> Taker | None:
+        return self.open(entry, CircuitKind.ANYCAST, path, entry.group.phase)
+
+    def settle(self, entry: Entry) -> None:
+        """Open the missing circuits; retire circuits whose egress no longer has takers."""
+        has_producer = entry.has_producer
+        wanted = self._reach.ways(entry) if has_producer else {}
+        if entry.group.inlets:
+            wanted |= self._reach.ways_behind(entry)
+        if not wanted and not entry.has_ends:
+            return
+        self._look_at_left(entry, wanted)
+        for egress, taker in list(entry.ends.circuits.items()):
+            if egress not in wanted:
+                self._upkeep.retire(entry, taker, at_once=has_producer or bool(taker.edge and entry.group.inlets))
+        for (egress, _), stream in list(entry.ends.streams.items()):
+            if egress not in wanted:
+                self._upkeep.retire(entry, stream, at_once=True)
+        idle = {} if has_producer else self._idle(entry, wanted)
+        self.better.forget_all_but(entry, wanted | idle)
+        for egress, path in idle.items():
+            # A later producer would otherwise start on a path that has long not been the cheapest.
+            self.better.look(entry, egress, entry.ends.circuits[egress], path)
+        for egress, path in wanted.items():
+            circuit = entry.ends.circuits.get(egress)
+            if circuit is not None:
+                self._upkeep.keep(entry, circuit, is_needed=True)
+                self.better.look(entry, egress, circuit, path)
+            elif self._upkeep.may_try(entry, egress, path):
+                self._add(entry, egress, path)
+
+    def _look_at_left(self, entry: Entry, wanted: dict[str, Path]) -> None:
+        """Give up order behind replaced circuits: an egress without takers may never grant credit for the barrier."""
+        if not entry.ends.left:
+            return
+        takers = self._reach.takers(entry)
+        for taker, (egress, _) in list(entry.ends.left.items()):
+            if egress not in wanted and egress not in takers:
+                del entry.ends.left[taker]
+                entry.group.give_up_order_behind(taker)
+
+    def _idle(self, entry: Entry, wanted: dict[str, Path]) -> dict[str, Path]:
+        """Return the egresses of idle circuits, and the paths to these egresses."""
+        circuits = entry.ends.circuits.items()
+        egresses = [egress for egress, taker in circuits if egress not in wanted and not taker.is_closing]
+        return {egress: path for egress in egresses if (path := self._reach.path(egress)) is not None}
+
+    def _add(self, entry: Entry, egress: str, path: tuple[str, ...]) -> None:
+        taker = self.better.take(entry, egress) or self._open_shared(entry, path)
+        if taker is None:
+            self._upkeep.on_refused(entry, egress, None, path)
+            return
+        entry.ends.circuits[egress] = taker
+        entry.group.add_taker(taker)
+
+    def open(self, entry: Entry, kind: CircuitKind, path: tuple[str, ...], phase: int) -> Taker | None:
+        """Return a circuit without inlets yet; None when its first hop is gone."""
+        group = entry.group
+        spec = CircuitSpec(
+            kind,
+            group.address,
+            self._reach.router_id,
+            phase,
+            path,
+            user=group.maker or "",
+            priority=group.priority,
+        )
+        try:
+            link = self._circuits.sender(spec, path[1])
+        except AmqpError:
+            return None
+        cost = self._reach.routing.cost_to(path[-1]) or 1
+        taker = Taker(link, group, cost, is_stream=kind is CircuitKind.STREAM)
+        taker.edge = self._reach.edge_number(path[-1])
+        taker.egress, taker.path = path[-1], path
+        link.open()
+        return taker
+
+    def stream(self, entry: Entry, circuit: Taker, inlet: Inlet) -> Taker | None:
+        """Return the streaming circuit of ``inlet`` towards the egress of ``circuit``, opened when first asked for."""
+        egress = next((name for name, taker in entry.ends.circuits.items() if taker is circuit), None)
+        if egress is None:
+            return None
+        taker = entry.ends.streams.get((egress, inlet))
+        if taker is None:
+            path = self._reach.path(egress)
+            taker = self.open(entry, CircuitKind.STREAM, path, entry.group.phase) if path else None
+            if taker is None:
+                return None
+            entry.ends.streams[egress, inlet] = taker
+            entry.group.add_stream(taker)
+        if taker.link.is_open:
+            taker.is_closing = False  # the stream is needed again
+        return taker if taker.can_take else None

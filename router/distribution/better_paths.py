@@ -1,0 +1,93 @@
+"""Move a circuit to a cheaper path, after a router came back or an operator changed a cost.
+
+The circuit over the better path is made first. When the new circuit is up, it replaces the old circuit, and a
+producer's next deliveries go behind those already sent (`router.forwarding.order`). Nothing is lost or duplicated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from router.distribution.entries import Better, Entry
+from router.distribution.upkeep import Upkeep
+from router.forwarding.address import AddressGroup
+from router.forwarding.ends import Taker
+from router.routing.plane import Plane
+from router.routing.spf import Path
+from router.timers import Timers
+
+STABLE_S = 2.0
+"""How long a path must stay the better path: traffic does not follow a connection that comes and goes."""
+
+
+class BetterPaths:
+    """``open_circuit(entry, path)`` makes a circuit without inlets yet, or returns None."""
+
+    def __init__(
+        self,
+        routing: Plane,
+        timers: Timers,
+        upkeep: Upkeep,
+        look_again: Callable[[AddressGroup], None],
+        open_circuit: Callable[[Entry, Path], Taker | None],
+    ) -> None:
+        self._routing = routing
+        self._timers = timers
+        self._upkeep = upkeep
+        self._look_again = look_again
+        self._open = open_circuit
+
+    def look(self, entry: Entry, egress: str, circuit: Taker, path: Path) -> None:
+        """``path`` is now the cheapest path to the egress of ``circuit``: start or stop a replacement."""
+        assert circuit.path is not None
+        circuit.cost = self._routing.cost_along(circuit.path) or circuit.cost
+        better = entry.ends.better.get(egress)
+        if circuit.path == path or not self._is_cheaper(path, circuit):
+            self._forget(entry, egress)
+        elif better is None or better.path != path:
+            self._forget(entry, egress)
+            entry.ends.better[egress] = Better(path, self._timers.now)
+            group = entry.group
+            self._timers.after(STABLE_S, lambda: self._look_again(group))
+        elif better.circuit is None and self._is_due(better) and self._upkeep.may_try(entry, egress, path):
+            better.circuit = self._open(entry, path)
+
+    def _is_due(self, better: Better) -> bool:
+        return self._timers.now >= better.since_s + STABLE_S
+
+    def _is_cheaper(self, path: Path, circuit: Taker) -> bool:
+        """False if the path of ``circuit`` is broken: the circuit will be lost anyway and needs no replacement."""
+        assert circuit.path is not None
+        now, then = self._routing.cost_along(circuit.path), self._routing.cost_along(path)
+        return now is not None and then is not None and then < now
+
+    def _forget(self, entry: Entry, egress: str) -> None:
+        better = entry.ends.better.pop(egress, None)
+        if better is not None and better.circuit is not None:
+            better.circuit.on_left(True, None)
+
+    def take(self, entry: Entry, egress: str) -> Taker | None:
+        """Return the replacement for a lost circuit, if ready; its deliveries need not wait for earlier ones."""
+        better = entry.ends.better.pop(egress, None)
+        return better.circuit if better is not None else None
+
+    def forget_all_but(self, entry: Entry, egresses: dict[str, Path]) -> None:
+        for egress in [egress for egress in entry.ends.better if egress not in egresses]:
+            self._forget(entry, egress)
+
+    def on_up(self, entry: Entry, taker: Taker) -> None:
+        """A replacement circuit is up: put it in place of the old circuit, if the replacement is still wanted."""
+        egress = taker.egress
+        better = entry.ends.better.get(egress) if egress is not None else None
+        if egress is None or better is None or better.circuit is not taker:
+            return
+        # The place of a circuit that was lost just now is taken by `take`.
+        if egress not in entry.ends.circuits:
+            return
+        del entry.ends.better[egress]
+        for left in entry.ends.leave(egress):
+            entry.ends.left[left] = (egress, {})
+            entry.group.leave_taker(left)
+            self._upkeep.leave(entry, left)
+        entry.ends.circuits[egress] = taker
+        entry.group.add_taker(taker)

@@ -1,0 +1,249 @@
+"""Keep the branches of a multicast: the branches of this ingress's tree, and the trees passed on for other ingresses.
+
+The ingress computes the tree and sends each neighbor the part behind that neighbor. A router that receives a
+multicast circuit makes the branches named in the spec, for that inlet alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from router.circuits.circuits import Circuits
+from router.circuits.spec import CircuitKind, CircuitSpec, Tree, path_lost, tree_of
+from router.distribution.entries import Entry
+from router.distribution.reach import Reach
+from router.distribution.upkeep import Upkeep
+from router.forwarding.address import AddressGroup
+from router.forwarding.ends import Inlet, Taker
+from router.forwarding.multicast import Multicast
+from router.timers import Timers
+from wire.errors import AmqpError
+
+NEWS_S = 0.5
+"""Time by which an ingress has learned of a broken path."""
+
+
+class Branches:
+    def __init__(self, reach: Reach, circuits: Circuits, upkeep: Upkeep, timers: Timers) -> None:
+        self._reach = reach
+        self._circuits = circuits
+        self._upkeep = upkeep
+        self._timers = timers
+        self._upstreams: dict[Inlet, CircuitSpec] = {}
+
+    # The tree of this ingress
+    def lacks_some(self, entry: Entry) -> bool:
+        """True if the entry has no branch of some kind yet."""
+        return len({kind for _, kind in entry.ends.branches}) < len(_kinds(entry.group))
+
+    def settle(self, entry: Entry) -> None:
+        """Make the branches match the present tree."""
+        group = entry.group
+        assert isinstance(group, Multicast)
+        self._look_behind(entry)
+        self._settle_edges(entry)
+        group.begin_change()
+        group.end_change(is_complete=self._settle_own(entry))
+
+    def _settle_own(self, entry: Entry) -> bool:
+        """False when a branch was refused a moment ago, or when the takers elsewhere are not known yet."""
+        has_producer = entry.has_producer
+        if not has_producer and not entry.has_ends:
+            return True
+        wanted = {hop: tree_of(branch) for hop, branch in self._reach.routing.tree(self._reach.takers(entry)).items()}
+        wanted |= {edge: {} for edge in self._reach.behind(entry)}
+        self._look_at_left(entry)
+        # Also without producers: a tree that broke and is whole again would look as if the tree had never been lost.
+        spent = self._drop_others(entry, wanted)
+        if not has_producer:
+            for _, branch in list(entry.ends.branches.values()):
+                self._upkeep.retire(entry, branch, at_once=False)
+            return True
+        keys = list(product(wanted, _kinds(entry.group)))
+        for hop, kind in keys:
+            if (hop, kind) in entry.ends.branches:
+                _, branch = entry.ends.branches[hop, kind]
+                self._upkeep.keep(entry, branch, is_needed=True)
+            elif self._upkeep.may_try(entry, hop, wanted[hop]):
+                self._add(entry, hop, kind, wanted[hop])
+        for hop in spent:
+            self._upkeep.on_refused(entry, hop, None, wanted[hop])
+        return self._reach.is_known(entry) and all(key in entry.ends.branches for key in keys)
+
+    def _is_spent(self, entry: Entry, hop: str, tree: Tree, taker: Taker) -> bool:
+        """The branch leads nowhere although its tree is unchanged; deliveries wait as long as the branch stays."""
+        return taker.is_spent and self._upkeep.may_try(entry, hop, tree)
+
+    def _drop_others(self, entry: Entry, wanted: dict[str, Tree]) -> set[str]:
+        """Retire or leave outdated branches; return the hops that need a new branch with the same tree."""
+        branches = entry.ends.branches
+        spent = {key for key, (tree, taker) in branches.items() if self._is_spent(entry, key[0], tree, taker)}
+        others = {key: tree for key, (tree, _) in branches.items() if key in spent or wanted.get(key[0]) != tree}
+        for (hop, kind), tree in others.items():
+            for taker in entry.ends.leave_branch(hop, kind):
+                if (hop, kind) not in spent and self._leads_to_some(entry, hop, tree):
+                    self._leave(entry, taker, hop, tree)
+                else:
+                    self._upkeep.retire(entry, taker, at_once=True)
+                    entry.group.give_up_order_behind(taker)
+        return {hop for hop, _ in spent} & wanted.keys()
+
+    def _leave(self, entry: Entry, taker: Taker, hop: str, tree: Tree) -> None:
+        """Leave the branch: deliveries over its replacements go behind the deliveries that the branch holds."""
+        entry.ends.left[taker] = (hop, tree)
+        entry.group.leave_taker(taker)
+        self._upkeep.leave(entry, taker)
+
+    def _look_at_left(self, entry: Entry) -> None:
+        """A left branch without takers may never get credit for a barrier: give up order behind the branch."""
+        for taker, (hop, tree) in list(entry.ends.left.items()):
+            if not self._leads_to_some(entry, hop, tree):
+                del entry.ends.left[taker]
+                entry.group.give_up_order_behind(taker)
+
+    def _leads_to_some(self, entry: Entry, hop: str, tree: Tree) -> bool:
+        """True if the tree still reaches takers, which could get later deliveries over another branch first."""
+        return not self._reach.takers(entry).isdisjoint(self._in_reach(self._reach.router_id, {hop: tree}))
+
+    def _in_reach(self, router: str, tree: Tree) -> Iterator[str]:
+        """Yield the routers of a tree that the tree still reaches."""
+        for onward, branch in tree.items():
+            if self._reach.routing.cost_along((router, onward)) is not None:
+                yield onward
+                yield from self._in_reach(onward, branch)
+
+    def _add(self, entry: Entry, hop: str, kind: CircuitKind, tree: Tree) -> None:
+        branch = self._open(entry.group, kind, hop, tree, self._reach.router_id, None)
+        if branch is None:
+            self._upkeep.on_refused(entry, hop, None, tree)
+        else:
+            branch.path = tree
+            entry.ends.branches[hop, kind] = (tree, branch)
+
+    def _open(
+        self,
+        group: AddressGroup,
+        kind: CircuitKind,
+        hop: str,
+        tree: Tree,
+        ingress: str,
+        upstream: Inlet | None,
+    ) -> Taker | None:
+        router_id = self._reach.router_id
+        spec = CircuitSpec(kind, group.address, ingress, path=(router_id, hop), tree=tree, priority=group.priority)
+        try:
+            link = self._circuits.sender(spec, hop)
+        except AmqpError:
+            return None
+        is_own = ingress == router_id
+        taker = Taker(
+            link,
+            group,
+            cost=1 + _depth(tree),
+            upstream=upstream,
+            is_stream=is_own and kind is CircuitKind.MULTICAST_STREAM,
+            is_for_settled=is_own and kind is CircuitKind.MULTICAST_SETTLED,
+        )
+        taker.edge = self._reach.edge_number(hop)
+        link.open()
+        group.add_taker(taker)
+        return taker
+
+    def streams(self, entry: Entry, inlet: Inlet) -> list[Taker]:
+        """Return branches for the large deliveries of ``inlet``: a stream beside each shared branch."""
+        shared = [(hop, branch) for (hop, _), branch in entry.ends.branches.items()]
+        trees = {hop: tree for hop, (tree, taker) in shared if not inlet.shuns or taker.edge != inlet.shuns}
+        for hop, tree in trees.items():
+            if (hop, inlet) not in entry.ends.streams:
+                kind, router_id = CircuitKind.MULTICAST_STREAM, self._reach.router_id
+                taker = self._open(entry.group, kind, hop, tree, router_id, inlet)
+                if taker is not None:
+                    entry.ends.streams[hop, inlet] = taker
+        return [taker for (hop, owner), taker in entry.ends.streams.items() if owner is inlet and hop in trees]
+
+    # The trees of other ingresses
+    def pass_on(self, group: AddressGroup, spec: CircuitSpec, upstream: Inlet) -> None:
+        """Extend the tree of another ingress as the spec says; edge routers are added when the entry is settled."""
+        self._upstreams[upstream] = spec
+        for hop, tree in spec.tree.items():
+            branch = self._open(group, spec.kind, hop, tree, spec.ingress, upstream)
+            if branch is not None:
+                branch.behind = frozenset(_routers(hop, tree))
+            else:
+                self._on_cut(group, upstream)
+
+    def _settle_edges(self, entry: Entry) -> None:
+        """Feed deliveries from the trees of other ingresses to the edge routers here that take the address."""
+        takers = [taker for taker in entry.group.takers if taker.edge and taker.upstream is not None]
+        edges = self._edges_behind(entry)
+        for taker in takers:
+            if taker.upstream in self._upstreams:
+                self._upkeep.keep(entry, taker, is_needed=taker.edge in edges)
+        if not edges:
+            return
+        have = {(taker.upstream, taker.edge) for taker in takers}
+        for inlet in [inlet for inlet in entry.group.inlets if inlet.is_circuit and inlet in self._upstreams]:
+            spec = self._upstreams[inlet]
+            for number, edge in edges.items():
+                if (inlet, number) not in have and self._upkeep.may_try(entry, edge, {}):
+                    self._open(entry.group, spec.kind, edge, {}, spec.ingress, inlet)
+
+    def _edges_behind(self, entry: Entry) -> dict[int, str]:
+        return {self._reach.edge_number(edge): edge for edge in sorted(self._reach.behind(entry))}
+
+    def on_lost(self, entry: Entry, group: AddressGroup, branch: Taker, error: AmqpError) -> None:
+        """A branch that was passed on broke."""
+        edge = self._edges_behind(entry).get(branch.edge)
+        if edge is not None and branch.upstream is not None:
+            self._upkeep.on_refused(entry, edge, error, {})
+        if branch.behind is not None and branch.upstream is not None:
+            self._on_cut(group, branch.upstream)
+
+    def _on_cut(self, group: AddressGroup, upstream: Inlet) -> None:
+        """A branch broke: watch the inlet, whose ingress should learn of the path and make another tree.
+
+        Deliveries that await outcomes are left alone meanwhile.
+        """
+        self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, upstream.deliveries_in))
+
+    def _watch_cut(self, group: AddressGroup, upstream: Inlet, count: int) -> None:
+        """Expel the circuit if its ingress still sends: the path healed before the ingress made a new tree."""
+        if upstream not in group.inlets or upstream.link.has_left:
+            return
+        if upstream.deliveries_in != count:
+            upstream.expel(path_lost(f"{self._reach.router_id} lost a branch of {group.address!r}"))
+        else:
+            self._timers.after(NEWS_S, lambda: self._watch_cut(group, upstream, count))
+
+    def _look_behind(self, entry: Entry) -> None:
+        """Mark passed-on branches without takers: their ingress closes them once their deliveries are done."""
+        passed_on = [taker for taker in entry.group.takers if taker.behind is not None]
+        takers = self._reach.takers(entry) if passed_on else frozenset()
+        for taker in passed_on:
+            taker.is_deserted = takers.isdisjoint(taker.behind or ())
+        if any(taker.is_deserted for taker in passed_on):
+            entry.group.go_on()
+
+    def close(self, group: AddressGroup, upstream: Inlet) -> None:
+        """The circuit that these branches extend is gone."""
+        self._upstreams.pop(upstream, None)
+        for taker in [taker for taker in group.takers if taker.upstream is upstream]:
+            taker.on_left(True, None)
+
+
+def _kinds(group: AddressGroup) -> tuple[CircuitKind, ...]:
+    """Return the kinds of branches that all producers here share."""
+    is_apart = isinstance(group, Multicast) and group.is_settled_apart
+    return (CircuitKind.MULTICAST, CircuitKind.MULTICAST_SETTLED) if is_apart else (CircuitKind.MULTICAST,)
+
+
+def _routers(hop: str, tree: Tree) -> Iterator[str]:
+    yield hop
+    for onward, branch in tree.items():
+        yield from _routers(onward, branch)
+
+
+def _depth(tree: Tree) -> int:
+    """Return the depth of the tree: the number of routers in line behind its root."""
+    return max((1 + _depth(branch) for branch in tree.values()), default=0)

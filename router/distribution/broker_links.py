@@ -1,0 +1,148 @@
+"""Keep the links to brokers for a queue or topic: one to send to each broker, one to receive from each shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from addressing.book import AddressPolicy
+from router.connections.brokers import Brokers
+from router.distribution.entries import Entry
+from router.distribution.reach import Reach
+from router.distribution.upkeep import Upkeep
+from router.forwarding.address import AddressGroup
+from router.forwarding.ends import Inlet, Taker
+from wire.errors import AmqpError
+
+
+class BrokerLinks:
+    def __init__(self, reach: Reach, brokers: Brokers, upkeep: Upkeep, link_capacity: int) -> None:
+        self._reach = reach
+        self._brokers = brokers
+        self._upkeep = upkeep
+        self._link_capacity = link_capacity
+
+    def is_up(self, broker: str) -> bool:
+        return self._brokers.is_up(broker)
+
+    def settle(self, entry: Entry) -> None:
+        """Phase 0 sends to the brokers; phase 1 receives the messages of a sharded queue."""
+        if entry.group.phase == 0:
+            self._settle_takers(entry)
+        elif entry.policy.is_sharded:
+            self._settle_inlets(entry)
+
+    def _may_attach(self, entry: Entry, broker: str) -> bool:
+        return self.is_up(broker) and self._upkeep.may_try(entry, broker)
+
+    def _settle_takers(self, entry: Entry) -> None:
+        group = entry.group
+        for broker in entry.policy.brokers:
+            taker = entry.ends.broker_takers.get(broker)
+            if taker is None and group.inlets and self._may_attach(entry, broker):
+                self._add_taker(entry, broker)
+            elif taker is not None:
+                self._upkeep.keep(entry, taker, is_needed=bool(group.inlets))
+
+    def _add_taker(self, entry: Entry, broker: str) -> None:
+        try:
+            name, user = entry.policy.at_broker(broker), entry.group.maker
+            link = self._brokers.sender(broker, name, entry.policy.kind, user=user)
+        except AmqpError as error:
+            self._upkeep.on_refused(entry, broker, error)
+            return
+        entry.ends.broker_takers[broker] = taker = Taker(link, entry.group, is_broker=True)
+        link.open()
+        entry.group.add_taker(taker)
+
+    def _add_inlet(self, entry: Entry, broker: str) -> None:
+        try:
+            link = self._brokers.receiver(broker, entry.policy.at_broker(broker), user=entry.group.maker)
+        except AmqpError as error:
+            self._upkeep.on_refused(entry, broker, error)
+            return
+        entry.ends.broker_inlets[broker] = inlet = Inlet(link, entry.group, self._link_capacity)
+        link.open()
+        entry.group.add_inlet(inlet)
+
+    def _settle_inlets(self, entry: Entry) -> None:
+        group = entry.group
+        is_needed = bool(group.takers) or self._reach.is_taken(entry)
+        for broker in entry.policy.brokers:
+            inlet = entry.ends.broker_inlets.get(broker)
+            if inlet is None and is_needed and self._may_attach(entry, broker):
+                self._add_inlet(entry, broker)
+            elif inlet is not None and not is_needed:
+                del entry.ends.broker_inlets[broker]
+                inlet.on_left(True, None)
+
+    def are_open(self, entry: Entry) -> bool:
+        """True if the link from each shard at a connected broker is open, apart from brokers that refused the link."""
+        inlets = entry.ends.broker_inlets
+        return all(
+            inlets[broker].link.is_open if broker in inlets else not self._may_attach(entry, broker)
+            for broker in entry.policy.brokers
+        )
+
+    # Links for large deliveries
+    def stream(
+        self,
+        entry: Entry,
+        queue: AddressPolicy,
+        shared: Taker,
+        inlet: Inlet,
+        on_open: Callable[[Taker], None] = lambda stream: None,
+    ) -> Taker | None:
+        """Return the link of ``inlet`` beside the shared link, opened when first asked for; None until it can take."""
+        stream = entry.ends.broker_streams.get((shared, inlet))
+        if stream is None:
+            broker = next((name for name, taker in entry.ends.broker_takers.items() if taker is shared), None)
+            stream = self.open_stream(entry.group, queue, broker) if broker is not None else None
+            if stream is None:
+                return None
+            entry.ends.broker_streams[shared, inlet] = stream
+            on_open(stream)
+        return stream if stream.can_take else None
+
+    def open_stream(self, group: AddressGroup, queue: AddressPolicy, broker: str) -> Taker | None:
+        """Open a link for large deliveries; None while the broker accepts no more links."""
+        try:
+            name, user = queue.at_broker(broker), group.maker
+            link = self._brokers.sender(broker, name, queue.kind, "stream", user=user, is_stream=True)
+        except AmqpError:
+            return None
+        stream = Taker(link, group, is_stream=True, is_broker=True)
+        link.open()
+        group.add_stream(stream)
+        return stream
+
+    # Links of a queue that an address falls back to
+    def open_fallback(self, group: AddressGroup, queue: AddressPolicy, broker: str, *, is_own: bool) -> Taker | None:
+        """Open a link to the queue, for producers here or for circuits of other routers; None if not possible."""
+        role = "fallback-own" if is_own else "fallback"
+        try:
+            link = self._brokers.sender(broker, queue.at_broker(broker), queue.kind, role, user=None)
+        except AmqpError:
+            return None
+        taker = Taker(link, group, is_broker=True)
+        taker.link.open()
+        return taker
+
+    def open_feed(self, entry: Entry, queue: AddressPolicy, broker: str) -> Inlet | None:
+        """Open a link from the queue; None while the queue cannot be reached."""
+        if not self.is_up(broker) or not self._upkeep.may_try(entry, _feed(broker)):
+            return None
+        try:
+            link = self._brokers.receiver(broker, queue.at_broker(broker), "feed")
+        except AmqpError as error:
+            self._upkeep.on_refused(entry, _feed(broker), error)
+            return None
+        feed = Inlet(link, entry.group, self._link_capacity)
+        link.open()
+        return feed
+
+    def on_feed_lost(self, entry: Entry, broker: str, error: AmqpError) -> None:
+        self._upkeep.on_refused(entry, _feed(broker), error)
+
+
+def _feed(broker: str) -> str:
+    return f"feed of {broker}"

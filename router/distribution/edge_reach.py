@@ -1,0 +1,74 @@
+"""An edge router's knowledge of takers elsewhere: the answers of its active uplink, and nothing else.
+
+The edge asks for each address with producers here. All circuits lead to the active uplink, which decides where the
+deliveries go next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from addressing.book import AddressPolicy
+from router.connections.brokers import Brokers
+from router.distribution.entries import Entry
+from router.distribution.reach import Reach, key_for, key_of
+from router.routing.messages import Level
+from router.routing.uplinks import Uplinks
+
+
+class EdgeReach(Reach):
+    """``ask(key, is_wanted)`` starts or ends a question to the uplink."""
+
+    is_edge = True
+
+    def __init__(self, router_id: str, uplinks: Uplinks, brokers: Brokers, ask: Callable[[str, bool], None]) -> None:
+        super().__init__(router_id, uplinks, brokers)
+        self._uplinks = uplinks
+        self._ask = ask
+        self._asked: set[str] = set()
+
+    # Deliveries of a queue, or of an address with a fallback, always go into the mesh: stored messages precede new
+    # ones.
+    def consumer_phase(self, policy: AddressPolicy) -> int:
+        return 1 if policy.is_sharded or policy.fallback else 0
+
+    def arrival_phase(self, policy: AddressPolicy, phase: int) -> int:
+        return 1 if policy.fallback else phase
+
+    def told_key(self, entry: Entry) -> str:
+        return key_for(entry.policy, 0) if entry.policy.fallback else key_of(entry)
+
+    def is_told(self, entry: Entry) -> bool:
+        return not entry.policy.kind.is_stored or entry.group.phase == 1
+
+    def may_fall_back(self, policy: AddressPolicy) -> bool:
+        return False
+
+    # Asking
+    def follow(self, entry: Entry) -> None:
+        key = key_of(entry)
+        if key not in self._asked and entry.has_producer:
+            self._asked.add(key)
+            self._ask(key, True)
+
+    def forget(self, entry: Entry) -> None:
+        key = key_of(entry)
+        if key in self._asked:
+            self._asked.remove(key)
+            self._ask(key, False)
+
+    # Answers
+    def takers(self, entry: Entry) -> frozenset[str]:
+        return self.routing.routers_with(key_of(entry))
+
+    def ways(self, entry: Entry) -> dict[str, tuple[str, ...]]:
+        return self.cheapest(self.takers(entry))
+
+    def is_known(self, entry: Entry) -> bool:
+        return self._uplinks.active is None or self._uplinks.level(key_of(entry)) is not None
+
+    def is_announced(self, entry: Entry) -> bool:
+        return self._uplinks.level(key_of(entry)) is not Level.NONE
+
+    def keeper_of(self, broker: str) -> str | None:
+        return None

@@ -1,0 +1,92 @@
+"""Decide when an end that this router made for an address is tried again, and when the end is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from router.circuits.spec import NO_TAKER, PATH_LOST, Tree
+from router.distribution.entries import Entry, Refusal
+from router.events import CircuitRefused
+from router.forwarding.address import AddressGroup
+from router.forwarding.ends import Taker
+from router.routing.spf import Path
+from router.timers import Timers
+from wire.errors import AmqpError
+from wire.log import Emit
+
+IDLE_S = 10.0
+RETRY_S = {PATH_LOST: 0.05}
+_RETRY_DEFAULT_S = 2.0
+_LOOK_AGAIN_S = 0.05
+_MOST_LOOK_AGAIN_S = 1.0
+
+
+class Upkeep:
+    """``look_again(group)`` is called when a retry is due. ``name`` names the router or broker at the other side."""
+
+    def __init__(self, timers: Timers, look_again: Callable[[AddressGroup], None], emit: Emit) -> None:
+        self._timers = timers
+        self._look_again = look_again
+        self._emit = emit
+
+    # Retrying
+    def may_try(self, entry: Entry, name: str, path: Path | Tree | None = None) -> bool:
+        refusal = entry.ends.refusals.get(name)
+        return refusal is None or refusal.until_s <= self._timers.now or refusal.path != path
+
+    def on_refused(self, entry: Entry, name: str, error: AmqpError | None, path: Path | Tree | None = None) -> None:
+        """An end was refused or lost, or could not be made: no retry over ``path`` for a while."""
+        delay_s = RETRY_S.get(error.condition if error else PATH_LOST, _RETRY_DEFAULT_S)
+        entry.ends.refusals[name] = Refusal(self._timers.now + delay_s, path)
+        group = entry.group
+        self._timers.after(delay_s, lambda: self._look_again(group))
+        if error is not None and error.condition not in (PATH_LOST, NO_TAKER):
+            self._emit(CircuitRefused(group.address, name, error.condition, error.description))
+
+    # Closing
+    def retire(self, entry: Entry, taker: Taker, *, at_once: bool) -> None:
+        """Close an unneeded circuit: at once when its egress has no takers, else if still unneeded after IDLE_S."""
+        if at_once or taker.is_closing:
+            self.keep(entry, taker, is_needed=False)
+        elif entry.idle_timer is None:
+            entry.idle_timer = self._timers.after(IDLE_S, lambda: self._on_idle(entry))
+
+    def _on_idle(self, entry: Entry) -> None:
+        entry.idle_timer = None
+        if entry.has_producer:
+            return
+        for taker in [*entry.ends.circuits.values(), *(taker for _, taker in entry.ends.branches.values())]:
+            # An edge may still take deliveries that other routers' circuits bring here.
+            if not (taker.edge and entry.group.inlets):
+                self.keep(entry, taker, is_needed=False)
+
+    def keep(self, entry: Entry, taker: Taker, *, is_needed: bool) -> None:
+        """Close the taker as soon as nothing is outstanding on it; keep the taker if it is needed again before."""
+        if taker.is_closing != is_needed:
+            return
+        if not is_needed:
+            taker.is_closing = True
+            self._close_if_idle(entry, taker)
+        else:
+            taker.go_on()
+            self._look_again(entry.group)
+
+    def leave(self, entry: Entry, taker: Taker) -> None:
+        """Send nothing more to the taker; close it when all its deliveries were passed on."""
+        self._timers.after(_MOST_LOOK_AGAIN_S, lambda: self._close_if_idle(entry, taker))
+
+    @staticmethod
+    def _has_passed_on(entry: Entry, taker: Taker) -> bool:
+        """For a replaced taker pre-settled deliveries count too; for any other taker these are not waited for."""
+        return not taker.is_left or entry.group.has_passed_on(taker)
+
+    def _close_if_idle(self, entry: Entry, taker: Taker, again_s: float = _LOOK_AGAIN_S) -> None:
+        if not taker.is_closing:
+            return
+        if taker.unsettled_count or not self._has_passed_on(entry, taker):
+            later_s = min(2 * again_s, _MOST_LOOK_AGAIN_S)
+            self._timers.after(again_s, lambda: self._close_if_idle(entry, taker, later_s))
+            return
+        entry.forget(taker)
+        if entry.group.has(taker):
+            taker.on_left(True, None)

@@ -1,0 +1,118 @@
+"""This router's announcements about an address's fallback: the queue may hold messages, producers should hold on.
+
+Each broker that has a share of the queue has one router as its keeper (`Reach.keeper_of`, `queue_share.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from router.distribution.reach import fallback_keys
+from router.fallback.context import Backed, Ways
+from router.fallback.queue_share import Keeper
+from router.forwarding.ends import Inlet, Taker
+from wire.errors import AmqpError
+
+
+class Advertise(Protocol):
+    def __call__(self, key: str, is_there: bool, *, at_once: bool = False) -> None: ...
+
+
+class Keeping:
+    """``on_change()`` is called when the announcements changed."""
+
+    def __init__(self, backed: Backed, ways: Ways, advertise: Advertise, on_change: Callable[[], None]) -> None:
+        self._backed = backed
+        self._reach = ways.reach
+        self._links = ways.links
+        self._timers = ways.timers
+        self._path_wait_s = ways.path_wait_s
+        self._advertise = advertise
+        self._on_change = on_change
+        self._keepers: dict[str, Keeper] = {}
+        self._said = (False, False)
+        self._doubt_until = 0.0
+
+    @property
+    def is_hosting(self) -> bool:
+        """True if this router is, or may become, a keeper."""
+        return bool(self._keepers) or any(self._links.is_up(broker) for broker in self._backed.queue.brokers)
+
+    def keeper(self, broker: str) -> Keeper | None:
+        return self._keepers.get(broker)
+
+    # State
+    @property
+    def holds(self) -> bool:
+        return self._is_in_doubt or any(keeper.holds for keeper in self._keepers.values())
+
+    @property
+    def asks_to_hold_on(self) -> bool:
+        """True if every share that holds messages is nearly empty."""
+        holders = [keeper for keeper in self._keepers.values() if keeper.holds]
+        return bool(holders) and not self._is_in_doubt and all(keeper.asks_to_hold_on for keeper in holders)
+
+    @property
+    def _is_in_doubt(self) -> bool:
+        """True for ``path_wait_s`` after a broker with messages went away: the messages are worth waiting for."""
+        return self._timers.now < self._doubt_until
+
+    def tell(self) -> None:
+        """Announce changes to the other routers at once, before anything else that happens here can reach them."""
+        now = (self.holds, self.asks_to_hold_on)
+        changed = [
+            (key, is_so)
+            for key, was, is_so in zip(fallback_keys(self._backed.address), self._said, now, strict=True)
+            if was != is_so
+        ]
+        self._said = now
+        for key, is_so in changed:
+            self._advertise(key, is_so, at_once=True)
+        if changed:
+            self._on_change()
+
+    # Keepers
+    def settle(self) -> None:
+        """Follow the brokers for which this router is the keeper."""
+        for broker in self._backed.queue.brokers:
+            self._settle_role(broker)
+        is_taken = self._reach.is_taken(self._backed.entry)
+        for keeper in list(self._keepers.values()):
+            keeper.settle(is_taken=is_taken)
+        self.tell()
+
+    def _settle_role(self, broker: str) -> None:
+        keeper = self._keepers.get(broker)
+        is_up = self._links.is_up(broker)
+        is_mine = is_up and self._reach.keeper_of(broker) == self._reach.router_id
+        if keeper is None:
+            if is_mine:
+                self._keepers[broker] = self._make(broker)
+        elif is_mine:
+            keeper.is_leaving = False
+        elif not is_up:
+            self._forget(broker, keeper)
+        elif keeper.is_leaving and keeper.is_idle:
+            del self._keepers[broker]
+        else:
+            keeper.is_leaving = True
+
+    def _make(self, broker: str) -> Keeper:
+        def open_feed() -> Inlet | None:
+            return self._links.open_feed(self._backed.entry, self._backed.queue, broker)
+
+        return Keeper(self._backed.group, open_feed, self.tell, self._timers, self._path_wait_s)
+
+    def _forget(self, broker: str, keeper: Keeper) -> None:
+        """The broker is gone, and all links to the broker with it."""
+        del self._keepers[broker]
+        if keeper.holds:
+            self._doubt_until = self._timers.now + self._path_wait_s
+            self._timers.after(self._path_wait_s, self.tell)
+
+    def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
+        """An end of this address is gone; the end may belong to a keeper."""
+        for broker, keeper in self._keepers.items():
+            if keeper.on_lost(end, error) and error is not None:
+                self._links.on_feed_lost(self._backed.entry, broker, error)

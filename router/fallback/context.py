@@ -1,0 +1,39 @@
+"""The objects that all parts of a fallback work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from addressing.book import AddressPolicy
+from router.distribution.address_circuits import AddressCircuits
+from router.distribution.broker_links import BrokerLinks
+from router.distribution.entries import Entry
+from router.distribution.reach import Reach
+from router.distribution.upkeep import Upkeep
+from router.forwarding.fallback import AnycastWithFallback
+from router.timers import Timers
+
+
+@dataclass(frozen=True, slots=True)
+class Backed:
+    """An address with a fallback queue. ``group`` is the group of ``entry``, here by its exact type."""
+
+    entry: Entry
+    group: AnycastWithFallback
+    queue: AddressPolicy
+
+    @property
+    def address(self) -> str:
+        return self.entry.policy.address
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The paths from this router to takers and to queues."""
+
+    reach: Reach
+    circuits: AddressCircuits
+    links: BrokerLinks
+    upkeep: Upkeep
+    timers: Timers
+    path_wait_s: float

@@ -1,0 +1,144 @@
+"""The addresses that fall back to a queue, and this router's work for each: as an ingress, and as a keeper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from addressing.book import AddressBook, AddressPolicy
+from router.circuits.spec import path_lost
+from router.distribution.entries import Entry
+from router.distribution.reach import FALLBACK_PHASE
+from router.events import FallbackBegan, FallbackEnded
+from router.fallback.announcements import Advertise, Keeping
+from router.fallback.context import Backed, Ways
+from router.fallback.producers import Fallback
+from router.fallback.queue_share import Keeper
+from router.forwarding.ends import Inlet, Taker
+from router.forwarding.fallback import AnycastWithFallback
+from wire.errors import AmqpError
+from wire.log import Emit
+
+
+class Fallbacks:
+    """Always: ``_by_address`` has the fallback of every entry that was equipped with a fallback and not dropped."""
+
+    def __init__(self, book: AddressBook, ways: Ways, advertise: Advertise, emit: Emit) -> None:
+        self._book = book
+        self._ways = ways
+        self._advertise = advertise
+        self._emit = emit
+        self._policies = book.with_fallback()
+        self._by_address: dict[str, Fallback] = {}
+        self._begun: set[str] = set()
+        """Addresses whose fallback is logged as begun; entries come and go with their producers."""
+
+    def kept_by(self, broker: str) -> list[AddressPolicy]:
+        """Return the addresses whose fallback has a share at this broker."""
+        return [policy for policy in self._policies if broker in self._queue(policy).brokers]
+
+    def is_kept(self, policy: AddressPolicy) -> bool:
+        """True if a reachable broker stores deliveries of this address that have no other taker."""
+        if not policy.fallback:
+            return False
+        brokers = self._queue(policy).brokers
+        return any(self._ways.links.is_up(broker) or self._ways.reach.keeper_of(broker) for broker in brokers)
+
+    def settle_keeping(self, broker: str) -> None:
+        """This router may have become the keeper of this broker."""
+        for policy in self.kept_by(broker):
+            fallback = self._by_address.get(policy.address)
+            if fallback is not None:
+                fallback.keeping.settle()
+
+    def _queue(self, policy: AddressPolicy) -> AddressPolicy:
+        queue = self._book.resolve(policy.fallback)
+        assert queue is not None, f"{policy.fallback!r}: the topology was checked"
+        return queue
+
+    # The fallback of an address
+    def equip(self, entry: Entry, group: AnycastWithFallback, look_again: Callable[[], None]) -> None:
+        """Let the group of a new entry fall back."""
+        backed = Backed(entry, group, self._queue(entry.policy))
+        keeping = Keeping(backed, self._ways, self._advertise, look_again)
+
+        def tell(has_begun: bool) -> None:
+            self._tell(backed, has_begun)
+
+        self._by_address[backed.address] = Fallback(backed, self._ways, keeping, look_again, tell)
+
+    def _tell(self, backed: Backed, has_begun: bool) -> None:
+        if has_begun != (backed.address in self._begun):
+            self._begun ^= {backed.address}
+            kind = FallbackBegan if has_begun else FallbackEnded
+            self._emit(kind(backed.address, backed.queue.address))
+
+    def stream(self, entry: Entry, taker: Taker, inlet: Inlet) -> Taker | None:
+        """Return the taker for large deliveries beside ``taker``, which leads to the fallback or the address."""
+        fallback = self._of(entry)
+        if fallback is not None and fallback.is_to_queue(taker):
+            return fallback.way.stream(inlet)
+        if taker.cost:
+            return self._ways.circuits.stream(entry, taker, inlet)
+        if entry.group.phase < FALLBACK_PHASE:
+            return self._ways.links.stream(entry, entry.policy, taker, inlet)
+        found = self._keeper(entry.policy, entry.group.phase)
+        if found is None:
+            return None
+        return self._ways.links.stream(entry, self._queue(entry.policy), taker, inlet, found[1].add_sender)
+
+    def settle(self, entry: Entry) -> None:
+        fallback = self._of(entry)
+        if fallback is not None:
+            fallback.settle()
+        elif entry.group.phase >= FALLBACK_PHASE:
+            self._settle_phase(entry)
+
+    def _of(self, entry: Entry) -> Fallback | None:
+        return self._by_address.get(entry.policy.address) if entry.group.phase == 0 else None
+
+    def is_keeping(self, entry: Entry) -> bool:
+        """True if this router is, or may become, a keeper for the entry, or still announces messages as one."""
+        fallback = self._of(entry)
+        return fallback is not None and (fallback.keeping.is_hosting or fallback.keeping.holds)
+
+    def on_end_lost(self, entry: Entry, end: Inlet | Taker, error: AmqpError | None) -> None:
+        fallback = self._by_address.get(entry.policy.address)
+        if fallback is not None:
+            fallback.on_lost(end, error)
+
+    def drop(self, entry: Entry) -> None:
+        if entry.group.phase == 0:
+            self._by_address.pop(entry.policy.address, None)
+
+    # Circuits that lead to a queue: the phases of a keeper
+    def _keeper(self, policy: AddressPolicy, phase: int) -> tuple[str, Keeper] | None:
+        fallback = self._by_address.get(policy.address)
+        share = phase - FALLBACK_PHASE
+        if fallback is None or not 0 <= share < len(fallback.queue.brokers):
+            return None
+        broker = fallback.queue.brokers[share]
+        keeper = fallback.keeping.keeper(broker)
+        return (broker, keeper) if keeper is not None else None
+
+    def check_circuit(self, policy: AddressPolicy, phase: int) -> None:
+        """Raise AmqpError if a circuit to the queue should not have come here: the ingress will then look again."""
+        if phase >= FALLBACK_PHASE and self._keeper(policy, phase) is None:
+            raise path_lost(f"{self._ways.reach.router_id} does not keep the fallback of {policy.address!r}")
+
+    def _settle_phase(self, entry: Entry) -> None:
+        """Send the deliveries of arriving circuits on to the queue."""
+        found = self._keeper(entry.policy, entry.group.phase)
+        taker = next(iter(entry.ends.broker_takers.values()), None)
+        if taker is not None:
+            self._ways.upkeep.keep(entry, taker, is_needed=bool(entry.group.inlets))
+        elif found is not None and entry.group.inlets:
+            broker, keeper = found
+            if self._ways.links.is_up(broker) and self._ways.upkeep.may_try(entry, broker):
+                queue = self._queue(entry.policy)
+                taker = self._ways.links.open_fallback(entry.group, queue, broker, is_own=False)
+                if taker is None:
+                    self._ways.upkeep.on_refused(entry, broker, None)
+                    return
+                entry.ends.broker_takers[broker] = taker
+                keeper.add_sender(taker)
+                entry.group.add_taker(taker)

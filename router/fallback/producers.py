@@ -1,0 +1,123 @@
+"""Decide whether the producers of an address send to its takers, or to the queue that the address falls back to.
+
+Every ingress decides for itself. An ingress falls back while the address has no takers, and then until the queue is
+empty according to the keepers (`announcements.py`): new messages go behind old ones. All fallback deliveries go over
+the keeper of a broker, so that the keeper knows about them. Order, loops and limits: docs/decisions/0014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from router.distribution.reach import fallback_keys
+from router.fallback.announcements import Keeping
+from router.fallback.context import Backed, Ways
+from router.fallback.queue_path import FallbackWay
+from router.forwarding.ends import Inlet, Taker
+from wire.errors import AmqpError
+
+
+class Fallback:
+    """``settle`` follows every change; ``look_again()`` asks for it. ``tell(has_begun)`` may repeat a value."""
+
+    def __init__(
+        self,
+        backed: Backed,
+        ways: Ways,
+        keeping: Keeping,
+        look_again: Callable[[], None],
+        tell: Callable[[bool], None],
+    ) -> None:
+        self.queue = backed.queue
+        self.keeping = keeping
+        self.way = FallbackWay(backed, ways, keeping)
+        self._backed = backed
+        self._group = backed.group
+        self._reach = ways.reach
+        self._timers = ways.timers
+        self._path_wait_s = ways.path_wait_s
+        self._look_again = look_again
+        self._tell = tell
+        self._holders: frozenset[str] = frozenset()
+        self._doubt_until = 0.0
+        self._has_given_up_queue = False
+        self._has_given_up_takers = False
+        self._was_taken = False
+        self._group.on_despair = self._on_despair
+
+    def is_to_queue(self, taker: Taker) -> bool:
+        return taker is self._group.fallback
+
+    def settle(self) -> None:
+        self.keeping.settle()
+        self._note_holders()
+        if self.way.find() or self.way.is_up:
+            self._has_given_up_queue = False
+        if self._has_taker or not self.way.exists:
+            self._has_given_up_takers = False
+        self._note_takers()
+        falls_back = self._falls_back()
+        self._group.fall_back(falls_back, falls_back and self._has_to_hold_on())
+        self.way.settle(is_needed=falls_back and self._group.has_producer)
+        self._report()
+
+    # State
+    def _note_holders(self) -> None:
+        """Note the routers that announce messages. A router that is lost has not announced an empty queue."""
+        holders = self._reach.routing.routers_with(fallback_keys(self._backed.address)[0])
+        if any(self._reach.routing.cost_to(router) is None for router in self._holders - holders):
+            self._doubt_until = self._timers.now + self._path_wait_s
+            self._timers.after(self._path_wait_s, self._look_again)
+        self._holders = holders
+
+    def _note_takers(self) -> None:
+        was_taken, self._was_taken = self._was_taken, self._reach.is_taken(self._backed.entry)
+        if was_taken and not self._was_taken:
+            self._group.call_home()
+
+    @property
+    def _is_behind(self) -> bool:
+        """True if the queue may hold messages."""
+        return bool(self._holders) or self.keeping.holds or self._timers.now < self._doubt_until
+
+    @property
+    def _has_taker(self) -> bool:
+        return any(not taker.is_closing for taker in self._group.takers)
+
+    # Deciding
+    def _falls_back(self) -> bool:
+        if self._has_given_up_queue and self._has_taker:
+            return False
+        return self._is_behind or self._has_given_up_takers or not self._reach.is_taken(self._backed.entry)
+
+    def _has_to_hold_on(self) -> bool:
+        """True if all routers that hold messages ask producers to hold on."""
+        asking = self._reach.routing.routers_with(fallback_keys(self._backed.address)[1])
+        if self.keeping.holds and not self.keeping.asks_to_hold_on:
+            return False
+        return (bool(asking) or self.keeping.holds) and self._holders <= asking
+
+    def _on_despair(self) -> bool:
+        """No taker for ``path_wait_s``: change between queue and takers; False if there is no other path."""
+        if not self._group.has_producer:
+            return True
+        if self._group.is_falling_back:
+            is_changed = self._has_given_up_queue = self._has_taker
+        else:
+            is_changed = self._has_given_up_takers = self.way.exists
+        if is_changed:
+            self._look_again()
+        return is_changed
+
+    # Reporting
+    def on_lost(self, end: Inlet | Taker, error: AmqpError | None) -> None:
+        # If this router is the keeper, the link of ``way`` is also one of the keeper's senders.
+        self.keeping.on_lost(end, error)
+        self.way.on_lost(end, error)
+
+    def _report(self) -> None:
+        """Report the state. Producers that come and go, e.g. for single messages, do not change the state."""
+        if not self._group.is_falling_back:
+            self._tell(False)
+        elif self._group.has_producer and self.way.exists:
+            self._tell(True)

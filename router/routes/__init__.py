@@ -1,0 +1,1 @@
+"""Link routes: links of clients, each tied to one link at a broker."""

@@ -1,0 +1,229 @@
+"""The broker's end of a link route: attach a link at the broker, and answer the client with the broker's terms.
+
+... circuit ~~~~ egress --far-- broker
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from addressing.book import AddressKind, AddressPolicy
+from router.circuits.circuits import in_and_out, route_patience
+from router.circuits.spec import PATH_LOST, CircuitSpec, path_lost
+from router.connections.brokers import BrokerConnection, Brokers
+from router.connections.route_connections import RouteClaim
+from router.connections.unstitched import Unstitched
+from router.events import BrokerLinkRefused
+from router.forwarding.relay import Relay
+from router.timers import Patience
+from wire.errors import AmqpError, ConnectionFault, FrameTooSmall, LinkError
+from wire.link import SEND_SETTLED, SEND_UNSETTLED, IncomingLink, Link, OutgoingLink
+from wire.log import Emit
+from wire.routed_name import USER
+
+OnLink = Callable[[Link | None, AmqpError | None], None]
+"""Called with a link not yet opened, or with None and the reason why a retry would not help (None: a retry may help).
+"""
+_KIND_CAPABILITIES = {AddressKind.QUEUE.value, AddressKind.TOPIC.value}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerTerminus:
+    """The broker's end of a route. A client's own capability for queue or topic takes precedence."""
+
+    address: str
+    kind_capabilities: tuple[str, ...]
+
+    def name(self, far: Link, near: Link) -> None:
+        """Set the broker's address and capabilities in the attach of ``far``; ``near`` keeps the client's address."""
+        is_sender = isinstance(far, OutgoingLink)
+        given = (near.remote_target if is_sender else near.remote_source).capabilities
+        capabilities = given if _KIND_CAPABILITIES & set(given) else (*given, *self.kind_capabilities)
+        if is_sender:
+            far.set_target_address(self.address)
+            far.set_target_capabilities(capabilities)
+        else:
+            far.set_source_address(self.address)
+            far.set_source_capabilities(capabilities)
+
+
+class BrokerSide:
+    """Attaches link routes at the brokers connected to this router."""
+
+    def __init__(self, brokers: Brokers, patience: Patience, emit: Emit) -> None:
+        self.patience = patience
+        self._brokers = brokers
+        self._emit = emit
+
+    def attach(
+        self,
+        claim: RouteClaim,
+        near: Link,
+        broker: str,
+        client: str,
+        name: str,
+        user: str,
+        terminus: BrokerTerminus | None,
+        ready: OnLink,
+    ) -> None:
+        """Call ``ready`` with a link at the broker on the terms of ``near``, unless ``claim`` is released.
+
+        ``user`` is the client's user, "" for an operator.
+        """
+        said_user = user if self._brokers.keeps_owners(broker) else ""
+
+        def on_connection(connection: BrokerConnection | None) -> None:
+            if connection is None:
+                ready(None, None)
+                return
+            try:
+                far = self._link(connection, near, name, said_user, terminus)
+            except ConnectionFault:
+                # The session of a link that has just ended becomes free in a moment.
+                ready(None, None if connection.endpoint.has_ending_sessions else _too_many_links(connection, broker))
+                return
+            except FrameTooSmall as error:
+                ready(None, error)
+                return
+            ready(far, None)
+
+        self._brokers.claim(claim, broker, client, on_connection)
+
+    def terminus(self, policy: AddressPolicy, broker: str, address: str | None) -> BrokerTerminus | None:
+        """Return the broker's terminus for a client that asked for ``address``; None if the client named no address."""
+        if address is None:
+            return None
+        return BrokerTerminus(policy.at_broker(broker), self._brokers.kind_capabilities(broker, policy.kind))
+
+    @staticmethod
+    def _link(connection: BrokerConnection, near: Link, name: str, user: str, terminus: BrokerTerminus | None) -> Link:
+        session = connection.sessions.own()
+        far: Link = session.sender(name) if isinstance(near, IncomingLink) else session.receiver(name)
+        far.copy_source(near)
+        far.copy_target(near)
+        if terminus is not None:
+            terminus.name(far, near)
+        if user:
+            far.set_property(USER, user)
+        far.set_settle_modes(*near.remote_settle_modes)
+        far.set_max_message_bytes(near.remote_max_message_bytes)
+        far.check_fits()
+        return far
+
+    def note_refused(self, broker: str, client: str, address: str | None, error: AmqpError | None) -> None:
+        """A broker refused the link. A lost connection is not a refusal: the ingress looks for another path."""
+        if error is not None and error.condition != PATH_LOST:
+            self._emit(BrokerLinkRefused(broker, client, address, error.condition, error.description))
+
+
+class EgressRoute(Unstitched):
+    """The end of a link route whose client is at another router: a relay between the circuit and the broker."""
+
+    def __init__(
+        self, near: Link, spec: CircuitSpec, policy: AddressPolicy | None, address: str | None, side: BrokerSide
+    ) -> None:
+        self._near = near
+        self._spec = spec
+        self._client_address = address
+        self._side = side
+        self._far: Link | None = None
+        self._is_answered = False
+        near.owner = self
+        terminus = None if policy is None else side.terminus(policy, spec.broker, address)
+        self._claim = RouteClaim()
+        side.attach(self._claim, near, spec.broker, spec.client, spec.link_name, spec.user, terminus, self._on_ready)
+
+    def _on_ready(self, far: Link | None, error: AmqpError | None) -> None:
+        if far is None:
+            self._claim.release()
+            self._side.note_refused(self._spec.broker, self._spec.client, self._client_address, error)
+            self._near.refuse(error or path_lost(f"broker {self._spec.broker} cannot be reached"))
+            return
+        self._far = far
+        ends = in_and_out(self._near, far)
+        patience = route_patience(self._near, self._side.patience)
+        told = self._on_left, self._on_established
+        is_of_queue = isinstance(self._near, OutgoingLink)
+        Relay(*ends, *told, None, patience, is_of_queue=is_of_queue, priority=self._spec.priority)
+        far.open()
+
+    def _on_established(self, link: Link) -> None:
+        if link is not self._far or link.is_refused:
+            return
+        fault = settle_fault(self._near, link, self._spec.broker)
+        if fault is not None:
+            self._on_left(link, True, fault)
+            return
+        try:
+            answer_as(self._near, link, self._client_address)
+        except AmqpError as error:
+            # The terminus may have existed before this attach: detach, do not close.
+            self._on_left(link, False, error)
+        else:
+            self._is_answered = True
+
+    def on_left(self, closed: bool, error: AmqpError | None) -> None:
+        """The circuit ended before the broker's link existed."""
+        self._claim.release()
+        self._near.close()
+
+    def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        self._claim.release()
+        link.close() if closed else link.detach()
+        if link is self._far and not self._is_answered:
+            self._side.note_refused(self._spec.broker, self._spec.client, self._client_address, error)
+        other = self._far if link is self._near else self._near
+        if other is None or other.is_gone or other.has_left:
+            return
+        if other is self._near:
+            if not self._is_answered:
+                other.refuse(error or path_lost("the broker ended the link"))
+            elif closed:
+                other.close(error)
+            else:
+                other.detach(error)
+        elif error is not None and error.condition == PATH_LOST and self._spec.outlives_link:
+            other.detach()
+        elif closed or (error is not None and error.condition == PATH_LOST):
+            other.close()
+        else:
+            other.detach()
+
+
+def _too_many_links(connection: BrokerConnection, broker: str) -> AmqpError:
+    most = connection.endpoint.session_limit
+    return LinkError(
+        "amqp:resource-limit-exceeded",
+        f"{most} links to queues and topics of broker {broker} on one client connection at most, and all are in use",
+    )
+
+
+def settle_fault(near: Link, far: Link, broker: str) -> AmqpError | None:
+    """Return why the client cannot have the settle mode it asked for, given the broker's answer; else None. [2.8.2]
+
+    A relay bridges the other modes: an unsettled delivery is settled for a client that asked for settled, and the
+    outcome from a broker that settles first still reaches a client that asked for second.
+    """
+    is_in_doubt = near.remote_settle_modes[0] == SEND_UNSETTLED and far.remote_settle_modes[0] == SEND_SETTLED
+    if isinstance(near, IncomingLink) or not is_in_doubt:
+        return None
+    return AmqpError(
+        "amqp:not-implemented",
+        f"snd-settle-mode unsettled was asked for, and broker {broker} sends everything settled",
+    )
+
+
+def answer_as(near: Link, far: Link, address: str | None, max_message_bytes: int = 0) -> None:
+    """Answer the client with the broker's terms, under the address the client used. Raises FrameTooSmall."""
+    near.copy_source(far)
+    near.copy_target(far)
+    if address is not None:
+        if isinstance(near, IncomingLink):
+            near.set_target_address(address)
+        else:
+            near.set_source_address(address)
+    near.settle_as_asked()
+    limits = [limit for limit in (far.remote_max_message_bytes, max_message_bytes) if limit]
+    near.set_max_message_bytes(min(limits, default=0))
+    near.open()

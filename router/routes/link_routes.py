@@ -1,0 +1,327 @@
+"""Link routes: a client's own link, tied to one link at a broker, whichever router the broker is attached to.
+
+    client --near-- ingress ~~~~ circuit ~~~~ egress --far-- broker
+
+When the path is lost, the ingress keeps the client's link and attaches again, over another path or to a broker that
+came back. The client learns of the loss only after ``REATTACH_S``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from addressing.book import AddressPolicy
+from router.circuits.circuits import Circuits, in_and_out, route_patience
+from router.circuits.spec import PATH_LOST, CircuitKind, CircuitSpec
+from router.connections.brokers import Brokers
+from router.connections.route_connections import RouteClaim
+from router.connections.unstitched import Unstitched
+from router.events import RouteReattached
+from router.forwarding.guard import Guard
+from router.forwarding.relay import Relay
+from router.routes.egress_route import BrokerSide, answer_as, settle_fault
+from router.routing.plane import Plane
+from router.routing.spf import Path
+from router.timers import Timer, Timers
+from wire.errors import AmqpError
+from wire.link import IncomingLink, Link, OutgoingLink
+from wire.log import Emit
+
+OnWay = Callable[[Link | None, Path, AmqpError | None], None]
+"""Called with the link towards the broker, not opened, and the path; or with None and why a retry would not help."""
+REATTACH_S = 10.0
+_RETRY_S = 0.05
+_MOST_RETRY_S = 0.2
+
+
+def _anything_goes(address: str) -> AmqpError | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRequest:
+    """The client's link, and the terms the broker receives."""
+
+    policy: AddressPolicy
+    broker: str
+    client: str
+    link_name: str
+    user: str
+    """The client's user; "" for an operator."""
+    address: str | None
+    """The address as the client wrote it; None when the client named no address (an unsubscribe)."""
+    name_in_mesh: Callable[[str], str] = str
+    """Translates the broker's address in the answer to the mesh's address."""
+    why_not: Callable[[str], AmqpError | None] = _anything_goes
+    """For a client that named no address: why the client may not have the address the broker found; None if it may."""
+    max_message_bytes: int = 0
+    """The largest message the client may send; the broker may allow less. 0: any size."""
+    guard: Guard | None = None
+    """Set for a client that sends."""
+
+
+class IngressRoute(Unstitched):
+    """A client's link, kept over changes of path. ``done(route)`` is called when the link has ended."""
+
+    def __init__(
+        self,
+        near: IncomingLink | OutgoingLink,
+        request: RouteRequest,
+        ways: RouteWays,
+        timers: Timers,
+        done: Callable[[IngressRoute], None],
+    ) -> None:
+        self.near = near
+        self.request = request
+        self.path: Path = ()
+        self._ways = ways
+        self._timers = timers
+        self._done = done
+        self._far: Link | None = None
+        self._claim = RouteClaim()
+        """The claim on the client's connection to the broker, when the broker is attached here."""
+        self._relay: Relay | None = None
+        self._is_answered = False
+        self.is_ended = False
+        self._retry_s = _RETRY_S
+        """Doubled after each attempt, until a broker answers."""
+        self._give_up: Timer | None = None
+        self._retry: Timer | None = None
+        self._outlives = near.may_outlive
+        near.owner = self
+        self._start_clock()
+        self.attach()
+
+    # Attaching
+    def attach(self) -> None:
+        """Try the best path available now; again shortly when no path exists."""
+        if self.is_ended or self._far is not None:
+            return
+        self._retry = None
+        self._release()
+        self._ways.attach(self, self._claim, self._outlives, self._on_ready)
+
+    def _release(self) -> None:
+        claim, self._claim = self._claim, RouteClaim()
+        claim.release()
+
+    def _on_ready(self, far: Link | None, path: Path, error: AmqpError | None) -> None:
+        self.path = path
+        if far is None:
+            self._release()
+            if error is None:
+                self._try_later()
+            else:
+                self._ways.note_refused(self, error)
+                self._end_near(False, error)
+            return
+        self._far = far
+        if self._relay is None:
+            ends = in_and_out(self.near, far)
+            guard, priority = self.request.guard, self.request.policy.priority
+            patience = route_patience(self.near, self._ways.patience)
+            told = self._on_left, self._on_established
+            is_of_queue = isinstance(self.near, OutgoingLink)
+            self._relay = Relay(*ends, *told, guard, patience, is_of_queue=is_of_queue, priority=priority)
+        else:
+            assert isinstance(far, IncomingLink | OutgoingLink)
+            self._relay.replace(far)
+        far.open()
+
+    def _start_clock(self) -> None:
+        if self._give_up is None:
+            self._give_up = self._timers.after(REATTACH_S, self._on_too_late)
+
+    def _try_later(self) -> None:
+        if self._retry is None and not self.is_ended:
+            self._retry = self._timers.after(self._retry_s, self.attach)
+            self._retry_s = min(2 * self._retry_s, _MOST_RETRY_S)
+
+    def _on_too_late(self) -> None:
+        self._give_up = None
+        broker = self.request.broker
+        self._end_near(
+            False, AmqpError("amqp:link:detach-forced", f"broker {broker} could not be reached within {REATTACH_S:g} s")
+        )
+
+    def _on_established(self, link: Link) -> None:
+        if link is not self._far or link.is_refused:
+            return
+        fault = settle_fault(self.near, link, self.request.broker)
+        if fault is not None:
+            self._on_left(link, True, fault)
+            return
+        if self._give_up is not None:
+            self._give_up.cancel()
+            self._give_up = None
+        self._retry_s = _RETRY_S
+        address = self._address_of(link)
+        if self._is_answered:
+            self._ways.note_reattached(self)
+        elif self.request.address is None and (error := self.request.why_not(address or "")) is not None:
+            self._give_up_found(link, error)
+        else:
+            self._answer(link, address)
+
+    def _answer(self, far: Link, address: str | None) -> None:
+        try:
+            answer_as(self.near, far, address, self.request.max_message_bytes)
+        except AmqpError as error:
+            self._give_up_found(far, error)
+        else:
+            self._is_answered = True
+
+    def _give_up_found(self, far: Link, error: AmqpError) -> None:
+        """The client may not have the found terminus, or the answer does not fit: leave the terminus as is."""
+        self._far = None
+        far.detach()
+        self._end_near(True, error)
+
+    def _address_of(self, far: Link) -> str | None:
+        request, found = self.request, far.remote_source.address
+        if request.address is not None or found is None:
+            return request.address
+        return request.name_in_mesh(found)
+
+    # Leaving
+    def on_left(self, closed: bool, error: AmqpError | None) -> None:
+        """The client left before a path to the broker was found."""
+        self._end()
+        self.near.close() if closed else self.near.detach()
+
+    def _on_left(self, link: Link, closed: bool, error: AmqpError | None) -> None:
+        if link is self.near:
+            self._on_client_left(closed, error)
+        elif link is self._far:
+            link.close()
+            self._far = None
+            self._release()
+            if self._give_up is not None:  # the clock runs until the broker answers
+                self._ways.note_refused(self, error)
+            self._on_far_lost(closed, error)
+
+    def _on_client_left(self, closed: bool, error: AmqpError | None) -> None:
+        is_lost = error is not None and error.condition == PATH_LOST
+        far, self._far = self._far, None
+        if far is not None and not far.is_gone:
+            # If the connection broke, the terminus stays when the client meant to come back to it. [2.6.4]
+            if closed or (is_lost and not self._outlives):
+                far.close(None if is_lost else error)
+            else:
+                far.detach(None if is_lost else error)
+        self.near.close() if closed else self.near.detach()
+        self._end()
+
+    def _on_far_lost(self, closed: bool, error: AmqpError | None) -> None:
+        if error is None or error.condition != PATH_LOST:
+            self._end_near(closed, error)
+            return
+        near = self.near
+        if isinstance(near, IncomingLink):
+            near.set_credit(0)
+            if self._relay is not None:
+                self._relay.inlet.hear_credit()
+        elif self._give_up is None and near.is_draining and near.credit > 0:
+            near.drained()  # deliveries may have been on their way; a drain that finds no broker waits for one
+        was_refused = self._give_up is not None
+        self._start_clock()
+        if was_refused and self._ways.path_to(self.request.broker) == self.path:
+            self._try_later()
+        else:
+            self.attach()
+
+    def _end_near(self, closed: bool, error: AmqpError | None) -> None:
+        self._end()
+        near = self.near
+        if near.is_gone or near.has_left:
+            return
+        if self._relay is not None:
+            (self._relay.inlet if isinstance(near, IncomingLink) else self._relay.taker).abandon()
+        if not self._is_answered:
+            near.refuse(error or AmqpError("amqp:internal-error", "the broker ended the attach without a reason"))
+        elif closed:
+            near.close(error)
+        else:
+            near.detach(error)
+
+    def _end(self) -> None:
+        if self.is_ended:
+            return
+        self.is_ended = True
+        self._release()
+        for timer in (self._give_up, self._retry):
+            if timer is not None:
+                timer.cancel()
+        self._done(self)
+
+
+class RouteWays:
+    """Finds the path to a broker: attached here, or behind the cheapest router that is connected to the broker."""
+
+    def __init__(self, router_id: str, routing: Plane, brokers: Brokers, circuits: Circuits, emit: Emit) -> None:
+        self._router_id = router_id
+        self._routing = routing
+        self._brokers = brokers
+        self._circuits = circuits
+        self._emit = emit
+        self.patience = circuits.patience
+        self.side = BrokerSide(brokers, circuits.patience, emit)
+
+    def attach(self, route: IngressRoute, claim: RouteClaim, outlives: bool, ready: OnWay) -> None:
+        request, near = route.request, route.near
+        path = self.path_to(request.broker)
+        if path is None:
+            ready(None, (), None)
+            return
+        if path == (self._router_id,):
+            self.side.attach(
+                claim,
+                near,
+                request.broker,
+                request.client,
+                request.link_name,
+                request.user,
+                self.side.terminus(request.policy, request.broker, request.address),
+                lambda far, error: ready(far, path, error),
+            )
+            return
+        spec = CircuitSpec(
+            CircuitKind.ROUTE,
+            request.policy.address,
+            self._router_id,
+            path=path,
+            broker=request.broker,
+            client=request.client,
+            link_name=request.link_name,
+            user=request.user,
+            outlives_link=outlives,
+            priority=request.policy.priority,
+        )
+        try:
+            far = self._circuits.route(near, spec, path[1])
+        except AmqpError as error:
+            ready(None, (), None if error.condition == PATH_LOST else error)
+            return
+        ready(far, path, None)
+
+    def path_to(self, broker: str) -> Path | None:
+        """Return the cheapest path now, or None; only this router if the broker is connected here."""
+        if self._brokers.is_up(broker):
+            return (self._router_id,)
+        found = [
+            (cost, router)
+            for router in self._routing.routers_with(f"B:{broker}")
+            if router != self._router_id and (cost := self._routing.cost_to(router)) is not None
+        ]
+        return self._routing.path(min(found)[1]) if found else None
+
+    def note_refused(self, route: IngressRoute, error: AmqpError | None) -> None:
+        """The broker is attached here and refused. For a broker elsewhere the egress reports the refusal."""
+        if route.path == (self._router_id,):
+            request = route.request
+            self.side.note_refused(request.broker, request.client, request.address, error)
+
+    def note_reattached(self, route: IngressRoute) -> None:
+        request = route.request
+        self._emit(RouteReattached(request.link_name, request.policy.address, request.broker, list(route.path)))
