@@ -3,13 +3,14 @@
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup demo test check pythons hosts soak asan format peers clean
+.PHONY: help setup demo test check lint pythons hosts soak asan format peers clean
 
 help:
 	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
 	@echo 'make test    make check, and all other tests (those that need another broker or client skip, and say how to get it)'
 	@echo 'make hosts   nodes in containers that hang, crash and stop hearing each other: for root, and brings a Docker Engine'
-	@echo 'make check   lint, types, dependency arrows, unit tests'
+	@echo 'make lint    style, types, stubs and import contracts, in less than a minute'
+	@echo 'make check   make lint, unit tests and simulation'
 	@echo 'make pythons unit tests and simulation on Python 3.12 and 3.13, where the machine has them'
 	@echo 'make soak    nine minutes more of random lives of this revision, with seeds of its own; docs/proof/soak.md has a row of each'
 	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
@@ -18,7 +19,7 @@ help:
 
 setup: $(READY)
 
-SOURCES := $(wildcard addressing wire router broker linklogs mesh mesh_tests tools)
+SOURCES := $(wildcard addressing wire recording router broker linklogs mesh mesh_tests tools)
 COMPILED := $(shell find $(SOURCES) -name '*.pyx' -o -name '*.pxd')
 
 $(READY): tools/setup.sh tools/proton.sh setup.cfg setup.py pyproject.toml $(COMPILED)
@@ -35,9 +36,14 @@ WORKERS := $(shell echo $$(($$(nproc) + 1)))
 HANGING := -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
 
 # Each of these runs, whatever became of those before it: the last lines say how each of them ended.
-CHECKS := '$(BIN)/ruff check' '$(BIN)/ruff format --check' '$(BIN)/mypy' '$(BIN)/lint-imports' \
+LINTS := '$(BIN)/ruff check' '$(BIN)/ruff format --check' '$(BIN)/cython-lint $(SOURCES)' '$(BIN)/mypy' \
+	'tools/stubs.sh $(BIN)/python' '$(BIN)/python tools/contracts.py'
+CHECKS := $(LINTS) \
 	'$(BIN)/pytest -q -n $(WORKERS) $(HANGING) mesh_tests/unit mesh_tests/sim $(ARGS)'
 OTHERS := --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
+
+lint: $(READY)
+	@bash tools/stages.sh $(LINTS)
 
 check: $(READY)
 	@bash tools/stages.sh $(CHECKS)
@@ -45,7 +51,7 @@ check: $(READY)
 # Most of the other tests wait for processes; those that measure have the machine to themselves.
 test: $(READY)
 	@bash tools/stages.sh $(CHECKS) \
-		'$(BIN)/pytest -n 3 --dist loadgroup -m "not quiet" $(OTHERS)' '$(BIN)/pytest -m quiet $(OTHERS)'
+		'$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not quiet" $(OTHERS)' '$(BIN)/pytest -m quiet $(OTHERS)'
 
 # On each other Python that amqpmesh is for, if the machine has it.
 pythons: $(READY)
