@@ -26,7 +26,10 @@ def test_the_page_of_a_drill_leads_to_what_its_nodes_recorded(tmp_path: Path) ->
     summary = json.loads((tmp_path / "kept" / "linklogs-report" / "summary.json").read_text())
     sent = {row["side"]: row["messages"] for row in summary["totals"] if row["peer"] == "client"}
     attempted = sum(counts["counts"]["attempted"] for counts in told["addresses"])
-    assert sent["in"] == pytest.approx(attempted, rel=0.02)
+    # Traffic flows before the baseline, too, until each consumer has received a message. The drill counts none of these
+    # messages, and their number depends on the host.
+    assert sent["in"] >= 0.98 * attempted
+    assert sent["out"] == pytest.approx(sent["in"], rel=0.05)
     assert summary["tables"]["outages"] > 0
 
 
