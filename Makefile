@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup demo test check lint pythons hosts soak asan format peers clean
+.PHONY: help setup demo test check lint pythons hosts soak figures asan format peers clean
 
 help:
 	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
@@ -13,6 +13,7 @@ help:
 	@echo 'make check   make lint, unit tests and simulation'
 	@echo 'make pythons unit tests and simulation on Python 3.12 and 3.13, where the machine has them'
 	@echo 'make soak    nine minutes more of random lives of this revision, with seeds of its own; docs/proof/soak.md has a row of each'
+	@echo 'make figures measure every figure of docs/reference/figures.md again: an hour of an idle machine'
 	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
 	@echo 'make peers   install what some tests talk to: brokers and clients of others, a browser'
 	@echo 'make format  put the sources in the form that make check wants'
@@ -63,6 +64,9 @@ hosts: $(READY)
 
 soak: $(READY)
 	@$(BIN)/python -m mesh_tests.soak $(ARGS)
+
+figures: $(READY)
+	@$(BIN)/python -m mesh_tests.bench.figures $(ARGS)
 
 asan: $(READY)
 	@bash tools/asan.sh $(ARGS)

@@ -248,8 +248,12 @@ def _connections(port: int, count: int) -> None:
 @click.option("--repeat", default=5, show_default=True)
 @click.option("--only", help="Measure rows only whose name contains this.")
 @click.option("--keep", type=click.Path(path_type=Path), help="An empty folder for callgrind's dumps.")
-def main(messages: int, links: int, connections: int, repeat: int, only: str | None, keep: Path | None) -> None:
+@click.option("--json", "is_json", is_flag=True, help="Print JSON: median, least and most of each row.")
+def main(
+    messages: int, links: int, connections: int, repeat: int, only: str | None, keep: Path | None, is_json: bool
+) -> None:
     """Count the user instructions of a router: medians, and the least and most of the repetitions."""
+    found: dict[str, dict[str, float]] = {}
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
     with running_router(keep) as router:
@@ -270,7 +274,11 @@ def main(messages: int, links: int, connections: int, repeat: int, only: str | N
                 continue
             work()
             counts = [router.count(work) / count for _ in range(repeat)]
-            click.echo(f"{name}: {statistics.median(counts):,.0f} ({min(counts):,.0f} to {max(counts):,.0f})")
+            found[name] = {"median": statistics.median(counts), "least": min(counts), "most": max(counts)}
+            text = f"{name}: {statistics.median(counts):,.0f} ({min(counts):,.0f} to {max(counts):,.0f})"
+            click.echo(text, err=is_json)
+    if is_json:
+        click.echo(json.dumps(found))
 
 
 if __name__ == "__main__":

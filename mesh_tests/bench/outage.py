@@ -8,6 +8,7 @@ was sent after the loss, each being sent one at once, and again when it is given
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import tempfile
@@ -140,7 +141,17 @@ def is_complete(mesh: RunningMesh, router: str) -> bool:
 @click.option("--tls", is_flag=True, help="Between the routers.")
 @click.option("--retransmit", is_flag=True)
 @click.option("--queue", type=click.Choice(["producer", "consumer"]), help="Who is far from the broker.")
-def main(fault: str, runs: int, addresses: int, hello: float, tls: bool, retransmit: bool, queue: str | None) -> None:
+@click.option("--json", "is_json", is_flag=True, help="Print JSON: median, least and most.")
+def main(
+    fault: str,
+    runs: int,
+    addresses: int,
+    hello: float,
+    tls: bool,
+    retransmit: bool,
+    queue: str | None,
+    is_json: bool,
+) -> None:
     """Lose the transit router by SIGKILL or SIGSTOP, and print the outage of each run in milliseconds."""
     address = QUEUE if queue else ANYCAST.format(retransmit=str(retransmit).lower())
     text = TOPOLOGY.format(hello_interval_s=hello, tls=str(tls).lower(), address=address)
@@ -150,7 +161,12 @@ def main(fault: str, runs: int, addresses: int, hello: float, tls: bool, retrans
         count = min(RUNS_OF_A_MESH, runs - len(outages_ms))
         outages_ms += [outage_s * 1000 for outage_s in run_mesh(text, addresses, ends, fault, count)]
     ordered = sorted(outages_ms)
-    click.echo(f"median {ordered[len(ordered) // 2]:.0f} ms, most {ordered[-1]:.0f} ms, {len(ordered)} runs")
+    median_ms = ordered[len(ordered) // 2]
+    if is_json:
+        found = {"median": median_ms, "least": ordered[0], "most": ordered[-1]}
+        click.echo(json.dumps({"runs": len(ordered), "outage_ms": found}))
+    else:
+        click.echo(f"median {median_ms:.0f} ms, most {ordered[-1]:.0f} ms, {len(ordered)} runs")
 
 
 def run_mesh(text: str, addresses: int, ends: tuple[str, str], fault: str, count: int) -> list[float]:
@@ -177,7 +193,7 @@ def run_once(mesh: RunningMesh, traffic: Traffic, victim: str, fault: str) -> fl
     finally:
         if fault == "stop":
             os.kill(pid, signal.SIGCONT)
-    click.echo(f"{victim} with {through} links: {outage_s * 1000:.0f} ms, {traffic.drain_outcomes()}")
+    click.echo(f"{victim} with {through} links: {outage_s * 1000:.0f} ms, {traffic.drain_outcomes()}", err=True)
     wait_until(lambda: is_back(mesh, victim, pid, fault, traffic), LONG_S, f"{victim} to be back")
     return outage_s
 

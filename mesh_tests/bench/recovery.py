@@ -9,10 +9,13 @@ starts it again.
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import statistics
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -62,24 +65,54 @@ def fill(directory: Path, count: int, body_bytes: int) -> None:
 @click.option("--messages", default=10_000_000, show_default=True)
 @click.option("--body", default=100, show_default=True, help="Bytes.")
 @click.option("--runs", default=5, show_default=True)
-def main(messages: int, body: int, runs: int) -> None:
+@click.option("--json", "is_json", is_flag=True, help="Print JSON: median, least and most.")
+def main(messages: int, body: int, runs: int, is_json: bool) -> None:
     """Print the time from each SIGKILL to the next delivery, and the broker's memory, now and at most."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         fill(Path(folder) / "b1", messages, body)
-        click.echo(f"{messages:,} messages written in {time.monotonic() - began:.0f} s")
+        click.echo(f"{messages:,} messages written in {time.monotonic() - began:.0f} s", err=is_json)
+        found: list[Recovery] = []
         # What the disk has still to do is not the broker's.
         os.sync()
         for _ in range(runs):
             # A new one: its supervisor starts what dies again and again ever later.
             mesh = RunningMesh(TOPOLOGY, Path(folder))
             try:
-                click.echo(run(mesh))
+                found.append(run(mesh))
+                click.echo(str(found[-1]), err=is_json)
             finally:
                 mesh.down()
+    if is_json:
+        click.echo(json.dumps(summary(found)))
 
 
-def run(mesh: RunningMesh) -> str:
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One crash of the broker: time until the next delivery, memory of the broker then and at most."""
+
+    next_delivery_s: float
+    resident_mb: float
+    peak_mb: float
+
+    def __str__(self) -> str:
+        return (
+            f"next delivery after {self.next_delivery_s:.2f} s, resident {self.resident_mb:.0f} MB,"
+            f" at most {self.peak_mb:.0f} MB"
+        )
+
+
+def summary(found: list[Recovery]) -> dict[str, dict[str, float]]:
+    def of(values: list[float]) -> dict[str, float]:
+        return {"median": statistics.median(values), "least": min(values), "most": max(values)}
+
+    return {
+        "next_delivery_s": of([each.next_delivery_s for each in found]),
+        "peak_mb": of([each.peak_mb for each in found]),
+    }
+
+
+def run(mesh: RunningMesh) -> Recovery:
     with WireClient(mesh.port("r1"), container_id="consumer") as client:
         link = client.receiver("jobs", credit=CREDIT)
         take(client)
@@ -94,7 +127,7 @@ def run(mesh: RunningMesh) -> str:
         assert set(take(client)) == {9}
         pid = mesh.pid("b1")
         now, most = (status_bytes(pid, what) / 1e6 for what in ("VmRSS", "VmHWM"))
-    return f"next delivery after {passed_s:.2f} s, resident {now:.0f} MB, at most {most:.0f} MB"
+    return Recovery(passed_s, now, most)
 
 
 def take(client: WireClient) -> list[int]:
