@@ -115,6 +115,8 @@ install_amqpmesh() { # compiles nothing when the compiled parts are of these ver
     echo 'Compiling amqpmesh with AddressSanitizer'
     rm -rf "$COPY" "$BUILD/built" "$BUILD/files"
     copy_sources
+    # Cython has written the C of these sources for .venv: what is newer than its source is not written again.
+    [[ ! -d build/cython ]] || (mkdir -p "$COPY/build" && cp -a build/cython "$COPY/build/")
     compile_with_pip install --editable "$COPY"
     echo "$key" >"$BUILD/built"
 }
