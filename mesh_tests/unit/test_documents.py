@@ -16,6 +16,11 @@ DOCUMENTS = [
 ]
 LINK = re.compile(r"\]\((?!https?://|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+PACKAGES = ("addressing", "wire", "recording", "router", "broker", "linklogs", "mesh", "mesh_tests", "tools")
+DEVELOPERS = [ROOT / "docs" / name for name in ("architecture.md", "where-to-change.md", "memory-safety.md")]
+DEVELOPERS += sorted((ROOT / "docs" / "design").glob("*.md"))
+NAMED_IN_CODE = re.compile(r"`([A-Z][A-Za-z]\w*(?:\.\w+)*|[a-z]+(?:_[a-z]+)+|\w+\(\))`")
+"""A class, its member, a name of several words or a call: what a reader would look for in the sources."""
 NAMED_FILE = re.compile(r"`((?:addressing|wire|recording|router|broker|linklogs|mesh|mesh_tests|docs|tools)/[\w./-]*)`")
 
 
@@ -40,10 +45,37 @@ def test_every_link_leads_to_a_file_and_a_heading(document: Path) -> None:
     assert lost == []
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/memory-safety.md"])
-def test_every_file_that_is_named_is_there(name: str) -> None:
-    named = NAMED_FILE.findall((ROOT / name).read_text())
+def is_of_today(document: Path) -> bool:
+    """A changelog, a decision and a proof may name what is gone."""
+    name = str(document.relative_to(ROOT))
+    return name != "CHANGELOG.md" and not name.startswith(("docs/decisions/", "docs/proof/"))
+
+
+CURRENT = [path for path in DOCUMENTS if is_of_today(path)]
+
+
+@pytest.mark.parametrize("document", CURRENT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_file_that_is_named_is_there(document: Path) -> None:
+    named = NAMED_FILE.findall(document.read_text())
     assert [path for path in named if not (ROOT / path).exists() and not list(ROOT.glob(f"{path}.*"))] == []
+
+
+@pytest.fixture(scope="module")
+def words() -> frozenset[str]:
+    """Return all words of the sources."""
+    packages = [ROOT / name for name in PACKAGES]
+    files = [path for package in packages for kind in ("*.py", "*.pyx", "*.pxd") for path in package.rglob(kind)]
+    return frozenset(word for path in files for word in re.findall(r"\w+", path.read_text()))
+
+
+@pytest.mark.parametrize("document", DEVELOPERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_name_of_the_code_is_there(document: Path, words: frozenset[str]) -> None:
+    named = NAMED_IN_CODE.findall(text_of(document))
+    assert [name for name in named if not words.issuperset(re.findall(r"\w+", name))] == []
+
+
+def test_the_architecture_is_a_short_page() -> None:
+    assert len((ROOT / "docs" / "architecture.md").read_text().splitlines()) <= 200
 
 
 def test_every_file_of_the_repository_that_is_a_document_is_checked() -> None:
