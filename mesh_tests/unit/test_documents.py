@@ -6,7 +6,10 @@ import re
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
+
+from mesh.commands.cli import cli
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -21,6 +24,7 @@ DEVELOPERS = [ROOT / "docs" / name for name in ("architecture.md", "where-to-cha
 DEVELOPERS += sorted((ROOT / "docs" / "design").glob("*.md"))
 NAMED_IN_CODE = re.compile(r"`([A-Z][A-Za-z]\w*(?:\.\w+)*|[a-z]+(?:_[a-z]+)+|\w+\(\))`")
 """A class, its member, a name of several words or a call: what a reader would look for in the sources."""
+COMMAND = re.compile(r"(?:`|^\$ )amqpmesh ([a-z]+)(?: ([a-z]+)\b)?", re.MULTILINE)
 NAMED_FILE = re.compile(r"`((?:addressing|wire|recording|router|broker|linklogs|mesh|mesh_tests|docs|tools)/[\w./-]*)`")
 
 
@@ -72,6 +76,16 @@ def words() -> frozenset[str]:
 def test_every_name_of_the_code_is_there(document: Path, words: frozenset[str]) -> None:
     named = NAMED_IN_CODE.findall(text_of(document))
     assert [name for name in named if not words.issuperset(re.findall(r"\w+", name))] == []
+
+
+@pytest.mark.parametrize("document", CURRENT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_that_is_named_is_there(document: Path) -> None:
+    unknown = []
+    for name, child in COMMAND.findall(document.read_text()):
+        command = cli.get_command(click.Context(cli), name)
+        if command is None or (isinstance(command, click.Group) and child and child not in command.commands):
+            unknown.append(f"{name} {child}")
+    assert unknown == []
 
 
 def test_the_architecture_is_a_short_page() -> None:
