@@ -319,3 +319,18 @@ def test_a_passing_subscriber_goes_on_when_the_transit_router_dies(tmp_path: Pat
     send_all(mesh, sender, 5, first=10)
     mesh.run_until(lambda: bodies(subscriber)[5:] == list(range(10, 15)))
     assert subscriber.error is None
+
+
+def test_a_link_to_a_queue_stays_on_its_path_when_another_becomes_cheaper(tmp_path: Path):
+    mesh = mesh_of(tmp_path, b1=["r3"])
+    sender = mesh.client("r1").sender("orders")
+    send_all(mesh, sender, 1)
+    for router, neighbor in (("r1", "r2"), ("r2", "r1")):
+        mesh.routers[router].set_cost(neighbor, 100, mesh.now)
+    mesh.run(5)
+    send_all(mesh, sender, 1)
+    routes = {router: mesh.routers[router].snapshot().transit_circuits for router in ("r2", "r4")}
+    assert routes == {"r2": 1, "r4": 0}
+    newer = mesh.client("r1").sender("orders")
+    mesh.run_until(lambda: newer.link.credit > 0)
+    assert mesh.routers["r4"].snapshot().transit_circuits == 1

@@ -6,8 +6,9 @@ import pytest
 from proton import Message
 
 from mesh_tests.outcomes import EVERY_KIND, outcome_id, told
-from mesh_tests.sim.line import line, ring
+from mesh_tests.sim.line import end_towards, line, ring
 from wire.delivery import ACCEPTED, MODIFIED_FAILED, RELEASED, Kind, Outcome
+from wire.errors import AmqpError
 
 
 def test_anycast_reaches_a_consumer_over_any_number_of_hops(egress: str):
@@ -70,6 +71,24 @@ def test_written_deliveries_of_a_consumer_that_dies_are_in_doubt(egress: str):
     mesh.cut(client.pipe)
     mesh.run_until(lambda: bool(sender.outcomes))
     assert sender.outcomes[1] == MODIFIED_FAILED
+
+
+@pytest.mark.parametrize(("address", "kind"), [("rpc", Kind.MODIFIED), ("again", Kind.ACCEPTED)])
+def test_deliveries_through_a_router_that_stops_in_order_are_in_doubt_unless_sent_again(address: str, kind: Kind):
+    mesh = ring()
+    receiver = mesh.client("r3").receiver(address)
+    receiver.accepts = False
+    sender = mesh.client("r1").sender(address)
+    mesh.run_until(lambda: sender.link.credit > 0)
+    mesh.send(sender, Message(body="x").encode())
+    mesh.run_until(lambda: len(receiver.held) == 1)
+    transit, *others = [name for name in ("r2", "r4") if mesh.routers[name].snapshot().transit_circuits]
+    assert others == []
+    receiver.accepts = True
+    for neighbor in ("r1", "r3"):
+        end_towards(mesh, transit, neighbor).close(AmqpError("amqp:connection:forced", f"{transit} shuts down"))
+    mesh.run_until(lambda: 1 in sender.outcomes)
+    assert sender.outcomes[1].kind is kind
 
 
 def test_credit_stops_with_the_consumer_and_no_more_than_promised_is_held(egress: str):

@@ -55,6 +55,12 @@ CHECKED_BY = {
     "fallback without a broker": (
         "../sim/test_fallback.py::test_without_taker_and_broker_a_delivery_is_released_after_the_path_wait"
     ),
+    "paths of links to brokers": (
+        "../sim/test_broker_routes.py::test_a_link_to_a_queue_stays_on_its_path_when_another_becomes_cheaper"
+    ),
+    "stopped routers": (
+        "../sim/test_forwarding.py::test_deliveries_through_a_router_that_stops_in_order_are_in_doubt_unless_sent_again"
+    ),
     "frozen brokers": "test_known_limits.py::test_a_silent_connection_to_a_broker_is_given_up_after_16_s",
     "uplinks of edge routers": (
         "../sim/test_edge_uplinks.py::test_an_uplink_that_comes_back_is_used_again_when_it_is_needed"
@@ -72,8 +78,6 @@ UNCHECKED = {
     "order on several brokers": "a race",
     "large messages to edge routers": "a race",
     "small session windows": "of the engine",
-    "paths of links to brokers": "no view of a link names its path",
-    "stopped routers": "the share in doubt follows from the moment of the stop",
     "shared subscriptions at other brokers": "of another project",
     "large messages of Qpid JMS": "of another project",
 }
