@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING
 
 from addressing.address import BROKER_PREFIX, PROBE_PREFIX, is_dynamic, is_dynamic_topic, is_internal, normalize
+from addressing.keys import Key
+from addressing.kinds import AddressKind, Distribution
 from addressing.pattern import MAX_ADDRESS_CHARS, PatternMap, is_pattern
+from addressing.priority import DEFAULT_PRIORITY
 from addressing.queue_policy import (
     DEFAULT_DELIVERY_ATTEMPTS,
     DEFAULT_MAX_QUEUES,
@@ -19,7 +21,6 @@ from addressing.queue_policy import (
     NO_POLICY,
     PatternPolicy,
     QueuePolicy,
-    WhenFull,
 )
 from addressing.records import Level
 
@@ -29,39 +30,13 @@ if TYPE_CHECKING:
 # Anonymous senders look up an address for each message; the cache turns most look-ups into one C call.
 _CACHED_ADDRESSES = 4096
 
-DEFAULT_PRIORITY = 4
-"""Priorities are 0 to 9, with 9 the most urgent."""
-MAX_PRIORITY = 9
-
-
-class AddressKind(StrEnum):
-    """Type of an address, in the words of the topology file."""
-
-    ANYCAST = "anycast"
-    MULTICAST = "multicast"
-    QUEUE = "queue"
-    TOPIC = "topic"
-    UNAVAILABLE = "unavailable"
-
-    @property
-    def is_stored(self) -> bool:
-        """Say whether a broker keeps the messages."""
-        return self in (AddressKind.QUEUE, AddressKind.TOPIC)
-
-
-class Distribution(StrEnum):
-    """Rule by which anycast chooses among takers."""
-
-    BALANCED = "balanced"
-    CLOSEST = "closest"
-
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
     """Treatment of one address in the mesh.
 
-    Always: ``brokers`` is empty unless ``kind`` is QUEUE or TOPIC; a TOPIC has one broker. ``fallback`` is the
-    address of a QUEUE, or "" for none. Only ANYCAST has a ``fallback``, ``retransmit`` or ``spill``.
+    Always: ``brokers`` is empty unless the kind is stored, and one if the kind has subscriptions. ``fallback`` is the
+    address of a queue, or "" for none. Only a distributed kind has a ``fallback``, ``retransmit`` or ``spill``.
     """
 
     address: str
@@ -85,6 +60,29 @@ class AddressPolicy:
     def is_sharded(self) -> bool:
         """Say whether several brokers share the queue, which is then served as a waypoint and not by link routes."""
         return len(self.brokers) > 1
+
+    @property
+    def is_link_routed(self) -> bool:
+        """Say whether each link of a client is tied to a link at the broker."""
+        return self.kind.is_stored and len(self.brokers) == 1
+
+    @property
+    def consumer_phase(self) -> int:
+        """The phase of the group of consumers. Producers are in phase 0, apart from consumers of a sharded queue."""
+        return 1 if len(self.brokers) > 1 else 0
+
+    def ends_at_brokers(self, phase: int) -> bool:
+        """Say whether the brokers take the deliveries of the group in ``phase``, instead of consumers."""
+        return phase == 0 and self.kind.is_stored
+
+    def key(self, phase: int) -> Key:
+        """Return the routing key for takers of the group in ``phase``."""
+        return Key(self.kind.takers_form, self.address, phase)
+
+    @property
+    def treatment(self) -> str:
+        """The treatment of messages, as link logs name it: the distribution, or else the kind."""
+        return self.distribution.value if self.kind.is_distributed else self.kind.value
 
     def at_broker(self, broker: str) -> str:
         """Return the address to attach to at ``broker``, one of ``brokers``."""
@@ -147,21 +145,20 @@ class AddressBook:
     def queue_policy(self, entry: Address) -> QueuePolicy:
         """Return the policy of a queue, or of each subscription of a topic."""
         attempts = entry.max_delivery_attempts or DEFAULT_DELIVERY_ATTEMPTS
-        when_full = WhenFull.DROP_OLDEST if entry.type is AddressKind.TOPIC else WhenFull.BLOCK
         return QueuePolicy(
             dead_letter=self._name_at_broker(entry.dead_letter),
             max_delivery_attempts=attempts if entry.dead_letter else 0,
             expiry=self._name_at_broker(entry.expiry),
             max_messages=entry.max_messages or 0,
             max_bytes=entry.max_bytes or 0,
-            when_full=entry.when_full or when_full,
+            when_full=entry.when_full or entry.type.when_full,
             link_log=entry.link_log,
         )
 
     def pattern_policy(self, address: str) -> PatternPolicy | None:
         """Return the policy of the pattern that makes ``address`` a queue; None for a queue named in the file."""
         found = None if address in self._named else self._declared.find(address)
-        if found is None or not is_pattern(found[0]) or found[1].type is not AddressKind.QUEUE:
+        if found is None or not is_pattern(found[0]) or not found[1].type.has_queues:
             return None
         pattern, entry = found
         return PatternPolicy(
@@ -192,6 +189,10 @@ class AddressBook:
         """Return the policies of all addresses with a fallback, which are declared by name and not by pattern."""
         found = (self.resolve(address) for address, entry in self._topology.addresses.items() if entry.fallback)
         return tuple(policy for policy in found if policy is not None)
+
+    def subscription_policy(self, broker: str) -> AddressPolicy:
+        """Return the policy for a durable subscription at ``broker`` that a client names without an address."""
+        return AddressPolicy("", AddressKind.TOPIC, brokers=(broker,), address_prefixes=("",))
 
     def _resolve_internal(self, address: str) -> AddressPolicy | None:
         if is_dynamic_topic(address):

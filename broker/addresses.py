@@ -7,7 +7,8 @@ from enum import Enum
 from math import inf
 
 from addressing.address import BROKER_PREFIX, normalize
-from addressing.book import AddressBook, AddressKind, subscription_expiry_s
+from addressing.book import AddressBook, subscription_expiry_s
+from addressing.kinds import AddressKind
 from addressing.queue_policy import NO_POLICY, PatternPolicy, QueuePolicy
 from addressing.topology.model import Topology
 
@@ -49,7 +50,7 @@ class BrokerAddresses:
             if entry.broker_address and broker in topology.brokers_of(entry)
         ]
         self._renamed = {
-            entry.broker_address: Place(entry.broker_address, _HOLDINGS[entry.type], subscription_expiry_s(entry))
+            entry.broker_address: Place(entry.broker_address, _holding_of(entry.type), subscription_expiry_s(entry))
             for entry in renamed
         }
         self._renamed_policies = {entry.broker_address: book.queue_policy(entry) for entry in renamed}
@@ -67,7 +68,7 @@ class BrokerAddresses:
             return None
         if policy.is_internal:
             return Place(name, Holding.TEMPORARY if self.is_temporary(name) else Holding.PROBE)
-        return Place(name, _HOLDINGS[policy.kind], policy.subscription_expiry_s)
+        return Place(name, _holding_of(policy.kind), policy.subscription_expiry_s)
 
     def subscription_expiry_s(self, filter_: str) -> float:
         """Expiry of durable subscriptions with this filter; inf if the topology no longer has the address."""
@@ -96,4 +97,5 @@ class BrokerAddresses:
         return address.startswith(self._temporary_prefix)
 
 
-_HOLDINGS = {AddressKind.QUEUE: Holding.QUEUE, AddressKind.TOPIC: Holding.TOPIC}
+def _holding_of(kind: AddressKind) -> Holding:
+    return Holding.TOPIC if kind.has_subscriptions else Holding.QUEUE

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from addressing.address import router_of
-from addressing.book import AddressBook, AddressKind, AddressPolicy, Distribution
+from addressing.book import AddressBook, AddressPolicy
+from addressing.keys import Key, KeyForm, producer_key
+from addressing.kinds import Distribution
 from recording.records import level_of
 from router.circuits.circuits import Circuits
 from router.circuits.spec import NO_TAKER, CircuitKind, CircuitSpec
@@ -19,7 +21,7 @@ from router.distribution.broker_links import BrokerLinks
 from router.distribution.changed_addresses import Changed
 from router.distribution.entries import Entry
 from router.distribution.joining import Joining
-from router.distribution.reach import Reach, key_for, key_of, phase_in, producer_key
+from router.distribution.reach import Reach
 from router.distribution.upkeep import Upkeep
 from router.fallback.announcements import Advertise
 from router.fallback.context import Ways
@@ -100,7 +102,7 @@ class Addresses:
         return entry
 
     def _make(self, policy: AddressPolicy, phase: int) -> Entry:
-        if policy.kind is AddressKind.MULTICAST:
+        if policy.kind.is_copied_by_routers:
             return Entry(policy, Multicast(policy.address, phase, self._timers, self._settings, self, self._copies))
         falls_back = phase == 0 and self._reach.may_fall_back(policy)
         kind, is_closest = AnycastWithFallback if falls_back else Anycast, policy.distribution is Distribution.CLOSEST
@@ -135,9 +137,9 @@ class Addresses:
         ``edge``: number of the connection if the circuit comes from an edge router; then this router is the ingress.
         """
         policy = self._book.resolve(spec.address)
-        if policy is None or policy.kind is AddressKind.UNAVAILABLE:
+        if policy is None or policy.kind.is_refused:
             raise AmqpError("amqp:not-found", f"{self._reach.router_id} knows no address {spec.address!r}")
-        is_copy = policy.kind is AddressKind.MULTICAST
+        is_copy = policy.kind.is_copied_by_routers
         if router_of(spec.address) and not is_copy and not edge and not self._is_alive(policy):
             raise AmqpError(NO_TAKER, f"nobody listens to {spec.address!r} any more")
         self._fallbacks.check_circuit(policy, spec.phase)
@@ -157,7 +159,7 @@ class Addresses:
 
     def _is_alive(self, policy: AddressPolicy) -> bool:
         """True if a dynamic address has a taker, here or at an edge router."""
-        return self.has_taker(policy) or bool(self._edges.taking(key_for(policy, 0)))
+        return self.has_taker(policy) or bool(self._edges.taking(policy.key(0).text))
 
     # Calls from groups
     def on_group_changed(self, group: AddressGroup) -> None:
@@ -219,23 +221,25 @@ class Addresses:
 
     def on_keys_changed(self, keys: frozenset[str]) -> None:
         """Other routers gained or lost takers for these keys."""
-        for key in keys:
-            if key.startswith("B:"):
-                self.on_broker_changed(key[2:])
-                continue
-            if key.startswith("E:"):
-                self._on_edge_moved(key[2:])
-                continue
-            phase = phase_in(key)
-            if phase is None:
+        for text in keys:
+            key = Key.parse(text)
+            if key is None:
                 continue  # a key of a later protocol, or nonsense from a neighbor
-            name = (key[2:], phase)
-            if key.startswith("M1"):
-                self._consumed.add(key)
-            if (entry := self._entries.get(name)) is not None:
-                self._changed.add(entry)
-            elif name[1] == 1 and (policy := self._book.resolve(name[0])) is not None and self._hosts(policy):
-                self.group(policy, 1)
+            if key.form is KeyForm.BROKER:
+                self.on_broker_changed(key.name)
+            elif key.form is KeyForm.EDGE:
+                self._on_edge_moved(key.name)
+            else:
+                self._on_takers_changed(text, key)
+
+    def _on_takers_changed(self, text: str, key: Key) -> None:
+        name, phase = key.name, key.phase
+        if phase == 1 and key.form is KeyForm.TAKERS:
+            self._consumed.add(text)
+        if (entry := self._entries.get((name, phase))) is not None:
+            self._changed.add(entry)
+        elif phase == 1 and (policy := self._book.resolve(name)) is not None and self._hosts(policy):
+            self.group(policy, 1)
 
     # Edge routers
     def _on_edge_moved(self, edge: str) -> None:
@@ -248,21 +252,22 @@ class Addresses:
         """The edge router takes, or asks for, other ``keys`` than before."""
         if has_moved:
             self._on_edge_moved(edge)
-        for key in keys:
-            policy, phase = self._book.resolve(key[2:]), phase_in(key) or 0
-            if policy is None or policy.kind is AddressKind.UNAVAILABLE or key != key_for(policy, phase):
-                self._deny(key)
-            elif (policy.address, phase) in self._entries or self._edges.taking(key) or self._edges.asking(key):
-                self._changed.add(self._entry(policy, phase))
+        for text in keys:
+            key = Key.parse(text)
+            policy = self._book.resolve(key.name) if key is not None else None
+            if key is None or policy is None or policy.kind.is_refused or key != policy.key(key.phase):
+                self._deny(text)
+            elif (key.name, key.phase) in self._entries or self._edges.taking(text) or self._edges.asking(text):
+                self._changed.add(self._entry(policy, key.phase))
 
     def _deny(self, key: str) -> None:
-        """The key belongs to another topology: answer the edge routers that the key has no taker."""
+        """The key is malformed or belongs to another topology: answer the edge routers that the key has no taker."""
         for edge in self._edges.asking(key):
             self._edges.note(edge, key, Level.NONE)
             self._has_news = True
 
     def _settle_asked(self, entry: Entry) -> None:
-        key = key_of(entry)
+        key = entry.key
         for edge in self._edges.asking(key):
             level = self._reach.level(entry, edge)
             if level is not Level.TAKEN and self._fallbacks.is_kept(entry.policy):
@@ -379,7 +384,7 @@ class Addresses:
         Other routers have consumers of a queue with a broker here, this router keeps the entry's fallback, or an edge
         router takes the address or asks for it.
         """
-        if self._fallbacks.is_keeping(entry) or self._reach.behind(entry) or self._edges.asking(key_of(entry)):
+        if self._fallbacks.is_keeping(entry) or self._reach.behind(entry) or self._edges.asking(entry.key):
             return True
         return entry.group.phase == 1 and self._hosts(entry.policy) and bool(self._reach.takers(entry))
 
@@ -396,7 +401,7 @@ class Addresses:
         if isinstance(entry.group, Multicast) and not self._reach.is_edge:
             has_producer = entry.has_producer and self._reach.is_told(entry)
             if has_producer != entry.is_producer_advertised:
-                self._advertise(producer_key(entry.policy), has_producer)
+                self._advertise(producer_key(entry.policy.address), has_producer)
                 entry.is_producer_advertised = has_producer
 
     def snapshot(self) -> tuple[AddressSnapshot, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from addressing.book import AddressBook, AddressKind, AddressPolicy
+from addressing.book import AddressBook
 from recording.columns import Event, Kind
 from recording.records import Recorder, level_of, set_now
 from recording.state_records import AT_ONCE, Teller
@@ -106,7 +106,7 @@ class LinkLog:
             role=_role_of(end, connection.kind),
             direction="incoming" if isinstance(end, Inlet) else "outgoing",
             address=address,
-            treatment=_treatment_of(policy),
+            treatment=policy.treatment if policy is not None else None,
             name=link.name,
             ingress=spec.ingress if spec else None,
             egress=spec.egress if spec and spec.path else None,
@@ -237,9 +237,3 @@ def _role_of(end: Inlet | Taker, kind: str) -> str:
     if kind == _CLIENT:
         return "producer" if isinstance(end, Inlet) else "consumer"
     return "broker" if kind == _BROKER else "circuit"
-
-
-def _treatment_of(policy: AddressPolicy | None) -> str | None:
-    if policy is None:
-        return None
-    return policy.distribution.value if policy.kind is AddressKind.ANYCAST else policy.kind.value

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from addressing.book import AddressBook
+from addressing.keys import broker_key, edge_key
 from addressing.permissions import Permissions
 from addressing.topology.model import MAX_COST
 from recording.records import set_now
@@ -26,7 +27,7 @@ from router.clients.sole_connections import SoleConnections
 from router.connections.brokers import BrokerConnection, Brokers, is_broker_connector
 from router.connections.peers import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.distribution.edge_reach import EdgeReach
-from router.distribution.reach import Reach, broker_key, edge_key
+from router.distribution.reach import Reach
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet
 from router.link_log import LinkLog

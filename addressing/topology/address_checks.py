@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from addressing.book import AddressKind, Distribution
+from addressing.kinds import Distribution
 from addressing.pattern import PatternMap, is_pattern
 from addressing.topology.declared import Declared, unknown
 from addressing.topology.document import as_key
@@ -41,19 +41,19 @@ def _named_brokers(address: Address) -> Iterator[tuple[Path, str]]:
 def _check_options(path: Path, subject: str, pattern: str, address: Address) -> Iterator[Problem]:
     kind = address.type
     refused: tuple[str, ...] = () if kind.is_stored else ("broker", "brokers", "broker_address", *QUEUE_OPTIONS)
-    if kind is not AddressKind.ANYCAST:
+    if not kind.is_distributed:
         refused = (*refused, "distribution", "fallback", "retransmit", "spill")
-    if kind is not AddressKind.QUEUE:
+    if not kind.has_queues:
         refused = (*refused, *PATTERN_OPTIONS)
-    if kind is not AddressKind.TOPIC:
+    if not kind.has_subscriptions:
         refused = (*refused, "subscription_expiry_s")
-    if kind is AddressKind.UNAVAILABLE:
+    if kind.is_refused:
         refused = (*refused, "priority")
     for key in refused:
         if key in address.model_fields_set:
             message = f"{subject} {key!r} has no meaning for type {kind}"
             yield Problem((*path, key), "AM405", message, at_key=True, relies_on=((*path, "type"),))
-    if address.spill and kind is AddressKind.ANYCAST and address.distribution is not Distribution.CLOSEST:
+    if address.spill and kind.is_distributed and address.distribution is not Distribution.CLOSEST:
         message = f"{subject} 'spill' has a meaning only with 'distribution: closest'"
         fix = "add 'distribution: closest', or remove 'spill': balanced addresses always use all consumers with credit."
         yield Problem((*path, "spill"), "AM405", message, fix=fix, at_key=True, relies_on=((*path, "type"),))
@@ -73,7 +73,7 @@ def _check_pattern(path: Path, subject: str, pattern: str, address: Address) -> 
         f"'{as_key(example + '.waiting')}: queue'; or have the messages of all its addresses kept: "
         f"'{as_key(pattern)}: queue'.",
     }
-    is_fitting = {"broker_address": address.type.is_stored, "fallback": address.type is AddressKind.ANYCAST}
+    is_fitting = {"broker_address": address.type.is_stored, "fallback": address.type.is_distributed}
     for key, fix in fixes.items():
         if getattr(address, key) and is_fitting[key]:
             message = f"{subject} {key!r} would fold every address of the pattern into one"
@@ -95,7 +95,7 @@ def _check_brokers(path: Path, subject: str, address: Address) -> Iterator[Probl
 def _check_home(
     path: Path, subject: str, address: Address, topology: Topology, declared: Declared
 ) -> Iterator[Problem]:
-    if address.type is AddressKind.TOPIC and len(address.brokers) > 1:
+    if address.type.has_subscriptions and len(address.brokers) > 1:
         message = f"{subject} a topic on {len(address.brokers)} brokers, expected one"
         yield Problem((*path, "brokers"), "AM404", message, relies_on=((*path, "type"),))
     known = declared.brokers
@@ -117,7 +117,7 @@ def _check_fallbacks(topology: Topology, declared: Declared) -> Iterator[Problem
     entries = PatternMap({pattern: pattern for pattern in topology.addresses})
     for pattern, address in topology.addresses.items():
         name = address.fallback
-        if name is None or address.type is not AddressKind.ANYCAST:
+        if name is None or not address.type.is_distributed:
             continue
         path: Path = ("addresses", pattern, "fallback")
         subject, target = f"address {pattern!r}:", entries.find(name)
@@ -125,7 +125,7 @@ def _check_fallbacks(topology: Topology, declared: Declared) -> Iterator[Problem
             yield _no_queue(path, subject, name, "a pattern", topology)
         elif target is None:
             yield from _unknown_fallback(path, subject, name, topology, declared)
-        elif topology.addresses[target].type is not AddressKind.QUEUE:
+        elif not topology.addresses[target].type.has_queues:
             problem = _no_queue(path, subject, name, f"of type {topology.addresses[target].type}", topology)
             yield replace(problem, relies_on=(("addresses", target, "type"),))
         elif owners.setdefault(name, pattern) != pattern:
@@ -145,7 +145,7 @@ def _no_queue(path: Path, subject: str, name: str, what: str, topology: Topology
 def _plain_queues(topology: Topology) -> list[str]:
     """Return queues that may be a fallback: declared by name, and not yet the fallback of another address."""
     taken = {address.fallback for address in topology.addresses.values()}
-    queues = [pattern for pattern, address in topology.addresses.items() if address.type is AddressKind.QUEUE]
+    queues = [pattern for pattern, address in topology.addresses.items() if address.type.has_queues]
     return [queue for queue in queues if queue not in taken and not is_pattern(queue)]
 
 

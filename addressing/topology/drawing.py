@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from addressing.book import DEFAULT_PRIORITY, AddressKind
+from addressing.priority import DEFAULT_PRIORITY
 from addressing.topology.model import Address, Listener, Router, Topology
 
 _MOST_IN_A_ROW = 8
@@ -212,7 +212,7 @@ def _address_row(name: str, topology: Topology) -> list[str]:
 
 
 def _treatment(address: Address, topology: Topology) -> str:
-    if address.type is AddressKind.ANYCAST:
+    if address.type.is_distributed:
         return f"{address.distribution}, spills" if address.spill else str(address.distribution)
     if not address.type.is_stored:
         return ""

@@ -17,7 +17,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PrivateAttr
 
-from addressing.book import DEFAULT_PRIORITY, MAX_PRIORITY, AddressKind, Distribution
+from addressing.kinds import AddressKind, Distribution
+from addressing.priority import DEFAULT_PRIORITY, MAX_PRIORITY
 from addressing.queue_policy import WhenFull
 from addressing.records import Level
 from addressing.topology.broker_settings import FIRST_BROKER_PORT, Broker
@@ -322,7 +323,7 @@ class Topology(Part):
     @property
     def subscription_broker(self) -> str | None:
         """The broker where a subscription lies that a client asks for by name alone."""
-        topics = [each for each in self.addresses.values() if each.type is AddressKind.TOPIC]
+        topics = [each for each in self.addresses.values() if each.type.has_subscriptions]
         having = {broker for each in topics for broker in self.brokers_of(each)}
         return self.fallback_broker or (having.pop() if len(having) == 1 else None)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import count
 
-from addressing.book import AddressKind
 from addressing.pattern import PatternMap, is_pattern
 from addressing.queue_policy import WhenFull
 from addressing.topology.declared import Declared
@@ -46,13 +45,13 @@ def _check_needs(path: Path, pattern: str, address: Address) -> Iterator[Problem
         yield lacks("when_full", what, "max_messages", "max_bytes")
     if address.when_full is WhenFull.DEAD_LETTER and address.dead_letter is None:
         yield lacks("when_full", "'when_full: dead-letter' without 'dead_letter'", "dead_letter")
-    if address.type is AddressKind.TOPIC and address.when_full not in _OF_TOPICS:
+    if address.type.has_subscriptions and address.when_full not in _OF_TOPICS:
         yield lacks("when_full", f"a topic with 'when_full: {address.when_full}', expected drop-oldest or dead-letter")
 
 
 def _check_pattern_options(path: Path, pattern: str, address: Address) -> Iterator[Problem]:
     for key in PATTERN_OPTIONS:
-        if key in address.model_fields_set and address.type is AddressKind.QUEUE and not is_pattern(pattern):
+        if key in address.model_fields_set and address.type.has_queues and not is_pattern(pattern):
             message = f"address {pattern!r}: {key!r} is for a pattern, and this is one queue"
             yield Problem((*path, key), "AM416", message, at_key=True, relies_on=((*path, "type"),))
 
@@ -96,7 +95,7 @@ def _check_way(
             yield cannot("is no address of this mesh", fix, known=queues)
         return
     other, place = topology.addresses[target], ("addresses", target)
-    if other.type is not AddressKind.QUEUE:
+    if not other.type.has_queues:
         new = name if target != name else _new_queue(f"{name}.kept", topology)
         fix = f"declare a queue, '{_declared(new, wanted, topology)}'{', and name that' if new != name else ''}."
         yield cannot(f"is of type {other.type}, expected a queue", fix, (*place, "type"))
@@ -130,7 +129,7 @@ def _names(brokers: Sequence[str]) -> str:
 
 def _plain_queues(topology: Topology) -> list[str]:
     addresses = topology.addresses.items()
-    return [pattern for pattern, entry in addresses if entry.type is AddressKind.QUEUE and not is_pattern(pattern)]
+    return [pattern for pattern, entry in addresses if entry.type.has_queues and not is_pattern(pattern)]
 
 
 def _check_rounds(topology: Topology, entries: PatternMap[str]) -> Iterator[Problem]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from addressing.book import AddressKind
 from addressing.pattern import PatternSet, is_pattern
 from addressing.topology.model import Topology
 from addressing.topology.problem import Problem
@@ -15,7 +14,7 @@ def check_split_topics(topology: Topology) -> Iterator[Problem]:
     homes = {
         pattern: topology.brokers_of(address)[0]
         for pattern, address in topology.addresses.items()
-        if address.type is AddressKind.TOPIC
+        if address.type.has_subscriptions
     }
     above = {pattern: PatternSet([pattern]) for pattern in homes if is_pattern(pattern)}
     for topic, home in homes.items():

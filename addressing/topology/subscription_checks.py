@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from addressing.book import AddressKind
 from addressing.topology.broker_settings import Subscriptions
 from addressing.topology.model import Topology
 from addressing.topology.problem import Problem
@@ -12,7 +11,7 @@ from addressing.topology.problem import Problem
 
 def check_subscriptions(topology: Topology) -> Iterator[Problem]:
     """Yield a warning for each existing broker of the valid ``topology`` that does not keep users apart."""
-    topics = [address for address in topology.addresses.values() if address.type is AddressKind.TOPIC]
+    topics = [address for address in topology.addresses.values() if address.type.has_subscriptions]
     with_topics = {broker for address in topics for broker in topology.brokers_of(address)}
     for name, broker in topology.brokers.items() if topology.users else ():
         if name in with_topics and not broker.is_embedded and broker.subscriptions is Subscriptions.BY_NAME:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from addressing.book import AddressKind
+from addressing.kinds import AddressKind
 from mesh.drills.thresholds import Threshold, parse_threshold
 from mesh.terminal.file_model import FileMapping, Names, Size, listed
 from mesh.terminal.units import parse_duration_s, parse_rate_per_s, parse_share, parse_size_bytes

@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
+from addressing.kinds import AddressKind
 from mesh.drills import words
 from mesh.drills.report import AddressReport, Counts, FaultReport, Report, Result, Series, Verdict
 
@@ -22,7 +23,7 @@ MOST_LISTED = 6
 TRAFFIC_POINTS = 240
 TRAFFIC_HEIGHT = 100
 OUTCOMES = ("accepted", "released", "modified", "rejected", "unknown", "lost")
-COPIED = ("multicast", "topic")
+COPIED = tuple(kind.value for kind in AddressKind if kind.is_copied)
 """Address types whose consumers each receive a copy."""
 
 

@@ -6,7 +6,8 @@ import random
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from addressing.book import AddressBook, AddressKind
+from addressing.book import AddressBook
+from addressing.kinds import AddressKind
 from addressing.topology.model import Topology
 from addressing.topology.problem import Path, Problem, hint_for, listing, nearest
 from mesh.drills.drill_file import DrillFile
@@ -47,7 +48,7 @@ class Flow:
     @property
     def is_competing(self) -> bool:
         """Whether a message goes to one receiver instead of every receiver."""
-        return self.type in (AddressKind.ANYCAST, AddressKind.QUEUE)
+        return not self.type.is_copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ def _flow(path: Path, load: Load, loads: Sequence[Load], topology: Topology, fou
         for name in names:
             found += _check_known((*path, key), "router", name, routers, may_be_any=False)
     policy = AddressBook(topology).resolve(load.address)
-    if policy is None or policy.is_internal or policy.kind is AddressKind.UNAVAILABLE:
+    if policy is None or policy.is_internal or policy.kind.is_refused:
         hint = f"declared: {listing(topology.addresses)}"
         found.append(Problem((*path, "address"), "AM604", f"no client can use {load.address!r}", hint))
         return None

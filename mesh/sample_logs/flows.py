@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from addressing.book import AddressKind, Distribution
+from addressing.kinds import Distribution
 from mesh.sample_logs.epochs import Way
 from mesh.sample_logs.multicast import Growing
 from mesh.sample_logs.own_links import OwnLinks, Scene
@@ -39,7 +39,7 @@ class Flows:
             if self._spoken.policy.kind.is_stored:
                 self._put(producers, from_us, to_us)
                 self._fetch(consumers, from_us, to_us)
-            elif self._spoken.policy.kind is AddressKind.MULTICAST:
+            elif self._spoken.policy.kind.is_copied_by_routers:
                 self._spread(producers, consumers, from_us, to_us)
             else:
                 self._pass_on(producers, consumers, from_us, to_us)
@@ -128,7 +128,7 @@ class Flows:
         if key in self._scene.table.places:
             return self._scene.table.places[key]
         steps = self._links.chain(back, first.far, hops, self._links.of(consumer))
-        is_topic = self._spoken.policy.kind is AddressKind.TOPIC
+        is_topic = self._spoken.policy.kind.has_subscriptions
         source = self._scene.queues[self._place, consumer.client.container if is_topic else broker]
         return self._scene.table.add(key, Route(self._place, ends_us, is_cut, False, steps, source=source))
 
@@ -137,7 +137,7 @@ class Flows:
         return epochs.to_broker(epochs.way(at_us, session.client.router, routers), broker, at_us)
 
     def _queues_at(self, broker: str) -> list[int]:
-        if self._spoken.policy.kind is AddressKind.QUEUE:
+        if self._spoken.policy.kind.has_queues:
             return [self._scene.queues[self._place, broker]]
         return [queue for (address, _), queue in self._scene.queues.items() if address == self._place]
 

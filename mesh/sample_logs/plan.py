@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy
 from numpy.random import Generator
 
-from addressing.book import AddressKind
 from addressing.topology.model import Topology
 from linklogs.generating.plan import Day, Outage, Plan
 from linklogs.generating.run import expected_records
@@ -120,7 +119,7 @@ class Planner:
 
     def _may_stall(self, session: Session) -> bool:
         spoken = self._spoken[session.client.address]
-        return not session.client.is_producer and spoken.policy.kind is AddressKind.MULTICAST
+        return not session.client.is_producer and spoken.policy.kind.is_copied_by_routers
 
     def _lay(self, trunks: Trunks, connected: Sequence[Session], queues: Mapping[tuple[int, str], int]) -> Table:
         profile, times = self._profile, self._times

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from numpy.random import Generator
 
-from addressing.book import AddressBook, AddressKind, AddressPolicy
+from addressing.book import AddressBook, AddressPolicy
 from addressing.records import Level
 from addressing.topology.model import Topology
 from mesh.sample_logs.profile import Churn, Profile, Traffic
@@ -59,8 +59,7 @@ class Session:
 
 
 def treatment(spoken: Spoken) -> str:
-    kind = spoken.policy.kind
-    return spoken.policy.distribution.value if kind is AddressKind.ANYCAST else kind.value
+    return spoken.policy.treatment
 
 
 def addresses(topology: Topology, profile: Profile, random: Generator) -> list[Spoken]:
@@ -92,7 +91,7 @@ def _policies(book: AddressBook, pattern: str, count: int) -> Iterator[AddressPo
 
 
 def _is_told(policy: AddressPolicy) -> bool:
-    return policy.kind is not AddressKind.UNAVAILABLE and policy.link_log is not Level.OFF
+    return not policy.kind.is_refused and policy.link_log is not Level.OFF
 
 
 def clients(topology: Topology, profile: Profile, spoken: Sequence[Spoken], random: Generator) -> list[Client]:

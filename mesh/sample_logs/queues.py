@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy
 
-from addressing.book import AddressKind
 from addressing.topology.model import Topology
 from linklogs.generating.plan import NO_LIFE, NO_QUEUE, Queues
 from mesh.sample_logs.population import Client, Spoken
@@ -20,9 +19,9 @@ def kept(addresses: Sequence[Spoken], everybody: Sequence[Client]) -> list[tuple
     """Queues by index of the address, and by broker or subscriber."""
     found: list[tuple[int, str]] = []
     for place, spoken in enumerate(addresses):
-        if spoken.policy.kind is AddressKind.QUEUE:
+        if spoken.policy.kind.has_queues:
             found += [(place, broker) for broker in spoken.policy.brokers]
-        if spoken.policy.kind is AddressKind.TOPIC:
+        if spoken.policy.kind.has_subscriptions:
             found += [(place, each.container) for each in everybody if each.address == place and not each.is_producer]
     return found
 
@@ -38,7 +37,7 @@ def queue_table(
     life, number, names = [], [], []
     for place, key in queues:
         spoken = addresses[place]
-        is_topic = spoken.policy.kind is AddressKind.TOPIC
+        is_topic = spoken.policy.kind.has_subscriptions
         broker = spoken.policy.brokers[0] if is_topic else key
         numbers[broker] += 1
         number.append(numbers[broker])
@@ -67,7 +66,7 @@ def queue_table(
 def _grave(addresses: Sequence[Spoken], queues: Sequence[tuple[int, str]], place: int, key: str) -> int:
     """The dead-letter queue: a queue with traffic of its own at the same broker, or NO_QUEUE."""
     policy = addresses[place].policy
-    broker = policy.brokers[0] if policy.kind is AddressKind.TOPIC else key
+    broker = policy.brokers[0] if policy.kind.has_subscriptions else key
     name = policy.queue.dead_letter
     named = [i for i, each in enumerate(addresses) if name in (each.policy.broker_address, each.name)]
     return next((queues.index((i, broker)) for i in named if name and (i, broker) in queues), NO_QUEUE)

@@ -8,7 +8,8 @@ from typing import Any
 
 import networkx
 
-from addressing.book import AddressBook, AddressKind
+from addressing.book import AddressBook
+from addressing.kinds import AddressKind
 from addressing.permissions import Permissions
 from addressing.topology.model import Topology
 
@@ -82,7 +83,7 @@ def example_addresses(pattern: str, count: int) -> list[str]:
 
 def _plan(topology: Topology, book: AddressBook, permissions: Permissions, address: str) -> FlowPlan | None:
     policy = book.resolve(address)
-    if policy is None or policy.kind is AddressKind.UNAVAILABLE:
+    if policy is None or policy.kind.is_refused:
         return None
     if not all(topology.brokers[broker].is_embedded for broker in policy.brokers):
         return None

@@ -11,7 +11,6 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from addressing.book import AddressKind
 from mesh.client.journal import UNKNOWN, Journal
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.plan import FlowPlan
@@ -116,7 +115,7 @@ class Consumer(Party):
 
     def attach(self, client: FlowClient) -> None:
         lasting: dict[str, Any] = {}
-        if self.flow.plan.kind is AddressKind.TOPIC:
+        if self.flow.plan.kind.has_subscriptions:
             lasting = {"durability": Durability.UNSETTLED_STATE, "expiry": Expiry.NEVER, "name": "subscription"}
         self.receiver = client.receiver(self.flow.plan.address, CREDIT, **lasting)
 
@@ -160,7 +159,7 @@ class Flow:
     @property
     def is_for_all(self) -> bool:
         """Whether every consumer should get every message."""
-        return self.plan.kind in (AddressKind.MULTICAST, AddressKind.TOPIC)
+        return self.plan.kind.is_copied
 
     @property
     def parties(self) -> Sequence[Party]:
@@ -188,7 +187,8 @@ class Flow:
         A multicast message is lost if no consumer received the message; a topic's, if any consumer missed the message.
         """
         lost = list(self.journal.lost())
-        return len(set(lost) - self.journal.received().keys()) if self.plan.kind is AddressKind.MULTICAST else len(lost)
+        is_lost_to_all = self.plan.kind.is_copied_by_routers
+        return len(set(lost) - self.journal.received().keys()) if is_lost_to_all else len(lost)
 
     @property
     def is_over(self) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from proton import Message
 
-from addressing.book import AddressKind
+from addressing.kinds import AddressKind
 from addressing.topology.model import Listener, Topology
 from broker.store.batch import BodyRange, Inventory, QueueKind, Store, WriteBatch
 from mesh.simulation.clients import Receiver, Sender, SimClient

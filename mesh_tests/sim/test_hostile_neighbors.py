@@ -8,12 +8,13 @@ import pytest
 
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
-from mesh_tests.sim.line import line
+from mesh_tests.sim.line import ADDRESSES, line
 from router.circuits import neighbor
-from router.circuits.neighbor import CONTROL
+from router.circuits.neighbor import CONTROL, NeighborConnection
 from router.circuits.spec import CIRCUIT
 from router.connections.peers import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
 from router.events import ControlMessageRefused
+from router.routing.fields import texts
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint, Peer
 from wire.events import Closed, LinkAttached, LinkDetached
@@ -205,13 +206,38 @@ def test_a_neighbor_with_another_topology_harms_no_address_of_this_mesh() -> Non
     say(mesh, sender, control("HELLO"))
     say(mesh, sender, control("LSU", ls_seq=1, ls={"peers": {"r1": 1, "somewhere": 1}}))
     say(
-        mesh, sender, control("MAU", mobile_seq=1, exist=["M0undeclared", "Zrpc", "", "B:b7", "E:r2", "M7rpc", "X0rpc"])
+        mesh,
+        sender,
+        control(
+            "MAU",
+            mobile_seq=1,
+            exist=["M0undeclared", "Zrpc", "", "B:b7", "E:r2", "M7rpc", "X0rpc", "M", "B:", "E", "M٣rpc"],
+        ),
     )
     assert peer.closed is None
     still_forwards(mesh)
     mesh.client("r1", "p").sender("undeclared")
     mesh.run(3)
     still_forwards(mesh)
+
+
+def test_an_edge_router_hears_of_malformed_keys_that_they_have_no_taker(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = ["", "M", "M0", "Zrpc", "B:b7", "E:r2", "M٣rpc", "X0rpc", "M0undeclared", "M0closed"]
+    answers: dict[str, str] = {}
+
+    def note(self: NeighborConnection, opcode: str, body: dict[str, Any]) -> None:
+        if opcode == "REACH":
+            answers.update({key: level for level in ("none", "taken") for key in texts(body, level)})
+
+    monkeypatch.setattr(NeighborConnection, "send_control", note)
+    mesh = SimMesh({"mesh": "m", "node_tls": False, "routers": {"r1": {}}, "addresses": ADDRESSES})
+    peer = stranger(mesh, "e9", role=EDGE_ROLE)
+    sender = control_link(peer)
+    say(mesh, sender, control("HELLO", id="e9"))
+    say(mesh, sender, control("MAU", id="e9", mobile_seq=1, exist=keys))
+    say(mesh, sender, control("ASK", id="e9", exist=keys))
+    assert peer.closed is None
+    assert answers == dict.fromkeys(keys, "none")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from addressing.book import DEFAULT_PRIORITY, MAX_PRIORITY
+from addressing.priority import DEFAULT_PRIORITY, MAX_PRIORITY
 from router.routing.spf import Branch
 from wire.errors import AmqpError, LinkError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from addressing.address import dynamic_address, normalize, router_of
-from addressing.book import AddressBook, AddressKind, AddressPolicy
+from addressing.book import AddressBook, AddressPolicy
 from addressing.names import ANONYMOUS
 from addressing.permissions import Permissions
 from router.addresses import Addresses
@@ -133,7 +133,7 @@ class ClientConnection(RouterConnection):
             AnonymousProducer(link, credit, self._find_group, self._guard(link)).top_up()
             return
         policy = self._resolve(wanted.address, sends=True)
-        if policy.kind.is_stored and not policy.is_sharded:
+        if policy.is_link_routed:
             self._route(link, policy, wanted.address)
             return
         group = self._noted(self._services.addresses.group(policy), policy)
@@ -188,7 +188,7 @@ class ClientConnection(RouterConnection):
             self._on_nameless(link)
             return
         policy = self._resolve(wanted.address, sends=False)
-        if policy.kind.is_stored and not policy.is_sharded:
+        if policy.is_link_routed:
             self._route(link, policy, wanted.address)
             return
         if policy.is_sharded:
@@ -221,7 +221,7 @@ class ClientConnection(RouterConnection):
         broker = self._services.subscription_broker
         if broker is None:
             raise AmqpError("amqp:not-found", "the source names no address, and several brokers have topics")
-        self._route(link, AddressPolicy("", AddressKind.TOPIC, brokers=(broker,), address_prefixes=("",)), None)
+        self._route(link, self._services.book.subscription_policy(broker), None)
 
     # Producers and consumers
     def _resolve(self, address: str, *, sends: bool) -> AddressPolicy:
@@ -235,7 +235,7 @@ class ClientConnection(RouterConnection):
             raise self._not_permitted("send to" if sends else "receive from", address)
         if policy is None:
             raise AmqpError("amqp:not-found", f"no address {normalize(address)!r} in this mesh")
-        if policy.kind is AddressKind.UNAVAILABLE:
+        if policy.kind.is_refused:
             raise AmqpError("amqp:not-found", f"address {policy.address!r} is unavailable")
         return policy
 
@@ -291,7 +291,7 @@ class ClientConnection(RouterConnection):
         container_id = remote.container_id if remote else ""
         wanted = link.remote_source
         user = self._user if self._services.book.names_users(policy.brokers[0]) else None
-        if policy.kind is AddressKind.TOPIC and isinstance(link, OutgoingLink) and "shared" in wanted.capabilities:
+        if policy.kind.has_subscriptions and isinstance(link, OutgoingLink) and "shared" in wanted.capabilities:
             is_global = "global" in wanted.capabilities
             return routed_name.sharing(container_id, link.name, self._unique_id, is_global=is_global, user=user)
         if address is None or wanted.outlives_link or link.remote_target.outlives_link:

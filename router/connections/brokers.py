@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from addressing.book import AddressKind
+from addressing.kinds import AddressKind
 from router.connections.peers import RouterConnection, SessionPool
 from router.connections.route_connections import OnConnection, RouteClaim, RouteConnections
 from router.events import BrokerDown, BrokerUp
@@ -133,7 +133,7 @@ class Brokers:
 
     def kind_capabilities(self, broker: str, kind: AddressKind) -> tuple[str, ...]:
         """Return the capabilities of a terminus here: Artemis makes a topic of an address not marked as a queue."""
-        return (kind.value,) if self._sites[broker].settings.needs_kind else ()
+        return kind.capabilities if self._sites[broker].settings.needs_kind else ()
 
     def keeps_owners(self, broker: str) -> bool:
         """True for an embedded broker, which is told the user of each link."""
@@ -164,9 +164,11 @@ class Brokers:
         if user is not None and self.keeps_owners(broker):
             link.set_property(USER, user)
 
-    def receiver(self, broker: str, address: str, role: str = "in", *, user: str | None = None) -> IncomingLink:
+    def receiver(
+        self, broker: str, address: str, kind: AddressKind, role: str = "in", *, user: str | None = None
+    ) -> IncomingLink:
         link = self._base(broker).sessions.shared().receiver(self._name(role, address))
-        link.set_source(source(address, capabilities=self.kind_capabilities(broker, AddressKind.QUEUE)))
+        link.set_source(source(address, capabilities=self.kind_capabilities(broker, kind)))
         link.set_target(target(address))
         self._say_user(link, broker, user)
         # With mode second, a consumer learns that its outcome counts only after the broker has the outcome on disk.

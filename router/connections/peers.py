@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from addressing.book import DEFAULT_PRIORITY
+from addressing.priority import DEFAULT_PRIORITY
 from wire.endpoint import Endpoint
 from wire.errors import AmqpError
 from wire.events import Event, LinkAttached, LinkDetached, LinkEstablished, LinkOverLimit, Opened

@@ -56,7 +56,8 @@ class BrokerLinks:
 
     def _add_inlet(self, entry: Entry, broker: str) -> None:
         try:
-            link = self._brokers.receiver(broker, entry.policy.at_broker(broker), user=entry.group.maker)
+            name, user = entry.policy.at_broker(broker), entry.group.maker
+            link = self._brokers.receiver(broker, name, entry.policy.kind, user=user)
         except AmqpError as error:
             self._upkeep.on_refused(entry, broker, error)
             return
@@ -132,7 +133,7 @@ class BrokerLinks:
         if not self.is_up(broker) or not self._upkeep.may_try(entry, _feed(broker)):
             return None
         try:
-            link = self._brokers.receiver(broker, queue.at_broker(broker), "feed")
+            link = self._brokers.receiver(broker, queue.at_broker(broker), queue.kind, "feed")
         except AmqpError as error:
             self._upkeep.on_refused(entry, _feed(broker), error)
             return None

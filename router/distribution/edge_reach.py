@@ -11,7 +11,7 @@ from collections.abc import Callable
 from addressing.book import AddressPolicy
 from router.connections.brokers import Brokers
 from router.distribution.entries import Entry
-from router.distribution.reach import Reach, key_for, key_of
+from router.distribution.reach import Reach
 from router.routing.messages import Level
 from router.routing.uplinks import Uplinks
 
@@ -30,13 +30,13 @@ class EdgeReach(Reach):
     # Deliveries of a queue, or of an address with a fallback, always go into the mesh: stored messages precede new
     # ones.
     def consumer_phase(self, policy: AddressPolicy) -> int:
-        return 1 if policy.is_sharded or policy.fallback else 0
+        return 1 if policy.fallback else policy.consumer_phase
 
     def arrival_phase(self, policy: AddressPolicy, phase: int) -> int:
         return 1 if policy.fallback else phase
 
     def told_key(self, entry: Entry) -> str:
-        return key_for(entry.policy, 0) if entry.policy.fallback else key_of(entry)
+        return entry.policy.key(0).text if entry.policy.fallback else entry.key
 
     def is_told(self, entry: Entry) -> bool:
         return not entry.policy.kind.is_stored or entry.group.phase == 1
@@ -46,29 +46,29 @@ class EdgeReach(Reach):
 
     # Asking
     def follow(self, entry: Entry) -> None:
-        key = key_of(entry)
+        key = entry.key
         if key not in self._asked and entry.has_producer:
             self._asked.add(key)
             self._ask(key, True)
 
     def forget(self, entry: Entry) -> None:
-        key = key_of(entry)
+        key = entry.key
         if key in self._asked:
             self._asked.remove(key)
             self._ask(key, False)
 
     # Answers
     def takers(self, entry: Entry) -> frozenset[str]:
-        return self.routing.routers_with(key_of(entry))
+        return self.routing.routers_with(entry.key)
 
     def ways(self, entry: Entry) -> dict[str, tuple[str, ...]]:
         return self.cheapest(self.takers(entry))
 
     def is_known(self, entry: Entry) -> bool:
-        return self._uplinks.active is None or self._uplinks.level(key_of(entry)) is not None
+        return self._uplinks.active is None or self._uplinks.level(entry.key) is not None
 
     def is_announced(self, entry: Entry) -> bool:
-        return self._uplinks.level(key_of(entry)) is not Level.NONE
+        return self._uplinks.level(entry.key) is not Level.NONE
 
     def keeper_of(self, broker: str) -> str | None:
         return None

@@ -95,6 +95,8 @@ class Entry:
 
     policy: AddressPolicy
     group: AddressGroup
+    key: str = field(init=False)
+    """The routing key for takers of the group."""
     _ends: Ends | None = None
     advertised: str | None = None
     idle_timer: Timer | None = None
@@ -104,6 +106,9 @@ class Entry:
     """Consumers of a multicast whose attach is not answered yet (`router.distribution.joining`)."""
     withdrawn_s: float = -math.inf
     """Time at which this router last withdrew its consumers of the multicast."""
+
+    def __post_init__(self) -> None:
+        self.key = self.policy.key(self.group.phase).text
 
     @property
     def has_producer(self) -> bool:

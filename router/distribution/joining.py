@@ -1,6 +1,6 @@
 """Answer the attach of a multicast's consumer once each router with producers has this router in its tree.
 
-Routers advertise their producers of a multicast (`reach.producer_key`). A consumer that attaches before the circuits
+Routers advertise their producers of a multicast (`addressing.keys`). A consumer that attaches before the circuits
 of these routers are here waits for the circuits, ``path_wait_s`` at most: deliveries sent after the answer would
 otherwise miss the consumer. If all circuits are here, or no other router has producers, nothing is waited for.
 Decision 0042.
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from addressing.keys import producer_key
 from router.connections.unstitched import Unstitched
 from router.distribution.entries import Entry
-from router.distribution.reach import Reach, producer_key
+from router.distribution.reach import Reach
 from router.forwarding.ends import Taker
 from router.timers import Timer, Timers
 from wire.errors import AmqpError
@@ -81,7 +82,7 @@ class Joining:
     def _is_missed(self, entry: Entry) -> bool:
         """True if a reachable router has producers and no circuit to this router."""
         reach = self._reach
-        ingresses = reach.routing.routers_with(producer_key(entry.policy)) - {reach.router_id}
+        ingresses = reach.routing.routers_with(producer_key(entry.policy.address)) - {reach.router_id}
         if not ingresses:
             return False
         circuits = [inlet for inlet in entry.group.inlets if inlet.is_circuit]

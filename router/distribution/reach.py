@@ -1,19 +1,13 @@
 """The routers elsewhere that have takers for an address, and the paths to them.
 
-Keys that routers advertise to each other:
-
-* M<phase><address> takers of an anycast or sharded queue
-* X0<address> takers of a multicast, P0<address> producers of a multicast
-* B:<broker> a broker connected to the router, E:<edge> an edge router whose active uplink is the router
-* F0<address> the fallback may hold messages, F1<address> the fallback is nearly empty: producers should hold on
-
-Edge routers advertise, and ask for, keys of the first two forms.
+Routers advertise takers to each other by routing keys (`addressing.keys`).
 """
 
 from __future__ import annotations
 
 from addressing.address import is_open, router_of
-from addressing.book import AddressKind, AddressPolicy
+from addressing.book import AddressPolicy
+from addressing.keys import broker_key, edge_key
 from router.connections.brokers import Brokers
 from router.distribution.entries import Entry
 from router.routing.edges import Edges
@@ -25,44 +19,8 @@ FALLBACK_PHASE = 2
 """Phase of circuits to the first broker of an address's fallback; the next broker's phase is one higher."""
 
 
-def key_of(entry: Entry) -> str:
-    """Return the key that a router with takers for the entry advertises."""
-    return key_for(entry.policy, entry.group.phase)
-
-
-def key_for(policy: AddressPolicy, phase: int) -> str:
-    letter = "X" if policy.kind is AddressKind.MULTICAST else "M"
-    return f"{letter}{phase}{policy.address}"
-
-
-def phase_in(key: str) -> int | None:
-    """Return the phase of the group that an address's key concerns; None for an unknown form of key."""
-    if key[:1] == "F":
-        return 0
-    digit = key[1:2]
-    return int(digit) if key[:1] in ("M", "P", "X") and digit.isascii() and digit.isdigit() else None
-
-
-def producer_key(policy: AddressPolicy) -> str:
-    """Return the key that a router with producers of a multicast advertises."""
-    return f"P0{policy.address}"
-
-
-def edge_key(edge: str) -> str:
-    return f"E:{edge}"
-
-
-def broker_key(broker: str) -> str:
-    return f"B:{broker}"
-
-
 def fallback_phase(queue: AddressPolicy, broker: str) -> int:
     return FALLBACK_PHASE + queue.brokers.index(broker)
-
-
-def fallback_keys(address: str) -> tuple[str, str]:
-    """Return the keys for (may hold messages, hold on)."""
-    return f"F0{address}", f"F1{address}"
 
 
 class Reach:
@@ -87,7 +45,7 @@ class Reach:
     # How addresses are divided into phases
     def consumer_phase(self, policy: AddressPolicy) -> int:
         """Consumers of a sharded queue are in another phase than its producers."""
-        return 1 if policy.is_sharded else 0
+        return policy.consumer_phase
 
     def arrival_phase(self, policy: AddressPolicy, phase: int) -> int:
         """Return the phase of the group for circuits that arrive with ``phase``."""
@@ -95,15 +53,15 @@ class Reach:
 
     def told_key(self, entry: Entry) -> str:
         """Return the key by which other routers know of takers here."""
-        return key_of(entry)
+        return entry.key
 
     def is_told(self, entry: Entry) -> bool:
         """True if other routers know of takers here only from an advertised key."""
         policy, phase = entry.policy, entry.group.phase
-        is_stored = (policy.kind.is_stored and phase == 0) or phase >= FALLBACK_PHASE
+        ends_at_brokers = policy.ends_at_brokers(phase) or phase >= FALLBACK_PHASE
         if router_of(policy.address):
             return is_open(policy.address) and not self.owns(policy.address)
-        return not is_stored
+        return not ends_at_brokers
 
     def may_fall_back(self, policy: AddressPolicy) -> bool:
         """True if this router, as an ingress, decides on the fallback."""
@@ -118,7 +76,7 @@ class Reach:
     # Edge routers whose active uplink is this router
     def behind(self, entry: Entry) -> frozenset[str]:
         """Return the edge routers that take the entry's address."""
-        return self._edges.taking(key_of(entry)) if self._edges is not None else frozenset()
+        return self._edges.taking(entry.key) if self._edges is not None else frozenset()
 
     def ways_behind(self, entry: Entry) -> dict[str, tuple[str, ...]]:
         return {edge: (self.router_id, edge) for edge in sorted(self.behind(entry))}
@@ -156,17 +114,17 @@ class Reach:
             found = self.routing.routers_with(edge_key(owner))
         elif owner is not None:
             found = frozenset({owner})
-        elif policy.kind.is_stored and phase == 0:
+        elif policy.ends_at_brokers(phase):
             found = frozenset().union(*(self.routing.routers_with(broker_key(broker)) for broker in policy.brokers))
         else:
-            found = self.routing.routers_with(key_of(entry))
+            found = self.routing.routers_with(entry.key)
         if owner is not None and is_open(policy.address):
-            found |= self.routing.routers_with(key_of(entry))
+            found |= self.routing.routers_with(entry.key)
         return found - {self.router_id}
 
     def is_taken_elsewhere(self, policy: AddressPolicy) -> bool:
         """True if another router advertises consumers of an open dynamic address."""
-        return is_open(policy.address) and bool(self.routing.routers_with(key_for(policy, 0)) - {self.router_id})
+        return is_open(policy.address) and bool(self.routing.routers_with(policy.key(0).text) - {self.router_id})
 
     def ways(self, entry: Entry) -> dict[str, tuple[str, ...]]:
         """Return the routers that circuits of this address should go to, with the paths.
@@ -175,7 +133,7 @@ class Reach:
         the broker is connected here, else over the cheapest router connected to the broker.
         """
         policy = entry.policy
-        if not policy.kind.is_stored or entry.group.phase != 0:
+        if not policy.ends_at_brokers(entry.group.phase):
             return self.cheapest(self.takers(entry))
         ways: dict[str, tuple[str, ...]] = {}
         for broker in policy.brokers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from router.distribution.reach import fallback_keys
+from addressing.keys import fallback_keys
 from router.fallback.context import Backed, Ways
 from router.fallback.queue_share import Keeper
 from router.forwarding.ends import Inlet, Taker

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from router.distribution.reach import fallback_keys
+from addressing.keys import fallback_keys
 from router.fallback.announcements import Keeping
 from router.fallback.context import Backed, Ways
 from router.fallback.queue_path import FallbackWay

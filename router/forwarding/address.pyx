@@ -13,7 +13,7 @@ from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport Turns
 from wire.proton cimport pn, pn_delivery_t
 
-from addressing.book import DEFAULT_PRIORITY
+from addressing.priority import DEFAULT_PRIORITY
 from router.forwarding.drain import Drains
 from router.forwarding.settings import AddressSnapshot
 from wire.outcome import rejected

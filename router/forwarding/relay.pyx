@@ -13,7 +13,7 @@ from router.forwarding.move cimport Move, start_move, start_refusal
 from wire.core cimport OutgoingCore
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_bytes_t
 
-from addressing.book import DEFAULT_PRIORITY
+from addressing.priority import DEFAULT_PRIORITY
 from wire.core import IncomingCore
 from wire.errors import LinkError
 from wire.outcome import rejected

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from addressing.book import AddressKind, AddressPolicy
+from addressing.book import AddressPolicy
+from addressing.kinds import QUEUE_CAPABILITY, TOPIC_CAPABILITY
 from router.circuits.circuits import in_and_out, route_patience
 from router.circuits.spec import PATH_LOST, CircuitSpec, path_lost
 from router.connections.brokers import BrokerConnection, Brokers
@@ -25,7 +26,7 @@ from wire.routed_name import USER
 OnLink = Callable[[Link | None, AmqpError | None], None]
 """Called with a link not yet opened, or with None and the reason why a retry would not help (None: a retry may help).
 """
-_KIND_CAPABILITIES = {AddressKind.QUEUE.value, AddressKind.TOPIC.value}
+_KIND_CAPABILITIES = {QUEUE_CAPABILITY, TOPIC_CAPABILITY}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from addressing.book import AddressPolicy
+from addressing.keys import broker_key
 from router.circuits.circuits import Circuits, in_and_out, route_patience
 from router.circuits.spec import PATH_LOST, CircuitKind, CircuitSpec
 from router.connections.brokers import Brokers
@@ -311,7 +312,7 @@ class RouteWays:
             return (self._router_id,)
         found = [
             (cost, router)
-            for router in self._routing.routers_with(f"B:{broker}")
+            for router in self._routing.routers_with(broker_key(broker))
             if router != self._router_id and (cost := self._routing.cost_to(router)) is not None
         ]
         return self._routing.path(min(found)[1]) if found else None

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from addressing.keys import names_broker
 from router.routing import spf
 from router.routing.actions import (
     Action,
@@ -34,8 +35,6 @@ from router.routing.messages import Ask, Hello, Level, MauAll, MauChanges, Reach
 from router.routing.neighbors import Neighbors
 from router.routing.settings import RoutingSettings
 from router.routing.snapshot import NeighborSnapshot, RouterSnapshot, RoutingSnapshot
-
-_BROKER = "B:"
 
 
 class Uplinks:
@@ -225,7 +224,7 @@ class Uplinks:
 
         The uplink counts as knowing every broker: each link towards a broker asks the uplink anew.
         """
-        if self._active is None or not (key.startswith(_BROKER) or self._levels.get(key) is Level.TAKEN):
+        if self._active is None or not (self._levels.get(key) is Level.TAKEN or names_broker(key)):
             return frozenset()
         return frozenset((self._active[0],))
 

@@ -4,7 +4,8 @@ from math import inf
 
 import pytest
 
-from addressing.book import AddressBook, AddressKind, AddressPolicy, Distribution
+from addressing.book import AddressBook, AddressPolicy
+from addressing.kinds import AddressKind, Distribution
 from addressing.topology.loader import parse_topology
 
 TOPOLOGY = parse_topology("""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from addressing.book import AddressKind
+from addressing.kinds import AddressKind
 from addressing.topology.broker_url import parse_broker_url
 from addressing.topology.loader import load_topology, parse_topology
 from addressing.topology.model import Authentication, Edge

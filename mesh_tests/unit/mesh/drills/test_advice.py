@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from addressing.book import AddressKind, Distribution
+from addressing.kinds import AddressKind, Distribution
 from addressing.topology.shapes import PARTS
 from mesh.commands.cli import COMMANDS
 from mesh.drills.advice import FAULT_KINDS, METRICS, RULES, advice_for

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from addressing.book import AddressKind
+from addressing.kinds import AddressKind
 from mesh.client.journal import Journal
 from mesh.drills.detection import Notice
 from mesh.drills.faults.injection import Injection

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from addressing.book import AddressKind
+from addressing.kinds import AddressKind
 from mesh.client.journal import Journal
 from mesh.drills.model import Load
 from mesh.drills.plan import Flow

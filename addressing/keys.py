@@ -1,0 +1,100 @@
+"""Routing keys: the strings with which routers advertise takers, producers, brokers and edge routers to each other.
+
+    head          key stands for
+    M<phase>      takers of an anycast or of a sharded queue
+    X<phase>      takers of a multicast
+    P0            producers of a multicast
+    F0            the fallback of an address may hold messages
+    F1            the fallback of an address is nearly empty: producers should hold on
+    B:            a broker connected to the router
+    E:            an edge router whose active uplink is the router
+
+After the head comes a name: an address, a broker or an edge router. Edge routers advertise, and ask for, keys of the
+forms M and X only. The routing core compares keys as opaque strings; this module alone knows their syntax.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple
+
+_MAX_PHASE = 9
+_CACHED_NAMES = 1024
+
+
+class KeyForm(Enum):
+    """Subject of a routing key. The value is the head of the key, or the first letter if a phase follows."""
+
+    TAKERS = "M"
+    COPY_TAKERS = "X"
+    PRODUCERS = "P0"
+    FALLBACK_HOLDS = "F0"
+    FALLBACK_LOW = "F1"
+    BROKER = "B:"
+    EDGE = "E:"
+
+    def __init__(self, head: str) -> None:
+        self.head = head
+        self.has_phase = len(head) == 1
+
+
+class Key(NamedTuple):
+    """A routing key. Two keys have the same text only if they are equal."""
+
+    form: KeyForm
+    name: str
+    """Address, broker or edge router."""
+    phase: int = 0
+    """Phase of the group at the address; 0 for a form without phases."""
+
+    @classmethod
+    def parse(cls, text: str) -> Key | None:
+        """Return the key that a peer sent; None for a malformed key or a form of a later version."""
+        found = _FORMS_BY_HEAD.get(text[:2])
+        return cls(found[0], text[2:], found[1]) if found is not None and len(text) > 2 else None
+
+    @property
+    def text(self) -> str:
+        """The key as routers exchange it."""
+        form, name, phase = self
+        if not form.has_phase:
+            return form.head + name
+        # A phase beyond one digit is never advertised. Brackets keep its key apart from the keys of other addresses.
+        return f"{form.head}{phase}{name}" if 0 <= phase <= _MAX_PHASE else f"{form.head}({phase}){name}"
+
+
+_FORMS_BY_HEAD = {
+    f"{form.head}{phase if form.has_phase else ''}": (form, phase)
+    for form in KeyForm
+    for phase in range(_MAX_PHASE + 1 if form.has_phase else 1)
+}
+
+
+_BROKER = KeyForm.BROKER.head
+
+
+def producer_key(address: str) -> str:
+    """Return the key that a router with producers of a multicast advertises."""
+    return Key(KeyForm.PRODUCERS, address).text
+
+
+def fallback_keys(address: str) -> tuple[str, str]:
+    """Return the keys for (the fallback may hold messages, the fallback is nearly empty)."""
+    return Key(KeyForm.FALLBACK_HOLDS, address).text, Key(KeyForm.FALLBACK_LOW, address).text
+
+
+# Cached, because a router asks for the key of a broker with each link that leads there.
+@lru_cache(_CACHED_NAMES)
+def broker_key(broker: str) -> str:
+    return Key(KeyForm.BROKER, broker).text
+
+
+@lru_cache(_CACHED_NAMES)
+def edge_key(edge: str) -> str:
+    return Key(KeyForm.EDGE, edge).text
+
+
+def names_broker(text: str) -> bool:
+    """Say whether a key stands for a broker."""
+    return text.startswith(_BROKER)

@@ -1,0 +1,104 @@
+"""Kinds of addresses. A kind answers itself how routers, brokers and the topology file treat its addresses.
+
+A new kind is one more member of `AddressKind` with its traits. Code outside asks a property named for its question,
+and compares kinds nowhere.
+"""
+
+from __future__ import annotations
+
+from enum import Flag, StrEnum, auto
+from typing import Self
+
+from addressing.keys import KeyForm
+from addressing.queue_policy import WhenFull
+
+
+class Trait(Flag):
+    """Facts about a kind of address from which all other answers follow."""
+
+    PASSED = 0
+    """Routers pass each message to one of the takers that are there."""
+    COPIED = auto()
+    """Each consumer gets each message."""
+    STORED = auto()
+    """A broker keeps the messages until consumers have settled them."""
+    REFUSED = auto()
+    """No client may attach."""
+
+
+class AddressTraits(StrEnum):
+    """Answers of a kind of address. The kinds are members of a subclass; their values are the words of the file."""
+
+    is_copied: bool
+    """Each consumer gets each message, from a router or from a subscription of its own."""
+    is_stored: bool
+    """A broker keeps the messages; links of clients lead to the broker."""
+    is_refused: bool
+    """No client may attach, and no circuit is accepted."""
+
+    def __new__(cls, word: str, traits: Trait) -> Self:
+        kind = str.__new__(cls, word)
+        kind._value_ = word
+        kind.is_copied = Trait.COPIED in traits
+        kind.is_stored = Trait.STORED in traits
+        kind.is_refused = Trait.REFUSED in traits
+        return kind
+
+    # Messages at routers
+    @property
+    def is_copied_by_routers(self) -> bool:
+        """Say whether routers copy each message along a tree to all consumers that are there."""
+        return self.is_copied and not self.is_stored
+
+    @property
+    def is_distributed(self) -> bool:
+        """Say whether routers choose a consumer for each message; then a distribution and a fallback have a meaning."""
+        return not (self.is_copied or self.is_stored or self.is_refused)
+
+    @property
+    def takers_form(self) -> KeyForm:
+        """The form of the routing key with which a router advertises takers."""
+        return KeyForm.COPY_TAKERS if self.is_copied_by_routers else KeyForm.TAKERS
+
+    # Messages at brokers
+    @property
+    def has_queues(self) -> bool:
+        """Say whether a broker keeps the messages of an address in one queue, which consumers share."""
+        return self.is_stored and not self.is_copied
+
+    @property
+    def has_subscriptions(self) -> bool:
+        """Say whether a broker keeps the messages of an address for each subscription."""
+        return self.is_stored and self.is_copied
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """The capabilities of a terminus at a broker that does not know the topology; none for a kind at no broker."""
+        if not self.is_stored:
+            return ()
+        return (TOPIC_CAPABILITY,) if self.is_copied else (QUEUE_CAPABILITY,)
+
+    @property
+    def when_full(self) -> WhenFull:
+        """The action of a full queue or subscription for which the topology names no action."""
+        return WhenFull.DROP_OLDEST if self.has_subscriptions else WhenFull.BLOCK
+
+
+QUEUE_CAPABILITY, TOPIC_CAPABILITY = "queue", "topic"
+
+
+class AddressKind(AddressTraits):
+    """Type of an address, in the words of the topology file."""
+
+    ANYCAST = "anycast", Trait.PASSED
+    MULTICAST = "multicast", Trait.COPIED
+    QUEUE = "queue", Trait.STORED
+    TOPIC = "topic", Trait.STORED | Trait.COPIED
+    UNAVAILABLE = "unavailable", Trait.REFUSED
+
+
+class Distribution(StrEnum):
+    """Rule by which anycast chooses among takers."""
+
+    BALANCED = "balanced"
+    CLOSEST = "closest"
