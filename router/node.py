@@ -24,7 +24,8 @@ from router.clients.clients import ClientConnection, ClientServices
 from router.clients.connection_limits import Crowding
 from router.clients.leaving import Leaving
 from router.clients.sole_connections import SoleConnections
-from router.connections.brokers import BrokerConnection, Brokers, is_broker_connector
+from router.connections.broker_connection import BrokerConnection
+from router.connections.brokers import Brokers, is_broker_connector
 from router.connections.peers import EDGE_ROLE, ROLE, ROUTER_ROLE, ArrivingConnection, RouterConnection
 from router.distribution.edge_reach import EdgeReach
 from router.distribution.reach import Reach

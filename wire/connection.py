@@ -53,7 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         "node", "origin", "remote_address",
     )  # fmt: skip
 
-    def __init__(self, owner: Owner, keeper: Keeper, node: Node, origin: Origin) -> None:
+    def __init__(self, owner: Owner[Connection], keeper: Keeper[Connection], node: Node, origin: Origin) -> None:
         self.keeper = keeper
         self.node = node
         self.origin = origin

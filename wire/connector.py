@@ -34,7 +34,7 @@ class ConnectorSnapshot:
 class Connector:
     """Always: at most one connection at a time."""
 
-    def __init__(self, owner: Owner, node: Node, spec: ConnectorSpec, log: Emit) -> None:
+    def __init__(self, owner: Owner[Connection], node: Node, spec: ConnectorSpec, log: Emit) -> None:
         self.spec = spec
         self._owner = owner
         self._node = node

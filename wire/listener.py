@@ -39,7 +39,7 @@ class ListenerSnapshot:
 class Listener:
     """Always: ``len(connections) <= max_connections``; connections under refusal are counted apart, and are few."""
 
-    def __init__(self, owner: Owner, node: Node, spec: ListenerSpec, container_id: str, log: Emit) -> None:
+    def __init__(self, owner: Owner[Connection], node: Node, spec: ListenerSpec, container_id: str, log: Emit) -> None:
         self._owner = owner
         self._node = node
         self._spec = spec

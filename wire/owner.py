@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from wire.endpoint import Endpoint, Peer
 from wire.layers import Layers, Terms
 from wire.sasl import PasswordCheck
 
-if TYPE_CHECKING:
-    from wire.connection import Connection
+ConnectionT = TypeVar("ConnectionT", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +43,22 @@ class Origin:
         )
 
 
-class Owner(Protocol):
+class Owner(Protocol[ConnectionT]):
     """The driver, as its connections see it. No call may raise."""
 
-    def on_ready(self, connection: Connection, peer: Peer) -> Endpoint | None: ...
+    def on_ready(self, connection: ConnectionT, peer: Peer) -> Endpoint | None: ...
 
-    def on_input(self, connection: Connection) -> None: ...
+    def on_input(self, connection: ConnectionT) -> None: ...
 
-    def on_writable(self, connection: Connection) -> None: ...
+    def on_writable(self, connection: ConnectionT) -> None: ...
 
-    def on_made(self, connection: Connection) -> None: ...
+    def on_made(self, connection: ConnectionT) -> None: ...
 
-    def on_ended(self, connection: Connection, reason: str) -> None:
+    def on_ended(self, connection: ConnectionT, reason: str) -> None:
         """Note that nothing more is said or understood, though the socket may stay for a while."""
         ...
 
-    def on_gone(self, connection: Connection, reason: str) -> None: ...
+    def on_gone(self, connection: ConnectionT, reason: str) -> None: ...
 
     def on_connect_failed(self, connector: str, reason: str) -> None: ...
 
@@ -67,20 +66,20 @@ class Owner(Protocol):
 
     input_buffer: memoryview
 
-    def guard(self, connection: Connection, call: Callable[..., None], *arguments: Any) -> None:
+    def guard(self, connection: ConnectionT, call: Callable[..., None], *arguments: Any) -> None:
         """Run ``call``; a fault in the call ends this connection and no other."""
         ...
 
-    def on_fault(self, connection: Connection, fault: Exception) -> None:
+    def on_fault(self, connection: ConnectionT, fault: Exception) -> None:
         """Do as ``guard`` for a caller that caught the fault."""
         ...
 
     def now(self) -> float: ...
 
 
-class Keeper(Protocol):
+class Keeper(Protocol[ConnectionT]):
     """The listener or connector that made the connection, and that logs about the connection."""
 
-    def on_opened(self, connection: Connection, container_id: str) -> None: ...
+    def on_opened(self, connection: ConnectionT, container_id: str) -> None: ...
 
-    def on_gone(self, connection: Connection, reason: str) -> None: ...
+    def on_gone(self, connection: ConnectionT, reason: str) -> None: ...

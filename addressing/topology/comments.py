@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from addressing.topology.document import Document
 from addressing.topology.problem import Path, Problem, Span
-
-if TYPE_CHECKING:
-    from addressing.topology.document import Document
 
 # `#: anycast`, `#.eu: queue`: an address; no remark begins like this.
 _ADDRESS = re.compile(r"\s+(?P<found>#(?:[./][^\s:]*)?):(?=\s|$)")
@@ -17,8 +14,6 @@ _ADDRESS = re.compile(r"\s+(?P<found>#(?:[./][^\s:]*)?):(?=\s|$)")
 _VALUE = re.compile(r"[^#]*\s(?P<found>#(?:[./]\S*)?)\s*$")
 # `orders: #queue`
 _WORD = re.compile(r"[^#]*\s(?P<found>#\w+)\s*$")
-# `{#: anycast}`, `[orders, #]`
-_IN_BRACKETS = re.compile(r".*?[\[{,]\s*(?P<found>#(?:[./][^\s:,\]}]*)?)\s*(?=[:,\]}])")
 
 
 def swallowed(document: Document, text: str) -> Iterator[Problem]:
@@ -30,12 +25,6 @@ def swallowed(document: Document, text: str) -> Iterator[Problem]:
             yield from _found(pattern, (spot.key or spot.value).line, lines)
     for number in _lines_of_addresses(document, lines):
         yield from _found(_ADDRESS, number, lines)
-
-
-def swallowed_in_brackets(line: str) -> tuple[int, str] | None:
-    """Return column and text of a pattern that hides the closing bracket of its line, or None."""
-    found = _IN_BRACKETS.match(line)
-    return (found.start("found"), found["found"]) if found else None
 
 
 def _may_be_pattern(path: Path) -> bool:

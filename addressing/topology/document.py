@@ -16,7 +16,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from addressing.topology.comments import swallowed_in_brackets
+from addressing.topology.bracket_comments import swallowed_in_brackets
 from addressing.topology.problem import Path, Problem, Span
 
 _MAX_VALUES = 200_000

@@ -14,7 +14,7 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh.simulation.world import Pipe
 from router.circuits.neighbor import CONTROL, NeighborConnection
 from router.clients.clients import ClientConnection
-from router.connections.brokers import BrokerConnection
+from router.connections.broker_connection import BrokerConnection
 from router.connections.peers import RouterConnection
 from router.node import RouterNode
 from wire.endpoint import Endpoint

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tools import contracts
+
 ROOT = Path(__file__).parents[2]
 CONTRACTS = ROOT / "tools" / "contracts.py"
 PACKAGES = ("addressing", "wire", "recording", "router", "broker", "linklogs", "mesh")
@@ -75,6 +77,70 @@ def test_an_import_that_breaks_one_is_told_with_its_module(
     assert exit_code == 1
     assert [line for line in said.splitlines() if line.startswith(contract) and " BROKEN" in line], said
     assert f"{file.rpartition('.')[0].replace('/', '.')} ->" in said
+
+
+def circles_with(root: Path, mirror: Path, file: str, planted: str) -> list[frozenset[str]]:
+    """Return the circles in the copy while ``planted`` stands at the end of ``file``."""
+    path = root / file
+    before = path.read_text()
+    path.write_text(f"{before}\n{planted}\n")
+    try:
+        contracts.write_mirror(root, list(PACKAGES), mirror)
+    finally:
+        path.write_text(before)
+    return contracts.circles(mirror)
+
+
+@pytest.mark.parametrize(
+    ("file", "planted", "circle"),
+    [
+        ("addressing/topology/model.py", "import addressing.book", {"addressing.book", "addressing.topology.model"}),
+        (
+            "addressing/topology/model.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from addressing.book import AddressBook",
+            {"addressing.book", "addressing.topology.model"},
+        ),
+        (
+            "router/distribution/joiner.py",
+            "def entry():\n    from router.distribution import entries",
+            {"router.distribution.entries", "router.distribution.joiner"},
+        ),
+        (
+            "router/forwarding/tags.pyx",
+            "from router.forwarding.ends cimport Taker",
+            {"router.forwarding.ends", "router.forwarding.tags"},
+        ),
+        (
+            "router/forwarding/words.pxd",
+            "from router.forwarding.move cimport Move",
+            {"router.forwarding.move", "router.forwarding.words"},
+        ),
+    ],
+)
+def test_modules_that_import_each_other_are_a_circle(
+    checkout: Path, tmp_path: Path, file: str, planted: str, circle: set[str]
+) -> None:
+    found = circles_with(checkout, tmp_path, file, planted)
+    assert [group for group in found if circle <= group]
+
+
+def test_a_circle_that_is_not_known_and_a_known_one_that_is_gone_break_the_check(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contracts.write_mirror(checkout, list(PACKAGES), tmp_path)
+    assert contracts.check_circles(tmp_path) == 0
+    monkeypatch.setattr(contracts, "KNOWN_CIRCLES", {frozenset({"wire.a", "wire.b"})})
+    capsys.readouterr()
+    assert contracts.check_circles(tmp_path) == 1
+    said = capsys.readouterr().out
+    assert "modules import each other in a circle: wire.endpoint, wire.events, wire.link\n" in said
+    assert "no circle now, take it out of KNOWN_CIRCLES: wire.a, wire.b\n" in said
+
+
+def test_a_circle_breaks_the_command(checkout: Path) -> None:
+    exit_code, said = check_with(checkout, "addressing/kinds.py", "import addressing.book")
+    assert exit_code == 1
+    assert "modules import each other in a circle: addressing.book, addressing.kinds, " in said
 
 
 def test_what_stands_in_strings_and_comments_is_no_import(checkout: Path) -> None:

@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from addressing.kinds import AddressKind
-from router.connections.peers import RouterConnection, SessionPool
+from router.connections.broker_connection import BrokerConnection
 from router.connections.route_connections import OnConnection, RouteClaim, RouteConnections
 from router.events import BrokerDown, BrokerUp
 from router.timers import Timers
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.errors import AmqpError
-from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, OutgoingLink, Session
+from wire.link import RECEIVE_SECOND, SEND_MIXED, IncomingLink, OutgoingLink
 from wire.log import Emit
 from wire.node import Command, ConnectorSpec, OpenConnector
 from wire.routed_name import USER
@@ -28,8 +28,6 @@ from wire.terminus import source, target
 
 _NAMED_CHARS = 64
 """Length of the address in the name of a link: for people, who can read the full address in the termini."""
-_SPARE_SESSIONS = 16
-"""Sessions left for shared links: RabbitMQ accepts 64 sessions on a connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +48,6 @@ class BrokerSnapshot:
     container_id: str | None
     down_reason: str | None
     routes: int
-
-
-class BrokerConnection(RouterConnection):
-    """A connection to a broker. ``client`` is None for the base connection."""
-
-    kind = "broker"
-
-    def __init__(self, endpoint: Endpoint, number: int, site: Site, client: str | None) -> None:
-        super().__init__(endpoint, number)
-        self.sessions = SessionPool(endpoint)
-        self.client = client
-        self.was_opened = False
-        self._site = site
-
-    def session_of_stream(self) -> Session:
-        """Return a session for one stream, or a shared one if sessions run short. Raises ConnectionFault."""
-        if self.endpoint.spare_session_count > _SPARE_SESSIONS:
-            return self.sessions.own()
-        return self.sessions.shared()
-
-    def on_opened(self) -> None:
-        self.was_opened = True
-        self._site.on_opened(self)
-
-    def on_lost(self, reason: str) -> None:
-        self._site.on_lost(self, reason)
 
 
 class Site:

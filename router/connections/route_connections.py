@@ -10,19 +10,16 @@ both are in by then: a route that ends while its connection is being dialed ends
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from router.connections.broker_connection import BrokerConnection
 from router.timers import Timer, Timers
 from wire.node import Command, ConnectorSpec, DropConnector, OpenConnector
-
-if TYPE_CHECKING:
-    from router.connections.brokers import BrokerConnection
 
 _LINGER_S = 2.0
 """How long an unclaimed connection stays, for a client that attaches one link after the other."""
 MAX_LINGERING = 32
 """Maximum number of connections without claims: short-lived clients must not use up the router's file descriptors."""
-OnConnection = Callable[["BrokerConnection | None"], None]
+OnConnection = Callable[[BrokerConnection | None], None]
 
 
 class RouteClaim:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from addressing.book import AddressPolicy
 from router.circuits.spec import CircuitKind, Tree
+from router.distribution.joiner import Joiner
 from router.forwarding.address import AddressGroup
 from router.forwarding.ends import Inlet, Taker
 from router.routing.spf import Path
 from router.timers import Timer
-
-if TYPE_CHECKING:
-    from router.distribution.joining import Joiner
 
 BranchKey = tuple[str, CircuitKind]
 """The next hop and the kind of circuit."""

@@ -11,30 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from addressing.keys import producer_key
-from router.connections.unstitched import Unstitched
 from router.distribution.entries import Entry
+from router.distribution.joiner import Joiner
 from router.distribution.reach import Reach
 from router.forwarding.ends import Taker
-from router.timers import Timer, Timers
-from wire.errors import AmqpError
+from router.timers import Timers
 from wire.link import OutgoingLink
 
 NEWS_S = 0.5
 """Time by which every router has heard that this router had no consumer for a moment, and has closed its circuit."""
-
-
-class Joiner(Unstitched):
-    """Owner of a consumer's link until the attach is answered. ``leave(joiner)``: the client left before."""
-
-    def __init__(self, link: OutgoingLink, leave: Callable[[Joiner], None]) -> None:
-        self.link = link
-        self.timer: Timer | None = None
-        self._leave = leave
-        link.owner = self
-
-    def on_left(self, closed: bool, error: AmqpError | None) -> None:
-        self._leave(self)
-        self.link.close() if closed else self.link.detach()
 
 
 class Joining:

@@ -8,14 +8,10 @@ their transfers may be on the wire. They have little time to answer; then their 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from router.forwarding.ends import Inlet, Taker
-
-if TYPE_CHECKING:
-    from router.forwarding.address import AddressGroup, GroupOwner
-    from router.timers import Timers
-
+from router.timers import Timers
 
 PRODUCERS_WAIT_S = 0.2
 """How long a client's drain waits for producers."""
@@ -24,10 +20,28 @@ _CIRCUIT_WAIT_S = 0.1
 """Less time at each router further on, so that the router's own answer comes in time."""
 
 
+class DrainedGroup(Protocol):
+    """The group of an address, as far as drains use it."""
+
+    phase: int
+    inlets: dict[Inlet, None]
+
+    @property
+    def asks_producers(self) -> bool: ...
+
+    def on_drained(self) -> None: ...
+
+
+class DrainedGroupOwner(Protocol):
+    def is_complete(self, group: DrainedGroup, is_circuit: bool) -> bool:
+        """True if each reachable broker of a sharded queue sends here; for a circuit, each broker connected here."""
+        ...
+
+
 class Drains:
     """The drains under way at one address, one for each draining consumer. The group learns of each end."""
 
-    def __init__(self, group: AddressGroup, timers: Timers, path_wait_s: float, owner: GroupOwner) -> None:
+    def __init__(self, group: DrainedGroup, timers: Timers, path_wait_s: float, owner: DrainedGroupOwner) -> None:
         self._group = group
         self._timers = timers
         self._path_wait_s = path_wait_s

@@ -12,7 +12,8 @@ from addressing.book import AddressPolicy
 from addressing.kinds import QUEUE_CAPABILITY, TOPIC_CAPABILITY
 from router.circuits.circuits import in_and_out, route_patience
 from router.circuits.spec import PATH_LOST, CircuitSpec, path_lost
-from router.connections.brokers import BrokerConnection, Brokers
+from router.connections.broker_connection import BrokerConnection
+from router.connections.brokers import Brokers
 from router.connections.route_connections import RouteClaim
 from router.connections.unstitched import Unstitched
 from router.events import BrokerLinkRefused

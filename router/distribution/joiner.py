@@ -1,0 +1,24 @@
+"""A consumer of a multicast whose attach is not answered yet (`router.distribution.joining`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from router.connections.unstitched import Unstitched
+from router.timers import Timer
+from wire.errors import AmqpError
+from wire.link import OutgoingLink
+
+
+class Joiner(Unstitched):
+    """Owner of a consumer's link until the attach is answered. ``leave(joiner)``: the client left before."""
+
+    def __init__(self, link: OutgoingLink, leave: Callable[[Joiner], None]) -> None:
+        self.link = link
+        self.timer: Timer | None = None
+        self._leave = leave
+        link.owner = self
+
+    def on_left(self, closed: bool, error: AmqpError | None) -> None:
+        self._leave(self)
+        self.link.close() if closed else self.link.detach()
