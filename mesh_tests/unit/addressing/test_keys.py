@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from addressing.keys import Key, KeyForm, broker_key, edge_key, fallback_keys, n
 
 FORMS = st.sampled_from(list(KeyForm))
 NAMES = st.text(min_size=1)
+HEAD = re.compile(r"""["'](?:[BE]:|[MX](?:\d|\{)|P0|F[01])""")
 
 
 @pytest.mark.parametrize(
@@ -66,3 +70,11 @@ def test_a_phase_of_two_digits_makes_no_key_of_another_address() -> None:
     assert Key(KeyForm.TAKERS, "2x", 1).text == "M12x"
     assert Key(KeyForm.TAKERS, "x", 12).text != "M12x"
     assert Key.parse(Key(KeyForm.TAKERS, "x", 12).text) is None
+
+
+def test_no_other_module_formats_or_takes_apart_a_key() -> None:
+    root = Path(__file__).parents[3]
+    files = [path for package in ("addressing", "router", "mesh/simulation") for path in (root / package).rglob("*.py")]
+    sources = {path.name: path.read_text() for path in files if path.name != "keys.py"}
+    assert "reach.py" in sources
+    assert [name for name, source in sources.items() if HEAD.search(source)] == []
