@@ -33,7 +33,7 @@ from broker.queueing.subscription_owners import Owners
 from broker.queueing.subscriptions import Subscriptions
 from broker.store.batch import Inventory, Unreadable, WriteBatch
 from broker.store.space import Space, Watermark
-from recording.records import set_now
+from recording.records import Recorder
 from wire.core import DirtyEndpoints
 from wire.endpoint import Endpoint, EndpointSettings, Peer
 from wire.engine import Pointer
@@ -77,7 +77,7 @@ class BrokerNode:
         wall_offset_s: float,
         secret: str,
         log: Emit = emit,
-        link_log: LinkLog,
+        recorder: Recorder,
     ) -> None:
         self.name = name
         self._endpoint_settings = EndpointSettings(
@@ -91,12 +91,13 @@ class BrokerNode:
         self.commands: list[Command] = []
         self._endpoints: dict[Endpoint, None] = {}
         self._log = log
-        self._link_log = link_log
+        self._recorder = recorder
+        self._link_log = LinkLog(recorder)
         self._commits = Commits()
         self._shelf = Shelf()
         book = AddressBook(topology)
         addresses = BrokerAddresses(topology, name, book)
-        self._stock = Stock(self._commits, self._shelf, wall_offset_s, addresses.queue_policy)
+        self._stock = Stock(self._commits, self._shelf, recorder, wall_offset_s, addresses.queue_policy)
         self._gate = Gate(self._commits, self._shelf)
         self._last_words = LastWords()
         self._is_memory_low = False
@@ -116,7 +117,7 @@ class BrokerNode:
             self._last_words,
             lambda: f"{secret}.{next(serials)}",
             log,
-            link_log,
+            self._link_log,
         )
         administration = Administration(addresses, self._stock, self._attachments.evict, wall_offset_s)
         self._control = Control(administration, self._stock, self._commits, log)
@@ -126,7 +127,7 @@ class BrokerNode:
 
     def _look_at_clock(self, now: float) -> None:
         self._stock.now = now
-        set_now(now)
+        self._recorder.set_now(now)
 
     # The disk
 

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 from addressing.topology.model import Topology
 from broker.disk import Disk
 from broker.events import ClockWasSet, StoreDamaged, StoreOpened
-from broker.links.link_log import LinkLog
 from broker.node import BrokerNode
 from broker.store.batch import Store, StoreError
 from broker.store.sqlite import SqliteStore
 from broker.wall_clock import read_clocks, settle_wall_time_s
 from recording.recorder import recording, seconds
+from recording.records import Recorder
 from wire.driver import Driver
 from wire.errors import AmqpError
 from wire.log import Emit, emit
@@ -45,8 +45,7 @@ async def run_broker(
     store = SqliteStore(files.data)
     try:
         with recording(topology, name, "broker", files.rings, log) as recorder:
-            link_log = LinkLog(recorder)
-            node = _open_node(topology, name, files, store, log, link_log)
+            node = _open_node(topology, name, files, store, log, recorder)
             driver = Driver(node, log, container_id=node.name)
             async with seconds(recorder, driver, node.on_second):
                 await _serve(node, driver, _node_listener(topology, name, files), store, stop, on_started)
@@ -55,7 +54,7 @@ async def run_broker(
 
 
 def _open_node(
-    topology: Topology, name: str, files: NodeFiles, store: Store, log: Emit, link_log: LinkLog
+    topology: Topology, name: str, files: NodeFiles, store: Store, log: Emit, recorder: Recorder
 ) -> BrokerNode:
     began = time.monotonic()
     inventory = store.load()
@@ -73,7 +72,7 @@ def _open_node(
         wall_offset_s=offset_s,
         secret=secrets.token_hex(8),
         log=log,
-        link_log=link_log,
+        recorder=recorder,
     )
     now = time.monotonic()
     log(StoreOpened(str(files.data), len(inventory.queues), inventory.message_count, round(now - began, 3)))

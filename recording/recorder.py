@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from addressing.topology.model import Topology
 from recording.columns import FAILED, STOPPED, Event, Kind
-from recording.records import Recorder, record
+from recording.records import Recorder
 from recording.ring_file import RingFile
 from wire.driver import Driver
 from wire.log import Emit, Level, LogEvent
@@ -38,7 +38,7 @@ def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) 
     The last record says that the node ended, and how; a killed node leaves no such record.
     """
     ring = _ring_file(topology, name, role, rings, log)
-    recorder = record(ring.memory if ring is not None else None, topology.link_logs.level.value)
+    recorder = Recorder(ring.memory if ring is not None else None, topology.link_logs.level.value)
     cause = FAILED
     try:
         yield recorder
@@ -46,7 +46,7 @@ def recording(topology: Topology, name: str, role: str, rings: Path, log: Emit) 
     finally:
         recorder.end_second()
         recorder.tell_last({"kind": Kind.NODE, "event": Event.CLOSED, "cause": cause})
-        record(None)
+        recorder.close()
         if ring is not None:
             ring.close()
 

@@ -50,6 +50,9 @@ cdef class Recorder:
     cdef unsigned long long taken
     cdef size_t next  # written % capacity: a division costs more than all the rest
     cdef unsigned long long now_us
+    # Wall clock less monotonic clock at the node's start.
+    cdef long long wall_offset_ms
+    cdef unsigned int last_number
     cdef Traffic traffic
     # Ends of links and queues that came or went: (end, is there, error); then ends with news at the end of the second.
     cdef list changes
@@ -60,6 +63,7 @@ cdef class Recorder:
         self, unsigned char level, unsigned long long start_us, size_t size, unsigned int incoming,
         unsigned int outgoing, size_t outcome, unsigned char part,
     ) noexcept  # fmt: skip
+    cdef int write_untaken(self, unsigned char level, unsigned int incoming, size_t size, size_t outcome) except -1
     cdef void write_message(
         self, unsigned char level, unsigned char kind, unsigned long long start_us, unsigned int took_us, size_t size,
         unsigned int queue,
@@ -76,8 +80,7 @@ cdef class Recorder:
     cdef int note_restless(self, object end) except -1
     cdef int note_moved(self, object end) except -1
     cdef int note(self, object end, bint is_there, object error) except -1
+    cdef unsigned int next_number(self) noexcept
 
 
-cdef Recorder recorder
 cdef size_t outcome_of(pn_delivery_t *incoming) noexcept
-cdef int record_untaken(unsigned char level, unsigned int incoming, size_t size, size_t outcome) except -1

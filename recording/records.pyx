@@ -1,9 +1,9 @@
 """Records of deliveries: outcome and latency of each delivery, in slots of fixed size in a ring that a writer empties.
 
-The ring is memory that outlives the process, laid out as in `recording.ring_format`. Level FULL writes a record for
-each delivery at settlement; level SUMMARY writes sums of equal deliveries each second. No delivery waits for the
-writer: a record without room is dropped and counted. Times are microseconds of the monotonic clock, read once for each
-batch of input.
+Each node has one recorder, which is the node's clock too. The ring is memory that outlives the process, laid out as in
+`recording.ring_format`. Level FULL writes a record for each delivery at settlement; level SUMMARY writes sums of equal
+deliveries each second. No delivery waits for the writer: a record without room is dropped and counted. Times are
+microseconds of the monotonic clock, read once for each batch of input.
 
 Part 0: the whole way from the incoming link to the last taker. A multicast leaves part 1 for the sender's delivery, and
 part 2 for each copy with the outcome of the copy. So parts 0 and 1 count arrivals, parts 0 and 2 departures. A delivery
@@ -45,19 +45,20 @@ RECORD_LEVELS = {"off": OFF, "summary": SUMMARY, "full": FULL}
 
 
 cdef class Recorder:
-    """Writes records to ``memory``, a ring with a complete header; without ``memory``, records nothing.
+    """Writes the records of one node to ``memory``, a ring with a complete header; without ``memory``, records nothing.
 
-    ``level`` holds for links and queues that have no level of their own.
+    ``level`` names the level of links and queues that have no level of their own. The node sets the recorder's time
+    with `set_now` at each input, with or without a ring.
     """
 
-    def __cinit__(self, memory=None, unsigned char level=OFF):
+    def __cinit__(self, memory=None, str level="off"):
         self.changes, self.restless, self.moved = [], [], []
         if memory is None:
             return
         self.traffic = Traffic()
         PyObject_GetBuffer(memory, &self.buffer, PyBUF_WRITABLE)
         self.has_buffer = True
-        self.level = level
+        self.level = RECORD_LEVELS[level]
         self.header = <unsigned char *>self.buffer.buf
         self.slots = <Slot *>(self.header + HEADER_BYTES)
         self.capacity = (self.buffer.len - HEADER_BYTES) // sizeof(Slot)
@@ -65,7 +66,14 @@ cdef class Recorder:
         self.dropped = load_now(self.header + DROPPED_AT)
 
     def __dealloc__(self):
+        self.close()
+
+    def close(self):
+        """Let go of the ring: from now on nothing is recorded."""
+        self.capacity = 0
+        self.level = OFF
         if self.has_buffer:
+            self.has_buffer = False
             PyBuffer_Release(&self.buffer)
 
     # Deliveries
@@ -79,6 +87,12 @@ cdef class Recorder:
         self._write(level, Slot(
             self.now_us - took_us, took_us, size_bytes, incoming, outgoing, 1, DELIVERY, <unsigned char>outcome, part, 0
         ))  # fmt: skip
+
+    cdef int write_untaken(self, unsigned char level, unsigned int incoming, size_t size, size_t outcome) except -1:
+        """Record a delivery that no taker had. The time that the delivery waited is unknown, and recorded as 0."""
+        if level:
+            self.write(level, self.now_us, size, incoming, 0, outcome, WHOLE_WAY)
+        return 0
 
     cdef void write_message(
         self, unsigned char level, unsigned char kind, unsigned long long start_us, unsigned int took_us, size_t size,
@@ -220,7 +234,33 @@ cdef class Recorder:
         found, self.changes = self.changes, []
         return found
 
+    # Levels and numbers
+    def level_of(self, name):
+        """Return the record level of a link or queue by the level's ``name``; None names the level of the node.
+
+        OFF where there is no ring.
+        """
+        if name is None:
+            return self.level
+        return RECORD_LEVELS[name] if self.capacity else OFF
+
+    cdef unsigned int next_number(self) noexcept:
+        """Return a number for an end of a link or for a queue, which this recorder never gives again."""
+        self.last_number += 1
+        return self.last_number
+
     # Time
+    def set_now(self, double now_s):
+        """Set the time of the input at hand, in seconds. A new second writes the sums of the second before."""
+        cdef unsigned long long now_us = <unsigned long long>(now_s * 1e6)
+        if self.capacity and self.traffic.used and now_us // SECOND_US != self.now_us // SECOND_US:
+            self._put_traffic()
+        self.now_us = now_us
+
+    def set_wall_offset(self, double offset_s):
+        """Set wall clock less monotonic clock, once at the start: a clock set later cannot expire or revive messages."""
+        self.wall_offset_ms = <long long>(offset_s * 1000)
+
     def set_clock(self, long long ahead_us):
         """Set how far UTC is ahead of the monotonic clock, in us."""
         if self.capacity:
@@ -230,9 +270,6 @@ cdef class Recorder:
         """Write the sums of the second to the ring."""
         if self.capacity and self.traffic.used:
             self._put_traffic()
-
-
-cdef Recorder recorder = Recorder()
 
 
 cdef bint _has_free(Recorder here, size_t count) noexcept:
@@ -266,30 +303,3 @@ cdef int _put_text(Recorder here, bytes text) except -1:
 cdef size_t outcome_of(pn_delivery_t *incoming) noexcept:
     """Return the outcome that the sender was told; ABORTED if the sender aborted the delivery."""
     return ABORTED if pn.delivery_aborted(incoming) else pn.delivery_local_state(incoming)
-
-
-cdef int record_untaken(unsigned char level, unsigned int incoming, size_t size, size_t outcome) except -1:
-    """Record a delivery that no taker had. The time that the delivery waited is unknown, and recorded as 0."""
-    if level:
-        recorder.write(level, recorder.now_us, size, incoming, 0, outcome, WHOLE_WAY)
-    return 0
-
-
-def record(memory, level="off"):
-    """Record in this process from now on, to the ring ``memory``; None ends recording. Return the recorder."""
-    global recorder
-    recorder = Recorder(memory, RECORD_LEVELS[level])
-    return recorder
-
-
-def level_of(name):
-    """Return the record level of a link or queue by the level's ``name``; OFF where there is no ring."""
-    return RECORD_LEVELS[name] if recorder.capacity else OFF
-
-
-def set_now(double now_s):
-    """Set the time of the input at hand, in seconds. A new second writes the sums of the second before to the ring."""
-    cdef unsigned long long now_us = <unsigned long long>(now_s * 1e6)
-    if recorder.capacity and recorder.traffic.used and now_us // SECOND_US != recorder.now_us // SECOND_US:
-        recorder._put_traffic()
-    recorder.now_us = now_us

@@ -11,7 +11,7 @@ from addressing.address import router_of
 from addressing.book import AddressBook, AddressPolicy
 from addressing.keys import Key, KeyForm, producer_key
 from addressing.kinds import Distribution
-from recording.records import level_of
+from recording.records import Recorder
 from router.circuits.circuits import Circuits
 from router.circuits.spec import NO_TAKER, CircuitKind, CircuitSpec
 from router.connections.brokers import Brokers
@@ -58,6 +58,7 @@ class Addresses:
         timers: Timers,
         settings: ForwardingSettings,
         copies: Copies,
+        recorder: Recorder,
         advertise: Advertise,
         tell_edges: Callable[[], None],
         emit: Emit,
@@ -70,6 +71,7 @@ class Addresses:
         self._timers = timers
         self._settings = settings
         self._copies = copies
+        self._recorder = recorder
         self._advertise = advertise
         self._reach = reach
         self._upkeep = Upkeep(timers, self.on_group_changed, emit)
@@ -95,21 +97,23 @@ class Addresses:
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = self._make(policy, phase)
-            entry.group.priority = policy.priority
-            if policy.link_log is not None:
-                entry.group.record_level = level_of(policy.link_log)
             self._changed.add(entry)
         return entry
 
     def _make(self, policy: AddressPolicy, phase: int) -> Entry:
+        given = (policy.address, phase, self._timers, self._settings, self, self._copies, self._recorder)
+        priority, level = policy.priority, policy.link_log
         if policy.kind.is_copied_by_routers:
-            return Entry(policy, Multicast(policy.address, phase, self._timers, self._settings, self, self._copies))
+            return Entry(policy, Multicast(*given, priority=priority, record_level=level))
         falls_back = phase == 0 and self._reach.may_fall_back(policy)
-        kind, is_closest = AnycastWithFallback if falls_back else Anycast, policy.distribution is Distribution.CLOSEST
-        given = (policy.address, phase, self._timers, self._settings, self, self._copies)
-        anycast = kind(*given, closest=is_closest, spills=policy.spill)
-        anycast.is_retransmitted = policy.retransmit
-        anycast.hold_s = self._settings.hold_s(is_retransmitted=policy.retransmit)
+        anycast = (AnycastWithFallback if falls_back else Anycast)(
+            *given,
+            closest=policy.distribution is Distribution.CLOSEST,
+            spills=policy.spill,
+            is_retransmitted=policy.retransmit,
+            priority=priority,
+            record_level=level,
+        )
         entry = Entry(policy, anycast)
         if isinstance(anycast, AnycastWithFallback):
             self._fallbacks.equip(entry, anycast, lambda: self.on_group_changed(anycast))

@@ -12,7 +12,7 @@ from typing import Any
 
 from addressing.book import AddressBook
 from recording.columns import Event, Kind
-from recording.records import Recorder, level_of, set_now
+from recording.records import Recorder
 from recording.state_records import AT_ONCE, Teller
 from router.circuits.spec import CIRCUIT, CircuitSpec
 from router.connections.peers import RouterConnection
@@ -20,7 +20,6 @@ from router.forwarding.ends import Inlet, Taker
 from router.routing import actions
 from router.routing.snapshot import RoutingSnapshot
 from wire import ended
-from wire.errors import LocalStateError
 from wire.link import IncomingLink, Link
 
 _ROLES = {"inter-router": "router", "edge": "edge", "uplink": "router", "broker": "broker", "client": "client"}
@@ -29,7 +28,9 @@ _BETWEEN_ROUTERS = ("inter-router", "edge", "uplink")
 
 
 class LinkLog:
-    def __init__(self, recorder: Recorder, book: AddressBook) -> None:
+    """``routing`` returns the neighbors and paths."""
+
+    def __init__(self, recorder: Recorder, book: AddressBook, routing: Callable[[], RoutingSnapshot]) -> None:
         self._recorder = recorder
         self._teller = Teller(recorder)
         self._tell = self._teller.tell
@@ -39,12 +40,8 @@ class LinkLog:
         """For each recorded connection, the numbers of its links."""
         self._neighbors: dict[str, int] = {}
         self._is_topology_new = False
-        self._routing: Callable[[], RoutingSnapshot] = _no_routing
-        self._paths: dict[str, tuple[str, int]] = {}
-
-    def attend(self, routing: Callable[[], RoutingSnapshot]) -> None:
-        """``routing`` returns the neighbors and paths."""
         self._routing = routing
+        self._paths: dict[str, tuple[str, int]] = {}
 
     # Connections
     def on_connection(self, connection: RouterConnection) -> None:
@@ -97,7 +94,7 @@ class LinkLog:
         address = _address_of(end, spec)
         policy = self._book.resolve(address) if address else None
         if policy is not None and policy.link_log is not None:
-            end.record_at(level_of(policy.link_log))
+            end.record_at(self._recorder.level_of(policy.link_log))
         self._tell(
             Kind.LINK,
             Event.OPENED,
@@ -126,7 +123,7 @@ class LinkLog:
 
     def on_second(self, now: float) -> None:
         """Record once a second the values that change all the time."""
-        set_now(now)
+        self._recorder.set_now(now)
         self.settle()
         self._teller.end_second()
         for end in self._recorder.take_moved(AT_ONCE):
@@ -203,10 +200,6 @@ class LinkLog:
         for router in self._paths.keys() - found.keys():
             self._tell(Kind.PATH, Event.CLOSED, egress=router)
         self._paths = found
-
-
-def _no_routing() -> RoutingSnapshot:
-    raise LocalStateError("a link log that nobody told of routing")
 
 
 def _came(router: str, before: Mapping[str, object]) -> Event:

@@ -14,7 +14,7 @@ from addressing.book import AddressBook
 from addressing.keys import broker_key, edge_key
 from addressing.permissions import Permissions
 from addressing.topology.model import MAX_COST
-from recording.records import set_now
+from recording.records import Recorder
 from router import events
 from router.addresses import Addresses
 from router.circuits.circuits import Circuits
@@ -62,17 +62,17 @@ class RouterNode:
         permissions: Permissions,
         emit: Emit,
         new_token: Callable[[], str],
-        link_log: LinkLog,
+        recorder: Recorder,
     ) -> None:
         self.dirty = DirtyEndpoints()
         self._settings = settings
         self._emit = emit
-        self._link_log = link_log
+        self._recorder = recorder
         self._timers = Timers()
         self._connections: dict[int, RouterConnection] = {}
         self._next_number = 1
         self._routing: Plane = self._make_plane(settings)
-        link_log.attend(self._routing.snapshot)
+        self._link_log = LinkLog(recorder, book, self._routing.snapshot)
         self._edges = Edges(settings.router_id, settings.instance, settings.routing)
         self._routing_deadline = self._find_routing_deadline()
         self._costs = dict(settings.costs)
@@ -83,6 +83,7 @@ class RouterNode:
             self._neighbor,
             Patience(self._timers, settings.forwarding.path_wait_s),
             copies,
+            recorder,
         )
         self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, emit)
         self.commands: list[Command] = self._brokers.commands
@@ -95,6 +96,7 @@ class RouterNode:
             self._timers,
             settings.forwarding,
             copies,
+            recorder,
             self._advertise,
             lambda: self._act(self._edges.take_news()),
             emit,
@@ -115,6 +117,7 @@ class RouterNode:
             new_token=new_token,
             crowding=Crowding(permissions.max_connections),
             sole_connections=SoleConnections(),
+            recorder=recorder,
             emit=emit,
         )
 
@@ -133,7 +136,7 @@ class RouterNode:
     # Inputs of the driver
     def _look_at_clock(self, now: float) -> None:
         self._timers.now = now
-        set_now(now)
+        self._recorder.set_now(now)
 
     def on_accepted(self, listener: str, peer: Peer, now: float) -> Endpoint:
         self._look_at_clock(now)
@@ -168,7 +171,7 @@ class RouterNode:
 
     def on_input(self, endpoint: Endpoint, now: float) -> None:
         self._timers.now = now
-        set_now(now)
+        self._recorder.set_now(now)
         connection: RouterConnection = endpoint.owner
         if isinstance(connection, NeighborConnection) and connection.has_news():
             self._plane_of(connection).on_heard(connection.number, now)
@@ -219,12 +222,16 @@ class RouterNode:
         self._link_log.settle()
 
     def on_time(self, now: float) -> None:
-        set_now(now)
+        self._recorder.set_now(now)
         self._timers.run(now)
         self._act(self._routing.on_time(now))
         self._act(self._edges.on_time(now))
         self._leaving.look()
         self._settle()
+
+    def on_second(self, now: float) -> None:
+        """Record once a second the values that change all the time."""
+        self._link_log.on_second(now)
 
     def next_deadline(self) -> float | None:
         timers, routing = self._timers.next_deadline(), self._routing_deadline

@@ -21,8 +21,6 @@ from recording.records import Recorder
 from router.clients.sole_connections import CAPABILITY as SOLE_CONNECTION
 from router.clients.sole_connections import DETECTION_POLICY, STRONG, WEAK
 from router.connections.brokers import BrokerSettings
-from router.forwarding.ageing import set_wall_offset
-from router.link_log import LinkLog
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from router.snapshot import RouterNodeSnapshot
@@ -89,29 +87,27 @@ async def run_router(
     role = "edge" if topology.routers[name].is_edge else "router"
     with recording(topology, name, role, files.rings, log.emit) as recorder:
         book = AddressBook(topology)
-        link_log = LinkLog(recorder, book)
-        set_wall_offset(time.time() - time.monotonic())
+        recorder.set_wall_offset(time.time() - time.monotonic())
         node = RouterNode(
             parts.settings(),
             book,
             Permissions(topology),
             log.emit,
             lambda: secrets.token_urlsafe(12),
-            link_log,
+            recorder,
         )
-        await _serve(node, parts, recorder, link_log, stop, on_started)
+        await _serve(node, parts, recorder, stop, on_started)
 
 
 async def _serve(
     node: RouterNode,
     parts: _Parts,
     recorder: Recorder,
-    link_log: LinkLog,
     stop: asyncio.Event,
     on_started: Callable[[RunningRouter], Awaitable[None]],
 ) -> None:
     driver = Driver(node, container_id=node.router_id)
-    async with seconds(recorder, driver, link_log.on_second):
+    async with seconds(recorder, driver, node.on_second):
         try:
             for spec in parts.listeners():
                 await driver.listen(spec)

@@ -15,7 +15,6 @@ from wire.core cimport IncomingCore
 from wire.delivery cimport pending_now
 from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport ACCEPTED_STATE, TRANSACTIONAL_STATE, pn, pn_delivery_t
-from recording.records cimport recorder
 from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
 from addressing.queue_policy import WhenFull
@@ -127,13 +126,13 @@ cdef class Receiving(Producer):
         self.limited = _blocking_one(queues)
         # Without a fixed address the queue is not known before the message: probably durable.
         self.is_for_disk = queues is None or any([(<HeldQueue>held).row is not None for held in queues])
-        self.record_level = (<HeldQueue>queues[0]).record_level if queues else recorder.level
+        self.record_level = (<HeldQueue>queues[0]).record_level if queues else stock.recorder.level
         self.room = _LINK_CREDIT
         self.pieces = []
         self._forget_arriving()
 
     def on_attached(self, double now):
-        self.drought = Drought(True, recorder.now_us, 0)
+        self.drought = Drought(True, self.stock.recorder.now_us, 0)
         self._note_credit()
         self._top_up()
 
@@ -446,14 +445,14 @@ cdef class Receiving(Producer):
             return 0
         if not self.has_moved:
             self.has_moved = True
-            recorder.note_moved(self)
-        if not turn(&self.drought, self.link.credit_now() <= 0, recorder.now_us):
+            self.stock.recorder.note_moved(self)
+        if not turn(&self.drought, self.link.credit_now() <= 0, self.stock.recorder.now_us):
             return 0
         if self.drought.is_on:
             self.waited_for = self._obstacle()
         if not self.is_restless:
             self.is_restless = True
-            recorder.note_restless(self)
+            self.stock.recorder.note_restless(self)
         return 0
 
     cdef int _note_lost(self, str condition) except -1:
@@ -462,7 +461,7 @@ cdef class Receiving(Producer):
             return 0
         if self.lost is None:
             self.lost = {}
-            recorder.note_restless(self)
+            self.stock.recorder.note_restless(self)
         cause = "full_queue" if condition == "amqp:resource-limit-exceeded" else condition
         self.lost[cause] = self.lost.get(cause, 0) + 1
         return 0
@@ -504,7 +503,7 @@ cdef class Receiving(Producer):
     def take_starved_us(self):
         """Microseconds the sender had no credit since the last call."""
         self.is_restless = False
-        return take_us(&self.drought, recorder.now_us) if self.record_level else 0
+        return take_us(&self.drought, self.stock.recorder.now_us) if self.record_level else 0
 
     @property
     def waits_for(self):

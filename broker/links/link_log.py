@@ -12,7 +12,7 @@ from broker.links.incoming import Receiving
 from broker.links.outgoing import Sending
 from broker.queueing.held_queue import HeldQueue
 from recording.columns import Event, Kind
-from recording.records import Recorder, set_now
+from recording.records import Recorder
 from recording.state_records import AT_ONCE, Teller
 from wire.ended import told
 from wire.endpoint import Endpoint
@@ -96,7 +96,7 @@ class LinkLog:
 
     def on_second(self, now: float, oldest_us: Callable[[HeldQueue], int | None]) -> None:
         """Record the second's changes of links and queue depths."""
-        set_now(now)
+        self._recorder.set_now(now)
         self.settle()
         self._teller.end_second()
         for worker in self._recorder.take_moved(AT_ONCE):

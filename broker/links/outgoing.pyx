@@ -17,7 +17,6 @@ from broker.queueing.body_cache cimport Fetch
 from broker.queueing.held_queue cimport Taker
 from wire.delivery cimport copy_state, is_terminal
 from wire.proton cimport ACCEPTED_STATE, pn
-from recording.records cimport recorder
 from wire.sections cimport limit_ttl
 
 from collections import deque
@@ -217,7 +216,7 @@ cdef class Sending(Taker):
         """The deliveries or credit of the consumer may have changed since the last second."""
         if self.record_level and not self.has_moved:
             self.has_moved = True
-            recorder.note_moved(self)
+            self.stock.recorder.note_moved(self)
         return 0
 
     def rest(self):

@@ -1,5 +1,6 @@
 from broker.queueing.message cimport Entry, Message
 from broker.queueing.queue cimport LEVELS, Queue
+from recording.records cimport Recorder
 from wire.core cimport DeliveryOwner
 
 
@@ -22,7 +23,8 @@ cdef class Producer(DeliveryOwner):
 
 
 cdef class HeldQueue:
-    # For link logs: a number never reused in this process, the record level, and whether a change is not recorded yet.
+    # For link logs: a number that the node never reuses, the record level, and whether a change is not recorded yet.
+    cdef Recorder recorder
     cdef readonly unsigned int number
     cdef readonly unsigned char record_level
     cdef bint is_restless

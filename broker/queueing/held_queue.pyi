@@ -4,6 +4,7 @@ from addressing.queue_policy import QueuePolicy
 from broker.queueing.queue import Queue, QueueSnapshot
 from broker.queueing.subscribers import SubscriptionKey
 from broker.store.batch import QueueRow
+from recording.records import Recorder
 from wire.core import DeliveryOwner
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class HeldQueue:
         self,
         address: str,
         queue: Queue,
+        recorder: Recorder,
         row: QueueRow | None = None,
         key: SubscriptionKey | None = None,
         is_subscription: bool = False,

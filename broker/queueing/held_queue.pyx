@@ -2,13 +2,12 @@
 
 from libc.math cimport INFINITY
 
-from recording.records cimport recorder
+from recording.records cimport Recorder
 
 from dataclasses import dataclass
 
 from addressing.queue_policy import NO_POLICY
 from broker.queueing.queue import QueueSnapshot
-from recording.records import level_of
 
 cdef enum:
     # Assumed size of a message before any was seen.
@@ -27,15 +26,6 @@ class QueueSummary:
     # Producers without credit, for want of room in the queue; and how long the first of them has waited.
     waiting_count: int
     waiting_s: float
-
-
-cdef unsigned int _numbers = 0
-
-
-cdef unsigned int _next_number():
-    global _numbers
-    _numbers += 1
-    return _numbers
 
 
 cdef class Taker(DeliveryOwner):
@@ -68,8 +58,8 @@ cdef class HeldQueue:
     Always: ``promised`` is the credit that the queue's producers have
     """
 
-    def __init__(self, address, queue, row=None, key=None, is_subscription=False, is_probe=False, policy=NO_POLICY,
-                 owner=None):
+    def __init__(self, address, queue, Recorder recorder not None, row=None, key=None, is_subscription=False,
+                 is_probe=False, policy=NO_POLICY, owner=None):
         self.policy, self.moved, self.held_back = policy, set(), {}
         self.is_limited, self.max_messages, self.max_bytes = policy.is_limited, policy.max_messages, policy.max_bytes
         self.address, self.queue = address, queue
@@ -79,8 +69,9 @@ cdef class HeldQueue:
         self.is_subscription, self.is_probe = is_subscription, is_probe
         self.consumers = {}
         self.due_s = INFINITY
-        self.number = _next_number()
-        self.record_level = recorder.level if policy.link_log is None else level_of(policy.link_log)
+        self.recorder = recorder
+        self.number = recorder.next_number()
+        self.record_level = recorder.level_of(policy.link_log)
         recorder.note(self, True, None)
 
     def add_consumer(self, Taker taker not None):
@@ -150,7 +141,7 @@ cdef class HeldQueue:
         """Called when the queue's message count changes."""
         if not self.is_restless:
             self.is_restless = True
-            recorder.note_restless(self)
+            self.recorder.note_restless(self)
         return 0
 
     def rest(self):

@@ -3,7 +3,6 @@
 from broker.queueing.ages cimport Ages
 from broker.queueing.held_queue cimport HeldQueue
 from broker.queueing.message cimport Message
-from recording.records cimport recorder
 
 from broker.queueing.action import Departure
 
@@ -32,7 +31,7 @@ cdef class MessageRecords:
         else:
             self.passing.note(-message.message_id, now_us)
         held.note_change()
-        recorder.write_message(held.record_level, ENQUEUED, now_us, 0, message.size_bytes, held.number)
+        held.recorder.write_message(held.record_level, ENQUEUED, now_us, 0, message.size_bytes, held.number)
         return 0
 
     cdef int left(self, HeldQueue held, Message message, object departure, bint is_moved_on, double now) except -1:
@@ -47,7 +46,7 @@ cdef class MessageRecords:
         elif is_moved_on:
             kind = DEAD_LETTERED
         held.note_change()
-        recorder.write_message(held.record_level, kind, now_us - age_us, age_us, message.size_bytes, held.number)
+        held.recorder.write_message(held.record_level, kind, now_us - age_us, age_us, message.size_bytes, held.number)
         return 0
 
     cdef unsigned int age_us(self, Message message, unsigned long long now_us) noexcept:

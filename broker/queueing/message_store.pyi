@@ -6,6 +6,7 @@ from broker.queueing.body_eviction import Crowding
 from broker.queueing.commit import Commits
 from broker.queueing.held_queue import HeldQueue, QueueSummary
 from broker.queueing.queues import Queues
+from recording.records import Recorder
 
 class Stock(Queues):
     now: float
@@ -13,6 +14,7 @@ class Stock(Queues):
         self,
         commits: Commits,
         shelf: Shelf,
+        recorder: Recorder,
         wall_offset_s: float,
         policy_of: Callable[[str], QueuePolicy] | None = None,
     ) -> None: ...

@@ -15,6 +15,7 @@ from broker.queueing.message_records cimport MessageRecords
 from broker.queueing.queue cimport LEVELS
 from broker.queueing.queues cimport Queues
 from broker.queueing.body_cache cimport Shelf
+from recording.records cimport Recorder
 
 import heapq
 from collections import deque
@@ -95,8 +96,10 @@ cdef class Stock(Queues):
     for producers that were held back
     """
 
-    def __init__(self, Commits commits not None, Shelf shelf not None, double wall_offset_s, policy_of=None):
-        Queues.__init__(self, commits, policy_of)
+    def __init__(
+        self, Commits commits not None, Shelf shelf not None, Recorder recorder, double wall_offset_s, policy_of=None
+    ):
+        Queues.__init__(self, commits, recorder, policy_of)
         self.shelf, self.wall_offset_s = shelf, wall_offset_s
         self.crowding = Crowding(shelf)
         self.records = MessageRecords()

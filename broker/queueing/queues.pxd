@@ -1,9 +1,11 @@
 from broker.queueing.commit cimport Commits
 from broker.queueing.held_queue cimport HeldQueue
+from recording.records cimport Recorder
 
 
 cdef class Queues:
     cdef Commits commits
+    cdef Recorder recorder
     cdef object policy_of
     cdef dict queues
     cdef object subscriptions

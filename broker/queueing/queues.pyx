@@ -3,7 +3,7 @@
 from broker.queueing.commit cimport Commits
 from broker.queueing.held_queue cimport HeldQueue
 from broker.queueing.queue cimport Queue
-from recording.records cimport recorder
+from recording.records cimport Recorder
 
 from dataclasses import replace
 
@@ -20,8 +20,8 @@ def _no_policy(address):
 cdef class Queues:
     """``policy_of`` gives the QueuePolicy of the queue or filter at an address; by default no queue has a policy."""
 
-    def __init__(self, Commits commits not None, policy_of=None):
-        self.commits = commits
+    def __init__(self, Commits commits not None, Recorder recorder not None, policy_of=None):
+        self.commits, self.recorder = commits, recorder
         self.policy_of = policy_of or _no_policy
         self.queues, self.subscribers, self.every, self.passing = {}, {}, {}, {}
         self.subscriptions = SubscriptionTree()
@@ -46,7 +46,7 @@ cdef class Queues:
         """A queue in memory that is deleted when unused, so no client may rely on the queue."""
         held = self.queues.get(address)
         if held is None:
-            held = self.queues[address] = self._add(HeldQueue(address, Queue(is_durable=False), is_probe=is_probe))
+            held = self.queues[address] = self._add(self._held(address, Queue(is_durable=False), is_probe=is_probe))
         return held
 
     def existing_queue(self, address):
@@ -54,7 +54,7 @@ cdef class Queues:
 
     def subscribe(self, filter_, key=None, owner=None):
         """Make a subscription that ends with its link or, given a key, with the last link that shares the key."""
-        held = self._add(HeldQueue(filter_, Queue(is_durable=False), key=key, is_subscription=True, owner=owner))
+        held = self._add(self._held(filter_, Queue(is_durable=False), key=key, is_subscription=True, owner=owner))
         self.passing[held] = None
         if key is not None:
             self.subscribers[key] = held
@@ -105,10 +105,10 @@ cdef class Queues:
         policy = self.policy_of(row.address)
         queue = Queue(max_delivery_attempts=policy.max_delivery_attempts)
         if row.kind is QueueKind.QUEUE:
-            held = self.queues[row.address] = HeldQueue(row.address, queue, row, policy=policy)
+            held = self.queues[row.address] = self._held(row.address, queue, row=row, policy=policy)
             return self._add(held)
         key = SubscriptionKey(row.container_id, row.link_name)
-        held = HeldQueue(row.address, queue, row, key, is_subscription=True, policy=policy)
+        held = self._held(row.address, queue, row=row, key=key, is_subscription=True, policy=policy)
         self.subscribers[key] = held
         self.subscriptions.add(row.address, held)
         return self._add(held)
@@ -120,7 +120,7 @@ cdef class Queues:
     cdef int forget(self, HeldQueue held) except -1:
         """Forget the queue's name, which may belong to another queue from now on."""
         del self.every[held]
-        recorder.note(held, False, None)
+        self.recorder.note(held, False, None)
         if self.watcher is not None and held.row is not None and not held.is_subscription:
             self.watcher.on_gone(held)
         self.passing.pop(held, None)
@@ -131,6 +131,9 @@ cdef class Queues:
         if held.key is not None:
             del self.subscribers[held.key]
         return 0
+
+    def _held(self, address, queue, **options):
+        return HeldQueue(address, queue, self.recorder, **options)
 
     def _add(self, held):
         self.every[held] = None

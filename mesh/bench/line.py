@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 from addressing.topology.loader import load_topology
 from mesh.bench.dialing import Place
 from mesh.bench.meter import Meter
+from mesh.bench.recorded import RING_BYTES, emptied
 from mesh.bench.target import Addresses, Target
 from mesh.client.errors import MeshError, TimedOut
 from mesh.deploy import log_tail
@@ -95,7 +96,7 @@ class Line:
     def __init__(self, plan: LinePlan, folder: Path, out: Output) -> None:
         self._out = out
         self._is_client_tls = plan.is_client_tls
-        self._program = "mesh.bench.recorded" if plan.has_records else "mesh.bench.leash"
+        self._has_records = plan.has_records
         self._file = folder / "amqpmesh.yml"
         # JSON is valid YAML.
         self._file.write_text(json.dumps(topology_of(plan)))
@@ -112,7 +113,8 @@ class Line:
             for name in self._nodes:
                 self._processes[name] = self._start(name)
             asyncio.run(self._become_ready())
-            yield
+            with emptied(self._workdir.rings) if self._has_records else nullcontext():
+                yield
         except MeshError as failed:
             # After the death of a router, the sides report only a lost connection: raise the cause instead.
             death = self._death()
@@ -142,7 +144,7 @@ class Line:
         arguments = [str(os.getpid()), "node", name, "--topology", str(self._file)]
         with self._workdir.log_file(name).open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-P", "-X", "faulthandler", "-m", self._program, *arguments],
+                [sys.executable, "-P", "-X", "faulthandler", "-m", "mesh.bench.leash", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -236,6 +238,8 @@ def topology_of(plan: LinePlan) -> dict[str, Any]:
         "routers": {f"r{number}": router(number) for number in range(1, plan.routers + 1)},
         "addresses": {f"{ADDRESSES.anycast}.#": "anycast", f"{ADDRESSES.multicast}.#": "multicast"},
     }
+    if plan.has_records:
+        topology["link_logs"] = {"level": "full", "ring_bytes": RING_BYTES}
     if plan.has_broker:
         brokers = {name: {"port": next(ports), "data": name, "routers": ["r1"]} for name in ("b1", "b2")}
         topology["brokers"] = brokers

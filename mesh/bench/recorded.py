@@ -1,37 +1,41 @@
-"""A router that records every delivery: `python -m mesh.bench.recorded PARENT ARGUMENTS`, like `mesh.bench.leash`.
+"""Rings that are emptied as fast as nodes fill them: the benchmark measures the cost of writing records.
 
-Records taken from the ring are thrown away: the benchmark measures the cost of writing records.
+Records taken from a ring are thrown away.
 """
 
 from __future__ import annotations
 
 import mmap
 import threading
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-from mesh.bench import leash
 from recording import ring_format as ring
-from recording.records import record
-from recording.ring_file import header
 
 RING_BYTES = 64 << 20
 _PAUSE_S = 0.05
 
 
-def main() -> None:
-    memory = mmap.mmap(-1, RING_BYTES)
-    memory[: ring.HEADER_BYTES] = header(RING_BYTES, 0, {})
-    record(memory, "full")
-    threading.Thread(target=_forget, args=(memory,), daemon=True).start()
-    leash.main()
+@contextmanager
+def emptied(rings: Path) -> Iterator[None]:
+    """Empty all rings in ``rings`` every ``_PAUSE_S``, as if a writer took all records at once."""
+    is_over = threading.Event()
+    emptying = threading.Thread(target=_empty, args=(rings, is_over), daemon=True)
+    emptying.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        emptying.join()
 
 
-def _forget(memory: mmap.mmap) -> None:
-    """Empty the ring every ``_PAUSE_S``, as if a writer took all records at once."""
-    while True:
-        time.sleep(_PAUSE_S)
-        memory[ring.TAKEN_AT : ring.TAKEN_AT + 8] = memory[ring.WRITTEN_AT : ring.WRITTEN_AT + 8]
-
-
-if __name__ == "__main__":
-    main()
+def _empty(rings: Path, is_over: threading.Event) -> None:
+    found: dict[Path, mmap.mmap] = {}
+    while not is_over.wait(_PAUSE_S):
+        for path in rings.glob("*.ring"):
+            if path not in found:
+                with path.open("r+b") as file:
+                    found[path] = mmap.mmap(file.fileno(), ring.HEADER_BYTES)
+        for header in found.values():
+            header[ring.TAKEN_AT : ring.TAKEN_AT + 8] = header[ring.WRITTEN_AT : ring.WRITTEN_AT + 8]

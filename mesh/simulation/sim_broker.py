@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from addressing.topology.model import Topology
-from broker.links.link_log import LinkLog
 from broker.node import BrokerNode
 from broker.store.batch import Store
 from broker.store.sqlite import SqliteStore
@@ -17,7 +16,7 @@ WALL_OFFSET_S = 1_700_000_000.0
 
 
 class SimBroker(BrokerNode):
-    def __init__(self, world: World, topology: Topology, name: str, folder: Path) -> None:
+    def __init__(self, world: World, topology: Topology, name: str, folder: Path, recorder: Recorder) -> None:
         self.world = world
         self.store: Store = SqliteStore(folder)
         self._is_closed = False
@@ -29,7 +28,7 @@ class SimBroker(BrokerNode):
             wall_offset_s=WALL_OFFSET_S,
             secret=f"secret-{world.now}",
             log=lambda event: world.log.append((world.now, name, event)),
-            link_log=LinkLog(Recorder()),
+            recorder=recorder,
         )
 
     def close(self) -> None:

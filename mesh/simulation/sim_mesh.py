@@ -6,6 +6,7 @@ SimMesh does the work of the nodes' drivers.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,6 @@ from mesh.simulation.sim_broker import WALL_OFFSET_S, SimBroker
 from mesh.simulation.world import Pipe, World
 from recording.records import Recorder
 from router.connections.brokers import BrokerSettings
-from router.forwarding.ageing import set_wall_offset
-from router.link_log import LinkLog
 from router.node import RouterNode
 from router.settings import ListenerSettings, RouterSettings, node_endpoint_settings, routing_settings
 from wire.endpoint import EndpointSettings, Peer
@@ -32,7 +31,7 @@ REDIAL_S = 0.1
 class SimMesh(World):
     """A mesh in virtual time. Embedded brokers have real stores in ``folder``; existing brokers are always down.
 
-    ``recorder``: only for a mesh of one router, since all routers here would share the recorder.
+    ``recorder_of`` returns the recorder for a node that starts; without it, no node records anything.
     """
 
     def __init__(
@@ -40,11 +39,10 @@ class SimMesh(World):
         topology: Topology | dict[str, Any],
         folder: Path | None = None,
         delay_s: float = 0.001,
-        recorder: Recorder | None = None,
+        recorder_of: Callable[[str], Recorder] | None = None,
     ) -> None:
         super().__init__(delay_s)
-        set_wall_offset(WALL_OFFSET_S)
-        self._recorder = recorder or Recorder()
+        self._recorder_of = recorder_of or _no_recorder
         self.topology = topology if isinstance(topology, Topology) else Topology.model_validate(topology)
         self.folder = folder
         self.brokers: dict[str, SimBroker] = {}
@@ -57,7 +55,6 @@ class SimMesh(World):
             if broker.is_embedded:
                 self.start_broker(name)
         self.routers: dict[str, RouterNode] = {}
-        self._link_logs: dict[str, LinkLog] = {}
         self.trunks: dict[frozenset[str], Pipe] = {}
         self._instances = itertools.count(1)
         self._tokens = itertools.count(1)
@@ -83,22 +80,23 @@ class SimMesh(World):
             subscription_broker=self.topology.subscription_broker,
             routing=routing_settings(self.topology),
         )
-        link_log = self._link_logs[name] = LinkLog(self._recorder, self._book)
+        recorder = self._recorder_of(name)
+        recorder.set_wall_offset(WALL_OFFSET_S)
         node = RouterNode(
             replace(settings, brokers={broker: _broker_settings(broker) for broker in self.topology.brokers_at(name)}),
             self._book,
             self._permissions,
             lambda event: self.log.append((self.now, name, event)),
             lambda: f"t{next(self._tokens)}",
-            link_log,
+            recorder,
         )
         self.routers[name] = node
         self.add(node)
         return node
 
     def tell_second(self, name: str) -> None:
-        """Report the state records of a second, like the driver of a router does once a second."""
-        self._link_logs[name].on_second(self.now)
+        """Have a node record what changed in a second, like the driver of a node does once a second."""
+        (self.brokers.get(name) or self.routers[name]).on_second(self.now)
 
     def _listener(self, name: str) -> ListenerSettings:
         """Settings of the first listener that the topology gives the router."""
@@ -141,7 +139,7 @@ class SimMesh(World):
     # Brokers
     def start_broker(self, name: str) -> None:
         assert self.folder is not None
-        broker = self.brokers[name] = SimBroker(self, self.topology, name, self.folder / name)
+        broker = self.brokers[name] = SimBroker(self, self.topology, name, self.folder / name, self._recorder_of(name))
         self.add(broker)
 
     def kill_broker(self, name: str) -> None:
@@ -238,6 +236,10 @@ class SimMesh(World):
             return found.active_uplink is not None
         others = sum(other in self.routers for other in self.topology.interior_routers) - 1
         return sum(view.cost is not None for view in found.routers) == others
+
+
+def _no_recorder(name: str) -> Recorder:
+    return Recorder()
 
 
 def edges_by_router(topology: Topology) -> dict[str, list[Edge]]:

@@ -11,7 +11,6 @@ from mesh.simulation.sim_broker import SimBroker
 from mesh_tests.egress import BETWEEN
 from mesh_tests.engines import free_engines
 from mesh_tests.rings import Ring
-from recording.records import record
 from router.connections.peers import RouterConnection
 from wire.engine import Pointer
 from wire.link import Link
@@ -55,7 +54,5 @@ def egress(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def ring() -> Iterator[Ring]:
-    """For who records, in this process."""
-    yield Ring(4096)
-    record(None)
+def ring() -> Ring:
+    return Ring(4096)

@@ -13,7 +13,7 @@ nodes       want to be called at a moment that is not over
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -26,6 +26,7 @@ from addressing.topology.model import Listener, Topology
 from broker.store.batch import BodyRange, Inventory, QueueKind, Store, WriteBatch
 from mesh.simulation.clients import Receiver, Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
+from recording.records import Recorder
 from wire.delivery import Kind
 
 LATE_S = 0.5
@@ -266,10 +267,16 @@ def _is_held_up(client: SimClient) -> bool:
 class CheckedMesh(SimMesh):
     """In which the invariants are looked at after every step."""
 
-    def __init__(self, life: Life, topology: dict[str, Any], folder: Path) -> None:
+    def __init__(
+        self,
+        life: Life,
+        topology: dict[str, Any],
+        folder: Path,
+        recorder_of: Callable[[str], Recorder] | None = None,
+    ) -> None:
         parsed = Topology.model_validate(topology)
         self.invariants = Invariants(life, parsed)
-        super().__init__(parsed, folder)
+        super().__init__(parsed, folder, recorder_of=recorder_of)
 
     def start_broker(self, name: str) -> None:
         super().start_broker(name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mesh.simulation.clients import Sender, SimClient
 from mesh.simulation.sim_mesh import SimMesh
+from recording.records import Recorder
 from wire.delivery import ACCEPTED
 from wire.endpoint import Endpoint
 
@@ -20,10 +22,16 @@ ADDRESSES: dict[str, Any] = {
 }
 
 
-def line(count: int = 3, *, listener: dict[str, Any] | None = None, **more: Any) -> SimMesh:
+def line(
+    count: int = 3,
+    *,
+    listener: dict[str, Any] | None = None,
+    recorder_of: Callable[[str], Recorder] | None = None,
+    **more: Any,
+) -> SimMesh:
     """r1 - r2 - r3. ``listener``: what each grants its clients; ``more``: other keys of the topology."""
     routers = {f"r{n}": {"connect": [f"r{n + 1}"] if n < count else []} for n in range(1, count + 1)}
-    return _converged("line", routers, listener, more)
+    return _converged("line", routers, listener, more, recorder_of)
 
 
 def ring(*, listener: dict[str, Any] | None = None, **more: Any) -> SimMesh:
@@ -32,10 +40,17 @@ def ring(*, listener: dict[str, Any] | None = None, **more: Any) -> SimMesh:
     return _converged("ring", routers, listener, more)
 
 
-def _converged(name: str, routers: dict[str, Any], listener: dict[str, Any] | None, more: dict[str, Any]) -> SimMesh:
+def _converged(
+    name: str,
+    routers: dict[str, Any],
+    listener: dict[str, Any] | None,
+    more: dict[str, Any],
+    recorder_of: Callable[[str], Recorder] | None = None,
+) -> SimMesh:
     if listener is not None:
         routers = {router: {**model, "listeners": [listener]} for router, model in routers.items()}
-    mesh = SimMesh({"mesh": name, "node_tls": False, "routers": routers, "addresses": ADDRESSES, **more})
+    model = {"mesh": name, "node_tls": False, "routers": routers, "addresses": ADDRESSES, **more}
+    mesh = SimMesh(model, recorder_of=recorder_of)
     mesh.converge()
     return mesh
 

@@ -11,11 +11,11 @@ from addressing.topology.model import Topology
 from linklogs.writer.live import Live
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Record, Ring, read_ring
-from mesh_tests.sim.line import ADDRESSES
+from mesh_tests.sim.line import ADDRESSES, line
 from mesh_tests.sim.recorded import router, told
 from recording import ring_format as layout
 from recording.recorder import recording
-from recording.records import record
+from recording.records import Recorder
 from router.circuits.spec import CIRCUIT
 from wire.delivery import ACCEPTED
 from wire.errors import AmqpError
@@ -189,8 +189,9 @@ def test_links_of_an_address_are_told_of_at_its_own_level_at_each_router(
     ring: Ring, level: str, own: str, count: int, who: str
 ):
     model = {"mesh": "line", "node_tls": False, "addresses": {"rpc": {"type": "anycast", "link_log": own}}}
-    line = {"r1": {"connect": ["r2"]}, "r2": {"connect": ["r3"]}, "r3": {}}
-    mesh = SimMesh({**model, "routers": line}, recorder=record(ring.memory, level))
+    routers = {"r1": {"connect": ["r2"]}, "r2": {"connect": ["r3"]}, "r3": {}}
+    recorders = {name: Recorder(ring.memory, level) if name == who else Recorder() for name in routers}
+    mesh = SimMesh({**model, "routers": routers}, recorder_of=recorders.__getitem__)
     mesh.converge()
     receiver = mesh.client("r3").receiver("rpc", credit=10)
     receiver.accepts = receiver.tops_up = False
@@ -212,7 +213,7 @@ def test_a_router_that_is_stopped_says_so_behind_all_that_it_closes_and_one_that
     topology = Topology.model_validate(model)
     for name, is_stopped in (("stopped", True), ("killed", False)):
         with recording(topology, "r1", "router", tmp_path / name, lambda event: None) as recorder:
-            mesh = SimMesh(topology, recorder=recorder)
+            mesh = SimMesh(topology, recorder_of={"r1": recorder}.__getitem__)
             client = mesh.client("r1")
             client.sender("rpc")
             mesh.run(0.1)
@@ -229,13 +230,14 @@ def test_a_router_that_is_stopped_says_so_behind_all_that_it_closes_and_one_that
 
 
 def test_what_goes_on_after_the_ring_is_gone_is_not_recorded_and_harms_nobody(ring: Ring):
-    mesh = router(ring)
+    recorder = Recorder(ring.memory, "full")
+    mesh = line(1, recorder_of=lambda name: recorder)
     receiver = mesh.client("r1").receiver("rpc")
     receiver.accepts = False
     sender = mesh.client("r1").sender("rpc")
     mesh.send(sender, b"x")
     mesh.run_until(lambda: bool(receiver.held))
-    record(None)
+    recorder.close()
     before = ring.number(layout.WRITTEN_AT)
     receiver.settle(ACCEPTED)
     mesh.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,14 @@ import pytest
 from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.rings import Ring
 from mesh_tests.seeds import seeds
+from mesh_tests.sim.invariants import CheckedMesh
 from mesh_tests.sim.walk import Walk
-from recording.records import record
+from recording.records import Recorder
 from router.forwarding.ends import Inlet
 
 
-@pytest.fixture(autouse=True)
-def ring() -> Iterator[Ring]:
-    ring = Ring(1 << 16)
-    record(ring.memory, "summary")
-    yield ring
-    record(None)
+def recorder_of(name: str) -> Recorder:
+    return Recorder(Ring(1 << 16).memory, "summary")
 
 
 def inlets(mesh: SimMesh) -> list[Inlet]:
@@ -53,7 +49,7 @@ def routed(folder: Path) -> SimMesh:
             "shards": {"type": "queue", "brokers": ["b1", "b2"]},
         },
     }
-    mesh = SimMesh(model, folder)
+    mesh = SimMesh(model, folder, recorder_of=recorder_of)
     mesh.converge()
     mesh.run_until(lambda: all(each.is_up for node in mesh.routers.values() for each in node.snapshot().brokers))
     mesh.run(0.2)
@@ -89,6 +85,9 @@ def test_credit_that_a_drain_gave_and_took_is_heard_of(tmp_path: Path, address: 
 
 
 class CreditWalk(Walk):
+    def make_mesh(self, folder: Path) -> SimMesh:
+        return CheckedMesh(self, self.topology(), folder, recorder_of=recorder_of)
+
     def pause(self) -> None:
         super().pause()
         if inlets(self.mesh):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from mesh.simulation.clients import Receiver, Sender, SimClient
@@ -11,7 +9,7 @@ from mesh.simulation.sim_mesh import SimMesh
 from mesh_tests.outcomes import REFUSED
 from mesh_tests.rings import Record, Ring
 from mesh_tests.sim.line import line
-from recording.records import record
+from recording.records import Recorder
 from recording.ring_format import DROPPED_AT
 from router.forwarding.settings import ForwardingSettings
 from wire.delivery import ACCEPTED, RELEASED, Kind
@@ -26,44 +24,47 @@ LEAVING_S = ForwardingSettings().path_wait_s + 0.1
 
 
 @pytest.fixture
-def recorder(request: pytest.FixtureRequest) -> Iterator[Ring]:
-    ring = Ring(getattr(request, "param", 8))
-    record(ring.memory, "full")
-    yield ring
-    record(None)
+def ring(request: pytest.FixtureRequest) -> Ring:
+    return Ring(getattr(request, "param", 1000))
+
+
+def recorded(ring: Ring, count: int = 1) -> SimMesh:
+    """A line of routers that share one recorder, so that all records are in ``ring``."""
+    recorder = Recorder(ring.memory, "full")
+    return line(count, recorder_of=lambda name: recorder)
 
 
 def records(ring: Ring) -> list[Record]:
     return ring.take()[0]
 
 
-def pair(address: str = "rpc") -> tuple[SimMesh, Receiver, SimClient, Sender]:
+def pair(ring: Ring, address: str = "rpc") -> tuple[SimMesh, Receiver, SimClient, Sender]:
     """One router, a consumer that holds what it gets, and a producer."""
-    mesh = line(1)
+    mesh = recorded(ring)
     receiver = mesh.client("r1").receiver(address)
     receiver.accepts = False
     client = mesh.client("r1")
     return mesh, receiver, client, client.sender(address)
 
 
-def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(recorder: Ring):
-    mesh = line(1)
+def test_each_settled_delivery_leaves_a_record_with_size_time_and_outcome(ring: Ring):
+    mesh = recorded(ring)
     mesh.client("r1").receiver("rpc")
     sender = mesh.client("r1").sender("rpc")
     for _ in range(5):
         mesh.send(sender, bytes(100))
     mesh.run_until(lambda: len(sender.outcomes) == 5)
-    found = records(recorder)
+    found = records(ring)
     assert len(found) == 5
     assert {(each.size_bytes, each.outcome, each.part) for each in found} == {(100, Kind.ACCEPTED, WHOLE_WAY)}
     # There and back to the consumer, 1 ms each way.
     assert all(1_000 <= each.took_us <= 5_000 for each in found)
     assert len({(each.incoming, each.outgoing) for each in found}) == 1
-    assert records(recorder) == []
+    assert records(ring) == []
 
 
-def test_what_was_kept_for_longer_than_a_slot_can_tell_is_told_when_it_was_settled(recorder: Ring):
-    mesh, receiver, _, sender = pair()
+def test_what_was_kept_for_longer_than_a_slot_can_tell_is_told_when_it_was_settled(ring: Ring):
+    mesh, receiver, _, sender = pair(ring)
     mesh.send(sender, bytes(100))
     mesh.run_until(lambda: bool(receiver.held))
     for _ in range(45):
@@ -71,32 +72,36 @@ def test_what_was_kept_for_longer_than_a_slot_can_tell_is_told_when_it_was_settl
     receiver.settle(ACCEPTED)
     mesh.flush()
     mesh.run_until(lambda: bool(sender.outcomes))
-    (found,) = records(recorder)
+    (found,) = records(ring)
     assert found.took_us == 2**32 - 1
     assert abs(found.start_us + found.took_us - mesh.now * S) < S
 
 
-def test_records_that_have_no_room_are_dropped_and_counted(recorder: Ring):
-    mesh = line(1)
+@pytest.mark.parametrize("ring", [8], indirect=True)
+def test_records_that_have_no_room_are_dropped_and_counted(ring: Ring):
+    mesh = recorded(ring)
     mesh.client("r1").receiver("rpc")
     sender = mesh.client("r1").sender("rpc")
+    mesh.run_until(lambda: sender.link.credit > 0)
+    ring.take()
+    before = ring.number(DROPPED_AT)
     for _ in range(11):
         mesh.send(sender, b"x")
     mesh.run_until(lambda: len(sender.outcomes) == 11)
-    assert recorder.number(DROPPED_AT) == 3
-    assert len(records(recorder)) == 8
+    assert ring.number(DROPPED_AT) == before + 3
+    assert len(records(ring)) == 8
 
 
-def test_a_pre_settled_delivery_leaves_a_record_without_an_outcome(recorder: Ring):
-    mesh, receiver, _, sender = pair()
+def test_a_pre_settled_delivery_leaves_a_record_without_an_outcome(ring: Ring):
+    mesh, receiver, _, sender = pair(ring)
     mesh.send(sender, bytes(100), settled=True)
     mesh.run_until(lambda: bool(receiver.messages))
-    (found,) = records(recorder)
+    (found,) = records(ring)
     assert (found.size_bytes, found.outcome, found.part) == (100, NONE, WHOLE_WAY)
 
 
-def test_a_multicast_leaves_a_record_of_its_own_and_one_for_each_copy_with_the_outcome_of_that(recorder: Ring):
-    mesh, refusing, _, sender = pair("prices")
+def test_a_multicast_leaves_a_record_of_its_own_and_one_for_each_copy_with_the_outcome_of_that(ring: Ring):
+    mesh, refusing, _, sender = pair(ring, "prices")
     accepting = mesh.client("r1").receiver("prices")
     accepting.accepts = False
     mesh.send(sender, bytes(100))
@@ -107,7 +112,7 @@ def test_a_multicast_leaves_a_record_of_its_own_and_one_for_each_copy_with_the_o
     refusing.settle(REFUSED)
     mesh.flush()
     mesh.run_until(lambda: bool(sender.outcomes))
-    first, second, whole = records(recorder)
+    first, second, whole = records(ring)
     assert [(each.part, each.outcome) for each in (first, second, whole)] == [
         (ONE_COPY, Kind.ACCEPTED),
         (ONE_COPY, Kind.REJECTED),
@@ -120,15 +125,15 @@ def test_a_multicast_leaves_a_record_of_its_own_and_one_for_each_copy_with_the_o
     assert first.took_us < second.took_us <= whole.took_us
 
 
-def test_a_pre_settled_multicast_leaves_records_without_an_outcome(recorder: Ring):
-    mesh, receiver, _, sender = pair("prices")
+def test_a_pre_settled_multicast_leaves_records_without_an_outcome(ring: Ring):
+    mesh, receiver, _, sender = pair(ring, "prices")
     mesh.send(sender, bytes(100), settled=True)
     mesh.run_until(lambda: bool(receiver.messages))
-    assert [(each.part, each.outcome) for each in records(recorder)] == [(ONE_COPY, NONE), (MANY_COPIES, NONE)]
+    assert [(each.part, each.outcome) for each in records(ring)] == [(ONE_COPY, NONE), (MANY_COPIES, NONE)]
 
 
-def test_the_copy_of_a_consumer_that_is_lost_counts_as_modified(recorder: Ring):
-    mesh = line(1)
+def test_the_copy_of_a_consumer_that_is_lost_counts_as_modified(ring: Ring):
+    mesh = recorded(ring)
     client = mesh.client("r1")
     receiver = client.receiver("prices")
     receiver.accepts = False
@@ -137,7 +142,7 @@ def test_the_copy_of_a_consumer_that_is_lost_counts_as_modified(recorder: Ring):
     mesh.run_until(lambda: bool(receiver.held))
     mesh.cut(client.pipe)
     mesh.run_until(lambda: bool(sender.outcomes))
-    copy, whole = records(recorder)
+    copy, whole = records(ring)
     assert (copy.part, copy.outcome) == (ONE_COPY, Kind.MODIFIED)
     assert (whole.part, whole.outcome) == (MANY_COPIES, Kind.MODIFIED)
     assert copy.outgoing != 0
@@ -146,8 +151,8 @@ def test_the_copy_of_a_consumer_that_is_lost_counts_as_modified(recorder: Ring):
 @pytest.mark.parametrize(
     ("address", "parts"), [("rpc", [WHOLE_WAY]), ("prices", [ONE_COPY, MANY_COPIES])], ids=["anycast", "multicast"]
 )
-def test_what_its_sender_aborts_leaves_a_record_of_what_came(recorder: Ring, address: str, parts: list[int]):
-    mesh, receiver, _, sender = pair(address)
+def test_what_its_sender_aborts_leaves_a_record_of_what_came(ring: Ring, address: str, parts: list[int]):
+    mesh, receiver, _, sender = pair(ring, address)
     mesh.run_until(lambda: sender.link.credit > 0)
     delivery = sender.begin()
     sender.link.send(bytes(LARGE_BYTES))
@@ -156,7 +161,7 @@ def test_what_its_sender_aborts_leaves_a_record_of_what_came(recorder: Ring, add
     sender.abort(delivery)
     mesh.flush()
     mesh.run_until(lambda: receiver.aborted == 1)
-    assert [(each.part, each.outcome, each.size_bytes) for each in records(recorder)] == [
+    assert [(each.part, each.outcome, each.size_bytes) for each in records(ring)] == [
         (part, ABORTED, LARGE_BYTES) for part in parts
     ]
 
@@ -166,8 +171,8 @@ def test_what_its_sender_aborts_leaves_a_record_of_what_came(recorder: Ring, add
     [("rpc", {WHOLE_WAY: SENDER_LOST}), ("prices", {MANY_COPIES: SENDER_LOST, ONE_COPY: Kind.ACCEPTED})],
     ids=["anycast", "multicast"],
 )
-def test_what_its_sender_leaves_unsettled_leaves_a_record(recorder: Ring, address: str, parts: dict[int, int]):
-    mesh, receiver, client, sender = pair(address)
+def test_what_its_sender_leaves_unsettled_leaves_a_record(ring: Ring, address: str, parts: dict[int, int]):
+    mesh, receiver, client, sender = pair(ring, address)
     mesh.send(sender, bytes(100))
     mesh.run_until(lambda: bool(receiver.held))
     mesh.cut(client.pipe)
@@ -175,14 +180,14 @@ def test_what_its_sender_leaves_unsettled_leaves_a_record(recorder: Ring, addres
     receiver.settle(ACCEPTED)
     mesh.flush()
     mesh.run(0.1)
-    found = records(recorder)
+    found = records(ring)
     assert {each.part: each.outcome for each in found} == parts
     assert len(found) == len(parts)
     assert {each.size_bytes for each in found} == {100}
 
 
-def test_what_nobody_took_leaves_a_record_without_a_taker(recorder: Ring):
-    mesh, receiver, _, sender = pair()
+def test_what_nobody_took_leaves_a_record_without_a_taker(ring: Ring):
+    mesh, receiver, _, sender = pair(ring)
     receiver.tops_up = False
     receiver.link.set_credit(1)
     mesh.flush()
@@ -193,7 +198,7 @@ def test_what_nobody_took_leaves_a_record_without_a_taker(recorder: Ring):
     receiver.link.close()
     mesh.flush()
     mesh.run_until(lambda: len(sender.outcomes) == 2)
-    taken, untaken = records(recorder)
+    taken, untaken = records(ring)
     assert (taken.outcome, untaken.outcome) == (Kind.ACCEPTED, Kind.RELEASED)
     assert (taken.size_bytes, untaken.size_bytes) == (100, 100)
     assert taken.incoming == untaken.incoming
@@ -202,10 +207,8 @@ def test_what_nobody_took_leaves_a_record_without_a_taker(recorder: Ring):
 
 @pytest.mark.parametrize("leaves", ["detached", "cut"])
 @pytest.mark.parametrize("settled", [False, True], ids=["unsettled", "settled"])
-def test_what_waits_for_a_taker_when_its_sender_leaves_is_recorded_and_counted(
-    recorder: Ring, leaves: str, settled: bool
-):
-    mesh, receiver, client, sender = pair()
+def test_what_waits_for_a_taker_when_its_sender_leaves_is_recorded_and_counted(ring: Ring, leaves: str, settled: bool):
+    mesh, receiver, client, sender = pair(ring)
     receiver.tops_up = False
     receiver.link.set_credit(1)
     mesh.flush()
@@ -220,7 +223,7 @@ def test_what_waits_for_a_taker_when_its_sender_leaves_is_recorded_and_counted(
         sender.link.close()
         mesh.flush()
     mesh.run(0.1 if leaves == "cut" else LEAVING_S)
-    first, *left = sorted(records(recorder), key=lambda each: each.size_bytes)
+    first, *left = sorted(records(ring), key=lambda each: each.size_bytes)
     assert (first.size_bytes, first.outcome) == (100, NONE if settled else SENDER_LOST)
     assert [(each.size_bytes, each.outgoing, each.outcome, each.part) for each in left] == [
         (200, 0, SENDER_LOST, WHOLE_WAY),
@@ -229,8 +232,8 @@ def test_what_waits_for_a_taker_when_its_sender_leaves_is_recorded_and_counted(
     assert sum(each.deliveries_in for each in mesh.routers["r1"].snapshot().addresses) == 3
 
 
-def test_what_a_consumer_takes_no_more_of_is_recorded_with_all_that_came(recorder: Ring):
-    mesh, receiver, _, sender = pair()
+def test_what_a_consumer_takes_no_more_of_is_recorded_with_all_that_came(ring: Ring):
+    mesh, receiver, _, sender = pair(ring)
     mesh.run_until(lambda: sender.link.credit > 0)
     sender.begin()
     sender.link.send(bytes(LARGE_BYTES))
@@ -243,31 +246,30 @@ def test_what_a_consumer_takes_no_more_of_is_recorded_with_all_that_came(recorde
     sender.link.finish()
     mesh.flush()
     mesh.run_until(lambda: bool(sender.outcomes))
-    (found,) = records(recorder)
+    (found,) = records(ring)
     assert (found.outcome, found.size_bytes) == (Kind.RELEASED, 2 * LARGE_BYTES)
     assert found.outgoing != 0
 
 
-def test_what_a_sender_without_an_address_sends_nowhere_is_recorded_without_links(recorder: Ring):
-    mesh = line(1)
+def test_what_a_sender_without_an_address_sends_nowhere_is_recorded_without_links(ring: Ring):
+    mesh = recorded(ring)
     sender = mesh.client("r1").sender(None)
     message = encode(Message(to="unheard.of", body="x"))
     mesh.send(sender, message)
     mesh.run_until(lambda: bool(sender.outcomes))
-    (found,) = records(recorder)
+    (found,) = records(ring)
     assert (found.incoming, found.outgoing) == (0, 0)
     assert (found.outcome, found.size_bytes) == (Kind.REJECTED, len(message))
 
 
-@pytest.mark.parametrize("recorder", [100], indirect=True)
-def test_each_router_on_the_way_leaves_a_record_of_its_own(recorder: Ring, egress: str):
-    mesh = line()
+def test_each_router_on_the_way_leaves_a_record_of_its_own(ring: Ring, egress: str):
+    mesh = recorded(ring, 3)
     mesh.client(egress).receiver("rpc")
     sender = mesh.client("r1").sender("rpc")
     for _ in range(5):
         mesh.send(sender, bytes(100))
     mesh.run_until(lambda: len(sender.outcomes) == 5)
-    found = records(recorder)
+    found = records(ring)
     routers = ["r1", "r2", "r3"].index(egress) + 1
     assert len(found) == 5 * routers
     assert {(each.outcome, each.part) for each in found} == {(Kind.ACCEPTED, WHOLE_WAY)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from recording.records import Recorder
 from router.circuits.neighbor import NeighborConnection
 from router.circuits.spec import BY_CONTROL, CIRCUIT, CircuitKind, CircuitSpec, path_lost
 from router.forwarding.copies import Copies
@@ -31,8 +32,10 @@ class Circuits:
         neighbor: Callable[[str], NeighborConnection | None],
         patience: Patience,
         copies: Copies,
+        recorder: Recorder,
     ) -> None:
         self.patience = patience
+        self.recorder = recorder
         self._copies = copies
         self._router_id = router_id
         self._instance = instance
@@ -93,7 +96,8 @@ class Circuits:
         self._say(onward, spec, hop)
         is_route = spec.kind is CircuitKind.ROUTE
         patience = route_patience(near, self.patience) if is_route else self.patience
-        Transit(near, onward, spec.priority, self._on_transit, patience, None if is_route else self._copies)
+        copies = None if is_route else self._copies
+        Transit(near, onward, spec.priority, self._on_transit, patience, copies, self.recorder)
         onward.open()
 
     def _on_transit(self, change: int) -> None:
@@ -126,6 +130,7 @@ class Transit:
         count: Callable[[int], None],
         patience: Patience | None,
         copies: Copies | None,
+        recorder: Recorder,
     ) -> None:
         self._near = near
         self._onward = onward
@@ -139,6 +144,7 @@ class Transit:
         Relay(
             *ends,
             *told,
+            recorder,
             None,
             patience,
             is_transit=is_transit,

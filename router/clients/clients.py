@@ -10,6 +10,7 @@ from addressing.address import dynamic_address, normalize, router_of
 from addressing.book import AddressBook, AddressPolicy
 from addressing.names import ANONYMOUS
 from addressing.permissions import Permissions
+from recording.records import Recorder
 from router.addresses import Addresses
 from router.clients.connection_limits import Crowding
 from router.clients.sole_connections import ESTABLISHMENT_FAILED, SoleConnections
@@ -49,6 +50,7 @@ class ClientServices:
     new_token: Callable[[], str]
     crowding: Crowding
     sole_connections: SoleConnections
+    recorder: Recorder
     emit: Emit
 
 
@@ -130,7 +132,8 @@ class ClientConnection(RouterConnection):
         if not wanted.address:
             link.accept_as_proposed()
             credit = min(self._link_capacity, ANONYMOUS_CREDIT)
-            AnonymousProducer(link, credit, self._find_group, self._guard(link)).top_up()
+            guard, recorder = self._guard(link), self._services.recorder
+            AnonymousProducer(link, credit, self._find_group, guard, recorder).top_up()
             return
         policy = self._resolve(wanted.address, sends=True)
         if policy.is_link_routed:

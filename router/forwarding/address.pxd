@@ -8,7 +8,7 @@ from wire.proton cimport pn_delivery_t
 cdef class AddressGroup(Group):
     cdef readonly str address
     cdef readonly int phase
-    cdef public int priority
+    cdef readonly int priority
     # The user whose attach made the queue first, for an address that a broker keeps; None: an operator, or unknown.
     cdef public object maker
     cdef readonly dict inlets
@@ -29,7 +29,7 @@ cdef class AddressGroup(Group):
     cdef object despair
     cdef bint is_dead
     # How long deliveries without a taker are held.
-    cdef public double hold_s
+    cdef readonly double hold_s
     cdef unsigned long long deliveries_in_before
     cdef unsigned long long deliveries_out_before
     cdef unsigned long long missed_before

@@ -1,5 +1,6 @@
 from typing import Protocol, type_check_only
 
+from recording.records import Recorder
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Group, Inlet, Taker
 from router.forwarding.settings import AddressSnapshot, ForwardingSettings
@@ -40,6 +41,10 @@ class AddressGroup(Group):
         settings: ForwardingSettings,
         owner: GroupOwner,
         copies: Copies,
+        recorder: Recorder,
+        *,
+        priority: int = 4,
+        record_level: str | None = None,
     ) -> None: ...
     @property
     def treatment(self) -> str: ...

@@ -12,6 +12,7 @@ from router.forwarding.order cimport answer_barrier, give_up_order, has_passed_o
 from router.forwarding.tags cimport is_barrier
 from router.forwarding.turns cimport Turns
 from wire.proton cimport pn, pn_delivery_t
+from recording.records cimport Recorder
 
 from addressing.priority import DEFAULT_PRIORITY
 from router.forwarding.drain import Drains
@@ -29,10 +30,14 @@ cdef class AddressGroup(Group):
     opens streaming circuits (`GroupOwner` in the stub).
     """
 
-    def __init__(self, str address, int phase, timers, settings, owner, Copies copies):
+    def __init__(
+        self, str address, int phase, timers, settings, owner, Copies copies, Recorder recorder, *,
+        int priority=DEFAULT_PRIORITY, record_level=None,
+    ):  # fmt: skip
+        super().__init__(recorder, record_level)
         self.address = address
         self.phase = phase
-        self.priority = DEFAULT_PRIORITY
+        self.priority = priority
         self.inlets = {}
         self.takers = {}
         self.waiting = {}

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+from recording.records import Recorder
 from router.forwarding.address import AddressGroup
 from router.forwarding.guard import Guard
 from wire.core import DeliveryOwner
@@ -10,7 +11,7 @@ class AnonymousProducer(DeliveryOwner):
     link: IncomingLink
     capacity: int
     def __init__(
-        self, link: IncomingLink, capacity: int, find: Callable[[str], AddressGroup], guard: Guard
+        self, link: IncomingLink, capacity: int, find: Callable[[str], AddressGroup], guard: Guard, recorder: Recorder
     ) -> None: ...
     @property
     def has_more(self) -> bool: ...

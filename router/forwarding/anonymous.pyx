@@ -21,7 +21,7 @@ from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport REJECTED_STATE, pn, pn_delivery_t
-from recording.records cimport ABORTED, record_untaken, recorder
+from recording.records cimport ABORTED, Recorder
 from wire.sections cimport CUT, MOST_HEAD_BYTES, WHOLE, Head, fault_in, scan_head
 
 from wire.delivery import rejected, set_outcome
@@ -207,6 +207,7 @@ cdef class AnonymousProducer(DeliveryOwner):
 
     cdef readonly IncomingCore link
     cdef readonly int capacity
+    cdef Recorder recorder
     cdef dict inlets  # by group
     cdef Stalls stalls
     cdef dict known  # `to` as spelled -> inlet
@@ -217,8 +218,9 @@ cdef class AnonymousProducer(DeliveryOwner):
     cdef bytes prefix
     cdef AnonymousInlet streaming
 
-    def __init__(self, IncomingCore link, int capacity, find, Guard guard):
+    def __init__(self, IncomingCore link, int capacity, find, Guard guard, Recorder recorder not None):
         self.link = link
+        self.recorder = recorder
         self.guard = guard
         self.capacity = capacity
         self.inlets = {}
@@ -264,7 +266,7 @@ cdef class AnonymousProducer(DeliveryOwner):
             if not is_partial:
                 self.link.advance_now()
             if pn.delivery_aborted(delivery):
-                record_untaken(recorder.level, 0, len(message), ABORTED)
+                self.recorder.write_untaken(self.recorder.level, 0, len(message), ABORTED)
                 pn.delivery_settle(delivery)
                 continue
             self._pass_on(delivery, message, is_partial)
@@ -311,7 +313,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         try:
             inlet = self._inlet_for(message, is_partial)
         except AmqpError as error:
-            record_untaken(recorder.level, 0, len(message), REJECTED_STATE)
+            self.recorder.write_untaken(self.recorder.level, 0, len(message), REJECTED_STATE)
             self._reject(<size_t>delivery, error, is_partial)
             return 0
         if is_partial:
@@ -368,7 +370,7 @@ cdef class AnonymousProducer(DeliveryOwner):
         for group, inlet in list(self.inlets.items()):
             if inlet.is_idle():
                 del self.inlets[group]
-                recorder.note(inlet, False, None)
+                inlet.recorder.note(inlet, False, None)
                 group.lose_inlet(inlet, None)
         self.many_inlets = max(<size_t>MANY_INLETS, 2 * <size_t>len(self.inlets))
         return 0

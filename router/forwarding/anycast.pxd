@@ -10,7 +10,7 @@ cdef class Anycast(AddressGroup):
     cdef readonly bint is_closest
     # Only the closest takers, even while these have no credit.
     cdef readonly bint is_strict
-    cdef public bint is_retransmitted
+    cdef readonly bint is_retransmitted
     cdef dict retries
     # Takers that lead to edge routers, by the number of the connection; None until there are some.
     cdef dict at_edges

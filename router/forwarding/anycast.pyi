@@ -1,3 +1,4 @@
+from recording.records import Recorder
 from router.forwarding.address import AddressGroup, GroupOwner
 from router.forwarding.copies import Copies
 from router.forwarding.settings import ForwardingSettings
@@ -15,7 +16,11 @@ class Anycast(AddressGroup):
         settings: ForwardingSettings,
         owner: GroupOwner,
         copies: Copies,
+        recorder: Recorder,
         *,
         closest: bool = False,
         spills: bool = False,
+        is_retransmitted: bool = False,
+        priority: int = 4,
+        record_level: str | None = None,
     ) -> None: ...

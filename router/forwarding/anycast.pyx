@@ -19,7 +19,7 @@ from router.forwarding.too_large cimport TooLarge
 from router.forwarding.turns cimport USUAL_LEVEL, Turns, level_of
 from wire.core cimport CHUNK_BYTES
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_delivery_t
-from recording.records cimport ABORTED, record_untaken
+from recording.records cimport ABORTED, Recorder
 
 # Share of `path_wait_s` that a delivery released by one consumer waits at its egress for another consumer there.
 cdef double SHARE_OF_EGRESS = 0.25
@@ -41,8 +41,13 @@ cdef bint _is_stuck(Inlet inlet, object egress) except -1:
 cdef class Anycast(AddressGroup):
     """One address, one taker for each delivery. Deliveries from circuits go to local takers only: no loops."""
 
-    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, *, bint closest=False, bint spills=False):
-        super().__init__(address, phase, timers, settings, owner, copies)
+    def __init__(
+        self, str address, int phase, timers, settings, owner, Copies copies, Recorder recorder, *,
+        bint closest=False, bint spills=False, bint is_retransmitted=False, **options,
+    ):  # fmt: skip
+        super().__init__(address, phase, timers, settings, owner, copies, recorder, **options)
+        self.is_retransmitted = is_retransmitted
+        self.hold_s = settings.hold_s(is_retransmitted=is_retransmitted)
         self.is_closest = closest
         self.is_strict = closest and not spills
         self.takes_recalls = True
@@ -295,7 +300,7 @@ cdef class Anycast(AddressGroup):
         cdef pn_delivery_t *delivery = inlet.head_now()
         if not pn.delivery_aborted(delivery):
             return inlet.release_head()
-        record_untaken(inlet.record_level, inlet.number, inlet.head_size(delivery), ABORTED)
+        inlet.recorder.write_untaken(inlet.record_level, inlet.number, inlet.head_size(delivery), ABORTED)
         inlet.drop_head()
         inlet.count_in()
         pn.delivery_settle(delivery)

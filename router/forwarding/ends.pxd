@@ -2,6 +2,7 @@ from router.forwarding.head cimport Head
 from wire.core cimport DeliveryOwner, OutgoingCore, Waiter
 from wire.drought cimport Drought
 from wire.proton cimport pn_delivery_t
+from recording.records cimport Recorder
 
 cdef enum:
     # Ways of an inlet's deliveries over parallel links: one link that all share, one that all pre-settled deliveries
@@ -23,8 +24,9 @@ cdef class Group:
     cdef int credit_of_circuits
     # Raised whenever a taker comes, goes or is about to go.
     cdef unsigned int version
-    # How much is recorded of the group's deliveries (`recording.records`).
-    cdef public unsigned char record_level
+    # The node's recorder, and how much it records of the group's deliveries (`recording.records`).
+    cdef readonly Recorder recorder
+    cdef readonly unsigned char record_level
     # RELEASED from a circuit's sender is for this router alone (`recall`).
     cdef bint takes_recalls
     # Deliveries of the group are in a queue: a consumer that leaves in order gives back those without an outcome.

@@ -1,13 +1,16 @@
 from collections.abc import Callable
 from typing import Any
 
+from recording.records import Recorder
 from router.forwarding.guard import Guard
 from wire.core import DeliveryOwner
 from wire.errors import AmqpError
 from wire.link import IncomingLink, Link, OutgoingLink
 
 class Group:
+    recorder: Recorder
     record_level: int
+    def __init__(self, recorder: Recorder, record_level: str | None = None) -> None: ...
     def on_inlet_left(self, inlet: Inlet, closed: bool, error: AmqpError | None) -> None: ...
     def on_taker_leaving(self, taker: Taker) -> None: ...
     def on_taker_left(self, taker: Taker, closed: bool, error: AmqpError | None) -> None: ...

@@ -17,7 +17,7 @@ from router.forwarding.ties cimport carrier_of, end_tie, new_tie
 from wire.core cimport IncomingCore, LinkCore, OutgoingCore
 from wire.drought cimport Drought, take_us, turn
 from wire.proton cimport RECEIVE_SECOND, pn
-from recording.records cimport recorder
+from recording.records cimport Recorder
 
 from collections import deque
 
@@ -29,15 +29,6 @@ cdef enum:
     LIGHT_BYTES = 16384
     # Bytes that a link may have outstanding when its deliveries are not light.
     MOST_BYTES = 16777216
-
-cdef unsigned int _numbers = 0
-
-
-cdef unsigned int _next_number():
-    """Return a new number for an end, for records: never used again in this process."""
-    global _numbers
-    _numbers += 1
-    return _numbers
 
 
 cdef Carrier carrier_at(pn_delivery_t *delivery):
@@ -95,8 +86,10 @@ cdef dict _with(dict takers, Taker taker):
 cdef class Group:
     """A group ties inlets to takers: anycast, multicast or a relay."""
 
-    def __cinit__(self, *_, **__):
-        self.record_level = recorder.level
+    def __init__(self, Recorder recorder not None, record_level=None):
+        """``record_level`` names the group's own level of records; None: the level of the node."""
+        self.recorder = recorder
+        self.record_level = recorder.level_of(record_level)
 
     cdef int pump(self, Inlet inlet) except -1:
         """Move all deliveries of this inlet that can move."""
@@ -240,12 +233,13 @@ cdef class Inlet(Head):
         self.guard = guard
         self.seen_at = self.idle_at = -1
         self.weight = 1
-        self.number = _next_number()
+        self.recorder = group.recorder
+        self.number = self.recorder.next_number()
         self.record_level = group.record_level
-        self.drought = Drought(True, recorder.now_us, 0)
+        self.drought = Drought(True, self.recorder.now_us, 0)
         self.is_restless = True
-        recorder.note(self, True, None)
-        recorder.note_restless(self)
+        self.recorder.note(self, True, None)
+        self.recorder.note_restless(self)
         link.owner = self
         self.note_credit()
 
@@ -278,14 +272,14 @@ cdef class Inlet(Head):
 
     def on_left(self, closed, error):
         """The link ends, by detach or with its connection: give up its deliveries, then tell the group."""
-        recorder.note(self, False, error)
+        self.recorder.note(self, False, error)
         if self.is_from_client():
             self.record_left()
         self.abandon()
         self.group.on_inlet_left(self, closed, error)
 
     def on_gone(self):
-        recorder.note(self, False, None)
+        self.recorder.note(self, False, None)
         if self.newest is not None:
             self.abandon()
 
@@ -369,7 +363,7 @@ cdef class Inlet(Head):
         """Give up the sender. A client's deliveries and pre-settled ones go on; a partial message is aborted."""
         cdef Carrier carrier
         cdef bint comes_again, is_here = not self.link.endpoint.is_freed
-        recorder.note(self, False, None)
+        self.recorder.note(self, False, None)
         self.is_lost = True
         self.forget_read()
         while (carrier := self.newest) is not None:
@@ -419,12 +413,12 @@ cdef class Inlet(Head):
         while <int>len(self.held_since) > waiting:
             self.held_since.popleft()
         while <int>len(self.held_since) < waiting:
-            self.held_since.append(recorder.now_us)
+            self.held_since.append(self.recorder.now_us)
         return 0
 
     cdef int leave_line(self) except -1:
         """The oldest waiting delivery, or one that has just arrived, leaves: take its arrival time."""
-        self.came_us = recorder.now_us
+        self.came_us = self.recorder.now_us
         if self.held_since:
             self.came_us = self.held_since.popleft()
         return 0
@@ -438,7 +432,7 @@ cdef class Inlet(Head):
 
     cdef int count_in(self) except -1:
         if self.held_since is None:
-            self.came_us = recorder.now_us
+            self.came_us = self.recorder.now_us
         else:
             self.leave_line()
         if self.promised_count > 0:
@@ -501,10 +495,10 @@ cdef class Inlet(Head):
             return 0
         if not self.has_moved:
             self.has_moved = True
-            recorder.note_moved(self)
-        if turn(&self.drought, self.link.credit_now() <= 0, recorder.now_us) and not self.is_restless:
+            self.recorder.note_moved(self)
+        if turn(&self.drought, self.link.credit_now() <= 0, self.recorder.now_us) and not self.is_restless:
             self.is_restless = True
-            recorder.note_restless(self)
+            self.recorder.note_restless(self)
         return 0
 
     def record_at(self, unsigned char level):
@@ -541,7 +535,7 @@ cdef class Inlet(Head):
     def take_starved_us(self):
         """Return how long the sender had no credit since the last call, in microseconds."""
         self.is_restless = False
-        return take_us(&self.drought, recorder.now_us) if self.record_level else 0
+        return take_us(&self.drought, self.recorder.now_us) if self.record_level else 0
 
     cdef int top_up(self, int count) except -1:
         """Raise the sender's credit by ``count`` deliveries."""
@@ -625,7 +619,7 @@ cdef class Taker(DeliveryOwner):
         self.way = LARGE_WAY if is_stream else SETTLED_WAY if is_for_settled else SHARED_WAY
         self.is_ours = cost > 0 or is_broker
         self.is_broker = is_broker
-        self.number = _next_number()
+        self.number = group.recorder.next_number()
         self.weight = 1
         self.credit_count = link.credit_now()
         self.had_credit = self.credit_count > 0
@@ -634,7 +628,7 @@ cdef class Taker(DeliveryOwner):
         self.wants_outcomes = is_broker or asked == SEND_UNSETTLED
         self.max_message_bytes = link.remote_max_message_bytes
         self.record_level = group.record_level
-        recorder.note(self, True, None)
+        self.group.recorder.note(self, True, None)
         link.owner = self
         self.note_move()
         self.note_drain(True)
@@ -662,7 +656,7 @@ cdef class Taker(DeliveryOwner):
         """The number of deliveries at the receiver may have changed within this second."""
         if self.record_level and not self.has_moved:
             self.has_moved = True
-            recorder.note_moved(self)
+            self.group.recorder.note_moved(self)
         return 0
 
     def record_at(self, unsigned char level):
@@ -688,7 +682,7 @@ cdef class Taker(DeliveryOwner):
         cdef bint is_asked = self.credit_count > 0 and pn.link_get_drain(self.link.raw)
         if is_asked and (has_more or not self.is_asked):
             if not self.drains:
-                recorder.note_restless(self)
+                self.group.recorder.note_restless(self)
             self.drains += 1
         self.is_asked = is_asked
         return 0
@@ -706,14 +700,14 @@ cdef class Taker(DeliveryOwner):
         self.group.on_established(link)
 
     def on_left(self, closed, error):
-        recorder.note(self, False, error)
+        self.group.recorder.note(self, False, error)
         self.has_left_in_order = self.cost == 0 and not self.edge and self.link.has_peer_left_in_order(error)
         self.group.on_taker_leaving(self)
         self.abandon()
         self.group.on_taker_left(self, closed, error)
 
     def on_gone(self):
-        recorder.note(self, False, None)
+        self.group.recorder.note(self, False, None)
         if self.newest is not None:
             self.abandon()
 
@@ -753,7 +747,7 @@ cdef class Taker(DeliveryOwner):
         """Give up the link, which takes no more. Its written deliveries are in doubt, and their senders learn so."""
         cdef Carrier carrier
         cdef bint is_given_back
-        recorder.note(self, False, None)
+        self.group.recorder.note(self, False, None)
         self.is_closing = True
         self.set_credit(0)
         # Oldest first: other takers are offered the deliveries in this order.
@@ -816,7 +810,7 @@ cdef class Taker(DeliveryOwner):
     cdef int miss(self) except -1:
         """A multicast copy goes out without this taker."""
         if self.copies_missed == self.copies_told:
-            recorder.note_restless(self)
+            self.group.recorder.note_restless(self)
         self.copies_missed += 1
         return 0
 

@@ -12,6 +12,7 @@ from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.copies cimport Copies
 from router.forwarding.homing cimport Homing
 from router.forwarding.move cimport Move
+from recording.records cimport Recorder
 
 from dataclasses import replace
 
@@ -26,8 +27,8 @@ cdef class AnycastWithFallback(Anycast):
     Always: ``behind`` has the inlets whose outstanding deliveries are, if any, with the fallback.
     """
 
-    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, **distribution):
-        super().__init__(address, phase, timers, settings, owner, copies, **distribution)
+    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, Recorder recorder, **options):
+        super().__init__(address, phase, timers, settings, owner, copies, recorder, **options)
         self.feeds = {}
         self.behind = {}
         self.on_despair = lambda: False

@@ -1,6 +1,7 @@
 from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Group, Inlet, Taker
 from wire.proton cimport pn_delivery_t
+from recording.records cimport Recorder
 
 
 cdef class Copy(Carrier):
@@ -36,6 +37,7 @@ cdef class Fan(Carrier):
     cdef bint is_done
     cdef object outcome
     cdef int rank
+    cdef Recorder recorder
     cdef unsigned int inlet_number
     cdef unsigned char record_level
     cdef unsigned long long start_us

@@ -12,7 +12,7 @@ from router.forwarding.words cimport UNWRITTEN_WORD, word_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport is_terminal, pending_now
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, REJECTED_STATE, RELEASED_STATE, pn
-from recording.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of, recorder
+from recording.records cimport ABORTED, MANY_COPIES, ONE_COPY, SENDER_LOST, outcome_of
 
 from router.forwarding.words import UNWRITTEN
 from wire.delivery import remote_outcome, set_outcome
@@ -126,7 +126,8 @@ cdef Fan start_fan(Inlet inlet, pn_delivery_t *incoming, list takers, bytes pref
     fan.incoming = incoming
     fan.inlet_number = inlet.number
     fan.record_level = inlet.record_level
-    fan.start_us = recorder.now_us
+    fan.recorder = inlet.recorder
+    fan.start_us = fan.recorder.now_us
     fan.counted_us = inlet.came_us
     fan.prefix = prefix
     fan.is_read = prefix is not None and is_whole
@@ -269,7 +270,7 @@ cdef class Fan(Carrier):
 
     cdef int _send(self, char *chunk, size_t size) except -1:
         cdef Copy copy
-        if not self.size_bytes and not has_time_left(chunk, size, &self.counted_us):
+        if not self.size_bytes and not has_time_left(self.recorder, chunk, size, &self.counted_us):
             # The message has expired: the rest is read and discarded.
             self.was_passed_on = True
             self._abort_copies()
@@ -348,11 +349,13 @@ cdef class Fan(Carrier):
         return 0
 
     cdef int _record(self, size_t outcome) except -1:
-        recorder.write(self.record_level, self.start_us, self.size_bytes, self.inlet_number, 0, outcome, MANY_COPIES)
+        self.recorder.write(self.record_level, self.start_us, self.size_bytes, self.inlet_number, 0, outcome, MANY_COPIES)
         return 0
 
     cdef int _record_copy(self, Copy copy, size_t outcome) except -1:
-        recorder.write(self.record_level, self.start_us, copy.sent_bytes, self.inlet_number, copy.taker_number, outcome, ONE_COPY)
+        self.recorder.write(
+            self.record_level, self.start_us, copy.sent_bytes, self.inlet_number, copy.taker_number, outcome, ONE_COPY
+        )
         return 0
 
     cdef int _settle_if_done(self) except -1:

@@ -2,6 +2,7 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.guard cimport Guard
 from wire.core cimport CHUNK_BYTES, DeliveryOwner, IncomingCore
 from wire.proton cimport pn_delivery_t
+from recording.records cimport Recorder
 
 cdef enum:
     # A complete delivery up to this size goes over shared links: the router can read it out of the way of others.
@@ -16,6 +17,7 @@ cdef class Returned:
 
 
 cdef class Head(DeliveryOwner):
+    cdef readonly Recorder recorder
     cdef readonly unsigned int number
     # How much is recorded of the deliveries here (`recording.records`).
     cdef public unsigned char record_level

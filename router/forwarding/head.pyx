@@ -12,7 +12,7 @@ from router.forwarding.turns cimport USUAL_LEVEL, level_of
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport pending_now
 from wire.proton cimport MODIFIED_STATE, RELEASED_STATE, pn
-from recording.records cimport ABORTED, SENDER_LOST, record_untaken
+from recording.records cimport ABORTED, SENDER_LOST
 
 from collections import deque
 
@@ -22,7 +22,8 @@ from wire.delivery import set_outcome
 
 cdef int release(Head head, pn_delivery_t *delivery, size_t size) except -1:
     """Release a delivery that was never written to a taker: the sender may try again."""
-    record_untaken(head.record_level, head.number, size, ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE)
+    cdef size_t outcome = ABORTED if pn.delivery_aborted(delivery) else RELEASED_STATE
+    head.recorder.write_untaken(head.record_level, head.number, size, outcome)
     if not pn.delivery_settled(delivery) and (head.is_transit or is_recalled(delivery)):
         set_outcome(<size_t>delivery, UNWRITTEN)
     elif not pn.delivery_settled(delivery):
@@ -150,7 +151,7 @@ cdef class Head(DeliveryOwner):
     cdef int _record_lost(self, pn_delivery_t *delivery, size_t size) except -1:
         cdef size_t outcome = ABORTED if pn.delivery_aborted(delivery) else SENDER_LOST
         self.count_in()
-        return record_untaken(self.record_level, self.number, size, outcome)
+        return self.recorder.write_untaken(self.record_level, self.number, size, outcome)
 
     cdef int leave_head(self) except -1:
         """Advance to the next delivery: the head has no bytes to read, or was read ahead."""

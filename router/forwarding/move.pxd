@@ -2,6 +2,7 @@ from router.forwarding.copies cimport Copies
 from router.forwarding.ends cimport Carrier, Inlet, Taker
 from router.forwarding.head cimport WHOLE_BYTES
 from wire.proton cimport pn_delivery_t
+from recording.records cimport Recorder
 
 
 cdef class Move(Carrier):
@@ -18,6 +19,7 @@ cdef class Move(Carrier):
     # From when on the ttl in the header counts; and whether the message expired before any of it left.
     cdef unsigned long long counted_us
     cdef bint is_expired
+    cdef Recorder recorder
     cdef unsigned int inlet_number
     cdef unsigned char record_level
     cdef unsigned int taker_number  # of the last taker

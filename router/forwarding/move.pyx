@@ -17,7 +17,7 @@ from router.forwarding.words cimport LOST_WORD, TOO_LARGE_WORD, UNWRITTEN_WORD, 
 from wire.core cimport CHUNK_BYTES, scratch
 from wire.delivery cimport copy_state, is_terminal, pending_now, set_failed
 from wire.proton cimport ACCEPTED_STATE, MODIFIED_STATE, RELEASED_STATE, pn
-from recording.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of, recorder
+from recording.records cimport ABORTED, SENDER_LOST, WHOLE_WAY, outcome_of
 
 from router.forwarding.words import TOO_LARGE, UNWRITTEN
 from wire.delivery import rejected, remote_outcome, set_outcome
@@ -49,7 +49,8 @@ cdef Move start_refusal(Inlet inlet, pn_delivery_t *incoming, object outcome):
     move.incoming = incoming
     move.outcome = outcome
     move.is_refused = True
-    move.start_us = recorder.now_us
+    move.recorder = inlet.recorder
+    move.start_us = move.recorder.now_us
     move.inlet_number = inlet.number
     move.record_level = inlet.record_level
     inlet.hold(move)
@@ -62,7 +63,8 @@ cdef Move start_move(Inlet inlet, pn_delivery_t *incoming, Taker taker, pn_deliv
     cdef Move move = Move.__new__(Move)
     move.incoming = incoming
     move.outgoing = outgoing
-    move.start_us = recorder.now_us
+    move.recorder = inlet.recorder
+    move.start_us = move.recorder.now_us
     move.counted_us = inlet.came_us
     move.inlet_number = inlet.number
     move.record_level = inlet.record_level
@@ -125,7 +127,9 @@ cdef class Move(Carrier):
             if not taker.link.is_writable_now():
                 return self._wait_for_room()
             if self.copy is not None and not self.is_copy_sent:
-                if not has_time_left(PyBytes_AS_STRING(self.copy), PyBytes_GET_SIZE(self.copy), &self.counted_us):
+                if not has_time_left(
+                    self.recorder, PyBytes_AS_STRING(self.copy), PyBytes_GET_SIZE(self.copy), &self.counted_us
+                ):
                     return self._expire()
                 self.is_copy_sent = True
                 self._send(PyBytes_AS_STRING(self.copy), PyBytes_GET_SIZE(self.copy))
@@ -236,7 +240,7 @@ cdef class Move(Carrier):
         cdef ssize_t size
         if pending_now(self.incoming):
             size = self.inlet.link.recv_into(scratch, PIECE_BYTES)
-            if not self.sent_bytes and not has_time_left(scratch, max(size, 0), &self.counted_us):
+            if not self.sent_bytes and not has_time_left(self.recorder, scratch, max(size, 0), &self.counted_us):
                 self.is_expired = True
                 return False
             self._send(scratch, size)
@@ -318,7 +322,9 @@ cdef class Move(Carrier):
         return inlet.on_settled()
 
     cdef int _record(self, size_t outcome) except -1:
-        recorder.write(self.record_level, self.start_us, self.sent_bytes, self.inlet_number, self.taker_number, outcome, WHOLE_WAY)
+        self.recorder.write(
+            self.record_level, self.start_us, self.sent_bytes, self.inlet_number, self.taker_number, outcome, WHOLE_WAY
+        )
         return 0
 
     cdef int _abort(self) except -1:

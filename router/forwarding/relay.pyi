@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+from recording.records import Recorder
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Group, Inlet, Taker
 from router.forwarding.guard import Guard
@@ -16,6 +17,7 @@ class Relay(Group):
         outgoing: OutgoingLink,
         on_left: Callable[[Link, bool, AmqpError | None], None],
         established: Callable[[Link], None],
+        recorder: Recorder,
         guard: Guard | None = None,
         patience: Patience | None = None,
         *,

@@ -12,6 +12,7 @@ from router.forwarding.head cimport is_let_down
 from router.forwarding.move cimport Move, start_move, start_refusal
 from wire.core cimport OutgoingCore
 from wire.proton cimport TRANSACTIONAL_STATE, pn, pn_bytes_t
+from recording.records cimport Recorder
 
 from addressing.priority import DEFAULT_PRIORITY
 from wire.core import IncomingCore
@@ -31,9 +32,10 @@ cdef class Relay(Group):
     """
 
     def __init__(
-        self, incoming, outgoing, on_left, established, guard=None, patience=None, *,
+        self, incoming, outgoing, on_left, established, Recorder recorder, guard=None, patience=None, *,
         bint is_transit=False, bint is_of_queue=False, Copies copies=None, int priority=DEFAULT_PRIORITY,
     ):  # fmt: skip
+        super().__init__(recorder)
         self._is_transit = is_transit
         self.is_of_queue = is_of_queue
         self._copies = copies

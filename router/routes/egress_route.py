@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from addressing.book import AddressPolicy
 from addressing.kinds import QUEUE_CAPABILITY, TOPIC_CAPABILITY
+from recording.records import Recorder
 from router.circuits.circuits import in_and_out, route_patience
 from router.circuits.spec import PATH_LOST, CircuitSpec, path_lost
 from router.connections.broker_connection import BrokerConnection
@@ -53,8 +54,9 @@ class BrokerTerminus:
 class BrokerSide:
     """Attaches link routes at the brokers connected to this router."""
 
-    def __init__(self, brokers: Brokers, patience: Patience, emit: Emit) -> None:
+    def __init__(self, brokers: Brokers, patience: Patience, emit: Emit, recorder: Recorder) -> None:
         self.patience = patience
+        self.recorder = recorder
         self._brokers = brokers
         self._emit = emit
 
@@ -147,7 +149,8 @@ class EgressRoute(Unstitched):
         patience = route_patience(self._near, self._side.patience)
         told = self._on_left, self._on_established
         is_of_queue = isinstance(self._near, OutgoingLink)
-        Relay(*ends, *told, None, patience, is_of_queue=is_of_queue, priority=self._spec.priority)
+        recorder, priority = self._side.recorder, self._spec.priority
+        Relay(*ends, *told, recorder, None, patience, is_of_queue=is_of_queue, priority=priority)
         far.open()
 
     def _on_established(self, link: Link) -> None:

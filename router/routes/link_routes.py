@@ -124,7 +124,8 @@ class IngressRoute(Unstitched):
             patience = route_patience(self.near, self._ways.patience)
             told = self._on_left, self._on_established
             is_of_queue = isinstance(self.near, OutgoingLink)
-            self._relay = Relay(*ends, *told, guard, patience, is_of_queue=is_of_queue, priority=priority)
+            recorder = self._ways.recorder
+            self._relay = Relay(*ends, *told, recorder, guard, patience, is_of_queue=is_of_queue, priority=priority)
         else:
             assert isinstance(far, IncomingLink | OutgoingLink)
             self._relay.replace(far)
@@ -267,7 +268,8 @@ class RouteWays:
         self._circuits = circuits
         self._emit = emit
         self.patience = circuits.patience
-        self.side = BrokerSide(brokers, circuits.patience, emit)
+        self.recorder = circuits.recorder
+        self.side = BrokerSide(brokers, circuits.patience, emit, circuits.recorder)
 
     def attach(self, route: IngressRoute, claim: RouteClaim, outlives: bool, ready: OnWay) -> None:
         request, near = route.request, route.near

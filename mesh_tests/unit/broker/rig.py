@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from addressing.topology.model import Topology
-from broker.links.link_log import LinkLog
 from broker.node import BrokerNode, BrokerSnapshot
 from broker.queueing.commit import PATIENCE_S
 from broker.queueing.held_queue import QueueSummary
@@ -74,7 +73,7 @@ class Rig:
             wall_offset_s=WALL_OFFSET_S,
             secret="secret",
             log=self.log.append,
-            link_log=LinkLog(self.recorder),
+            recorder=self.recorder,
         )
 
     def client(

@@ -18,7 +18,7 @@ from mesh_tests.unit.linklogs.host import Host
 from mesh_tests.unit.linklogs.rings import CLOCK, RUN, START, RingWriter
 from recording import ring_format as ring
 from recording.columns import Event, Kind
-from recording.records import record, set_now
+from recording.records import Recorder
 from recording.state_records import Teller
 
 
@@ -317,11 +317,12 @@ def test_what_a_full_disk_kept_a_node_from_telling_is_in_the_files_of_when_there
     host: Host, disk: FailingDisk
 ) -> None:
     node = host.node(capacity=64)
-    teller = Teller(record(node.map, "full"))
+    recorder = Recorder(node.map, "full")
+    teller = Teller(recorder)
 
     def pass_second() -> None:
         host.step(after_s=1)
-        set_now((host.utc_us - CLOCK) / 1e6)
+        recorder.set_now((host.utc_us - CLOCK) / 1e6)
         teller.end_second()
 
     pass_second()
@@ -340,7 +341,6 @@ def test_what_a_full_disk_kept_a_node_from_telling_is_in_the_files_of_when_there
     for _ in range(30):
         pass_second()
     host.finish()
-    record(None)
     rows = [row for row in host.rows() if row["kind"] in ("link", "node")]
     there = {row["link"] for row in rows if row["event"] in ("opened", "live") and row["kind"] == "link"}
     gone = {row["link"] for row in rows if row["event"] == "closed"}

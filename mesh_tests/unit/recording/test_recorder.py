@@ -15,7 +15,7 @@ from mesh_tests.unit.wire.sites import site
 from recording import recorder as module
 from recording import ring_format as layout
 from recording.recorder import recording, seconds
-from recording.records import record
+from recording.records import Recorder
 from wire.log_events import NodeBug
 
 pytestmark = pytest.mark.usefixtures("every_loop")
@@ -32,7 +32,7 @@ def short_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_fault_in_what_a_second_brings_is_told_and_the_next_second_comes() -> None:
     async def scenario() -> None:
-        recorder = record(Ring(64).memory, "full")
+        recorder = Recorder(Ring(64).memory, "full")
         came: list[float] = []
         again = asyncio.Event()
 
@@ -48,7 +48,6 @@ def test_a_fault_in_what_a_second_brings_is_told_and_the_next_second_comes() -> 
             (bug,) = server.log.of(NodeBug)
             assert "stumbled" in bug.error
             assert "in stumble" in bug.traceback
-        record(None)
 
     run(scenario)
 
@@ -56,7 +55,7 @@ def test_a_fault_in_what_a_second_brings_is_told_and_the_next_second_comes() -> 
 def test_what_changed_last_is_told_when_the_driver_is_closed_and_utc_is_known() -> None:
     async def scenario() -> None:
         ring = Ring(64)
-        recorder = record(ring.memory, "full")
+        recorder = Recorder(ring.memory, "full")
         told: list[bool] = []
         is_over = False
         async with site() as server, seconds(recorder, server.driver, lambda now: told.append(is_over)):
@@ -65,7 +64,6 @@ def test_what_changed_last_is_told_when_the_driver_is_closed_and_utc_is_known() 
         assert told[-1] is True
         assert told.count(True) == 1
         assert ring.number(layout.CLOCK_AT) > 0
-        record(None)
 
     run(scenario)
 

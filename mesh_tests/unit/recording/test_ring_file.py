@@ -11,7 +11,7 @@ import pytest
 
 from recording import ring_file
 from recording import ring_format as ring
-from recording.records import record
+from recording.records import Recorder
 from recording.ring_file import KEPT, RingFile
 
 SIZE = 1 << 20
@@ -66,8 +66,7 @@ def test_what_nobody_had_taken_of_rings_that_make_way_is_counted_as_dropped(tmp_
         made.close()
     # The oldest makes way: three of its records that had no room were told.
     sixth = RingFile(tmp_path, "r1", 90, SIZE, {})
-    assert record(sixth.memory, "full").dropped == 6
-    record(None)
+    assert Recorder(sixth.memory, "full").dropped == 6
     sixth.close()
     seventh = RingFile(tmp_path, "r1", 91, SIZE, {})
     assert struct.unpack_from("<Q", seventh.memory, ring.DROPPED_AT) == (9,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,20 +13,14 @@ from mesh_tests.seeds import seeds
 from recording import ring_format as layout
 from recording.columns import Event, Kind
 from recording.pending_records import Untold
-from recording.records import record
+from recording.records import Recorder
 from recording.state_records import AT_ONCE, Teller
 
 Row = dict[str, Any]
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_recorded_afterwards() -> Iterator[None]:
-    yield
-    record(None)
-
-
 def teller_on(ring: Ring) -> Teller:
-    return Teller(record(ring.memory, "full"))
+    return Teller(Recorder(ring.memory, "full"))
 
 
 def row(kind: Kind, event: Event | None, **columns: Any) -> Row:

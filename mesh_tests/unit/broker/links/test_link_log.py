@@ -14,7 +14,7 @@ from mesh_tests.rings import Record, Ring
 from mesh_tests.unit.broker.operator import Operator
 from mesh_tests.unit.broker.rig import Rig, topology_with
 from recording.columns import Event
-from recording.records import record
+from recording.records import Recorder
 from recording.ring_format import KINDS
 from wire.delivery import ACCEPTED, RELEASED, rejected
 from wire.endpoint import Peer
@@ -33,14 +33,13 @@ ADDRESSES: dict[str, Any] = {
 
 
 @pytest.fixture
-def ring() -> Iterator[Ring]:
-    yield Ring(4096)
-    record(None)
+def ring() -> Ring:
+    return Ring(4096)
 
 
 @pytest.fixture
 def rig(tmp_path: Path, ring: Ring) -> Iterator[Rig]:
-    rig = Rig(tmp_path / "data", topology_with(ADDRESSES), record(ring.memory, "full"))
+    rig = Rig(tmp_path / "data", topology_with(ADDRESSES), Recorder(ring.memory, "full"))
     yield rig
     rig.store.close()
 
@@ -175,7 +174,6 @@ def test_of_a_message_from_before_the_start_it_is_known_when_the_first_came_afte
 
 
 def test_a_queue_with_a_level_of_its_own_works_where_there_is_no_ring(tmp_path: Path):
-    record(None)
     rig = Rig(tmp_path / "data", topology_with({"loud": {"type": "queue", "link_log": "full"}}))
     try:
         producer = rig.client().producer("loud")
@@ -289,7 +287,7 @@ def drops_of(rig: Rig, ring: Ring) -> list[tuple[int, str]]:
 @pytest.fixture
 def small(tmp_path: Path, ring: Ring) -> Iterator[Rig]:
     entry = {"type": "queue", "max_messages": 2, "when_full": "reject"}
-    rig = Rig(tmp_path / "data", topology_with({"small": entry}), record(ring.memory, "full"))
+    rig = Rig(tmp_path / "data", topology_with({"small": entry}), Recorder(ring.memory, "full"))
     yield rig
     rig.store.close()
 
@@ -409,7 +407,7 @@ def test_of_a_queue_that_is_not_recorded_no_credit_is_told(rig: Rig, ring: Ring)
 
 def test_a_producer_of_a_full_queue_waits_for_it_until_there_is_room(tmp_path: Path, ring: Ring):
     rig = Rig(
-        tmp_path / "data", topology_with({"small": {"type": "queue", "max_messages": 4}}), record(ring.memory, "full")
+        tmp_path / "data", topology_with({"small": {"type": "queue", "max_messages": 4}}), Recorder(ring.memory, "full")
     )
     producer = rig.client().producer("small")
     while producer.link.credit:

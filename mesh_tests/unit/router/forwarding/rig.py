@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from recording.records import Recorder
 from router.forwarding.anycast import Anycast
 from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet, Taker
@@ -132,6 +133,7 @@ class Rig:
 
     def __init__(self, **settings: Any) -> None:
         self.timers = Timers()
+        self.recorder = Recorder()
         self.has_all_brokers = True
         self.settings = ForwardingSettings(**settings)
         self.copies = Copies(self.settings.copies_bytes)
@@ -143,11 +145,11 @@ class Rig:
 
     # Groups, and what they tell their owner
     def anycast(self, *, closest: bool = False, spills: bool = False, phase: int = 0) -> Any:
-        given = "orders", phase, self.timers, self.settings, self, self.copies
+        given = "orders", phase, self.timers, self.settings, self, self.copies, self.recorder
         return Anycast(*given, closest=closest, spills=spills)
 
     def multicast(self) -> Any:
-        return Multicast("prices", 0, self.timers, self.settings, self, self.copies)
+        return Multicast("prices", 0, self.timers, self.settings, self, self.copies, self.recorder)
 
     def on_group_changed(self, group: Any) -> None: ...
 

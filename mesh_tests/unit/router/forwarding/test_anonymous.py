@@ -48,7 +48,7 @@ class Post:
     def sender(self, capacity: int = 10) -> Producer:
         producer, link = self.rig.incoming()
         guard = Guard(link, 0, self.rig.offences.append)
-        producer.inlet = AnonymousProducer(link, capacity, self.find, guard)
+        producer.inlet = AnonymousProducer(link, capacity, self.find, guard, self.rig.recorder)
         producer.inlet.top_up()
         self.rig.run()
         return producer

@@ -74,7 +74,7 @@ def test_an_anonymous_sender_that_is_expelled_while_it_is_read(rig: Rig):
     group = rig.anycast()
     consumer = rig.consumer(group)
     producer, link = rig.incoming()
-    AnonymousProducer(link, 10, lambda to: group, Guard(link, 100_000, rig.offences.append)).top_up()
+    AnonymousProducer(link, 10, lambda to: group, Guard(link, 100_000, rig.offences.append), rig.recorder).top_up()
     rig.run()
     del link
     forget(consumer)
@@ -90,7 +90,7 @@ def test_an_anonymous_sender_that_forgets_the_inlet_whose_message_it_has_just_re
     groups: dict[str, Any] = {}
     producer, link = rig.incoming()
     guard = Guard(link, 0, rig.offences.append)
-    AnonymousProducer(link, 2000, lambda to: groups.setdefault(to, rig.anycast()), guard).top_up()
+    AnonymousProducer(link, 2000, lambda to: groups.setdefault(to, rig.anycast()), guard, rig.recorder).top_up()
     rig.run()
     for number in range(999):
         producer.send(bytes(Message(address=f"{number}", body="x").encode()), settled=True)
@@ -117,7 +117,7 @@ def test_a_relay_that_nobody_knows_any_more_when_one_end_of_it_leaves(rig: Rig, 
             each.close()
 
     known = [(incoming, outgoing)]
-    Relay(incoming, outgoing, leave, lambda link: None)
+    Relay(incoming, outgoing, leave, lambda link: None, rig.recorder)
     del incoming, outgoing
     consumer.link.grant(10)
     rig.run()

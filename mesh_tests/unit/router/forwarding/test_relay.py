@@ -35,7 +35,9 @@ def stitched(rig: Rig) -> Stitched:
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
     left: list[tuple[Any, bool]] = []
-    relay = Relay(incoming, outgoing, lambda link, closed, error: left.append((link, closed)), lambda link: None)
+    relay = Relay(
+        incoming, outgoing, lambda link, closed, error: left.append((link, closed)), lambda link: None, rig.recorder
+    )
     return Stitched(rig, relay, producer, consumer, left)
 
 
@@ -182,7 +184,7 @@ def test_what_crosses_a_reduction_of_credit_waits_for_more(stitched: Stitched):
 def test_what_it_holds_for_too_long_is_given_back(rig: Rig):
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
-    Relay(incoming, outgoing, lambda *_: None, lambda _: None, patience=Patience(rig.timers, PATIENCE_S))
+    Relay(incoming, outgoing, lambda *_: None, lambda _: None, rig.recorder, patience=Patience(rig.timers, PATIENCE_S))
     consumer.link.grant(2)
     rig.run()
     producer.send(b"1")
@@ -206,6 +208,7 @@ def crossed(
         outgoing,
         lambda *_: None,
         lambda _: None,
+        rig.recorder,
         patience=Patience(rig.timers, PATIENCE_S),
         is_transit=True,
         copies=copies or Copies(COPIES_BYTES),
