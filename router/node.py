@@ -153,9 +153,9 @@ class RouterNode:
     def on_connected(self, connector: str, peer: Peer, now: float) -> Endpoint:
         self._look_at_clock(now)
         if is_broker_connector(connector):
-            endpoint = self._brokers.on_connected(connector, peer, self._take_number(), self.dirty)
-            self._adopt(endpoint.owner)
-            return endpoint
+            connection = self._brokers.on_connected(connector, peer, self._take_number(), self.dirty)
+            self._adopt(connection)
+            return connection.endpoint
         settings = replace(self._settings.node_endpoint, hostname=self._settings.connectors[connector])
         endpoint = Endpoint(settings, peer, self.dirty)
         kind = UPLINK if self._settings.is_edge else INTERIOR

@@ -55,7 +55,7 @@ class Placing:
         policy = self._book.resolve(spec.address) if spec.address else None
         if spec.address and (policy is None or spec.broker not in policy.brokers):
             raise AmqpError("amqp:not-found", f"{spec.address!r} is not at broker {spec.broker}")
-        EgressRoute(link, spec, policy, terminus.address, self._ways.side)
+        EgressRoute(link, spec, terminus.address, self._ways.side).attach(policy)
 
 
 def _not_by_receiver(spec: CircuitSpec) -> AmqpError:

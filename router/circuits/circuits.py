@@ -97,7 +97,7 @@ class Circuits:
         is_route = spec.kind is CircuitKind.ROUTE
         patience = route_patience(near, self.patience) if is_route else self.patience
         copies = None if is_route else self._copies
-        Transit(near, onward, spec.priority, self._on_transit, patience, copies, self.recorder)
+        Transit(near, onward, self._on_transit).tie(spec.priority, patience, copies, self.recorder)
         onward.open()
 
     def _on_transit(self, change: int) -> None:
@@ -118,40 +118,29 @@ class Transit:
     """A circuit of another router through this router.
 
     The link ``near`` leads to the ingress, the link ``onward`` to the egress.
-
-    ``copies``: None for a link route.
     """
 
-    def __init__(
-        self,
-        near: Link,
-        onward: Link,
-        priority: int,
-        count: Callable[[int], None],
-        patience: Patience | None,
-        copies: Copies | None,
-        recorder: Recorder,
-    ) -> None:
+    def __init__(self, near: Link, onward: Link, count: Callable[[int], None]) -> None:
         self._near = near
         self._onward = onward
         self._is_answered = False
         self._count = count
-        count(1)
-        ends = in_and_out(near, onward)
+
+    def tie(self, priority: int, patience: Patience | None, copies: Copies | None, recorder: Recorder) -> None:
+        """Tie both links with a relay. ``copies``: None for a link route."""
+        self._count(1)
         is_transit = copies is not None
-        told = self._on_left, self._on_established
-        is_of_queue = not is_transit and isinstance(near, OutgoingLink)
-        Relay(
-            *ends,
-            *told,
+        relay = Relay(
+            self._on_left,
+            self._on_established,
             recorder,
-            None,
             patience,
             is_transit=is_transit,
-            is_of_queue=is_of_queue,
+            is_of_queue=not is_transit and isinstance(self._near, OutgoingLink),
             copies=copies,
             priority=priority,
         )
+        relay.stitch(*in_and_out(self._near, self._onward))
 
     def _on_established(self, link: Link) -> None:
         if link is not self._onward or link.is_refused:

@@ -256,8 +256,8 @@ class ClientConnection(RouterConnection):
             guard=self._guard(link) if isinstance(link, IncomingLink) else None,
         )
         route = IngressRoute(link, request, self._services.ways, self._services.timers, self._routes.discard)
-        if not route.is_ended:
-            self._routes.add(route)
+        self._routes.add(route)
+        route.begin()
 
     @property
     def _user(self) -> str | None:

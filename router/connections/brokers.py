@@ -168,13 +168,13 @@ class Brokers:
             ready(None)
 
     # Connections
-    def on_connected(self, connector: str, peer: Peer, number: int, dirty: DirtyEndpoints) -> Endpoint:
+    def on_connected(self, connector: str, peer: Peer, number: int, dirty: DirtyEndpoints) -> BrokerConnection:
         broker, client = parse_connector(connector)
         site = self._sites[broker]
         endpoint = Endpoint(site.settings.endpoint, peer, dirty)
-        BrokerConnection(endpoint, number, site, client)
+        connection = BrokerConnection(endpoint, number, site, client)
         endpoint.open()
-        return endpoint
+        return connection
 
     def on_connect_failed(self, connector: str, reason: str) -> None:
         broker, client = parse_connector(connector)

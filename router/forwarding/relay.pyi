@@ -13,12 +13,9 @@ class Relay(Group):
     taker: Taker
     def __init__(
         self,
-        incoming: IncomingLink,
-        outgoing: OutgoingLink,
         on_left: Callable[[Link, bool, AmqpError | None], None],
         established: Callable[[Link], None],
         recorder: Recorder,
-        guard: Guard | None = None,
         patience: Patience | None = None,
         *,
         is_transit: bool = False,
@@ -26,4 +23,5 @@ class Relay(Group):
         copies: Copies | None = None,
         priority: int = 4,
     ) -> None: ...
+    def stitch(self, incoming: IncomingLink, outgoing: OutgoingLink, guard: Guard | None = None) -> None: ...
     def replace(self, link: IncomingLink | OutgoingLink) -> None: ...

@@ -32,7 +32,7 @@ cdef class Relay(Group):
     """
 
     def __init__(
-        self, incoming, outgoing, on_left, established, Recorder recorder, guard=None, patience=None, *,
+        self, on_left, established, Recorder recorder, patience=None, *,
         bint is_transit=False, bint is_of_queue=False, Copies copies=None, int priority=DEFAULT_PRIORITY,
     ):  # fmt: skip
         super().__init__(recorder)
@@ -43,15 +43,18 @@ cdef class Relay(Group):
         self._on_left = on_left
         self._on_established = established
         self._rank = priority - DEFAULT_PRIORITY
+
+    def stitch(self, incoming, outgoing, guard=None):
+        """Tie the links, which the relay owns from now on; ``guard`` watches over a client that sends."""
         self._receive_from(incoming, guard)
-        self._stitch(outgoing)
+        self._send_to(outgoing)
 
     def _receive_from(self, incoming, guard):
         self.inlet = Inlet(incoming, self, 0, is_circuit=True, guard=guard)
         self.inlet.rank = self._rank
         self.inlet.is_transit = self._is_transit
 
-    def _stitch(self, outgoing):
+    def _send_to(self, outgoing):
         self.taker = Taker(outgoing, self)
 
     cdef int on_too_large(self, Inlet inlet, size_t size) except -1:
@@ -235,6 +238,6 @@ cdef class Relay(Group):
             self.senders_before += 1
             self._receive_from(link, None)
         else:
-            self._stitch(link)
+            self._send_to(link)
         self.on_credit(self.taker)
         self.pump(self.inlet)

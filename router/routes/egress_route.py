@@ -124,18 +124,20 @@ class BrokerSide:
 class EgressRoute(Unstitched):
     """The end of a link route whose client is at another router: a relay between the circuit and the broker."""
 
-    def __init__(
-        self, near: Link, spec: CircuitSpec, policy: AddressPolicy | None, address: str | None, side: BrokerSide
-    ) -> None:
+    def __init__(self, near: Link, spec: CircuitSpec, address: str | None, side: BrokerSide) -> None:
         self._near = near
         self._spec = spec
         self._client_address = address
         self._side = side
         self._far: Link | None = None
         self._is_answered = False
-        near.owner = self
-        terminus = None if policy is None else side.terminus(policy, spec.broker, address)
         self._claim = RouteClaim()
+
+    def attach(self, policy: AddressPolicy | None) -> None:
+        """Own the circuit's link from now on, and attach a link at the broker, to the terminus of ``policy``."""
+        near, spec, side = self._near, self._spec, self._side
+        near.owner = self
+        terminus = None if policy is None else side.terminus(policy, spec.broker, self._client_address)
         side.attach(self._claim, near, spec.broker, spec.client, spec.link_name, spec.user, terminus, self._on_ready)
 
     def _on_ready(self, far: Link | None, error: AmqpError | None) -> None:
@@ -145,12 +147,15 @@ class EgressRoute(Unstitched):
             self._near.refuse(error or path_lost(f"broker {self._spec.broker} cannot be reached"))
             return
         self._far = far
-        ends = in_and_out(self._near, far)
-        patience = route_patience(self._near, self._side.patience)
-        told = self._on_left, self._on_established
-        is_of_queue = isinstance(self._near, OutgoingLink)
-        recorder, priority = self._side.recorder, self._spec.priority
-        Relay(*ends, *told, recorder, None, patience, is_of_queue=is_of_queue, priority=priority)
+        relay = Relay(
+            self._on_left,
+            self._on_established,
+            self._side.recorder,
+            route_patience(self._near, self._side.patience),
+            is_of_queue=isinstance(self._near, OutgoingLink),
+            priority=self._spec.priority,
+        )
+        relay.stitch(*in_and_out(self._near, far))
         far.open()
 
     def _on_established(self, link: Link) -> None:

@@ -90,11 +90,14 @@ class IngressRoute(Unstitched):
         self._give_up: Timer | None = None
         self._retry: Timer | None = None
         self._outlives = near.may_outlive
-        near.owner = self
+
+    # Attaching
+    def begin(self) -> None:
+        """Own the client's link from now on, and attach for the first time."""
+        self.near.owner = self
         self._start_clock()
         self.attach()
 
-    # Attaching
     def attach(self) -> None:
         """Try the best path available now; again shortly when no path exists."""
         if self.is_ended or self._far is not None:
@@ -119,13 +122,15 @@ class IngressRoute(Unstitched):
             return
         self._far = far
         if self._relay is None:
-            ends = in_and_out(self.near, far)
-            guard, priority = self.request.guard, self.request.policy.priority
-            patience = route_patience(self.near, self._ways.patience)
-            told = self._on_left, self._on_established
-            is_of_queue = isinstance(self.near, OutgoingLink)
-            recorder = self._ways.recorder
-            self._relay = Relay(*ends, *told, recorder, guard, patience, is_of_queue=is_of_queue, priority=priority)
+            self._relay = Relay(
+                self._on_left,
+                self._on_established,
+                self._ways.recorder,
+                route_patience(self.near, self._ways.patience),
+                is_of_queue=isinstance(self.near, OutgoingLink),
+                priority=self.request.policy.priority,
+            )
+            self._relay.stitch(*in_and_out(self.near, far), self.request.guard)
         else:
             assert isinstance(far, IncomingLink | OutgoingLink)
             self._relay.replace(far)

@@ -121,7 +121,7 @@ def test_what_is_half_on_its_way_there_is_aborted(rig: Rig):
 def test_a_relay_grants_again_what_it_dropped_took(rig: Rig):
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
-    Relay(incoming, outgoing, lambda *_: None, lambda _: None, rig.recorder, is_transit=True)
+    Relay(lambda *_: None, lambda _: None, rig.recorder, is_transit=True).stitch(incoming, outgoing)
     consumer.link.grant(1)
     rig.run()
     producer.begin(b"1")

@@ -117,7 +117,7 @@ def test_a_relay_that_nobody_knows_any_more_when_one_end_of_it_leaves(rig: Rig, 
             each.close()
 
     known = [(incoming, outgoing)]
-    Relay(incoming, outgoing, leave, lambda link: None, rig.recorder)
+    Relay(leave, lambda link: None, rig.recorder).stitch(incoming, outgoing)
     del incoming, outgoing
     consumer.link.grant(10)
     rig.run()

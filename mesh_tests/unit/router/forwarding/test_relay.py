@@ -35,9 +35,8 @@ def stitched(rig: Rig) -> Stitched:
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
     left: list[tuple[Any, bool]] = []
-    relay = Relay(
-        incoming, outgoing, lambda link, closed, error: left.append((link, closed)), lambda link: None, rig.recorder
-    )
+    relay = Relay(lambda link, closed, error: left.append((link, closed)), lambda link: None, rig.recorder)
+    relay.stitch(incoming, outgoing)
     return Stitched(rig, relay, producer, consumer, left)
 
 
@@ -184,7 +183,8 @@ def test_what_crosses_a_reduction_of_credit_waits_for_more(stitched: Stitched):
 def test_what_it_holds_for_too_long_is_given_back(rig: Rig):
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
-    Relay(incoming, outgoing, lambda *_: None, lambda _: None, rig.recorder, patience=Patience(rig.timers, PATIENCE_S))
+    relay = Relay(lambda *_: None, lambda _: None, rig.recorder, patience=Patience(rig.timers, PATIENCE_S))
+    relay.stitch(incoming, outgoing)
     consumer.link.grant(2)
     rig.run()
     producer.send(b"1")
@@ -203,9 +203,7 @@ def crossed(
     """Sent at a transit router's, while the credit for it was taken back."""
     producer, incoming = rig.incoming()
     consumer, outgoing = rig.outgoing()
-    Relay(
-        incoming,
-        outgoing,
+    relay = Relay(
         lambda *_: None,
         lambda _: None,
         rig.recorder,
@@ -213,6 +211,7 @@ def crossed(
         is_transit=True,
         copies=copies or Copies(COPIES_BYTES),
     )
+    relay.stitch(incoming, outgoing)
     consumer.link.grant(len(bodies))
     rig.run()
     for body, is_settled in zip(bodies, settled, strict=True):
