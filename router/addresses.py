@@ -6,6 +6,8 @@ Changes are noted as they happen and settled once after each input, so that a bu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from addressing.address import router_of
 from addressing.book import AddressBook, AddressPolicy
@@ -102,18 +104,14 @@ class Addresses:
 
     def _make(self, policy: AddressPolicy, phase: int) -> Entry:
         given = (policy.address, phase, self._timers, self._settings, self, self._copies, self._recorder)
-        priority, level = policy.priority, policy.link_log
+        options: dict[str, Any] = {"priority": policy.priority, "record_level": policy.link_log}
         if policy.kind.is_copied_by_routers:
-            return Entry(policy, Multicast(*given, priority=priority, record_level=level))
-        falls_back = phase == 0 and self._reach.may_fall_back(policy)
-        anycast = (AnycastWithFallback if falls_back else Anycast)(
-            *given,
-            closest=policy.distribution is Distribution.CLOSEST,
-            spills=policy.spill,
-            is_retransmitted=policy.retransmit,
-            priority=priority,
-            record_level=level,
-        )
+            return Entry(policy, Multicast(*given, **options))
+        make: Callable[..., Anycast] = Anycast
+        if phase == 0 and self._reach.may_fall_back(policy):
+            make = partial(AnycastWithFallback, on_despair=self._fallbacks.on_despair)
+        is_closest = policy.distribution is Distribution.CLOSEST
+        anycast = make(*given, closest=is_closest, spills=policy.spill, is_retransmitted=policy.retransmit, **options)
         entry = Entry(policy, anycast)
         if isinstance(anycast, AnycastWithFallback):
             self._fallbacks.equip(entry, anycast, lambda: self.on_group_changed(anycast))

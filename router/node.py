@@ -85,7 +85,7 @@ class RouterNode:
             copies,
             recorder,
         )
-        self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, emit)
+        self._brokers = Brokers(settings.router_id, settings.brokers, self._timers, self._on_broker_changed, emit)
         self.commands: list[Command] = self._brokers.commands
         self._addresses = Addresses(
             self._make_reach(),
@@ -101,7 +101,6 @@ class RouterNode:
             lambda: self._act(self._edges.take_news()),
             emit,
         )
-        self._brokers.on_change = self._on_broker_changed
         self._leaving = Leaving(self._timers, settings.forwarding.path_wait_s, self._obey)
         self._ways = RouteWays(settings.router_id, self._routing, self._brokers, self._circuits, emit)
         self._placing = Placing(settings.router_id, book, self._addresses, self._circuits, self._ways)

@@ -89,15 +89,22 @@ class Site:
 class Brokers:
     """``on_change(broker)`` is called when a broker came up or went down."""
 
-    def __init__(self, router_id: str, settings: Mapping[str, BrokerSettings], timers: Timers, emit: Emit) -> None:
+    def __init__(
+        self,
+        router_id: str,
+        settings: Mapping[str, BrokerSettings],
+        timers: Timers,
+        on_change: Callable[[str], None],
+        emit: Emit,
+    ) -> None:
         self._router_id = router_id
+        self._on_change = on_change
         self._emit = emit
         self._link_count = itertools.count(1)
         self.commands: list[Command] = [
             OpenConnector(each.connector(f"broker:{name}")) for name, each in settings.items()
         ]
         self._sites = {name: Site(each, self, timers, self.commands) for name, each in settings.items()}
-        self.on_change: Callable[[str], None] = lambda broker: None
 
     def is_up(self, broker: str) -> bool:
         site = self._sites.get(broker)
@@ -182,11 +189,11 @@ class Brokers:
 
     def on_up(self, site: Site, container_id: str) -> None:
         self._emit(BrokerUp(site.settings.name, container_id))
-        self.on_change(site.settings.name)
+        self._on_change(site.settings.name)
 
     def on_down(self, site: Site, reason: str) -> None:
         self._emit(BrokerDown(site.settings.name, reason))
-        self.on_change(site.settings.name)
+        self._on_change(site.settings.name)
 
     def snapshot(self) -> tuple[BrokerSnapshot, ...]:
         return tuple(

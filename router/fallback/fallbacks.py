@@ -66,6 +66,11 @@ class Fallbacks:
 
         self._by_address[backed.address] = Fallback(backed, self._ways, keeping, look_again, tell)
 
+    def on_despair(self, group: AnycastWithFallback) -> bool:
+        """The producers of ``group`` had no taker for ``path_wait_s``; return False if no other path exists."""
+        fallback = self._by_address.get(group.address)
+        return fallback is not None and fallback.on_despair(group)
+
     def _tell(self, backed: Backed, has_begun: bool) -> None:
         if has_begun != (backed.address in self._begun):
             self._begun ^= {backed.address}

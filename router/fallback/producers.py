@@ -14,6 +14,7 @@ from router.fallback.announcements import Keeping
 from router.fallback.context import Backed, Ways
 from router.fallback.queue_path import FallbackWay
 from router.forwarding.ends import Inlet, Taker
+from router.forwarding.fallback import AnycastWithFallback
 from wire.errors import AmqpError
 
 
@@ -43,7 +44,6 @@ class Fallback:
         self._has_given_up_queue = False
         self._has_given_up_takers = False
         self._was_taken = False
-        self._group.on_despair = self._on_despair
 
     def is_to_queue(self, taker: Taker) -> bool:
         return taker is self._group.fallback
@@ -97,11 +97,13 @@ class Fallback:
             return False
         return (bool(asking) or self.keeping.holds) and self._holders <= asking
 
-    def _on_despair(self) -> bool:
-        """No taker for ``path_wait_s``: change between queue and takers; False if there is no other path."""
-        if not self._group.has_producer:
+    def on_despair(self, group: AnycastWithFallback) -> bool:
+        """``group`` had no taker for ``path_wait_s``: change between queue and takers; False if there is no other."""
+        if group is not self._group:
+            return False
+        if not group.has_producer:
             return True
-        if self._group.is_falling_back:
+        if group.is_falling_back:
             is_changed = self._has_given_up_queue = self._has_taker
         else:
             is_changed = self._has_given_up_takers = self.way.exists

@@ -9,7 +9,7 @@ cdef class AnycastWithFallback(Anycast):
     cdef readonly bint is_falling_back
     cdef readonly bint is_holding
     cdef readonly dict feeds
-    cdef public object on_despair
+    cdef object on_despair
     cdef dict behind
     cdef bint gives_back
     cdef object gathering

@@ -1,8 +1,13 @@
 from collections.abc import Callable
 from typing import Protocol, type_check_only
 
+from recording.records import Recorder
+from router.forwarding.address import GroupOwner
 from router.forwarding.anycast import Anycast
+from router.forwarding.copies import Copies
 from router.forwarding.ends import Inlet, Taker
+from router.forwarding.settings import ForwardingSettings
+from router.timers import Timers
 
 @type_check_only
 class Feeder(Protocol):
@@ -18,7 +23,23 @@ class AnycastWithFallback(Anycast):
     is_falling_back: bool
     is_holding: bool
     feeds: dict[Inlet, Feeder]
-    on_despair: Callable[[], bool]
+    def __init__(
+        self,
+        address: str,
+        phase: int,
+        timers: Timers,
+        settings: ForwardingSettings,
+        owner: GroupOwner,
+        copies: Copies,
+        recorder: Recorder,
+        *,
+        on_despair: Callable[[AnycastWithFallback], bool],
+        closest: bool = False,
+        spills: bool = False,
+        is_retransmitted: bool = False,
+        priority: int = 4,
+        record_level: str | None = None,
+    ) -> None: ...
     @property
     def has_producer(self) -> bool: ...
     def fall_back(self, is_falling_back: bool, is_holding: bool) -> None: ...

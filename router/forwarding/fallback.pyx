@@ -22,16 +22,19 @@ _GIVE_BACK_S = 0.05
 
 
 cdef class AnycastWithFallback(Anycast):
-    """``on_despair()`` is called when producers had no taker for ``path_wait_s``; False: there is no other path.
+    """``on_despair(group)`` is called when producers had no taker for ``path_wait_s``; False: there is no other path.
 
     Always: ``behind`` has the inlets whose outstanding deliveries are, if any, with the fallback.
     """
 
-    def __init__(self, str address, int phase, timers, settings, owner, Copies copies, Recorder recorder, **options):
+    def __init__(
+        self, str address, int phase, timers, settings, owner, Copies copies, Recorder recorder, *, on_despair,
+        **options,
+    ):  # fmt: skip
         super().__init__(address, phase, timers, settings, owner, copies, recorder, **options)
         self.feeds = {}
         self.behind = {}
-        self.on_despair = lambda: False
+        self.on_despair = on_despair
 
     # Ends
     cdef bint has_direct(self) noexcept:
@@ -131,7 +134,7 @@ cdef class AnycastWithFallback(Anycast):
 
     def give_up(self):
         self.despair = None
-        if not self.has_taker() and not self.on_despair():
+        if not self.has_taker() and not self.on_despair(self):
             super().give_up()
 
     def add_inlet(self, Inlet inlet):
