@@ -1,114 +1,14 @@
-"""Events that a router writes to its log. The names are stable."""
+"""Events about brokers, links, circuits and fallbacks that a router writes to its log. The names are stable.
+
+Events about neighbors and paths are in `router.routing.events`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from router.routing import actions
-from wire.log import Emit, Level, LogEvent
-
-
-@dataclass(frozen=True, slots=True)
-class NeighborUp(LogEvent):
-    """Both routers hear each other; the connection to `router` counts in paths from now on."""
-
-    router: str
-
-
-@dataclass(frozen=True, slots=True)
-class UplinkChosen(LogEvent):
-    """An edge router uses the uplink `router` now (missing if no uplink is up) and used `before` until now."""
-
-    router: str | None
-    before: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeUp(LogEvent):
-    """An edge router uses this router as its active uplink."""
-
-    router: str
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeDown(LogEvent):
-    """An edge router uses this router no longer as its active uplink."""
-
-    router: str
-
-
-@dataclass(frozen=True, slots=True)
-class NeighborDown(LogEvent):
-    """The last connection to a neighbor ended; `reason` says why. Traffic takes other paths."""
-
-    level: ClassVar[Level] = "warning"
-    router: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class NeighborExpired(LogEvent):
-    """Nothing came from a neighbor for `silent_s` seconds. The router drops that connection."""
-
-    level: ClassVar[Level] = "warning"
-    router: str | None
-    silent_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class PathsChanged(LogEvent):
-    """Paths were computed again; the lists name the routers gained and the routers lost."""
-
-    reachable: list[str]
-    unreachable: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class DuplicateRouterId(LogEvent):
-    """Another router has the id of this router. Give one of the two another name."""
-
-    level: ClassVar[Level] = "error"
-    router: str
-    instance: int
-    other_instance: int
-
-
-@dataclass(frozen=True, slots=True)
-class RouterRestarted(LogEvent):
-    """A router of the mesh started anew; this router forgets the link state and addresses of its life before."""
-
-    router: str
-    instance: int
-
-
-@dataclass(frozen=True, slots=True)
-class ControlMessageRefused(LogEvent):
-    """A neighbor sent a control message that this router cannot use; `reason` says what is wrong with it."""
-
-    level: ClassVar[Level] = "warning"
-    reason: str
-
-
-def tell(action: actions.Action, emit: Emit) -> None:
-    """Log an event that routing returned."""
-    match action:
-        case actions.NeighborUp(router):
-            emit(NeighborUp(router))
-        case actions.NeighborDown(router, _, reason):
-            emit(NeighborDown(router, reason))
-        case actions.NeighborExpired(router, _, silent_s):
-            emit(NeighborExpired(router, round(silent_s, 3)))
-        case actions.UplinkChosen(router, before):
-            emit(UplinkChosen(router, before))
-        case actions.DuplicateRouterId(router, instance, other):
-            emit(DuplicateRouterId(router, instance, other))
-        case actions.RouterRestarted(router, instance):
-            emit(RouterRestarted(router, instance))
-        case actions.ControlMessageRefused(_, reason) | actions.ControlMessageIgnored(_, reason):
-            emit(ControlMessageRefused(reason))
-        case _:
-            pass
+from wire.log import Level, LogEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from router.circuits.spec import CIRCUIT, CircuitSpec
 from router.connections.peers import RouterConnection
 from router.forwarding.ends import Inlet, Taker
 from router.routing import actions
+from router.routing.events import NeighborDown, NeighborExpired
 from router.routing.snapshot import RoutingSnapshot
 from wire import ended
 from wire.link import IncomingLink, Link
@@ -164,9 +165,9 @@ class LinkLog:
     def on_routing(self, action: actions.Action) -> None:
         """Record a lost neighbor at once, other changes when the second is over: at a start many come together."""
         match action:
-            case actions.NeighborDown(router, _, reason):
+            case NeighborDown(router, reason):
                 self._lose(router, reason)
-            case actions.NeighborExpired(router, _, silent_s) if router is not None:
+            case NeighborExpired(router, silent_s) if router is not None:
                 self._lose(router, f"silent for {silent_s:.1f} s")
             case actions.TopologyChanged():
                 self._is_topology_new = self._teller.is_on

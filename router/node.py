@@ -15,7 +15,6 @@ from addressing.keys import broker_key, edge_key
 from addressing.permissions import Permissions
 from addressing.topology.model import MAX_COST
 from recording.records import Recorder
-from router import events
 from router.addresses import Addresses
 from router.circuits.circuits import Circuits
 from router.circuits.neighbor import EDGE, INTERIOR, UPLINK, NeighborConnection
@@ -34,7 +33,7 @@ from router.forwarding.ends import Inlet
 from router.link_log import LinkLog
 from router.placing import Placing
 from router.routes.link_routes import RouteWays
-from router.routing import actions
+from router.routing import actions, events
 from router.routing.core import Routing
 from router.routing.edges import Edges
 from router.routing.plane import Plane
@@ -48,7 +47,7 @@ from wire.engine import Pointer
 from wire.errors import AmqpError
 from wire.events import LinkDetached
 from wire.link import IncomingLink, Link
-from wire.log import Emit
+from wire.log import Emit, LogEvent
 from wire.node import Abort, Command
 
 
@@ -394,8 +393,8 @@ class RouterNode:
                     self._addresses.on_keys_changed(added | removed)
                 case actions.EdgeChanged():
                     self._on_edge_changed(action)
-                case _:
-                    events.tell(action, self._emit)
+                case LogEvent():
+                    self._emit(action)
 
         # Cached, because the driver asks after every input; input heard since then only makes the deadline later.
         self._routing_deadline = self._find_routing_deadline()

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar, Literal, TextIO
+from typing import TextIO
 
-Level = Literal["debug", "info", "warning", "error"]
-Emit = Callable[["LogEvent"], None]
+from wire.log_event import Emit, Level, LogEvent
+
+__all__ = ["Emit", "Level", "Log", "LogEvent", "configure", "emit"]
 
 BURST = 200
 RATE_PER_S = 20.0
@@ -34,26 +34,6 @@ HOST_RATE_PER_S = 1.0
 _MOST_HOSTS = 1000
 
 _RANK: dict[Level, int] = {"debug": 0, "info": 1, "warning": 2, "error": 3}
-
-
-@dataclass(frozen=True, slots=True)
-class LogEvent:
-    """Base of all events. ``level`` is a property of the kind, not of the occurrence."""
-
-    level: ClassVar[Level] = "info"
-    event_name: ClassVar[str] = "log_event"
-    kinds: ClassVar[dict[str, type[LogEvent]]] = {}
-
-    @property
-    def peer_host(self) -> str | None:
-        """Host of the peer of the event: ``remote`` is the peer's address, ``client`` ends in the address."""
-        peer = getattr(self, "remote", None) or getattr(self, "client", None)
-        return str(peer).split(" at ")[-1].rpartition(":")[0] or None if peer else None
-
-    def __init_subclass__(cls) -> None:
-        # Not super(): with slots=True the class is made twice, and the second is the one to keep.
-        cls.event_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
-        LogEvent.kinds[cls.event_name] = cls
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from router.circuits import neighbor
 from router.circuits.neighbor import CONTROL, NeighborConnection
 from router.circuits.spec import CIRCUIT
 from router.connections.peers import EDGE_ROLE, INSTANCE, ROLE, ROUTER_ROLE
-from router.events import ControlMessageRefused
+from router.routing.events import ControlMessageRefused
 from router.routing.fields import texts
 from wire import delivery as deliveries
 from wire.endpoint import Endpoint, Peer

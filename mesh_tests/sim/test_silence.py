@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mesh_tests.sim.line import line
-from router.events import NeighborExpired
+from router.routing.events import NeighborExpired
 
 
 @pytest.mark.parametrize("hello_interval_s", [1.0, 0.1])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,13 +21,13 @@ from wire.log import LogEvent
 
 REFERENCE = ROOT / "docs" / "reference" / "events.md"
 MODULES = {
-    "wire.log_events": "Of nodes: connections",
-    "router.events": "Of routers",
-    "broker.events": "Of brokers",
-    "recording.recorder": "Of nodes: link logs",
-    "mesh.deploy.node_run": "Of nodes: their process",
-    "mesh.deploy.signals": "Of nodes and `amqpmesh up`: signals",
-    "mesh.deploy.supervisor_log": "Of `amqpmesh up`",
+    "Of nodes: connections": ("wire.log_events",),
+    "Of routers": ("router.routing.events", "router.events"),
+    "Of brokers": ("broker.events",),
+    "Of nodes: link logs": ("recording.recorder",),
+    "Of nodes: their process": ("mesh.deploy.node_run",),
+    "Of nodes and `amqpmesh up`: signals": ("mesh.deploy.signals",),
+    "Of `amqpmesh up`": ("mesh.deploy.supervisor_log",),
 }
 HEAD = """\
 # Log events
@@ -43,10 +44,18 @@ def test_the_reference_has_every_event() -> None:
     assert_current(REFERENCE, "\n".join(reference()) + "\n")
 
 
+def test_each_event_of_a_router_has_one_dataclass() -> None:
+    modules = map(importlib.import_module, (*MODULES["Of routers"], "router.routing.actions"))
+    names = [each.__name__ for module in modules for each in vars(module).values() if is_own_class(each, module)]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_no_module_with_events_is_forgotten() -> None:
     packages = ("addressing", "wire", "recording", "router", "broker", "mesh")
     files = [file for package in packages for file in (ROOT / package).rglob("*.py")]
-    assert {name_of(file) for file in files if "(LogEvent)" in file.read_text()} == MODULES.keys()
+    assert {name_of(file) for file in files if "(LogEvent)" in file.read_text()} == set(
+        itertools.chain(*MODULES.values())
+    )
 
 
 def name_of(file: Path) -> str:
@@ -55,15 +64,20 @@ def name_of(file: Path) -> str:
 
 def reference() -> Iterator[str]:
     yield HEAD
-    for name, title in MODULES.items():
-        yield from section(title, events_of(importlib.import_module(name), LogEvent))
+    for title, names in MODULES.items():
+        modules = map(importlib.import_module, names)
+        yield from section(title, itertools.chain.from_iterable(events_of(module, LogEvent) for module in modules))
     yield from section("Of the writer of link logs", events_of(writer_events, WriterEvent))
 
 
 def events_of(module: ModuleType, base: type) -> list[Event]:
     """In the order of the file."""
-    found = [each for each in vars(module).values() if inspect.isclass(each) and each.__module__ == module.__name__]
+    found = [each for each in vars(module).values() if is_own_class(each, module)]
     return [each for each in found if issubclass(each, base) and each is not base]
+
+
+def is_own_class(found: object, module: ModuleType) -> bool:
+    return inspect.isclass(found) and found.__module__ == module.__name__
 
 
 def section(title: str, events: Iterable[Event]) -> Iterator[str]:

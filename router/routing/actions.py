@@ -1,10 +1,15 @@
-"""Actions and events that the routing core returns: work for the node to carry out, and facts for the log."""
+"""Actions that the routing core returns: work for the node to carry out, and facts.
+
+Facts for the log are events of `router.routing.events`: the node writes them as they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from wire.log_event import LogEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +42,6 @@ class DropConnection:
 
 
 @dataclass(frozen=True, slots=True)
-class NeighborUp:
-    router: str
-    connection: int
-
-
-@dataclass(frozen=True, slots=True)
-class NeighborDown:
-    """The last connection to ``router``, namely ``connection``, is gone."""
-
-    router: str
-    connection: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class TopologyChanged:
     """An edge or a cost changed, so paths may have changed. Both sets may be empty."""
 
@@ -79,33 +69,8 @@ class EdgeChanged:
     keys: frozenset[str]
 
 
-class RoutingEvent:
-    """An event for the log; each subclass has a stable name."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True, slots=True)
-class DuplicateRouterId(RoutingEvent):
-    """Two routers use one router id. ``connection`` is None when the other router is not a neighbor."""
-
-    router: str
-    instance: int
-    other_instance: int
-    connection: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class NeighborExpired(RoutingEvent):
-    """A connection was silent too long. ``router`` is None when the peer on ``connection`` never became a neighbor."""
-
-    router: str | None
-    connection: int
-    silent_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class LinkStateChanged(RoutingEvent):
+class LinkStateChanged:
     """This router's own link state changed."""
 
     ls_seq: int
@@ -113,46 +78,20 @@ class LinkStateChanged(RoutingEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class RouterRestarted(RoutingEvent):
+class RouterForgotten:
+    """Nothing spread the link state of ``router`` any more, so this router has deleted it."""
+
     router: str
-    instance: int
-
-
-@dataclass(frozen=True, slots=True)
-class RouterForgotten(RoutingEvent):
-    router: str
-
-
-@dataclass(frozen=True, slots=True)
-class ControlMessageRefused(RoutingEvent):
-    connection: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ControlMessageIgnored(RoutingEvent):
-    """A newer router sent a message that this router does not know; reported once per connection."""
-
-    connection: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class UplinkChosen(RoutingEvent):
-    """An edge router uses the uplink ``router`` now (None if no uplink is up) and used ``before`` until now."""
-
-    router: str | None
-    before: str | None
 
 
 Action: TypeAlias = (
     SendControl
     | CloseConnection
     | DropConnection
-    | NeighborUp
-    | NeighborDown
     | TopologyChanged
     | AddressesChanged
     | EdgeChanged
-    | RoutingEvent
+    | LinkStateChanged
+    | RouterForgotten
+    | LogEvent
 )

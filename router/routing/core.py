@@ -21,16 +21,13 @@ from router.routing.actions import (
     Action,
     AddressesChanged,
     CloseConnection,
-    ControlMessageIgnored,
-    ControlMessageRefused,
-    DuplicateRouterId,
     LinkStateChanged,
     RouterForgotten,
-    RouterRestarted,
     SendControl,
 )
 from router.routing.advertising import Advertising
 from router.routing.database import Database
+from router.routing.events import ControlMessageRefused, DuplicateRouterId, RouterRestarted
 from router.routing.fields import ControlMessageError
 from router.routing.flooding import Flooding
 from router.routing.link_state import LinkState, LinkStateRecord
@@ -108,7 +105,7 @@ class Routing:
         except UnknownMessage as unknown:
             return self._ignore(connection, str(unknown))
         except ControlMessageError as error:
-            refused = ControlMessageRefused(connection, error.description)
+            refused = ControlMessageRefused(error.description)
             close = CloseConnection(connection, error.condition, error.description)
             return [refused, close, *self._lose(connection, error.description, now)]
 
@@ -172,7 +169,7 @@ class Routing:
         if connection in self._ignoring:
             return []
         self._ignoring.add(connection)
-        return [ControlMessageIgnored(connection, reason)]
+        return [ControlMessageRefused(reason)]
 
     def _lose(self, connection: int, reason: str, now: float) -> list[Action]:
         return self._neighbors.on_connection_lost(connection, reason) + self._follow_neighbors(now)
@@ -332,7 +329,7 @@ class Routing:
         self._challenger = instance
         if now >= self._reclaim_at:
             return self._reclaim(now)
-        return [DuplicateRouterId(self._router_id, self._instance, instance, None)]
+        return [DuplicateRouterId(self._router_id, self._instance, instance)]
 
     def _reclaim(self, now: float) -> list[Action]:
         self._reclaim_at = now + self._settings.ra_interval_s

@@ -14,12 +14,11 @@ from typing import Any
 from router.routing.actions import (
     Action,
     CloseConnection,
-    ControlMessageIgnored,
-    ControlMessageRefused,
     DropConnection,
     EdgeChanged,
     SendControl,
 )
+from router.routing.events import ControlMessageRefused
 from router.routing.fields import ControlMessageError
 from router.routing.messages import Ask, Hello, Level, MauAll, MauChanges, Reach, UnknownMessage, parse
 from router.routing.neighbors import Neighbors
@@ -80,7 +79,7 @@ class Edges:
             return self._ignore(connection, str(unknown))
         except ControlMessageError as error:
             close = CloseConnection(connection, error.condition, error.description)
-            refused = ControlMessageRefused(connection, error.description)
+            refused = ControlMessageRefused(error.description)
             return [refused, close, *self._lose(connection, error.description)]
 
     def _on_parsed(self, connection: int, opcode: str, body: Mapping[str, Any], now: float) -> list[Action]:
@@ -111,7 +110,7 @@ class Edges:
         if connection in self._ignoring:
             return []
         self._ignoring.add(connection)
-        return [ControlMessageIgnored(connection, reason)]
+        return [ControlMessageRefused(reason)]
 
     # Active edges
     def _activate(self, edge: str, connection: int) -> list[Action]:

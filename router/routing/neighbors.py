@@ -18,12 +18,9 @@ from router.routing.actions import (
     Action,
     CloseConnection,
     DropConnection,
-    DuplicateRouterId,
-    NeighborDown,
-    NeighborExpired,
-    NeighborUp,
     SendControl,
 )
+from router.routing.events import DuplicateRouterId, NeighborDown, NeighborExpired, NeighborUp
 from router.routing.messages import Hello
 from router.routing.settings import RoutingSettings
 
@@ -85,7 +82,7 @@ class Neighbors:
         if lost is None or not lost.is_up or lost.router is None:
             return []
         self._choose()
-        return [] if lost.router in self.connections else [NeighborDown(lost.router, connection, reason)]
+        return [] if lost.router in self.connections else [NeighborDown(lost.router, reason)]
 
     def on_heard(self, connection: int, now: float) -> None:
         known = self._connections.get(connection)
@@ -114,7 +111,7 @@ class Neighbors:
         self._expect(known.heard_at + self._settings.hello_max_age_s)
         is_new = known.router not in self.connections
         self._choose()
-        return [NeighborUp(known.router, connection)] if is_new else []
+        return [NeighborUp(known.router)] if is_new else []
 
     def _refusal(self, connection: int, hello: Hello) -> list[Action]:
         known = self._connections[connection]
@@ -127,7 +124,7 @@ class Neighbors:
         whose = "this router" if hello.id == self._router_id else "a neighbor of " + self._router_id
         said = f"router id {hello.id!r} (instance {hello.instance}) is taken by {whose} (instance {other})"
         return [
-            DuplicateRouterId(hello.id, hello.instance, other, connection),
+            DuplicateRouterId(hello.id, hello.instance, other),
             CloseConnection(connection, "amqp:not-allowed", said),
         ]
 
@@ -162,7 +159,7 @@ class Neighbors:
     def _close_silent(self, connection: int, known: Connection, silent_s: float) -> list[Action]:
         said = f"silent for {silent_s:.2g} s (hello_max_age {self._max_age_s(known):g} s)"
         return [
-            NeighborExpired(known.router, connection, silent_s),
+            NeighborExpired(known.router, round(silent_s, 3)),
             DropConnection(connection, "amqp:connection:forced", said),
             *self.on_connection_lost(connection, said),
         ]

@@ -23,13 +23,11 @@ from router.routing.actions import (
     Action,
     AddressesChanged,
     CloseConnection,
-    ControlMessageIgnored,
-    ControlMessageRefused,
     SendControl,
     TopologyChanged,
-    UplinkChosen,
 )
 from router.routing.advertising import Advertising
+from router.routing.events import ControlMessageRefused, UplinkChosen
 from router.routing.fields import ControlMessageError
 from router.routing.messages import Ask, Hello, Level, MauAll, MauChanges, Reach, UnknownMessage, parse
 from router.routing.neighbors import Neighbors
@@ -79,7 +77,7 @@ class Uplinks:
         except ControlMessageError as error:
             close = CloseConnection(connection, error.condition, error.description)
             lost = self._neighbors.on_connection_lost(connection, error.description)
-            return [ControlMessageRefused(connection, error.description), close, *lost, *self._follow(now)]
+            return [ControlMessageRefused(error.description), close, *lost, *self._follow(now)]
         match message:
             case Hello():
                 return self._neighbors.on_hello(connection, message, now) + self._follow(now)
@@ -194,7 +192,7 @@ class Uplinks:
         if connection in self._ignoring:
             return []
         self._ignoring.add(connection)
-        return [ControlMessageIgnored(connection, reason)]
+        return [ControlMessageRefused(reason)]
 
     # Queries
     @property

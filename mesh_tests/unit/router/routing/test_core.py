@@ -5,17 +5,12 @@ from router.routing.actions import (
     Action,
     AddressesChanged,
     CloseConnection,
-    ControlMessageIgnored,
-    ControlMessageRefused,
-    DuplicateRouterId,
-    NeighborDown,
-    NeighborUp,
     RouterForgotten,
-    RouterRestarted,
     SendControl,
     TopologyChanged,
 )
 from router.routing.core import Routing
+from router.routing.events import ControlMessageRefused, DuplicateRouterId, NeighborDown, NeighborUp, RouterRestarted
 from router.routing.messages import Hello, Lsr, Lsu, Lsus, Mar, MauAll, MauChanges, Message, Versions, parse
 from router.routing.settings import RoutingSettings
 
@@ -49,7 +44,7 @@ def test_a_new_neighbor_is_asked_for_what_it_has_newer() -> None:
     core = Routing("r1", 10, RoutingSettings())
     core.on_connected(1, 1, 0.0)
     actions = _tell(core, Hello("r2", 20, ("r1",), 1))
-    assert NeighborUp("r2", 1) in actions
+    assert NeighborUp("r2") in actions
     (lsr,) = _sent(actions, "LSR")
     assert Lsr.from_map(lsr.body).have == {"r1": Versions(10, 0, 0)}
     assert core.neighbors == {"r2": 1}
@@ -68,7 +63,7 @@ def test_nothing_is_flooded_to_a_neighbor_before_it_has_asked() -> None:
 def test_a_lost_connection_makes_routers_unreachable_at_once() -> None:
     core = _with_neighbor()
     actions = core.on_connection_lost(1, 5.0)
-    assert NeighborDown("r2", 1, "connection lost") in actions
+    assert NeighborDown("r2", "connection lost") in actions
     assert TopologyChanged(frozenset({"r2"}), frozenset()) in actions
     assert core.path("r2") is None
     assert core.on_connection_lost(1, 5.0) == []
@@ -106,20 +101,20 @@ def test_a_malformed_message_closes_its_connection_and_says_why() -> None:
     core = _with_neighbor()
     actions = core.on_message(1, {"id": "r2"}, "LSU", 0.0)
     said = "LSU: ls is None, expected a map"
-    assert actions[:2] == [ControlMessageRefused(1, said), CloseConnection(1, "amqp:invalid-field", said)]
-    assert NeighborDown("r2", 1, said) in actions
+    assert actions[:2] == [ControlMessageRefused(said), CloseConnection(1, "amqp:invalid-field", said)]
+    assert NeighborDown("r2", said) in actions
     assert core.neighbors == {}
 
 
 def test_link_state_before_hello_is_refused() -> None:
     core = Routing("r1", 10, RoutingSettings())
     core.on_connected(1, 1, 0.0)
-    assert ControlMessageRefused(1, "LSU before HELLO was heard both ways") in _tell(core, Lsu("r2", 20, 1, {}))
+    assert ControlMessageRefused("LSU before HELLO was heard both ways") in _tell(core, Lsu("r2", 20, 1, {}))
 
 
 def test_what_a_newer_router_says_is_ignored_and_told_once() -> None:
     core = _with_neighbor()
-    assert core.on_message(1, {"id": "r2"}, "NEW", 0.0) == [ControlMessageIgnored(1, "opcode 'NEW'")]
+    assert core.on_message(1, {"id": "r2"}, "NEW", 0.0) == [ControlMessageRefused("opcode 'NEW'")]
     assert core.on_message(1, {"id": "r2", "pv": 2}, "RA", 0.0) == []
     assert core.neighbors == {"r2": 1}
 
@@ -394,7 +389,7 @@ def test_a_second_router_of_our_id_far_away_is_told_and_not_fought_in_a_storm() 
     core = _with_neighbor()
     _tell(core, Lsu("r1", 12, 1, {}), now=1.0)
     answer = _tell(core, Lsu("r1", 14, 1, {}), now=1.1)
-    assert answer == [DuplicateRouterId("r1", 13, 14, None)]
+    assert answer == [DuplicateRouterId("r1", 13, 14)]
     assert _tell(core, Lsu("r1", 14, 2, {}), now=1.2) == []
     core.on_heard(1, 30.9)
     (lsu,) = _sent(core.on_time(31.0), "LSU")

@@ -4,12 +4,9 @@ from router.routing.actions import (
     Action,
     CloseConnection,
     DropConnection,
-    DuplicateRouterId,
-    NeighborDown,
-    NeighborExpired,
-    NeighborUp,
     SendControl,
 )
+from router.routing.events import DuplicateRouterId, NeighborDown, NeighborExpired, NeighborUp
 from router.routing.messages import Hello
 from router.routing.neighbors import Neighbors
 from router.routing.settings import RoutingSettings
@@ -53,7 +50,7 @@ def test_a_neighbor_is_up_when_both_sides_hear_each_other() -> None:
     neighbors.on_connected(1, 1, 0.0)
     neighbors.on_hello(1, _hello(hears_me=False), 0.1)
     assert neighbors.router_on(1) is None
-    assert neighbors.on_hello(1, _hello(), 0.2) == [NeighborUp("r2", 1)]
+    assert neighbors.on_hello(1, _hello(), 0.2) == [NeighborUp("r2")]
     assert neighbors.router_on(1) == "r2"
     assert neighbors.router_on(2) is None
     assert neighbors.connections == {"r2": 1}
@@ -87,9 +84,9 @@ def test_a_neighbor_expires_after_hello_max_age_and_its_connection_is_closed() -
     assert not [action for action in neighbors.on_time(2.9) if not isinstance(action, SendControl)]
     said = "silent for 3 s (hello_max_age 3 s)"
     assert neighbors.on_time(3.0) == [
-        NeighborExpired("r2", 1, 3.0),
+        NeighborExpired("r2", 3.0),
         DropConnection(1, "amqp:connection:forced", said),
-        NeighborDown("r2", 1, said),
+        NeighborDown("r2", said),
     ]
     assert not neighbors.knows(1)
     assert neighbors.on_connection_lost(1, "late") == []
@@ -109,7 +106,7 @@ def test_a_connection_that_never_says_hello_both_ways_is_closed() -> None:
     neighbors.on_hello(1, _hello(hears_me=False), 1.0)
     neighbors.on_heard(1, 2.0)
     actions = neighbors.on_time(3.0)
-    assert NeighborExpired("r2", 1, 3.0) in actions
+    assert NeighborExpired("r2", 3.0) in actions
     assert not any(isinstance(action, NeighborDown) for action in actions)
 
 
@@ -139,7 +136,7 @@ def test_a_connection_made_while_no_other_is_there_expires_too() -> None:
 def test_a_lost_connection_takes_the_neighbor_down_at_once() -> None:
     neighbors = _neighbors()
     _up(neighbors, 1)
-    assert neighbors.on_connection_lost(1, "connection lost") == [NeighborDown("r2", 1, "connection lost")]
+    assert neighbors.on_connection_lost(1, "connection lost") == [NeighborDown("r2", "connection lost")]
     assert neighbors.costs == {}
 
 
@@ -180,7 +177,7 @@ def test_a_neighbor_that_uses_our_id_is_refused() -> None:
     neighbors = _neighbors()
     neighbors.on_connected(1, 1, 0.0)
     assert neighbors.on_hello(1, _hello("me", 6), 0.0) == [
-        DuplicateRouterId("me", 6, 5, 1),
+        DuplicateRouterId("me", 6, 5),
         CloseConnection(1, "amqp:not-allowed", "router id 'me' (instance 6) is taken by this router (instance 5)"),
     ]
     assert not neighbors.knows(1)
@@ -191,12 +188,12 @@ def test_a_second_instance_of_a_neighbor_is_refused_while_the_first_is_up() -> N
     _up(neighbors, 1)
     neighbors.on_connected(2, 1, 0.0)
     event, close = neighbors.on_hello(2, _hello(instance=8), 0.0)
-    assert event == DuplicateRouterId("r2", 8, 7, 2)
+    assert event == DuplicateRouterId("r2", 8, 7)
     assert isinstance(close, CloseConnection)
     assert neighbors.connections == {"r2": 1}
     neighbors.on_connection_lost(1, "lost")
     neighbors.on_connected(3, 1, 0.0)
-    assert NeighborUp("r2", 3) in neighbors.on_hello(3, _hello(instance=8), 0.0)
+    assert NeighborUp("r2") in neighbors.on_hello(3, _hello(instance=8), 0.0)
 
 
 def test_a_connection_keeps_the_router_that_it_began_with() -> None:
@@ -204,7 +201,7 @@ def test_a_connection_keeps_the_router_that_it_began_with() -> None:
     _up(neighbors, 1)
     close, down = neighbors.on_hello(1, _hello("r3"), 1.0)
     assert close == CloseConnection(1, "amqp:not-allowed", "HELLO from 'r3' on the connection of 'r2'")
-    assert down == NeighborDown("r2", 1, "refused")
+    assert down == NeighborDown("r2", "refused")
 
 
 def test_a_cost_below_one_is_our_own_mistake() -> None:

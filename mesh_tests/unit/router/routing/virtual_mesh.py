@@ -17,12 +17,13 @@ from router.routing.actions import (
     Action,
     CloseConnection,
     DropConnection,
-    RoutingEvent,
+    RouterForgotten,
     SendControl,
     TopologyChanged,
 )
 from router.routing.core import Routing
 from router.routing.settings import RoutingSettings
+from wire.log_event import LogEvent
 
 REDIAL_S = 0.2
 
@@ -51,7 +52,7 @@ class VirtualMesh:
         self.addresses: dict[str, set[str]] = {}
         self.cables: list[Cable] = []
         self.sent: Counter[str] = Counter()
-        self.events: list[tuple[float, str, RoutingEvent]] = []
+        self.events: list[tuple[float, str, LogEvent | RouterForgotten]] = []
         self.closed: list[tuple[str, CloseConnection | DropConnection]] = []
         self.actions: list[tuple[str, Action]] = []  # but SendControl
         self._by_number: dict[int, Cable] = {}
@@ -211,7 +212,7 @@ class VirtualMesh:
                 case CloseConnection(connection, _, _) | DropConnection(connection, _, _):
                     self.closed.append((router, action))
                     self._close_end(router, connection)
-                case RoutingEvent():
+                case LogEvent() | RouterForgotten():
                     self.events.append((self.now, router, action))
             self.actions.append((router, action))
         self._sleep(router)
