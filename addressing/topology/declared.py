@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from addressing.topology.model import Topology
 from addressing.topology.problem import Path, Problem, hint_for, nearest
 
+UNKNOWN_NAME_CODES = {"router": "AM103", "broker": "AM104"}
+"""The code of the problem that a name is not declared, by kind of node."""
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -46,7 +49,7 @@ def unknown(kind: str, path: Path, name: str, known: Collection[str] | None, sub
         return
     yield Problem(
         path,
-        {"router": "AM103", "broker": "AM104"}[kind],
+        UNKNOWN_NAME_CODES[kind],
         f"{subject} unknown {kind} {name!r}",
         hint=hint_for(name, known),
         fix=f"add a {kind} named {name}, or correct the name.",

@@ -29,6 +29,8 @@ from mesh.client.errors import MeshError, TimedOut
 from mesh.deploy import log_tail
 from mesh.deploy.control import ask_async
 from mesh.deploy.free_ports import free_ports
+from mesh.deploy.node_kind import NodePlan
+from mesh.deploy.node_kinds import all_nodes, kind_of
 from mesh.deploy.node_process import describe_exit, node_environment
 from mesh.deploy.pki import make_pki
 from mesh.deploy.polling import wait_until
@@ -102,7 +104,7 @@ class Line:
         self._file.write_text(json.dumps(topology_of(plan)))
         self._topology = load_topology(self._file)
         self._workdir = WorkDir(self._topology.work_dir)
-        self._nodes = [*self._topology.routers, *self._topology.brokers]
+        self._nodes = all_nodes(self._topology)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @contextmanager
@@ -110,8 +112,8 @@ class Line:
         self._workdir.make()
         make_pki(self._topology)
         try:
-            for name in self._nodes:
-                self._processes[name] = self._start(name)
+            for node in self._nodes:
+                self._processes[node.name] = self._start(node)
             asyncio.run(self._become_ready())
             with emptied(self._workdir.rings) if self._has_records else nullcontext():
                 yield
@@ -140,9 +142,9 @@ class Line:
     def _place(self, router: str) -> Place:
         return Place(HOST, self._topology.routers[router].listeners[0].port, is_tls=self._is_client_tls)
 
-    def _start(self, name: str) -> subprocess.Popen[bytes]:
-        arguments = [str(os.getpid()), "node", name, "--topology", str(self._file)]
-        with self._workdir.log_file(name).open("ab") as log:
+    def _start(self, node: NodePlan) -> subprocess.Popen[bytes]:
+        arguments = [str(os.getpid()), *node.kind.command(node.name), "--topology", str(self._file)]
+        with self._workdir.log_file(node.name).open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-P", "-X", "faulthandler", "-m", "mesh.bench.leash", *arguments],
                 stdin=subprocess.DEVNULL,
@@ -174,8 +176,8 @@ class Line:
 
     async def _do_all_answer(self) -> bool:
         try:
-            for name in self._nodes:
-                await ask_async(self._workdir.control_socket(name), "snapshot")
+            for node in self._nodes:
+                await ask_async(self._workdir.control_socket(node.name), "snapshot")
         except OSError:
             return False
         return True
@@ -193,12 +195,9 @@ class Line:
             exit_code = process.poll()
             if exit_code is not None:
                 cause = log_tail.first_cause(self._workdir.log_file(name))
-                what = f"{self._role_of(name)} {name} {describe_exit(exit_code)}"
+                what = f"{kind_of(self._topology, name).name} {name} {describe_exit(exit_code)}"
                 return CommandFailed(f"{what}: {cause}" if cause else what)
         return None
-
-    def _role_of(self, name: str) -> str:
-        return "router" if name in self._topology.routers else "broker"
 
     def _show_logs(self) -> None:
         """Print the last lines of the logs of dead nodes, since the folder of the logs is about to be removed."""

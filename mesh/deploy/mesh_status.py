@@ -33,7 +33,7 @@ class Phase(StrEnum):
 class NodeStatus:
     name: str
     kind: str
-    """`router` or `broker`"""
+    """The name of the kind in `mesh.deploy.node_kinds`, such as `router`."""
     state: NodeState
     pid: int | None = None
     restarts: int = 0

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import click
 
@@ -16,6 +16,7 @@ from addressing.topology.model import Topology
 from mesh.client.errors import MeshError
 from mesh.deploy.control import ControlServer, Handler
 from mesh.deploy.node_files import node_files
+from mesh.deploy.node_kinds import NODE_KINDS, kind_of, node_names
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.running import node_pid
 from mesh.deploy.sd_notify import notify
@@ -27,10 +28,6 @@ from wire import log
 from wire.driver import BindError
 from wire.log import Level, LogEvent
 from wire.tls import TlsSetupError
-
-if TYPE_CHECKING:
-    from broker.node import BrokerNode
-    from router.run import RunningRouter
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +77,22 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def check_name(topology: Topology, name: str) -> None:
-    if name in topology.node_names:
+    known = node_names(topology)
+    if name in known:
         return
-    if name in topology.brokers:
-        raise click.UsageError(f"broker '{name}' is an existing one: it is not ours to run")
-    near = difflib.get_close_matches(name, topology.node_names, 1)
+    for kind in NODE_KINDS.values():
+        if name in kind.declared(topology):
+            raise click.UsageError(f"{kind.name} '{name}' is an existing one: it is not ours to run")
+    near = difflib.get_close_matches(name, known, 1)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    raise click.UsageError(f"no node '{name}' in mesh {topology.mesh}: {hint}known: {', '.join(topology.node_names)}")
+    raise click.UsageError(f"no node '{name}' in mesh {topology.mesh}: {hint}known: {', '.join(known)}")
 
 
 class NodeRun:
     def __init__(self, topology: Topology, name: str, out: Output, signals: HarmlessSignals) -> None:
         self._topology = topology
         self._name = name
-        self._kind = "router" if name in topology.routers else "broker"
+        self._kind = kind_of(topology, name)
         self._out = out
         self._signals = signals
         self._stop = asyncio.Event()
@@ -105,7 +104,8 @@ class NodeRun:
             loop.add_signal_handler(number, self._on_asked_to_stop)
         self._signals.watch(log.emit, self._on_asked_to_stop)
         try:
-            await self._run_node()
+            files = node_files(self._topology, self._name)
+            await self._kind.run(self._topology, self._name, files, self._stop, self._on_started)
         except MeshError as error:
             log.emit(NodeFailed(error.message))
             raise
@@ -118,35 +118,10 @@ class NodeRun:
         log.emit(NodeStopped())
         self._tell("stopped")
 
-    async def _run_node(self) -> None:
-        files = node_files(self._topology, self._name)
-        if self._kind == "router":
-            from router.run import run_router
-
-            await run_router(self._topology, self._name, files, self._stop, self._on_router_started)
-        else:
-            from broker.run import run_broker
-            from broker.store.judging import StoreDamaged
-            from mesh.deploy.store_failure import damaged_store
-
-            try:
-                await run_broker(self._topology, self._name, files, self._stop, self._on_broker_started)
-            except StoreDamaged as damage:
-                raise damaged_store(damage, f"{self._name}: ") from None
-
     def _on_asked_to_stop(self) -> None:
         if not self._stop.is_set():
             notify("STOPPING=1")
             self._stop.set()
-
-    async def _on_router_started(self, router: RunningRouter) -> None:
-        def set_cost(request: Mapping[str, Any]) -> int:
-            return router.set_cost(str(request.get("neighbor")), request.get("cost"))
-
-        await self._on_started({"snapshot": lambda _: router.snapshot(), "cost": set_cost})
-
-    async def _on_broker_started(self, broker: BrokerNode) -> None:
-        await self._on_started({"snapshot": lambda _: {"node": broker.snapshot()}})
 
     async def _on_started(self, handlers: Mapping[str, Handler]) -> None:
         """Report that the listeners of the node are open, and open the control socket."""
@@ -154,10 +129,10 @@ class NodeRun:
         self._control = ControlServer(workdir.control_socket(self._name), handlers)
         await self._control.start()
         event_loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
-        log.emit(NodeStarted(self._kind, os.getpid(), event_loop))
-        notify("READY=1", f"STATUS={self._kind} {self._name} of mesh {self._topology.mesh}")
+        log.emit(NodeStarted(self._kind.name, os.getpid(), event_loop))
+        notify("READY=1", f"STATUS={self._kind.name} {self._name} of mesh {self._topology.mesh}")
         self._tell("started")
 
     def _tell(self, state: str) -> None:
         if self._out.is_json:
-            self._out.document({"node": self._name, "kind": self._kind, "state": state, "pid": os.getpid()})
+            self._out.document({"node": self._name, "kind": self._kind.name, "state": state, "pid": os.getpid()})

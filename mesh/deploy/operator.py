@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from addressing.topology.model import Topology
 from mesh.client.server import Server
+from mesh.deploy.node_kinds import kind_of
 from mesh.deploy.pki import operator_certificate
 from mesh.deploy.server_lookup import REACHABLE
-from wire.tls import MeshIdentity, Role, mesh_connector_context
+from wire.tls import MeshIdentity, mesh_connector_context
 
 
-def router_server(topology: Topology, router: str) -> Server:
-    declared = topology.routers[router]
-    return _node_server(topology, declared.host, declared.port, Role.ROUTER, router)
-
-
-def broker_server(topology: Topology, broker: str) -> Server:
-    """Return the node port of an embedded broker."""
-    declared = topology.brokers[broker]
-    return _node_server(topology, declared.host, declared.port, Role.BROKER, broker)
-
-
-def _node_server(topology: Topology, host: str, port: int, role: Role, name: str) -> Server:
+def node_server(topology: Topology, name: str) -> Server:
+    """Return the node port of a node that amqpmesh runs."""
+    kind = kind_of(topology, name)
+    host, port = kind.ports(topology, name)[0]
     reachable = REACHABLE.get(host, host)
-    if not topology.node_tls:
+    if kind.role is None or not topology.node_tls:
         return Server(reachable, port, sasl=None)
     context = mesh_connector_context(operator_certificate(topology))
-    return Server(reachable, port, context, sasl=None, expected=MeshIdentity(topology.mesh, role, name))
+    return Server(reachable, port, context, sasl=None, expected=MeshIdentity(topology.mesh, kind.role, name))

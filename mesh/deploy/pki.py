@@ -7,6 +7,7 @@ from pathlib import Path
 from addressing.topology.model import Topology
 from mesh.certs import Certificate, CertsError, NodeRequest, ensure_operator, ensure_pki
 from mesh.certs.stored import key_path_of
+from mesh.deploy.node_kinds import all_nodes, kind_of
 from mesh.deploy.running import option_for
 from mesh.deploy.workdir import WorkDir
 from mesh.terminal.failure import CommandFailed
@@ -17,16 +18,11 @@ CA_FILE = "ca.pem"
 
 
 def requests(topology: Topology) -> list[NodeRequest]:
-    routers = [
-        NodeRequest(name, Role.ROUTER, (router.host, *(listener.host for listener in router.listeners)))
-        for name, router in topology.routers.items()
+    return [
+        NodeRequest(node.name, node.kind.role, tuple(host for host, _ in node.kind.ports(topology, node.name)))
+        for node in all_nodes(topology)
+        if node.kind.role is not None
     ]
-    brokers = [
-        NodeRequest(name, Role.BROKER, (broker.host,))
-        for name, broker in topology.brokers.items()
-        if broker.is_embedded
-    ]
-    return [*routers, *brokers]
 
 
 def make_pki(topology: Topology) -> list[Certificate]:
@@ -42,14 +38,15 @@ def make_pki(topology: Topology) -> list[Certificate]:
 
 
 def node_certificate(topology: Topology, name: str) -> NodeCertificate | None:
-    """Return the certificate of node ``name``, or None if the nodes of the mesh use no TLS among each other.
+    """Return the certificate of node ``name``; None if nodes of its kind have none, or node_tls is false.
 
     A node never makes an authority: on a machine without copies of the mesh's certificates, no other node would trust
     the new authority. On the machine with the authority's key, a missing certificate is made. Raises CommandFailed.
     """
-    if not topology.node_tls:
+    role = kind_of(topology, name).role
+    if role is None or not topology.node_tls:
         return None
-    files = _files(topology, name)
+    files = _files(topology, role, name)
     missing = [path for path in (files.ca, files.certificate, files.key) if not path.exists()]
     if not missing:
         return files
@@ -67,8 +64,7 @@ def operator_certificate(topology: Topology) -> NodeCertificate:
         raise CommandFailed(str(error)) from None
 
 
-def _files(topology: Topology, name: str) -> NodeCertificate:
-    role = Role.ROUTER if name in topology.routers else Role.BROKER
+def _files(topology: Topology, role: Role, name: str) -> NodeCertificate:
     folder: Path = WorkDir(topology.work_dir).pki
     certificate = folder / role / f"{name}.pem"
     return NodeCertificate(certificate, key_path_of(certificate), folder / CA_FILE)

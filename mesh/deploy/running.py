@@ -11,13 +11,12 @@ from pathlib import Path
 
 from addressing.topology.model import Topology
 from addressing.topology.redaction import redact
+from mesh.deploy.node_kinds import count_ranks
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.socket_lock import held_in
 from mesh.deploy.workdir import SUPERVISOR, WRITER, WorkDir
 
 POLL_S = 0.05
-# Longer than a supervisor waits for all routers and then for all brokers.
-SUPERVISOR_GRACE_S = 40.0
 NODE_GRACE_S = 15.0
 
 
@@ -71,9 +70,14 @@ def stop_mesh(workdir: WorkDir) -> dict[str, int]:
     """Stop the supervisor, which stops its nodes, then all nodes that are left; return all names and process ids."""
     stopped = living(workdir)
     if SUPERVISOR in stopped:
-        stop_processes(workdir, [SUPERVISOR], SUPERVISOR_GRACE_S)
+        stop_processes(workdir, [SUPERVISOR], supervisor_grace_s())
     stop_nodes(workdir)
     return stopped
+
+
+def supervisor_grace_s() -> float:
+    """Return more seconds than a supervisor waits for the nodes of all ranks, one rank after the other."""
+    return count_ranks() * NODE_GRACE_S + 10.0
 
 
 def stop_nodes(workdir: WorkDir) -> list[str]:

@@ -14,7 +14,7 @@ import errno
 import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from mesh.client.errors import MeshError, TimedOut
 from mesh.deploy.backoff import Backoff
 from mesh.deploy.control import ask_async
 from mesh.deploy.mesh_status import MeshStatus, NodeState, NodeStatus, Phase
+from mesh.deploy.node_kind import NodePlan
 from mesh.deploy.node_process import NodeProcess
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.polling import wait_until
@@ -30,13 +31,6 @@ from mesh.deploy.workdir import WRITER, WorkDir
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.failure import CommandFailed
 from wire.log import Log
-
-
-@dataclass(frozen=True, slots=True)
-class NodePlan:
-    name: str
-    kind: str
-    """`router` or `broker`"""
 
 
 class Readiness(Protocol):
@@ -75,8 +69,8 @@ class Supervisor:
         self._log = log
         self._phase = Phase.STARTING
         self._detail = ""
-        self._nodes = {node.name: NodeStatus(node.name, node.kind, NodeState.STARTING) for node in plan}
-        self._processes = {node.name: self._process("node", node.name, name=node.name) for node in plan}
+        self._nodes = {node.name: NodeStatus(node.name, node.kind.name, NodeState.STARTING) for node in plan}
+        self._processes = {node.name: self._process(*node.kind.command(node.name), name=node.name) for node in plan}
         self._writer = self._process("linklogs", "write", name=WRITER) if is_recorded else None
 
     def _process(self, *arguments: str, name: str) -> NodeProcess:
@@ -201,9 +195,8 @@ class Supervisor:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # Brokers stop last: they first accept and settle the deliveries that routers still have for them.
-        for kind in ("router", "broker"):
-            await asyncio.gather(*(self._stop(node.name) for node in self._plan if node.kind == kind))
+        for rank in sorted({node.kind.rank for node in self._plan}, reverse=True):
+            await asyncio.gather(*(self._stop(node.name) for node in self._plan if node.kind.rank == rank))
         if self._writer is not None:
             await self._writer.stop()
         if self._phase is Phase.STOPPING:

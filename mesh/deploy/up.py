@@ -16,7 +16,7 @@ from mesh.deploy.detached import Report, start_detached
 from mesh.deploy.display import Observer, display
 from mesh.deploy.link_log_writer import redaction_key
 from mesh.deploy.mesh_status import MeshStatus, Phase
-from mesh.deploy.node_files import plan
+from mesh.deploy.node_kinds import plan
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.pki import make_pki
 from mesh.deploy.readiness import MeshReadiness

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from addressing.topology.model import Topology
+from mesh.deploy.node_kinds import node_names
 from mesh.drills.circumstances import drawing_of
 from mesh.drills.detection import read_notices
 from mesh.drills.drill_file import DrillFile
@@ -28,7 +29,7 @@ async def rehearse_on_copy(
     async with stage(topology, links, folder, seed, progress.quiet) as mesh:
         rehearsal = Rehearsal(plan, mesh.servers, mesh, mesh.leases, progress, stop)
         record = await rehearsal.run(lambda record: baseline_failure(file.drill, record))
-        logs = [mesh.workdir.log_file(name) for name in topology.node_names]
+        logs = [mesh.workdir.log_file(name) for name in node_names(topology)]
         notices = read_notices(logs)
     link_logs = mesh.workdir.link_logs if mesh.topology.is_recorded else None
     return Rehearsed(record, seed, drawing_of(topology), notices, topology, logs[0].parent, link_logs)

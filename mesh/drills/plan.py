@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from addressing.book import AddressBook
 from addressing.kinds import AddressKind
+from addressing.topology.declared import UNKNOWN_NAME_CODES
 from addressing.topology.model import Topology
 from addressing.topology.problem import Path, Problem, hint_for, listing, nearest
+from mesh.deploy.node_kinds import NODE_KINDS
 from mesh.drills.drill_file import DrillFile
 from mesh.drills.model import ANY, FAULTS, Command, ExpireCertificate, Fault, Heal, LinkFault, Load, Random
 
@@ -136,10 +138,10 @@ def _check(path: Path, fault: Fault, topology: Topology) -> Iterator[Problem]:
     if isinstance(fault, LinkFault):
         yield from _check_link(path, fault, topology)
         return
-    for key, known in (("router", topology.routers), ("broker", topology.brokers)):
-        name = getattr(fault, key, None)
+    for kind in NODE_KINDS.values():
+        name = getattr(fault, kind.name, None)
         if name is not None:
-            yield from _check_known((*path, key), key, name, known)
+            yield from _check_known((*path, kind.name), kind.name, name, kind.declared(topology))
     broker = getattr(fault, "broker", None)
     if broker in topology.brokers and not topology.brokers[broker].is_embedded:
         yield Problem((*path, "broker"), "AM603", f"{broker!r} is {EXISTING}")
@@ -151,10 +153,9 @@ def _check_known(
     path: Path, kind: str, name: str, known: Collection[str], *, may_be_any: bool = True
 ) -> Iterator[Problem]:
     if name not in known:
-        code = "AM103" if kind == "router" else "AM104"
         hint = hint_for(name, known)
         fix = f"name one of the {kind}s of the topology" + (f", or '{ANY}'." if may_be_any else ".")
-        yield Problem(path, code, f"unknown {kind} {name!r}", hint, fix, nearest(name, known))
+        yield Problem(path, UNKNOWN_NAME_CODES[kind], f"unknown {kind} {name!r}", hint, fix, nearest(name, known))
 
 
 def _check_link(path: Path, fault: LinkFault, topology: Topology) -> Iterator[Problem]:

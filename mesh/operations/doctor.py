@@ -117,13 +117,11 @@ def ports(topology: Topology) -> Iterator[Finding]:
 
 
 def listening(topology: Topology) -> Iterator[tuple[str, str, int]]:
-    for name, router in topology.routers.items():
-        yield name, router.host, router.port
-        for listener in router.listeners:
-            yield name, listener.host, listener.port
-    for name, broker in topology.brokers.items():
-        if broker.is_embedded:
-            yield name, broker.host, broker.port
+    from mesh.deploy.node_kinds import all_nodes
+
+    for node in all_nodes(topology):
+        for host, port in node.kind.ports(topology, node.name):
+            yield node.name, host, port
 
 
 def port_finding(node: str, host: str, port: int) -> Finding:

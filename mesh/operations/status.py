@@ -13,7 +13,8 @@ from addressing.topology.model import Topology
 from mesh.client.errors import Unreachable
 from mesh.deploy.control import ask
 from mesh.deploy.mesh_status import MeshStatus, NodeState
-from mesh.deploy.node_files import plan
+from mesh.deploy.node_kind import NodeKind, NodePlan, Snapshot
+from mesh.deploy.node_kinds import NODE_KINDS, plan
 from mesh.deploy.readiness import missing_links
 from mesh.deploy.running import change_note, is_supervisor_lost, node_pid, option_for, other_meshes, supervisor_pid
 from mesh.deploy.workdir import SUPERVISOR, WorkDir
@@ -21,21 +22,25 @@ from mesh.operations.costs import changed_costs
 from mesh.terminal.exit_codes import ExitCode
 from mesh.terminal.output import Output
 
-Snapshot = Mapping[str, Any]
-WORTH_TELLING_S = 1.0
-"""The shortest wait for credit of a full queue that is shown: consumers often make room within less time."""
 NODE_COLUMNS = ("NODE", "KIND", "STATE", "PID", "RESTARTS", "NEIGHBORS", "BROKERS", "CLIENTS", "DETAIL")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    name: str
-    kind: str
+    node: NodePlan
     state: NodeState
     pid: int | None
     restarts: int
     detail: str
     snapshot: Snapshot | None
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def kind(self) -> NodeKind:
+        return self.node.kind
 
     def count_clients(self) -> int | None:
         if self.snapshot is None or "connections" not in self.snapshot:
@@ -47,22 +52,22 @@ def run(topology: Topology, tables: Sequence[Table], out: Output, path: Path | N
     """Show the status of a mesh and return the exit code. ``path`` is the topology file that the user named, if any."""
     workdir = WorkDir(topology.work_dir)
     supervised = ask_supervisor(workdir)
-    views = [view(workdir, node.name, node.kind, supervised) for node in plan(topology)]
+    views = [view(workdir, node, supervised) for node in plan(topology)]
     if all(found.pid is None for found in views) and supervised is None:
         raise Unreachable(f"{topology.mesh} does not run here", fix=fix_not_running(topology, path))
     note = change_note(topology, path)
-    snapshots = {found.name: found.snapshot for found in views if found.kind == "router"}
-    missing, costs = list(missing_links(topology, snapshots)), list(changed_costs(topology, snapshots))
-    brokers = [found for found in views if found.kind == "broker"]
-    waits = {
-        "full_queues": [sentence for found in brokers for sentence in full_queues(found)],
-        "short_brokers": [sentence for found in brokers for sentence in shortages(found)],
+    missing = list(missing_links(topology, [(found.node, found.snapshot) for found in views]))
+    costs = list(changed_costs(topology, {found.name: found.snapshot for found in views}))
+    notes = {
+        key: [sentence for found in views if found.kind is kind for sentence in tell(found.name, found.snapshot)]
+        for kind in NODE_KINDS.values()
+        for key, tell in kind.notes.items()
     }
     if out.is_json:
-        out.document(to_map(topology, workdir, supervised, views, missing, costs, waits, is_changed=note is not None))
+        out.document(to_map(topology, workdir, supervised, views, missing, costs, notes, is_changed=note is not None))
     else:
         show(out, views, missing, tables)
-        for sentence in chain.from_iterable(waits.values()):
+        for sentence in chain.from_iterable(notes.values()):
             out.say(sentence)
     is_lost = is_supervisor_lost(workdir)
     if is_lost:
@@ -93,7 +98,8 @@ def ask_supervisor(workdir: WorkDir) -> MeshStatus | None:
         return None
 
 
-def view(workdir: WorkDir, name: str, kind: str, supervised: MeshStatus | None) -> NodeView:
+def view(workdir: WorkDir, node: NodePlan, supervised: MeshStatus | None) -> NodeView:
+    name = node.name
     pid = node_pid(workdir, name)
     snapshot = ask_node(workdir, name) if pid is not None else None
     known = supervised.node(name) if supervised is not None else None
@@ -104,7 +110,7 @@ def view(workdir: WorkDir, name: str, kind: str, supervised: MeshStatus | None) 
     else:
         state = NodeState.STARTING if pid is not None else NodeState.DOWN
     restarts = known.restarts if known is not None else 0
-    return NodeView(name, kind, state, pid, restarts, known.detail if known is not None else "", snapshot)
+    return NodeView(node, state, pid, restarts, known.detail if known is not None else "", snapshot)
 
 
 def unanswered(pid: int | None) -> NodeState:
@@ -120,31 +126,6 @@ def ask_node(workdir: WorkDir, name: str) -> Snapshot | None:
     return snapshot
 
 
-def full_queues(found: NodeView) -> Iterator[str]:
-    """Yield a sentence for each full queue of a broker whose producers have been waiting for 1 s or longer."""
-    for held in (found.snapshot or {}).get("queues", ()):
-        count, longest_s = held.get("waiting_count", 0), held.get("waiting_s", 0.0)
-        if count and longest_s >= WORTH_TELLING_S:
-            who = f"{count:,} producers wait" if count > 1 else "a producer waits"
-            queue = held["queue"]
-            yield (
-                f"{who} for credit for {longest_s:.0f} s: queue {held['address']} on broker {found.name} is full "
-                f"({queue['available_count'] + queue['acquired_count']:,} messages, {queue['size_bytes']:,} bytes)"
-            )
-
-
-def shortages(found: NodeView) -> Iterator[str]:
-    """Yield a sentence for disk or memory, if a broker has too little and all producers wait."""
-    snapshot = found.snapshot or {}
-    if snapshot.get("is_disk_low"):
-        yield f"producers wait for broker {found.name}: its disk is nearly full (`disk_free_min_bytes`)"
-    if snapshot.get("is_memory_low"):
-        yield (
-            f"producers wait for broker {found.name}: consumers of messages that lie in memory hold "
-            f"{snapshot['pinned_bytes'] >> 20:,} MiB and do not settle them"
-        )
-
-
 def to_map(
     topology: Topology,
     workdir: WorkDir,
@@ -152,7 +133,7 @@ def to_map(
     views: list[NodeView],
     missing: list[str],
     costs: list[str],
-    waits: Mapping[str, list[str]],
+    notes: Mapping[str, list[str]],
     *,
     is_changed: bool,
 ) -> dict[str, Any]:
@@ -164,11 +145,11 @@ def to_map(
         "topology_changed": is_changed,
         "missing": missing,
         "changed_costs": costs,
-        **waits,
+        **notes,
         "nodes": [
             {
                 "name": found.name,
-                "kind": found.kind,
+                "kind": found.kind.name,
                 "state": str(found.state),
                 "pid": found.pid,
                 "restarts": found.restarts,
@@ -190,20 +171,15 @@ def show(out: Output, views: list[NodeView], missing: list[str], tables: Sequenc
 
 
 def node_row(found: NodeView) -> list[object]:
-    neighbors = brokers = ""
-    if found.snapshot is not None and found.kind == "router":
-        heard = [view["router"] for view in found.snapshot["routers"] if view["is_neighbor"]]
-        active = found.snapshot["active_uplink"]
-        neighbors = ",".join(f"{router} (active)" if router == active else router for router in heard)
-        brokers = ",".join(broker["broker"] for broker in found.snapshot["brokers"] if broker["is_up"])
+    cells = found.kind.cells(found.snapshot)
     return [
         found.name,
-        "edge" if found.snapshot is not None and found.snapshot.get("mode") == "edge" else found.kind,
+        cells.kind,
         found.state,
         found.pid,
         found.restarts,
-        neighbors or None,
-        brokers or None,
+        cells.neighbors or None,
+        cells.brokers or None,
         found.count_clients(),
         found.detail,
     ]

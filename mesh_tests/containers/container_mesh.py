@@ -11,6 +11,7 @@ from typing import Any
 from addressing.topology.loader import load_topology
 from addressing.topology.model import Topology
 from mesh.deploy.control import ask
+from mesh.deploy.node_kinds import kind_of
 from mesh.deploy.workdir import WorkDir
 from mesh_tests.containers.engine import Engine
 from mesh_tests.containers.host import Host
@@ -101,8 +102,8 @@ class ContainerMesh:
     def _copy_files(self, node: str) -> Path:
         folder = self._folder(node)
         theirs, its = WorkDir(self.topology.work_dir).pki, self._work_dir(node).pki
-        kind = "router" if node in self.topology.routers else "broker"
-        for file in ("ca.pem", f"{kind}/{node}.pem", f"{kind}/{node}-key.pem"):
+        role = kind_of(self.topology, node).role
+        for file in ("ca.pem", f"{role}/{node}.pem", f"{role}/{node}-key.pem"):
             (its / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(theirs / file, its / file)
         shutil.copy2(self._folder("authority") / FILE, folder / FILE)

@@ -18,7 +18,7 @@ from addressing.topology.loader import load_topology
 from mesh.client.connect import connected
 from mesh.client.errors import Unreachable
 from mesh.client.links import LinkRefused
-from mesh.deploy.operator import broker_server
+from mesh.deploy.operator import node_server
 from mesh.terminal.exit_codes import ExitCode
 from mesh_tests.live.wire_client import WireClient
 from mesh_tests.running_mesh import AMQPMESH, RunningMesh
@@ -225,7 +225,7 @@ def test_what_cannot_be_done_is_told_in_a_sentence(mesh, arguments, said, code):
 
 
 def _attach(mesh: RunningMesh, certificate: NodeCertificate) -> None:
-    server = broker_server(load_topology(mesh.topology_file), "b1")
+    server = node_server(load_topology(mesh.topology_file), "b1")
 
     async def attach() -> None:
         async with connected(replace(server, tls=mesh_connector_context(certificate)), WAIT_S) as client:

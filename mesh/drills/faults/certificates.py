@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mesh.certs import renew
 from mesh.deploy import log_tail
+from mesh.deploy.node_kinds import node_names
 from mesh.deploy.running import node_pid
 from mesh.drills.faults.processes import NodeInjection, holds_soon
 
@@ -42,7 +43,7 @@ class ExpiredCertificate(NodeInjection):
             os.kill(self.old_pid, signal.SIGTERM)
 
     def _logs(self) -> list[Path]:
-        return [self.stage.workdir.log_file(name) for name in self.stage.topology.node_names]
+        return [self.stage.workdir.log_file(name) for name in node_names(self.stage.topology)]
 
     def _is_refused(self) -> bool:
         return any(EXPIRED.search(log_tail.text_since(log, since)) for log, since in self._log_bytes.items())

@@ -3,8 +3,9 @@
 from typing import Any
 
 from addressing.topology.loader import parse_topology
-from mesh.deploy.probe import Trip, trips
-from mesh.deploy.readiness import missing_links
+from mesh.deploy.node_kinds import ROUTER
+from mesh.deploy.probe import probes_of
+from mesh.deploy.trip import Trip
 
 LINE = parse_topology(
     "mesh: m\nrouters: {r1: {connect: [r2]}, r2: {connect: [r3]}, r3: {}, lonely: {}}\n"
@@ -35,7 +36,7 @@ def whole() -> dict[str, Any]:
 
 
 def test_a_mesh_whose_connections_are_all_up_misses_nothing() -> None:
-    assert list(missing_links(LINE, whole())) == []
+    assert list(ROUTER.missing_links(LINE, whole())) == []
 
 
 def test_what_is_missing_is_named() -> None:
@@ -44,7 +45,7 @@ def test_what_is_missing_is_named() -> None:
         "r2": None,
         "r3": snapshot({"r2"}, {"r2"}),
     }
-    assert list(missing_links(LINE, found)) == [
+    assert list(ROUTER.missing_links(LINE, found)) == [
         "r1 does not hear r2",
         "r1 has no path to r2",
         "r1 has no path to r3",
@@ -56,7 +57,7 @@ def test_what_is_missing_is_named() -> None:
 
 
 def test_probes_pass_every_router_that_has_another_to_talk_to_and_every_embedded_broker() -> None:
-    found = trips(LINE, "x")
+    found = probes_of(LINE, "x")
     routers = [trip for trip in found if "/probe/" in trip.address]
     assert [(trip.sender, trip.receiver) for trip in routers] == [
         ("r1", "r2"),
@@ -68,11 +69,11 @@ def test_probes_pass_every_router_that_has_another_to_talk_to_and_every_embedded
 
 
 def test_a_broker_is_probed_through_routers_that_it_is_not_attached_to() -> None:
-    assert [trip for trip in trips(LINE, "x") if "/broker/" in trip.address] == [
+    assert [trip for trip in probes_of(LINE, "x") if "/broker/" in trip.address] == [
         Trip("r1", "r2", "_amqpmesh/broker/b1/probe-x")
     ]
     everywhere = parse_topology("mesh: m\nrouters: {r1: {connect: [r2]}, r2: {}}\nbrokers: {b1: {data: d}}\n")
-    assert trips(everywhere, "x")[-1] == Trip("r1", "r2", "_amqpmesh/broker/b1/probe-x")
+    assert probes_of(everywhere, "x")[-1] == Trip("r1", "r2", "_amqpmesh/broker/b1/probe-x")
 
 
 EDGES = parse_topology(
@@ -87,9 +88,9 @@ def of_edge(neighbors: set[str], active: str | None) -> dict[str, Any]:
 
 def test_an_edge_has_to_hear_all_its_uplinks_and_to_use_one() -> None:
     interior = {"r1": snapshot({"r2"}, {"r2"}, b1=None), "r2": snapshot({"r1"}, {"r1"}, b1=None)}
-    assert list(missing_links(EDGES, interior | {"e1": of_edge({"r1", "r2"}, "r2")})) == []
-    assert list(missing_links(EDGES, interior | {"e1": of_edge({"r2"}, "r2")})) == ["e1 does not hear r1"]
-    assert list(missing_links(EDGES, interior | {"e1": of_edge(set(), None)})) == [
+    assert list(ROUTER.missing_links(EDGES, interior | {"e1": of_edge({"r1", "r2"}, "r2")})) == []
+    assert list(ROUTER.missing_links(EDGES, interior | {"e1": of_edge({"r2"}, "r2")})) == ["e1 does not hear r1"]
+    assert list(ROUTER.missing_links(EDGES, interior | {"e1": of_edge(set(), None)})) == [
         "e1 does not hear r2",
         "e1 does not hear r1",
         "e1 has no active uplink",
@@ -97,4 +98,4 @@ def test_an_edge_has_to_hear_all_its_uplinks_and_to_use_one() -> None:
 
 
 def test_probes_pass_edges_too() -> None:
-    assert {trip.sender for trip in trips(EDGES, "x")} == {"r1", "r2", "e1"}
+    assert {trip.sender for trip in probes_of(EDGES, "x")} == {"r1", "r2", "e1"}

@@ -11,12 +11,14 @@ import pytest
 from mesh.client.errors import TimedOut
 from mesh.deploy import supervisor as module
 from mesh.deploy.mesh_status import MeshStatus, NodeState, Phase
-from mesh.deploy.supervisor import NodePlan, Supervisor
+from mesh.deploy.node_kind import NodePlan
+from mesh.deploy.node_kinds import BROKER, ROUTER
+from mesh.deploy.supervisor import Supervisor
 from mesh.deploy.workdir import WRITER, WorkDir
 from mesh.terminal.failure import CommandFailed
 from wire.log import Log
 
-PLAN = (NodePlan("b1", "broker"), NodePlan("r1", "router"), NodePlan("r2", "router"))
+PLAN = (NodePlan("b1", BROKER), NodePlan("r1", ROUTER), NodePlan("r2", ROUTER))
 DEATH = 9
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from addressing.topology.loader import load_topology
 from mesh.deploy.mesh_status import MeshStatus, NodeState, NodeStatus, Phase
+from mesh.deploy.node_kind import NodePlan
+from mesh.deploy.node_kinds import ROUTER
 from mesh.deploy.pid_file import PidFile
 from mesh.deploy.workdir import WorkDir
 from mesh.operations import status
@@ -28,12 +30,12 @@ def supervised(state: NodeState) -> MeshStatus:
 def test_a_node_that_was_up_and_does_not_answer_is_silent(workdir: WorkDir) -> None:
     with PidFile(workdir.pid_file("r1")) as node:
         assert node.acquire()
-        assert status.view(workdir, "r1", "router", supervised(NodeState.UP)).state is NodeState.SILENT
-        assert status.view(workdir, "r1", "router", supervised(NodeState.STARTING)).state is NodeState.STARTING
+        assert status.view(workdir, NodePlan("r1", ROUTER), supervised(NodeState.UP)).state is NodeState.SILENT
+        assert status.view(workdir, NodePlan("r1", ROUTER), supervised(NodeState.STARTING)).state is NodeState.STARTING
 
 
 def test_a_node_whose_process_has_just_gone_is_down(workdir: WorkDir) -> None:
-    assert status.view(workdir, "r1", "router", supervised(NodeState.UP)).state is NodeState.DOWN
+    assert status.view(workdir, NodePlan("r1", ROUTER), supervised(NodeState.UP)).state is NodeState.DOWN
 
 
 def test_a_silent_node_exits_1(

@@ -1,0 +1,105 @@
+"""Brokers as a kind of node. amqpmesh runs the embedded ones; existing brokers are only declared.
+
+A mesh is ready when a message was stored on `_amqpmesh/broker/<name>/probe-<token>` of each embedded broker and
+received again, where possible through routers that the broker is not attached to. No probe goes to an existing broker:
+routers only have to be connected to the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from addressing.address import BROKER_PREFIX
+from mesh.deploy.neighborhood import parts
+from mesh.deploy.node_kind import NodeKind, Note, OnStarted, Snapshot
+from wire.tls import Role
+
+if TYPE_CHECKING:
+    from addressing.topology.model import Topology
+    from broker.node import BrokerNode
+    from mesh.deploy.trip import Trip
+    from wire.node_files import NodeFiles
+
+WORTH_TELLING_S = 1.0
+"""The shortest wait for credit of a full queue that is shown: consumers often make room within less time."""
+
+
+def full_queues(name: str, snapshot: Snapshot | None) -> Iterator[str]:
+    """Yield a sentence for each full queue of a broker whose producers have been waiting for 1 s or longer."""
+    for held in (snapshot or {}).get("queues", ()):
+        count, longest_s = held.get("waiting_count", 0), held.get("waiting_s", 0.0)
+        if count and longest_s >= WORTH_TELLING_S:
+            who = f"{count:,} producers wait" if count > 1 else "a producer waits"
+            queue = held["queue"]
+            yield (
+                f"{who} for credit for {longest_s:.0f} s: queue {held['address']} on broker {name} is full "
+                f"({queue['available_count'] + queue['acquired_count']:,} messages, {queue['size_bytes']:,} bytes)"
+            )
+
+
+def shortages(name: str, snapshot: Snapshot | None) -> Iterator[str]:
+    """Yield a sentence for disk or memory, if a broker has too little and all producers wait."""
+    found = snapshot or {}
+    if found.get("is_disk_low"):
+        yield f"producers wait for broker {name}: its disk is nearly full (`disk_free_min_bytes`)"
+    if found.get("is_memory_low"):
+        yield (
+            f"producers wait for broker {name}: consumers of messages that lie in memory hold "
+            f"{found['pinned_bytes'] >> 20:,} MiB and do not settle them"
+        )
+
+
+class BrokerKind(NodeKind):
+    """Brokers start first: a router that finds a broker running need not dial twice.
+
+    They stop last: they first accept and settle the deliveries that routers still have for them.
+    """
+
+    name: ClassVar[str] = "broker"
+    rank: ClassVar[int] = 0
+    role: ClassVar[Role | None] = Role.BROKER
+    notes: ClassVar[Mapping[str, Note]] = {"full_queues": full_queues, "short_brokers": shortages}
+
+    def declared(self, topology: Topology) -> Mapping[str, object]:
+        return topology.brokers
+
+    def names(self, topology: Topology) -> tuple[str, ...]:
+        return tuple(name for name, broker in topology.brokers.items() if broker.is_embedded)
+
+    def ports(self, topology: Topology, name: str) -> Sequence[tuple[str, int]]:
+        broker = topology.brokers[name]
+        return [(broker.host, broker.port)]
+
+    def data(self, topology: Topology, name: str) -> Path | None:
+        data = topology.brokers[name].data
+        return topology.locate(data) if data is not None else None
+
+    async def run(
+        self, topology: Topology, name: str, files: NodeFiles, stop: asyncio.Event, on_started: OnStarted
+    ) -> None:
+        from broker.run import run_broker
+        from broker.store.judging import StoreDamaged
+        from mesh.deploy.store_failure import damaged_store
+
+        async def on_broker_started(broker: BrokerNode) -> None:
+            await on_started({"snapshot": lambda _: {"node": broker.snapshot()}})
+
+        try:
+            await run_broker(topology, name, files, stop, on_broker_started)
+        except StoreDamaged as damage:
+            raise damaged_store(damage, f"{name}: ") from None
+
+    def probes(self, topology: Topology, token: str) -> Sequence[Trip]:
+        return [broker_trip(topology, name, token) for name in self.names(topology)]
+
+
+def broker_trip(topology: Topology, broker: str, token: str) -> Trip:
+    from mesh.deploy.trip import Trip
+
+    attached = topology.routers_of(broker)
+    part = next(part for part in parts(topology) if attached[0] in part)
+    distant = [name for name in part if name not in attached] or list(attached)
+    return Trip(distant[0], distant[-1], f"{BROKER_PREFIX}{broker}/probe-{token}")
