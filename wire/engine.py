@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import cffi
 import cproton  # noqa: F401  (installs the callbacks that cproton_ffi needs; must come first)
 import cproton_ffi
+
+from wire.proton import address_of_function
 
 Pointer = Any
 """A cdata pointer of proton, hashable and comparable by address."""
@@ -24,18 +25,22 @@ LIBRARIES = tuple(
 )
 """Libraries that proton's build took in because the machine had them. Only proton's own client uses any of them."""
 
-# Functions that the same shared object exports, but does not declare to its cffi. void* stands for every pn_*_t*.
-_extra_ffi = cffi.FFI()
-_extra_ffi.cdef(
+
+def _function(signature: str, name: bytes) -> Any:
+    """Return a function that the same shared object exports, but does not declare to its cffi.
+
+    `ffi` reads the types itself: a `cffi.FFI()` of our own would need a C parser, which takes long to import.
     """
-    int pn_session_set_incoming_window_and_lwm(void *session, uint32_t window, uint32_t lwm);
-    void pn_transport_free(void *transport);
-    void pn_connection_free(void *connection);
-    void *pn_transport_logger(void *transport);
-    void pn_logger_set_log_sink(void *logger, void (*sink)(intptr_t, int, int, const char *), intptr_t context);
-    """
+    return ffi.cast(signature, address_of_function(name))
+
+
+_set_window = _function("int(*)(pn_session_t *, uint32_t, uint32_t)", b"pn_session_set_incoming_window_and_lwm")
+_free_transport = _function("void(*)(pn_transport_t *)", b"pn_transport_free")
+_free_connection = _function("void(*)(pn_connection_t *)", b"pn_connection_free")
+_logger_of = _function("void *(*)(pn_transport_t *)", b"pn_transport_logger")
+_set_log_sink = _function(
+    "void(*)(void *, void(*)(intptr_t, int, int, const char *), intptr_t)", b"pn_logger_set_log_sink"
 )
-_extra = _extra_ffi.dlopen(cproton_ffi.__file__)
 
 _IS_TRACED = any(name == "PN_LOG" or name.startswith("PN_TRACE_") for name in os.environ)
 
@@ -49,28 +54,24 @@ def pointer_to(kind: str, address: int) -> Pointer:
     return ffi.cast(f"{kind} *", address)
 
 
-def _plain(pointer: Pointer) -> Any:
-    return _extra_ffi.cast("void *", address_of(pointer))
-
-
 def _say_nothing(context: int, subsystem: int, level: int, message: Any) -> None:
     """Drop proton's warnings: masks do not keep proton from writing warnings to stderr, where our log is."""
 
 
-_no_sink = _extra_ffi.callback("void(intptr_t, int, int, const char *)", _say_nothing)
+_no_sink = ffi.callback("void(intptr_t, int, int, const char *)", _say_nothing)
 
 
 def new_transport() -> Pointer:
     """Make a transport, silent unless proton's own variables ask for a trace."""
     transport = lib.pn_transport()
     if not _IS_TRACED:
-        _extra.pn_logger_set_log_sink(_extra.pn_transport_logger(_plain(transport)), _no_sink, 0)
+        _set_log_sink(_logger_of(transport), _no_sink, 0)
     return transport
 
 
 def set_session_window(session: Pointer, frames: int) -> None:
     """Bound what a session may send us, and reopen the window at half. proton's default is unlimited."""
-    _extra.pn_session_set_incoming_window_and_lwm(_plain(session), frames, frames // 2)
+    _set_window(session, frames, frames // 2)
 
 
 def free_engine(connection: Pointer, transport: Pointer, collector: Pointer) -> None:
@@ -80,9 +81,9 @@ def free_engine(connection: Pointer, transport: Pointer, collector: Pointer) -> 
     memory that is gone (a crash, once there are unsettled deliveries).
     """
     lib.pn_transport_unbind(transport)
-    _extra.pn_transport_free(_plain(transport))
+    _free_transport(transport)
     lib.pn_connection_collect(connection, NULL)
-    _extra.pn_connection_free(_plain(connection))
+    _free_connection(connection)
     lib.pn_collector_free(collector)
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+KEY_SUFFIX = "-key.pem"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeCertificate:
@@ -21,6 +23,10 @@ class NodeCertificate:
     certificate: Path
     key: Path
     ca: Path
+
+
+def key_path_of(certificate: Path) -> Path:
+    return certificate.with_name(certificate.stem + KEY_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)

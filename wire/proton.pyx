@@ -27,6 +27,11 @@ cdef void *_need(name) except NULL:
     return found
 
 
+def address_of_function(name):
+    """Return the address of a function of the engine by its name in bytes, for calls through cffi."""
+    return <size_t>_need(name)
+
+
 (<void **>&pn.incref)[0] = _need(b"pn_incref")
 (<void **>&pn.decref)[0] = _need(b"pn_decref")
 (<void **>&pn.transport_push)[0] = _need(b"pn_transport_push")

@@ -25,13 +25,13 @@ from mesh.certs.stored import (
     Certificate,
     alternative_names,
     describe,
-    key_path_of,
     load,
     load_certificate,
     load_key,
     locked,
     save,
 )
+from wire.node_files import key_path_of
 from wire.tls import MeshIdentity, Role
 
 CA_FILE = "ca.pem"

@@ -27,10 +27,8 @@ from cryptography.x509.oid import NameOID
 
 from mesh.certs.authority import KeyPair
 from mesh.certs.errors import CertsError
-from wire.node_files import NodeCertificate
+from wire.node_files import KEY_SUFFIX, NodeCertificate, key_path_of
 from wire.tls import MeshIdentity, parse_identity
-
-_KEY_SUFFIX = "-key.pem"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +75,6 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def key_path_of(path: Path) -> Path:
-    return path.with_name(path.stem + _KEY_SUFFIX)
-
-
 def save(path: Path, pair: KeyPair) -> None:
     """Write the key, then the certificate, so that a reader of the new certificate finds the new key."""
     path.parent.mkdir(exist_ok=True, mode=0o700)
@@ -114,7 +108,7 @@ def load_key(path: Path) -> ec.EllipticCurvePrivateKey | None:
     try:
         key = serialization.load_pem_private_key(content, None) if content is not None else None
     except (ValueError, TypeError):
-        raise _damaged(path.with_name(path.name.replace(_KEY_SUFFIX, ".pem")), path) from None
+        raise _damaged(path.with_name(path.name.replace(KEY_SUFFIX, ".pem")), path) from None
     return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
 
 

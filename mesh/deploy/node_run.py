@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import gc
 import os
 import signal
 from collections.abc import Callable, Mapping
@@ -125,6 +126,7 @@ class NodeRun:
 
     async def _on_started(self, handlers: Mapping[str, Handler]) -> None:
         """Report that the listeners of the node are open, and open the control socket."""
+        gc.enable()
         workdir = WorkDir(self._topology.work_dir)
         self._control = ControlServer(workdir.control_socket(self._name), handlers)
         await self._control.start()

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from addressing.topology.model import Topology
-from mesh.certs import Certificate, CertsError, NodeRequest, ensure_operator, ensure_pki
-from mesh.certs.stored import key_path_of
 from mesh.deploy.node_kinds import all_nodes, kind_of
 from mesh.deploy.running import option_for
 from mesh.deploy.workdir import WorkDir
 from mesh.terminal.failure import CommandFailed
-from wire.node_files import NodeCertificate
+from wire.node_files import NodeCertificate, key_path_of
 from wire.tls import Role
+
+if TYPE_CHECKING:
+    # Imported where a certificate is made or renewed: the library takes long to import, and a node rarely needs it.
+    from mesh.certs import Certificate, NodeRequest
 
 CA_FILE = "ca.pem"
 
 
 def requests(topology: Topology) -> list[NodeRequest]:
+    from mesh.certs import NodeRequest
+
     return [
         NodeRequest(node.name, node.kind.role, tuple(host for host, _ in node.kind.ports(topology, node.name)))
         for node in all_nodes(topology)
@@ -27,6 +32,8 @@ def requests(topology: Topology) -> list[NodeRequest]:
 
 def make_pki(topology: Topology) -> list[Certificate]:
     """Make the certificates of the nodes and of the operator on this machine; valid certificates stay."""
+    from mesh.certs import CertsError, ensure_operator, ensure_pki
+
     if not topology.node_tls:
         return []
     folder = WorkDir(topology.work_dir).pki
@@ -58,6 +65,8 @@ def node_certificate(topology: Topology, name: str) -> NodeCertificate | None:
 
 def operator_certificate(topology: Topology) -> NodeCertificate:
     """Return the certificate with which commands on this machine act on the mesh. Raises CommandFailed."""
+    from mesh.certs import CertsError, ensure_operator
+
     try:
         return ensure_operator(WorkDir(topology.work_dir).pki).files
     except CertsError as error:

@@ -1,0 +1,54 @@
+"""The start of a node: every mesh waits for it, once for each node."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mesh
+from addressing.topology.loader import load_topology
+from mesh.deploy.pki import make_pki
+from mesh_tests.ports import free_port
+
+HEAVY = (
+    *("cryptography", "pycparser", "cffi", "jinja2", "rich", "numpy", "pyarrow", "pyspark"),
+    *("linklogs", "mesh.certs", "mesh.client.client", "mesh.deploy.supervisor", "mesh.deploy.probe", "mesh.simulation"),
+)
+SCRIPT = f"""
+import gc, sys
+from mesh.deploy import node_run
+
+started = node_run.NodeRun._on_started
+
+async def stop_at_once(run, handlers):
+    was_on = gc.isenabled()
+    await started(run, handlers)
+    print([name for name in {HEAVY!r} if name in sys.modules], was_on, gc.isenabled())
+    run._stop.set()
+
+node_run.NodeRun._on_started = stop_at_once
+from mesh.commands.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("node", ["r1", "b1"])
+def test_a_node_starts_without_heavy_modules_and_collects_garbage_only_once_it_has_started(
+    node: str, tmp_path: Path
+) -> None:
+    (tmp_path / "amqpmesh.yml").write_text(
+        f"mesh: m\nrouters: {{r1: {{port: {free_port()}}}}}\nbrokers: {{b1: {{port: {free_port()}, data: ./data}}}}\n"
+    )
+    make_pki(load_topology(tmp_path / "amqpmesh.yml"))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", SCRIPT, "node", node],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(mesh.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "[] False True\n", done.stderr
