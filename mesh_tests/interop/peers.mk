@@ -14,7 +14,7 @@ CPP := $(addprefix $(TO)/proton_cpp/,simple_send simple_recv client server recon
 
 .PHONY: all
 all: $(TO)/rhea/node_modules/rhea/package.json $(TO)/jms/classes/JmsClient.class $(TO)/artemis/bin/artemis $(C) $(CPP)
-all: $(TO)/azure/done $(if $(HAS_GO),$(TO)/go_amqp/client,no_go)
+all: $(TO)/azure/done $(if $(HAS_GO),$(TO)/go_amqp/client $(TO)/go_amqp/example,no_go)
 
 .PHONY: no_go
 no_go:
@@ -23,6 +23,10 @@ no_go:
 $(TO)/go_amqp/client: $(wildcard $(HERE)/clients/go_client/*)
 	mkdir -p $(@D)
 	cd $(HERE)/clients/go_client && $(GO) build -o $(abspath $@) .
+
+$(TO)/go_amqp/example: $(wildcard examples/go/*)
+	mkdir -p $(@D)
+	cd examples/go && $(GO) build -o $(abspath $@) .
 
 $(TO)/azure/done: $(HERE)/peers.mk
 	rm -rf $(@D)
