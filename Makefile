@@ -3,7 +3,7 @@
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: help setup demo test check lint pythons hosts soak figures asan format peers clean
+.PHONY: help setup demo test check lint pythons hosts soak figures asan dist format peers clean
 
 help:
 	@echo 'make demo    start the default mesh, send and receive, lose a router, clean up'
@@ -11,7 +11,8 @@ help:
 	@echo 'make hosts   nodes in containers that hang, crash and stop hearing each other: for root, and brings a Docker Engine'
 	@echo 'make lint    style, types, stubs and import contracts, in less than a minute'
 	@echo 'make check   make lint, unit tests and simulation'
-	@echo 'make pythons unit tests and simulation on Python 3.12 and 3.13, where the machine has them'
+	@echo 'make dist    build the source distribution and the wheels into dist/'
+	@echo 'make pythons a wheel for each of Python 3.11 to 3.13 that the machine has, and with it unit tests, simulation, a bare Debian'
 	@echo 'make soak    nine minutes more of random lives of this revision, with seeds of its own; docs/proof/soak.md has a row of each'
 	@echo 'make figures measure every figure of docs/reference/figures.md again: an hour of an idle machine'
 	@echo 'make asan    unit tests and simulation with proton and the compiled parts under AddressSanitizer'
@@ -41,7 +42,7 @@ LINTS := '$(BIN)/ruff check' '$(BIN)/ruff format --check' '$(BIN)/cython-lint $(
 	'tools/stubs.sh $(BIN)/python' '$(BIN)/python tools/contracts.py'
 CHECKS := $(LINTS) \
 	'$(BIN)/pytest -q -n $(WORKERS) $(HANGING) mesh_tests/unit mesh_tests/sim $(ARGS)'
-OTHERS := --ignore=mesh_tests/unit --ignore=mesh_tests/sim $(ARGS)
+OTHERS := --ignore=mesh_tests/unit --ignore=mesh_tests/sim --ignore=mesh_tests/wheel $(ARGS)
 
 lint: $(READY)
 	@bash tools/stages.sh $(LINTS)
@@ -54,7 +55,11 @@ test: $(READY)
 	@bash tools/stages.sh $(CHECKS) \
 		'$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not quiet" $(OTHERS)' '$(BIN)/pytest -m quiet $(OTHERS)'
 
-# On each other Python that amqpmesh is for, if the machine has it.
+# For the Python of .venv, or another one: make dist PYTHON=python3.13
+dist: $(READY)
+	@bash tools/dist.sh $(or $(PYTHON),$(BIN)/python)
+
+# On each Python that amqpmesh is for, if the machine has it.
 pythons: $(READY)
 	@bash tools/pythons.sh $(ARGS)
 

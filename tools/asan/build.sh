@@ -2,6 +2,7 @@
 # The checkout's own compiled parts belong to .venv, so amqpmesh is built and tested in a copy.
 
 source tools/proton.sh
+source tools/sources.sh
 
 readonly FLAGS='-fsanitize=address -fno-omit-frame-pointer -O1 -g -UNDEBUG'
 readonly PATCH=$PWD/tools/asan/no-pools.patch
@@ -83,12 +84,6 @@ install_proton() {
         mv "$wheel.new" "$wheel"
     fi
     run_pip install --no-deps --force-reinstall "$wheel"/*.whl
-}
-
-source_files() { # tracked files and new ones, not those that were deleted
-    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
-        [[ ! -e $file ]] || printf '%s\0' "$file"
-    done
 }
 
 compiled_key() { # of what setup.py compiles, and how

@@ -1,0 +1,12 @@
+# Sourced. `source_files`: what a commit would have, each name ended by a zero byte. `copy_sources_to FOLDER`: a copy of them.
+
+source_files() { # tracked files and new ones, not those that were deleted
+    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+        [[ ! -e $file ]] || printf '%s\0' "$file"
+    done
+}
+
+copy_sources_to() {
+    mkdir -p "$1"
+    source_files | tar -c --null --files-from=- | tar -x -C "$1"
+}
