@@ -1,5 +1,6 @@
 """What tests of every kind share: a mesh of processes, and who runs them when several workers do."""
 
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import mesh as mesh_package
 from mesh_tests.running_mesh import RunningMesh
 from mesh_tests.share import Share
 
@@ -16,6 +18,9 @@ StartMesh = Callable[[str], RunningMesh]
 def pytest_configure() -> None:
     """A shell ignores Ctrl-C for what it starts in the background, and programs inherit that: tests send it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    installed_in = os.environ.get("AMQPMESH_INSTALLED_IN")
+    if installed_in is not None and not Path(mesh_package.__file__).is_relative_to(installed_in):
+        pytest.exit(f"{mesh_package.__file__} is not in {installed_in}, where the wheel is installed", returncode=4)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

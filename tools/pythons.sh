@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Runs the fast tier, unit tests and simulation, on each other Python that setup.cfg names, in .venv-<version>.
-# A version that the machine lacks is said to be absent, which is not a failure. More words go to pytest.
+# Builds a wheel for each Python that setup.cfg names, and runs with it installed in .venv-<version> the fast tier, unit tests and
+# simulation, then mesh_tests/wheel: the same wheel on a Debian that has nothing else.
+# A version that the machine lacks is said to be absent, which is not a failure. More words go to pytest's first run.
 # With a word in ONE_FOR only one of them, which the word decides: another word, perhaps another one.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+source tools/packages.sh
 source tools/stages.sh
 
-versions() { # those of setup.cfg, but for the one of .venv
-    local -r own=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    sed -n 's/^ *Programming Language :: Python :: \(3\.[0-9]*\)$/\1/p' setup.cfg | grep -vx "$own"
-}
+versions() { sed -n 's/^ *Programming Language :: Python :: \(3\.[0-9]*\)$/\1/p' setup.cfg; }
 
 chosen() {
     local -a all
@@ -38,22 +37,33 @@ sys.exit('%d.%d' % sys.version_info[:2] != '$1' or not os.path.exists(sysconfig.
 
 site_packages() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))'; }
 
-# Compiled modules lie beside their sources, one file for each Python: those of .venv stay. Proton's keeps to the stable
-# ABI, so the one of .venv is for every Python.
-install_into() { # virtual environment, Python
+install_wheel() { # virtual environment, Python
     [[ -x $1/bin/python ]] || "$2" -m venv "$1" || return
-    cp -r "$(site_packages .venv)"/{cproton.py,cproton_ffi.abi3.so,proton,python_qpid_proton-*.dist-info} \
-        "$(site_packages "$1")" || return
     # Nothing is measured here: half the time to compile, half as fast.
-    CFLAGS='-O1 -g0' "$1/bin/python" -m pip install -q --disable-pip-version-check --editable '.[test]'
+    CFLAGS='-O1 -g0' bash tools/dist.sh "$2" "$1/dist" || return
+    local -r pip=("$1/bin/python" -m pip install -q --disable-pip-version-check --find-links "$1/dist")
+    "${pip[@]}" "$(echo "$1"/dist/amqpmesh-*.whl)[test]" || return
+    # Of this revision, whatever wheel of the same version was there before.
+    "${pip[@]}" --force-reinstall --no-deps "$1"/dist/amqpmesh-*.whl
 }
 
+# The checkout comes last, in programs that tests start, too: mesh_tests is there only, and everything else is to come from
+# the wheel.
+test_wheel() { # virtual environment, then pytest's words
+    local -r venv=$1 site=$(realpath "$(site_packages "$1")")
+    shift
+    AMQPMESH_WHEEL=$(realpath "$venv"/dist/amqpmesh-*.whl) AMQPMESH_INSTALLED_IN=$site \
+        PYTHONSAFEPATH=1 PYTHONPATH=$site:$PWD "$venv/bin/pytest" -q -o "pythonpath=$site ." "$@"
+}
+
+((EUID != 0)) || command -v mmdebstrap >/dev/null || stage install_packages mmdebstrap
 for version in $(chosen); do
     if ! python=$(find_python "$version"); then
         stages_told+=("$(printf '%-12s          %s' absent "python$version with venv and headers")")
         continue
     fi
-    stage install_into ".venv-$version" "$python" &&
-        stage ".venv-$version/bin/python" -m pytest -q -n auto mesh_tests/unit mesh_tests/sim "$@"
+    stage install_wheel ".venv-$version" "$python" || continue
+    stage test_wheel ".venv-$version" -n auto mesh_tests/unit mesh_tests/sim "$@"
+    stage test_wheel ".venv-$version" mesh_tests/wheel
 done
 tell_stages

@@ -31,7 +31,7 @@ def simulate(*options: str) -> dict[str, Any]:
 
 def in_a_process(hash_seed: int, *options: str) -> bytes:
     command = [sys.executable, "-m", "mesh", "simulate", *options]
-    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": "."}
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.environ.get("PYTHONPATH", ".")}
     return subprocess.run(command, env=environment, capture_output=True, check=True).stdout
 
 

@@ -71,7 +71,7 @@ def test_what_others_wrote_is_as_they_published_it(file: str) -> None:
 @pytest.mark.parametrize(("package", "directory"), [("mesh.drills", HERE), ("mesh.pages", embedding.HERE)])
 def test_an_installed_package_has_every_file_of_the_page(package: str, directory: Path) -> None:
     config = ConfigParser()
-    config.read(HERE.parents[2] / "setup.cfg")
+    config.read(Path(__file__).parents[4] / "setup.cfg")
     patterns = ["*.py", "__pycache__", *config["options.package_data"][package].split(", ")]
     assert [file.name for file in directory.iterdir() if not any(file.match(pattern) for pattern in patterns)] == []
 
